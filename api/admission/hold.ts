@@ -1,0 +1,37 @@
+import type { Bound } from "#catalog";
+import { accountFrozen, insufficientBalance, rateLimited } from "#errors";
+import { formatUsd, type Money } from "#money";
+
+export interface Held {
+  readonly heldNanoUsd: bigint;
+  /** Output tokens for each choice that the hold pays for. */
+  readonly outputCap: number;
+}
+
+/** Holds the most that the call can cost; for a caller who set no cap, what the balance covers if that is less. */
+export async function hold(
+  money: Money,
+  call: { account: string; requestId: string; expiresAt: number; bound: Bound },
+): Promise<Held> {
+  const { bound, account, requestId, expiresAt } = call;
+  const { mostNanoUsd, leastNanoUsd } = bound;
+  const answer = await money.hold({ account, requestId, mostNanoUsd, leastNanoUsd, expiresAt });
+  if (answer.ok) {
+    const { heldNanoUsd } = answer;
+    return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
+  }
+  switch (answer.reason) {
+    case "frozen":
+      throw accountFrozen();
+    case "full":
+      throw rateLimited("This account has 2,000 calls in flight, the most that there may be.", 1);
+    case "poor":
+      throw insufficientBalance(poorText(bound, answer.availableNanoUsd));
+  }
+}
+
+/** Says what was asked for and what the balance covers. */
+const poorText = (bound: Bound, availableNanoUsd: bigint) =>
+  bound.outputCap > 0
+    ? `The balance is too low. You asked for up to ${bound.outputCap} tokens; the balance covers ${bound.capFor(availableNanoUsd)}.`
+    : `The balance is too low. The call can cost ${formatUsd(bound.mostNanoUsd)} USD; the balance has ${formatUsd(availableNanoUsd)}.`;

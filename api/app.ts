@@ -1,0 +1,40 @@
+import express, { type Express } from "express";
+import type { Money } from "#money";
+import type { Config } from "#platform/config";
+import { type CallDeps, paidRoute } from "./call.ts";
+import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
+import { closeWhile, cors, requestId, security } from "./http/headers.ts";
+import { createAdminRouter } from "./routes/admin/index.ts";
+import { chatRoute } from "./routes/chat.ts";
+import { docsRoutes } from "./routes/docs.ts";
+import { embeddingsRoute } from "./routes/embeddings.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { modelRoutes } from "./routes/models.ts";
+
+export interface AppDeps extends CallDeps {
+  readonly config: Pick<Config, "ADMIN_TOKEN">;
+  readonly money: Money;
+  readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
+  readonly draining: () => boolean;
+  readonly publicUrl: () => string;
+}
+
+/** The whole middleware and route list. */
+export function createApp(deps: AppDeps): Express {
+  const app = express();
+  app.disable("x-powered-by").disable("etag").set("query parser", "simple");
+  app.use(requestId(deps.clock), cors, security, closeWhile(deps.draining));
+
+  app.use(healthRoutes(deps));
+  app.use(docsRoutes(deps));
+  app.use("/admin/v1", createAdminRouter(deps));
+
+  app.post("/v1/chat/completions", paidRoute(deps, chatRoute));
+  app.post("/v1/embeddings", paidRoute(deps, embeddingsRoute));
+  app.use("/v1/models", modelRoutes(deps));
+
+  app.all(["/v1/chat/completions", "/v1/embeddings"], methodNotAllowed("POST"));
+  app.use(noSuchRoute);
+  app.use(errorHandler(deps.log));
+  return app;
+}

@@ -1,0 +1,26 @@
+import type { Response } from "express";
+import type { ServiceError } from "#errors";
+
+/** The one place that turns an error into a status and headers; the body comes in the caller's format. */
+export function answerError(res: Response, error: ServiceError, body: string): void {
+  res.status(error.status);
+  if (error.retryAfterSeconds !== undefined) res.set("retry-after", String(error.retryAfterSeconds));
+  if (error.status === 401) res.set("www-authenticate", "Bearer");
+  if (error.shouldRetry === false) res.set("x-should-retry", "false");
+  answerJson(res, body);
+}
+
+/** Ends the answer with text that already is JSON. */
+export function answerJson(res: Response, body: string): void {
+  const bytes = Buffer.from(body);
+  res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(bytes.length) });
+  res.end(bytes);
+}
+
+export const beginStream = (res: Response): void => {
+  res.writeHead(200, {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+  });
+};

@@ -1,0 +1,72 @@
+import type { NextFunction, Request, Response } from "express";
+import helmet from "helmet";
+import type { Clock } from "#platform/clock";
+import { newRequestId } from "#platform/ids";
+
+/** What this service keeps for one HTTP request. */
+export interface Locals {
+  requestId: string;
+  arrivedAt: number;
+}
+
+export const localsOf = (res: Response): Locals => res.locals as Locals;
+
+const exposed = [
+  "x-request-id",
+  "request-id",
+  "retry-after",
+  "x-should-retry",
+  "x-ratelimit-limit-requests",
+  "x-ratelimit-remaining-requests",
+  "x-ratelimit-reset-requests",
+  "x-ratelimit-limit-tokens",
+  "x-ratelimit-remaining-tokens",
+  "x-ratelimit-reset-tokens",
+  "x-xm-cost-usd",
+  "x-ignored-params",
+  "PAYMENT-REQUIRED",
+  "PAYMENT-RESPONSE",
+].join(", ");
+
+/** Mints the request id: it names the job, the hold and the ledger entry. A caller's own is never taken over. */
+export const requestId = (clock: Clock) => (_req: Request, res: Response, next: NextFunction) => {
+  const id = newRequestId();
+  Object.assign(res.locals, { requestId: id, arrivedAt: clock.now() } satisfies Locals);
+  res.setHeader("x-request-id", id);
+  next();
+};
+
+/** Any page may call: keys travel in headers, never in cookies. */
+export function cors(req: Request, res: Response, next: NextFunction): void {
+  res.setHeader("access-control-allow-origin", "*");
+  res.setHeader("access-control-expose-headers", exposed);
+  if (req.method !== "OPTIONS") return next();
+  res.setHeader("access-control-allow-methods", "GET, POST, PATCH, DELETE, OPTIONS");
+  res.setHeader("access-control-allow-headers", req.get("access-control-request-headers") ?? "*");
+  res.setHeader("access-control-max-age", "86400");
+  res.status(204).end();
+}
+
+/** One policy for all: answers are data; the documentation page brings its own scripts and nothing else. */
+export const security = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'self'"],
+      imgSrc: ["'self'", "data:"],
+      styleSrc: ["'self'", "'unsafe-inline'"],
+      objectSrc: ["'none'"],
+      frameAncestors: ["'none'"],
+      baseUri: ["'none'"],
+    },
+  },
+  crossOriginResourcePolicy: { policy: "cross-origin" },
+  crossOriginOpenerPolicy: false,
+  originAgentCluster: false,
+});
+
+/** While this instance stops, callers are told to take their next call elsewhere. */
+export const closeWhile = (draining: () => boolean) => (_req: Request, res: Response, next: NextFunction) => {
+  if (draining()) res.setHeader("connection", "close");
+  next();
+};

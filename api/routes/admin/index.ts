@@ -1,0 +1,72 @@
+import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
+import { mongo } from "mongoose";
+import { noCapacity } from "#errors";
+import type { Keys } from "#keys";
+import type { Money } from "#money";
+import type { Config } from "#platform/config";
+import { createBodyReader } from "../../http/body.ts";
+import { methodNotAllowed } from "../../http/errors.ts";
+import { accountHandlers } from "./accounts.ts";
+import { creditHandlers } from "./credits.ts";
+import { keyHandlers } from "./keys.ts";
+import { ledgerHandlers } from "./ledger.ts";
+import { requestHandlers } from "./requests.ts";
+import { requireToken } from "./token.ts";
+
+export interface AdminDeps {
+  readonly money: Money;
+  readonly keys: Keys;
+  readonly config: Pick<Config, "ADMIN_TOKEN">;
+}
+
+type Method = "get" | "post" | "patch" | "delete";
+
+const bodyLimitBytes = 100 * 1024;
+
+/** The admin interface, mounted at `/admin/v1`. Without a token in the configuration it has no routes at all. */
+export function createAdminRouter(deps: AdminDeps): Router {
+  const router = Router();
+  if (deps.config.ADMIN_TOKEN === undefined) return router;
+
+  const readBody = createBodyReader(bodyLimitBytes);
+  const json: RequestHandler = async (req, res, next) => {
+    req.body = (await readBody(req, res)).value;
+    next();
+  };
+  const route = (path: string, handlers: Partial<Record<Method, RequestHandler<{ id: string }>>>) => {
+    const at = router.route(path);
+    if (handlers.get) at.get(handlers.get);
+    if (handlers.post) at.post(json, handlers.post);
+    if (handlers.patch) at.patch(json, handlers.patch);
+    if (handlers.delete) at.delete(handlers.delete);
+    at.all(methodNotAllowed(...Object.keys(handlers).map((method) => method.toUpperCase())));
+  };
+
+  const accounts = accountHandlers(deps);
+  const credits = creditHandlers(deps);
+  const keys = keyHandlers(deps);
+  const ledger = ledgerHandlers(deps);
+  const requests = requestHandlers(deps);
+
+  router.use(requireToken(deps.config.ADMIN_TOKEN));
+  route("/accounts", { post: accounts.create, get: accounts.list });
+  route("/accounts/:id", { get: accounts.get, patch: accounts.update });
+  route("/accounts/:id/credits", { post: credits.add });
+  route("/accounts/:id/keys", { post: keys.issue, get: keys.list });
+  route("/accounts/:id/ledger", { get: ledger.list });
+  route("/keys/:id", { patch: keys.update, delete: keys.revoke });
+  route("/requests/:id", { get: requests.get });
+  route("/ledger/check", { get: ledger.check });
+  router.use(databaseAway);
+  return router;
+}
+
+/** Every route here needs MongoDB and little else: its absence is a 503 that is worth a retry, not a defect. */
+const databaseAway: ErrorRequestHandler = (error: unknown, _req, _res, next) => {
+  const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongo;
+  const away =
+    [MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError].some((kind) => error instanceof kind) ||
+    // What mongoose throws itself while it has no connection; its defects are subclasses.
+    (error instanceof Error && error.name === "MongooseError");
+  next(away ? noCapacity("The database cannot be reached right now.", 1, error) : error);
+};

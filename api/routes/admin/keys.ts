@@ -1,0 +1,74 @@
+import type { RequestHandler } from "express";
+import { z } from "zod";
+import { notFound } from "#errors";
+import type { KeyRecord, Keys } from "#keys";
+import type { Money } from "#money";
+import { name, pageQuery, parse } from "./input.ts";
+import { readList, unixSeconds } from "./list.ts";
+
+const limit = z.int().positive().max(1e12);
+
+const limits = z.strictObject({
+  requests_per_minute: limit.optional(),
+  tokens_per_minute: limit.optional(),
+  concurrent_requests: limit.optional(),
+});
+
+/** `null` takes an override away. */
+const limitsPatch = z.strictObject({
+  requests_per_minute: limit.nullable().optional(),
+  tokens_per_minute: limit.nullable().optional(),
+  concurrent_requests: limit.nullable().optional(),
+});
+
+const newKey = z.strictObject({ name: name.nullable().optional(), limits: limits.optional() });
+const keyPatch = z.strictObject({ name: name.nullable().optional(), limits: limitsPatch.optional() });
+
+const toPatch = ({ name, limits }: z.infer<typeof keyPatch>) => ({
+  name,
+  limits: limits && {
+    requestsPerMinute: limits.requests_per_minute,
+    tokensPerMinute: limits.tokens_per_minute,
+    concurrentRequests: limits.concurrent_requests,
+  },
+});
+
+/** Limits as set on the key: `null` is the configured default. */
+const render = (key: KeyRecord) => ({
+  id: key.id,
+  object: "key",
+  account: key.account,
+  name: key.name,
+  prefix: key.prefix,
+  limits: {
+    requests_per_minute: key.limits.requestsPerMinute ?? null,
+    tokens_per_minute: key.limits.tokensPerMinute ?? null,
+    concurrent_requests: key.limits.concurrentRequests ?? null,
+  },
+  created_at: unixSeconds(key.createdAt),
+  last_used_at: key.lastUsedAt && unixSeconds(key.lastUsedAt),
+  revoked_at: key.revokedAt && unixSeconds(key.revokedAt),
+});
+
+export function keyHandlers({ keys, money }: { keys: Keys; money: Money }) {
+  return {
+    issue: async (req, res) => {
+      const { key, secret } = await keys.issue(req.params.id, toPatch(parse(newKey, req.body)));
+      res.status(201).json({ ...render(key), key: secret });
+    },
+
+    list: async (req, res) => {
+      const page = parse(pageQuery, req.query);
+      if (!(await money.account(req.params.id))) throw notFound("account");
+      res.json(await readList(page, (more) => keys.list(req.params.id, more), render));
+    },
+
+    update: async (req, res) => {
+      res.json(render(await keys.update(req.params.id, toPatch(parse(keyPatch, req.body)))));
+    },
+
+    revoke: async (req, res) => {
+      res.json(render(await keys.revoke(req.params.id)));
+    },
+  } satisfies Record<string, RequestHandler<{ id: string }>>;
+}

@@ -1,0 +1,30 @@
+import { Router, static as serveStatic } from "express";
+import { absolutePath } from "swagger-ui-dist";
+import { openApiDocument } from "../openapi.ts";
+
+const page = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Inference service</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<div id="ui"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</html>
+`;
+const start = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#ui", validatorUrl: null });\n`;
+
+/** `GET /openapi.json`, and `GET /docs` that shows it with no script from elsewhere. */
+export function docsRoutes({ publicUrl }: { publicUrl: () => string }): Router {
+  const router = Router();
+  let document: string | undefined;
+  router.get("/openapi.json", (_req, res) => {
+    document ??= JSON.stringify(openApiDocument(publicUrl()));
+    res.type("json").send(document);
+  });
+  router.get("/docs", (_req, res) => void res.type("html").send(page));
+  router.get("/docs/start.js", (_req, res) => void res.type("js").send(start));
+  router.use("/docs", serveStatic(absolutePath(), { index: false, redirect: false }));
+  return router;
+}

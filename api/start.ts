@@ -1,0 +1,121 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { loadCatalog } from "#catalog";
+import { createFiles } from "#files";
+import { createPicture, createQueues, createReplyReader } from "#jobs";
+import { createKeys } from "#keys";
+import { createMoney } from "#money";
+import type { Clock } from "#platform/clock";
+import type { Config } from "#platform/config";
+import { newId } from "#platform/ids";
+import type { Logger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
+import { connectRedis } from "#platform/redis";
+import { connectS3 } from "#platform/s3";
+import type { Step } from "#platform/shutdown";
+import { createApp } from "./app.ts";
+import { createBodyReader } from "./http/body.ts";
+import { createOpenCalls } from "./open-calls.ts";
+
+export interface Api {
+  readonly port: number;
+  readonly publicUrl: string;
+  /** listen -> drain -> flush -> close. */
+  readonly shutdown: readonly Step[];
+}
+
+/** Last bytes get a moment to leave; then no connection is waited for. */
+async function closed(server: Server, clock: Clock): Promise<void> {
+  server.closeIdleConnections();
+  const close = once(server, "close");
+  const cancel = clock.after(1_000, () => server.closeAllConnections());
+  await close;
+  cancel();
+}
+
+/** Connects, listens, and says how to stop. */
+export async function startApi(deps: { config: Config; clock: Clock; log: Logger }): Promise<Api> {
+  const { config, clock, log } = deps;
+  const catalog = loadCatalog(config.CATALOG_FILE);
+  const mongo = await connectMongo(config.MONGODB_URI, clock, log);
+  const redis = connectRedis(config.REDIS_URL, "impatient", log);
+  const blocking = connectRedis(config.REDIS_URL, "blocking", log);
+  await Promise.all([redis.connect(), blocking.connect()]);
+
+  const money = createMoney({ mongo, clock, log });
+  const keys = createKeys({
+    mongo,
+    redis,
+    money,
+    clock,
+    log,
+    defaults: {
+      requestsPerMinute: config.RATE_LIMIT_REQUESTS_PER_MINUTE,
+      tokensPerMinute: config.RATE_LIMIT_TOKENS_PER_MINUTE,
+      concurrentRequests: config.RATE_LIMIT_CONCURRENT_REQUESTS,
+    },
+  });
+  await Promise.all([money.prepare(), keys.prepare()]);
+
+  const files = createFiles({ s3: connectS3(config), bucket: config.S3_BUCKET, clock });
+  const queues = createQueues({ redis, log });
+  const picture = createPicture({ redis, queues, clock, log });
+  const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
+  await Promise.all([reader.start(), picture.start()]);
+
+  const pingIntervalMs = config.PING_INTERVAL_MS;
+  const openCalls = createOpenCalls({ reader, queues, picture, money, keys, files, clock, log, pingIntervalMs });
+  const state = { draining: false, publicUrl: "" };
+  const app = createApp({
+    config,
+    catalog,
+    picture,
+    keys,
+    money,
+    openCalls,
+    readBody: createBodyReader(config.BODY_LIMIT_BYTES),
+    instance: reader.instance,
+    backlogLimit: config.BACKLOG_LIMIT,
+    callTimeoutMs: config.CALL_TIMEOUT_MS,
+    ping: { mongodb: () => mongo.ping(), redis: () => redis.ping() },
+    draining: () => state.draining,
+    publicUrl: () => state.publicUrl,
+    clock,
+    log,
+  });
+
+  // Pings keep a socket busy and our own deadlines end a call: Node's limits would cut long bodies and idle callers.
+  const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 300_000, headersTimeout: 60_000 }, app);
+  server.listen(config.PORT, config.HOST);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  state.publicUrl = config.PUBLIC_URL?.replace(/\/+$/, "") ?? `http://127.0.0.1:${port}`;
+
+  return {
+    port,
+    publicUrl: state.publicUrl,
+    shutdown: [
+      {
+        name: "listen",
+        run: () => {
+          state.draining = true;
+          server.close();
+          server.closeIdleConnections();
+        },
+      },
+      { name: "drain", run: () => openCalls.drain(config.SHUTDOWN_GRACE_MS) },
+      {
+        name: "close",
+        run: async () => {
+          picture.stop();
+          await closed(server, clock);
+          await reader.stop();
+          await queues.close();
+          redis.disconnect();
+          await mongo.close();
+        },
+      },
+    ],
+  };
+}

@@ -1,0 +1,114 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Whom to ask, and with what token. */
+export interface Target {
+  readonly url: string;
+  readonly token: string;
+}
+
+/** Something that a person can act on: shown as it is, without a stack. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  /** The answer's, if there was one. */
+  readonly status: number | undefined;
+
+  constructor(message: string, status?: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * What was given, else what `npm start` wrote. Its token is only for its own address: it is not sent to an address
+ * given by somebody else.
+ */
+export function findTarget(
+  given: { url?: string | undefined; token?: string | undefined },
+  env: Readonly<Record<string, string | undefined>>,
+): Target {
+  const url = given.url ?? (env.ADMIN_URL || undefined);
+  const token = given.token ?? (env.ADMIN_TOKEN || undefined);
+  if (url !== undefined && token === undefined)
+    throw new CommandError(`The address ${url} needs its token: give --token or ADMIN_TOKEN.`);
+  const demo = url !== undefined && token !== undefined ? undefined : readDemo(env.DATA_DIR || ".data");
+  const target = { url: url ?? demo?.baseUrl, token: token ?? demo?.adminToken };
+  if (target.url === undefined || target.token === undefined)
+    throw new CommandError(
+      "Which service? Start one here with `npm start`, or give --url and --token, or ADMIN_URL and ADMIN_TOKEN.",
+    );
+  if (!/^https?:\/\//.test(target.url)) throw new CommandError(`${target.url} is not an http or https address.`);
+  return { url: target.url.replace(/\/+$/, ""), token: target.token };
+}
+
+/** As infra/cli/demo.ts writes it. */
+function readDemo(dataDir: string): { baseUrl?: string; adminToken?: string } | undefined {
+  try {
+    return JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8")) as { baseUrl?: string; adminToken?: string };
+  } catch {
+    return undefined;
+  }
+}
+
+export type Query = Readonly<Record<string, string | undefined>>;
+
+export interface AdminClient {
+  get<T>(path: string, query?: Query): Promise<T>;
+  send<T>(method: "POST" | "PATCH" | "DELETE", path: string, body?: object): Promise<T>;
+}
+
+const timeoutMs = 30_000;
+
+/** The admin interface over HTTP. Throws CommandError with the service's own message. */
+export function createAdminClient({ url, token }: Target): AdminClient {
+  async function ask<T>(method: string, path: string, body?: object): Promise<T> {
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(`${url}/admin/v1${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        ...(body && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      text = await response.text();
+    } catch (error) {
+      throw new CommandError(
+        `${url} does not answer (${reasonOf(error)}). Start the service with \`npm start\`, or give its address with --url or ADMIN_URL.`,
+      );
+    }
+    const answer = parse(text);
+    if (response.ok && answer !== undefined) return answer as T;
+    const { error, request_id } = (answer ?? {}) as {
+      error?: { message?: string; code?: string };
+      request_id?: string;
+    };
+    if (!error?.message)
+      throw new CommandError(`${url} answered ${response.status}, but not as this service does.`, response.status);
+    const hint = error.code === "unknown_url" ? " Is ADMIN_TOKEN set where the API runs?" : "";
+    const details = [response.status, error.code, request_id].filter(Boolean).join(", ");
+    throw new CommandError(`${error.message}${hint} (${details})`, response.status);
+  }
+
+  return {
+    get(path, query = {}) {
+      const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined);
+      return ask("GET", given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`);
+    },
+    send: ask,
+  };
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (cause instanceof Error) return "code" in cause ? String(cause.code) : cause.message;
+  return String(cause);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,19 @@
+import { z } from "zod";
+import { ConfigError } from "#platform/config";
+
+/** What `npm start` reads besides the service's own environment (shared/platform/config.ts). */
+export const startEnvironment = z.object({
+  DATA_DIR: z
+    .string()
+    .default(".data")
+    .describe("Folder of the embedded servers' data, `demo.json` and the admin token that was made"),
+  WORKERS: z.coerce.number().int().min(1).max(64).default(1).describe("Worker processes to run"),
+});
+
+export type StartConfig = Readonly<z.infer<typeof startEnvironment>>;
+
+export function readStartConfig(env: Readonly<Record<string, string | undefined>>): StartConfig {
+  const parsed = startEnvironment.safeParse({ DATA_DIR: env.DATA_DIR || undefined, WORKERS: env.WORKERS || undefined });
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("\n"));
+}

@@ -1,0 +1,154 @@
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "#platform/clock";
+import { loadConfig } from "#platform/config";
+import { createProgram, freePort, isFree, type Program, startEmbedded, until } from "../embedded/index.ts";
+import { ensureDemo, keptAdminToken } from "./demo.ts";
+import { readStartConfig } from "./start-config.ts";
+import { supervise } from "./supervise.ts";
+import { createTerminal, type Terminal } from "./terminal.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const readyWithinMs = 60_000;
+/** A terminal and npm both pass Ctrl-C on: what comes so soon is the same one. */
+const sameSignalMs = 500;
+
+/** Brings everything up, and takes it down in order when the signal aborts. Rejects when it cannot be brought up. */
+async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
+  const { DATA_DIR, WORKERS } = readStartConfig(env);
+  const config = loadConfig({ ...env, ...unknownYet(env) });
+  const port = await choosePort(env.PORT, config.HOST);
+  const dataDir = resolve(DATA_DIR);
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const adminToken = config.ADMIN_TOKEN ?? (await keptAdminToken(dataDir));
+  const embedded = await startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit });
+  programs.push(...embedded.servers);
+
+  const origin = originOf(config.HOST, port);
+  const processEnv = { ...env, ...embedded.env, PORT: String(port), ADMIN_TOKEN: adminToken };
+  const node = (name: string, file: string, ready?: () => Promise<void>) =>
+    createProgram({
+      name,
+      command: process.execPath,
+      args: [join(root, file)],
+      env: processEnv,
+      output: terminal.line,
+      stopTimeoutMs: config.SHUTDOWN_GRACE_MS + 10_000,
+      ...(ready && { ready: (signal: AbortSignal) => until(ready, signal) }),
+    });
+  const api = node("API", "api/main.ts", () => expectOk(`${origin}/healthz`));
+  const workers = Array.from({ length: WORKERS }, (_, n) => node(`Worker ${n + 1}`, "workers/main.ts"));
+  programs.unshift(api, ...workers);
+
+  await duringStart(programs, quit, async (signal) => {
+    await Promise.all([api, ...workers].map((program) => program.start()));
+    await until(() => expectOk(`${origin}/readyz`), signal);
+  });
+  const demo = await ensureDemo({ origin, baseUrl: config.PUBLIC_URL ?? origin, adminToken, dataDir });
+  const supervisors = programs.map((program) => supervise(program, { clock: systemClock, log: terminal.log }));
+  terminal.ready(demo, join(DATA_DIR, "demo.json"));
+  await aborted(quit);
+  for (const supervisor of supervisors) supervisor.release();
+}
+
+/** The first time nothing is started again: what dies then is wrongly set up, and its own last words say how. */
+async function duringStart(
+  programs: readonly Program[],
+  quit: AbortSignal,
+  run: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController();
+  for (const program of programs)
+    program.onCrash((reason) => failed.abort(new Error(`${program.name} ended while starting: ${reason}.`)));
+  const late = AbortSignal.timeout(readyWithinMs);
+  try {
+    await run(AbortSignal.any([failed.signal, quit, late]));
+  } catch (error) {
+    throw failed.signal.aborted ? failed.signal.reason : error;
+  }
+}
+
+/** Addresses that embedded servers will have, so that the rest of the configuration can be checked before. */
+function unknownYet(env: Env): Env {
+  return {
+    ...(!env.REDIS_URL && { REDIS_URL: "redis://unknown" }),
+    ...(!env.MONGODB_URI && { MONGODB_URI: "mongodb://unknown" }),
+    ...(!env.S3_ENDPOINT && { S3_ENDPOINT: "http://unknown", S3_ACCESS_KEY_ID: "unknown", S3_SECRET_ACCESS_KEY: "-" }),
+  };
+}
+
+async function choosePort(given: string | undefined, host: string): Promise<number> {
+  if (given === "0") return freePort(host);
+  if (given) {
+    if (await isFree(Number(given), host)) return Number(given);
+    throw new Error(`PORT ${given} is taken. Give another one, or 0 for any free one.`);
+  }
+  let port = 8080;
+  while (!(await isFree(port, host))) port += 1;
+  return port;
+}
+
+/** Where a listener on this host is reached from here. */
+function originOf(host: string, port: number): string {
+  const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
+}
+
+async function expectOk(url: string): Promise<void> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text}`);
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((done) => {
+    if (signal.aborted) done();
+    else signal.addEventListener("abort", () => done(), { once: true });
+  });
+
+/** The first signal stops everything in order, a later one ends everything at once. */
+function quitOnSignals(quit: AbortController, programs: readonly Program[], terminal: Terminal): void {
+  let firstAt: number | undefined;
+  const stop = (why: string) => {
+    if (firstAt === undefined) {
+      firstAt = performance.now();
+      terminal.log.info(`${why}: stopping everything in order. Once more ends it at once.`);
+      quit.abort();
+    } else if (performance.now() - firstAt >= sameSignalMs) {
+      for (const program of programs) if (program.pid !== undefined) void program.kill();
+      process.exit(1);
+    }
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal));
+  // Whoever read our output is gone, a closed terminal for one.
+  process.stdout.on("error", () => quit.abort());
+  // A killed npm cannot pass anything on, but leaves us to another parent.
+  const parent = process.ppid;
+  if (process.env.npm_lifecycle_event === "start")
+    systemClock.every(1_000, () => {
+      if (process.ppid !== parent && !quit.signal.aborted) stop("npm is gone");
+    });
+}
+
+const quit = new AbortController();
+const programs: Program[] = [];
+const terminal = createTerminal(process.stdout);
+quitOnSignals(quit, programs, terminal);
+try {
+  await start(process.env, terminal, quit.signal, programs);
+} catch (error) {
+  if (!quit.signal.aborted) {
+    process.exitCode = 1;
+    terminal.failure(error);
+  }
+} finally {
+  for (const program of programs) {
+    if (program.pid !== undefined) terminal.log.info(`Stopping ${program.name}.`);
+    await program.stop();
+  }
+}
+// What is still open (a request to a stopped API) must not keep us.
+process.exit();

@@ -1,0 +1,85 @@
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import pretty from "pino-pretty";
+import type { Logger } from "#platform/logger";
+import type { Progress } from "../embedded/index.ts";
+import type { Demo } from "./demo.ts";
+
+/** Everything that `npm start` shows: what it fetches, how to make a first call, then the processes' log. */
+export interface Terminal {
+  readonly log: Logger;
+  /** A line of a process: a JSON log line is made readable, any other is shown as it is. */
+  readonly line: (text: string) => void;
+  readonly progress: (progress: Progress) => void;
+  readonly ready: (demo: Demo, file: string) => void;
+  readonly failure: (error: unknown) => void;
+}
+
+const quietMs = 5_000;
+
+export function createTerminal(out: NodeJS.WriteStream): Terminal {
+  const fetching = new Map<string, string>();
+  let lastShownAt = Number.NEGATIVE_INFINITY;
+  let overwrite = false;
+
+  function write(text: string): void {
+    out.write(overwrite ? `\r\u001b[K${text}` : text);
+    overwrite = false;
+  }
+
+  const stream = pretty({
+    destination: new Writable({
+      write(text: Buffer, _, done) {
+        write(text.toString());
+        done();
+      },
+    }),
+    colorize: out.isTTY === true && !process.env.NO_COLOR,
+    translateTime: "SYS:HH:MM:ss",
+    ignore: "hostname,pid",
+    singleLine: true,
+  });
+  const log = pino({ name: "start", base: { name: "start" } }, stream);
+
+  /** A terminal has one line that is written over; a file gets a line now and then. */
+  function progress({ what, step, elapsedMs, state }: Progress): void {
+    const text = `${what}: ${step === "" ? "" : `${step}, `}${Math.round(elapsedMs / 1000)} s`;
+    if (state !== "running") {
+      fetching.delete(what);
+      return write(`${state === "done" ? "Fetched" : "Could not fetch"} ${text}\n`);
+    }
+    fetching.set(what, text.replace(/ \(.*?\)/, ""));
+    if (!out.isTTY && performance.now() - lastShownAt < quietMs) return;
+    lastShownAt = performance.now();
+    const all = `Fetching ${[...fetching.values()].join("; ")}`;
+    write(out.isTTY ? all.slice(0, (out.columns || 80) - 1) : `${all}\n`);
+    overwrite = out.isTTY;
+  }
+
+  return {
+    log,
+    line: (text) => void stream.write(`${text}\n`),
+    progress,
+    ready: (demo, file) => write(banner(demo, file)),
+    failure: (error) => write(`\n${error instanceof Error ? error.message : String(error)}\n`),
+  };
+}
+
+const banner = ({ baseUrl, apiKey }: Demo, file: string): string => `
+  The inference service is ready.
+
+  Address   ${baseUrl}
+  API key   ${apiKey}
+  Pages     ${baseUrl}/docs
+  Kept in   ${file}
+
+  Try it:
+
+  curl ${baseUrl}/v1/chat/completions \\
+    -H 'Authorization: Bearer ${apiKey}' \\
+    -H 'Content-Type: application/json' \\
+    -d '{"model": "local/chat", "messages": [{"role": "user", "content": "Hello!"}]}'
+
+  Ctrl-C stops everything in order.
+
+`;

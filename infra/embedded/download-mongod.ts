@@ -1,0 +1,13 @@
+import { copyFile } from "node:fs/promises";
+import { join } from "node:path";
+import { MongoBinary } from "mongodb-memory-server-core";
+
+// A process of its own, because the downloader prints its progress and cannot be cancelled.
+try {
+  const [downloadDir = ".", version = ""] = process.argv.slice(2);
+  await copyFile(await MongoBinary.getPath({ downloadDir, version }), join(downloadDir, "mongod"));
+} catch (error) {
+  const reason = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`${reason.replace(/\s*\n\s*/g, " ")}\n`);
+  process.exitCode = 1;
+}

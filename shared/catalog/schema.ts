@@ -1,0 +1,232 @@
+import { z } from "zod";
+import type { Feature } from "#formats";
+import { inputKeys, type ListPrices, parsePrice, priceKeys, pricePattern } from "./prices.ts";
+import type { ModelType, PriceKey } from "./types.ts";
+
+/** The path of the main interface for each type: the specification, part 1. */
+const endpoints = {
+  text: "/v1/chat/completions",
+  image: "/v1/images/generations",
+  video: "/v1/media/generations",
+  audio: "/v1/media/generations",
+  embeddings: "/v1/embeddings",
+  other: "/v1/media/generations",
+} as const satisfies Record<ModelType, string>;
+
+/** For each type the price keys of which it needs all, those of which it needs one, and those it may have. */
+const keysOf = {
+  text: {
+    all: ["input", "output"],
+    one: [],
+    may: ["cached_input", "cache_write", "cache_write_1h", "audio_input", "audio_output", "request"],
+  },
+  embeddings: { all: ["input"], one: [], may: [] },
+  image: { all: [], one: ["image", "request"], may: [] },
+  video: { all: [], one: ["second", "minute", "request"], may: [] },
+  audio: { all: [], one: ["second", "character", "minute", "request"], may: [] },
+  other: { all: [], one: ["image", "second", "character", "minute", "request"], may: [] },
+} as const satisfies Record<ModelType, Record<"all" | "one" | "may", readonly PriceKey[]>>;
+
+/** `service_tier` is not among them: no price key could carry what it costs. */
+const features = [
+  "tools",
+  "json",
+  "image",
+  "audio",
+  "file",
+  "logprobs",
+  "audio_output",
+  "web_search",
+] as const satisfies readonly Feature[];
+const pricedFeatures = [
+  ["audio", "audio_input"],
+  ["audio_output", "audio_output"],
+  ["web_search", "request"],
+] as const satisfies readonly (readonly [Feature, PriceKey])[];
+const partKinds = ["image", "audio", "file"] as const;
+
+const tokens = z.int().positive().max(100_000_000);
+const milliseconds = z.int().positive().max(86_400_000);
+/** Aborts, because the checks across fields read it as a number. */
+const price = z.string().regex(pricePattern, {
+  error: "must be a decimal string in USD with at most 9 decimals, such as '2.50'",
+  abort: true,
+});
+const pricing = z.strictObject({
+  input: price.optional(),
+  cached_input: price.optional(),
+  cache_write: price.optional(),
+  cache_write_1h: price.optional(),
+  audio_input: price.optional(),
+  output: price.optional(),
+  audio_output: price.optional(),
+  image: price.optional(),
+  second: price.optional(),
+  character: price.optional(),
+  minute: price.optional(),
+  request: price.optional(),
+} satisfies Record<PriceKey, unknown>);
+
+/** Less than the whole price: nobody is served for nothing. */
+const discount = z.int().min(0).max(9_999);
+const unique = (values: readonly unknown[]) => new Set(values).size === values.length;
+
+const modelEntry = z.strictObject({
+  id: z.string().regex(/^[a-z0-9][a-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must have the form provider/model"),
+  name: z.string().min(1),
+  owned_by: z.string().min(1),
+  type: z.enum(Object.keys(endpoints) as [ModelType, ...ModelType[]]),
+  endpoint: z.string().optional(),
+  /** The day, or where only that is known the month, in which it was published. */
+  released: z.union([z.iso.date(), z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/)], "must be YYYY-MM-DD or YYYY-MM"),
+  context_length: tokens.optional(),
+  max_output_tokens: tokens.optional(),
+  output_cap_field: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
+  features: z.array(z.enum(features)).refine(unique, "names a feature twice").default([]),
+  max_part_tokens: z
+    .strictObject({ image: tokens.optional(), audio: tokens.optional(), file: tokens.optional() })
+    .default({}),
+  pricing,
+  /** The whole prompt is billed by the last tier that it is longer than. */
+  tiers: z.array(z.strictObject({ above_input_tokens: tokens, pricing })).default([]),
+  /** Price keys that are meant to cost nothing: a zero that is not named here is a mistake. */
+  free: z.array(z.enum(priceKeys)).refine(unique, "names a key twice").default([]),
+  elite_discount_bps: discount.optional(),
+  aliases: z
+    .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must be a bare name, without a slash"))
+    .default([]),
+  upstreams: z
+    .array(z.strictObject({ upstream: z.string(), model: z.string().min(1) }))
+    .min(1)
+    .refine((list) => unique(list.map((each) => `${each.upstream} ${each.model}`)), "names an upstream twice"),
+});
+
+/** The endings keep a key of another kind (the admin token, say) from ever being sent to an upstream. */
+const keyVariable = z.string().regex(/^[A-Z][A-Z0-9_]*_API_KEY$/, "must be a variable's name that ends in _API_KEY");
+const addressVariable = z
+  .string()
+  .regex(/^[A-Z][A-Z0-9_]*_BASE_URL$/, "must be a variable's name that ends in _BASE_URL");
+
+const upstreamEntry = z.strictObject({
+  provider: z.enum(["openai", "local"]),
+  base_url: z
+    .url({ protocol: /^https?$/ })
+    .regex(/^[^?#@]*[^/?#@]$/, "must be an address without credentials, query or slash at its end")
+    .optional(),
+  base_url_env: addressVariable.optional(),
+  key_env: keyVariable.optional(),
+  /** The maker keeps chat answers unless it is told not to: `store: false` always goes there. */
+  stores_answers: z.boolean().default(false),
+  concurrency: z.int().positive().max(100_000).default(512),
+  /** Models that reason are silent for minutes. */
+  first_byte_timeout_ms: milliseconds.default(600_000),
+  silence_timeout_ms: milliseconds.default(120_000),
+  total_timeout_ms: milliseconds.default(900_000),
+});
+
+export type ModelEntry = z.infer<typeof modelEntry>;
+export type UpstreamEntry = z.infer<typeof upstreamEntry>;
+type Complain = (path: readonly (string | number)[], message: string) => void;
+
+function checkPrices(entry: ModelEntry, given: ListPrices, path: readonly (string | number)[], complain: Complain) {
+  const { all, one, may } = keysOf[entry.type];
+  const fitting: ReadonlySet<PriceKey> = new Set([...all, ...one, ...may]);
+  for (const key of all) if (given[key] === undefined) complain([...path, key], "is missing: the model has no price");
+  if (one.length > 0 && one.every((key) => given[key] === undefined))
+    complain(path, `needs a price for one of ${one.join(", ")}`);
+  for (const [feature, key] of pricedFeatures)
+    if (entry.features.includes(feature) && given[key] === undefined)
+      complain([...path, key], `is missing: the feature '${feature}' has no price`);
+  for (const key of priceKeys) {
+    const amount = given[key];
+    if (amount === undefined) continue;
+    if (!fitting.has(key)) complain([...path, key], `does not fit a model of type '${entry.type}'`);
+    const isFree = parsePrice(amount) === 0n;
+    if (isFree && !entry.free.includes(key)) complain([...path, key], "is 0, and 'free' does not name it");
+    if (!isFree && entry.free.includes(key)) complain([...path, key], "is not 0, but 'free' names it");
+  }
+  const { input, cached_input } = given;
+  if (input !== undefined && cached_input !== undefined && parsePrice(cached_input) > parsePrice(input))
+    complain([...path, "cached_input"], "is dearer than input");
+}
+
+function checkTiers(entry: ModelEntry, complain: Complain) {
+  let below = 0;
+  entry.tiers.forEach((tier, at) => {
+    const path = ["tiers", at];
+    if (tier.above_input_tokens <= below) complain([...path, "above_input_tokens"], "must ascend");
+    below = tier.above_input_tokens;
+    if (below >= (entry.context_length ?? 0))
+      complain([...path, "above_input_tokens"], "is never reached: context_length ends before it");
+    checkPrices(entry, tier.pricing, [...path, "pricing"], complain);
+    for (const key of priceKeys)
+      if ((tier.pricing[key] === undefined) !== (entry.pricing[key] === undefined))
+        complain([...path, "pricing", key], "must be priced in every tier or in none");
+  });
+  if (entry.tiers.length > 0 && inputKeys.every((key) => entry.pricing[key] === undefined))
+    complain(["tiers"], "need a price for input");
+}
+
+function checkModel(entry: ModelEntry, complain: Complain) {
+  const isText = entry.type === "text";
+  if (entry.endpoint !== undefined && entry.endpoint !== endpoints[entry.type])
+    complain(["endpoint"], `contradicts type '${entry.type}', which is served by ${endpoints[entry.type]}`);
+  if ((isText || entry.type === "embeddings") && entry.context_length === undefined)
+    complain(["context_length"], "is missing");
+  if (isText && entry.max_output_tokens === undefined) complain(["max_output_tokens"], "is missing");
+  for (const field of ["max_output_tokens", "output_cap_field"] as const)
+    if (!isText && entry[field] !== undefined) complain([field], `does not fit a model of type '${entry.type}'`);
+  if ((entry.max_output_tokens ?? 0) >= (entry.context_length ?? Number.POSITIVE_INFINITY))
+    complain(["max_output_tokens"], "must be less than context_length, which holds the prompt too");
+  if (!isText && entry.features.length > 0) complain(["features"], `do not fit a model of type '${entry.type}'`);
+  for (const kind of partKinds)
+    if (entry.features.includes(kind) !== (entry.max_part_tokens[kind] !== undefined))
+      complain(["max_part_tokens", kind], `and the feature '${kind}' need each other`);
+  for (const key of entry.free)
+    if (entry.pricing[key] === undefined) complain(["free"], `names '${key}', which has no price`);
+  checkPrices(entry, entry.pricing, ["pricing"], complain);
+  checkTiers(entry, complain);
+}
+
+function checkUpstream(entry: UpstreamEntry, complain: Complain) {
+  const named = entry.base_url !== undefined || entry.base_url_env !== undefined;
+  if (entry.provider === "openai" && !named) complain(["base_url"], "is missing, and base_url_env too");
+  if (entry.provider === "local" && (named || entry.key_env !== undefined))
+    complain(["provider"], "'local' runs inside the worker: it has no address and no key");
+  for (const field of ["first_byte_timeout_ms", "silence_timeout_ms"] as const)
+    if (entry[field] > entry.total_timeout_ms) complain([field], "is longer than total_timeout_ms");
+}
+
+/** The catalog's file. Every complaint's path begins with the model or the upstream at fault. */
+export const catalogFile = z
+  .strictObject({
+    /** For models that name none of their own. */
+    elite_discount_bps: discount,
+    upstreams: z.record(
+      z.string().regex(/^[a-z0-9][a-z0-9-]*$/, "must be a short name in small letters"),
+      upstreamEntry,
+    ),
+    models: z.array(modelEntry).min(1),
+  })
+  .superRefine((file, context) => {
+    for (const [id, entry] of Object.entries(file.upstreams))
+      checkUpstream(entry, (path, message) =>
+        context.addIssue({ code: "custom", path: ["upstreams", id, ...path], message }),
+      );
+    const names = new Set<string>();
+    file.models.forEach((entry, at) => {
+      const complain: Complain = (path, message) =>
+        context.addIssue({ code: "custom", path: ["models", at, ...path], message });
+      checkModel(entry, complain);
+      for (const name of [entry.id, ...entry.aliases]) {
+        if (names.has(name)) complain([name === entry.id ? "id" : "aliases"], `'${name}' is taken already`);
+        names.add(name);
+      }
+      entry.upstreams.forEach(({ upstream }, each) => {
+        if (!Object.hasOwn(file.upstreams, upstream))
+          complain(["upstreams", each, "upstream"], `'${upstream}' is not among the catalog's upstreams`);
+      });
+    });
+  });
+
+export const endpointOf = (type: ModelType): string => endpoints[type];

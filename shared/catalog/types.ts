@@ -1,0 +1,109 @@
+import type { Feature } from "#formats";
+
+/** Whose prices: `list_usd` or `elite_usd`. */
+export type Tier = "standard" | "elite";
+
+/** What usage is counted in. Tokens are priced by the million, the others by the piece. */
+export type PriceKey =
+  | "input"
+  | "cached_input"
+  | "cache_write"
+  | "cache_write_1h"
+  | "audio_input"
+  | "output"
+  | "audio_output"
+  | "image"
+  | "second"
+  | "character"
+  | "minute"
+  | "request";
+
+/** Counts by price key. `input` is uncached input; all counts are whole but for seconds and minutes (6 decimals). */
+export type Usage = Readonly<Partial<Record<PriceKey, number>>>;
+
+export type ModelType = "text" | "image" | "video" | "audio" | "embeddings" | "other";
+
+/** Prices for prompts of more than `aboveInputTokens`, read from their strings once, at load. */
+export interface Band {
+  readonly aboveInputTokens: number;
+  /** In 10^-10 nano-USD, of one token, image, second..., with the stand-ins filled in. */
+  readonly prices: Readonly<Partial<Record<PriceKey, bigint>>>;
+  /** The most that one can cost in this band or in one below it. */
+  readonly dearest: {
+    readonly input: bigint;
+    readonly inputWithAudio: bigint;
+    readonly output: bigint;
+    readonly request: bigint;
+  };
+}
+
+/** Ascending; the first holds for every prompt. */
+export type Bands = readonly [Band, ...Band[]];
+export type PriceBook = Readonly<Record<Tier, Bands>>;
+
+export interface Model {
+  /** `provider/model`: the slash is part of it. */
+  readonly id: string;
+  readonly name: string;
+  readonly ownedBy: string;
+  readonly type: ModelType;
+  /** The one path of the main interface that serves it. */
+  readonly endpoint: string;
+  /** Most tokens of prompt and answer together; of one input for embeddings; 0 where it has no meaning. */
+  readonly contextLength: number;
+  /** 0 for models that write no text. */
+  readonly maxOutputTokens: number;
+  /** The field in which its upstreams take the output cap. */
+  readonly outputCapField: "max_tokens" | "max_completion_tokens";
+  readonly eliteDiscountBps: number;
+  readonly features: ReadonlySet<Feature>;
+  /** Most tokens that one part can count as. A kind that is not here is refused. */
+  readonly maxPartTokens: Readonly<Partial<Record<"image" | "audio" | "file", number | undefined>>>;
+  /** The maker's own names for it, without a provider: what the native formats are called with. */
+  readonly aliases: readonly string[];
+  /** Unix seconds. */
+  readonly created: number;
+  /** In the order in which they are tried. */
+  readonly upstreams: readonly { readonly upstream: string; readonly model: string }[];
+  /** For this module alone: `bound`, `cost` and `pricing` read it. */
+  readonly prices: PriceBook;
+}
+
+export interface Upstream {
+  readonly id: string;
+  readonly provider: "openai" | "local";
+  /** What the catalog says; a value of the variable `baseUrlEnv` goes before it. */
+  readonly baseUrl?: string;
+  readonly baseUrlEnv?: string;
+  /** The variable that holds its key. Absent: it needs none. */
+  readonly apiKeyEnv?: string;
+  /** It keeps chat answers unless it is told not to. */
+  readonly storesAnswers: boolean;
+  /** Calls in flight from one worker process. */
+  readonly concurrency: number;
+  readonly deadlines: { readonly firstByteMs: number; readonly silenceMs: number; readonly totalMs: number };
+}
+
+/** One line of `x_pricing`: exact decimal strings, USD per unit. */
+export interface PriceLine {
+  readonly unit: string;
+  readonly list_usd: string;
+  readonly elite_usd: string;
+}
+
+/** The most that a call can cost, worked out before it runs. */
+export interface Bound {
+  /** Covers the worst case of `inputTokens` and of `outputCap` tokens for each choice. */
+  readonly mostNanoUsd: bigint;
+  /** The least hold that is of use: all of it if the caller named a cap, else one output token for each choice. */
+  readonly leastNanoUsd: bigint;
+  readonly inputTokens: number;
+  /** For each choice: the least of the caller's, the model's and the context length. */
+  readonly outputCap: number;
+  /** The output tokens for each choice that a hold of so much pays for: 0 to `outputCap`. */
+  capFor(grantedNanoUsd: bigint): number;
+}
+
+export class CatalogError extends Error {
+  override readonly name = "CatalogError";
+}

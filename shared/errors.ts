@@ -1,0 +1,134 @@
+/**
+ * Every error that the service can answer: one code, one row of `errorKinds`, one named function that makes it.
+ * Formats only render them. Source: the specification, part 7, and wire-details, "Errors".
+ */
+
+interface ErrorKind {
+  readonly status: number;
+  readonly type: string;
+  /** When it is answered, as the README's table says it. */
+  readonly when: string;
+}
+
+const invalid = "invalid_request_error";
+const missing = "not_found_error";
+
+export const errorKinds = {
+  invalid_value: { status: 400, type: invalid, when: "a field, header, path or body is malformed or out of range" },
+  model_not_supported: { status: 400, type: invalid, when: "the model exists, but not for this endpoint or feature" },
+  invalid_api_key: { status: 401, type: "authentication_error", when: "the API key is missing, unknown or revoked" },
+  insufficient_balance: {
+    status: 402,
+    type: "insufficient_quota",
+    when: "the balance does not cover the most that the call can cost",
+  },
+  account_frozen: { status: 403, type: "permission_error", when: "the account is frozen" },
+  model_not_found: { status: 404, type: missing, when: "no such model is listed" },
+  unknown_url: { status: 404, type: missing, when: "no such route" },
+  not_found: { status: 404, type: missing, when: "no such account, key or request (admin interface)" },
+  method_not_allowed: { status: 405, type: missing, when: "the route exists, but not for this method" },
+  conflict: {
+    status: 409,
+    type: "conflict_error",
+    when: "an idempotency key came again with another body, or more is taken back than there is",
+  },
+  request_too_large: { status: 413, type: invalid, when: "the body is over the limit" },
+  unsupported_media_type: { status: 415, type: invalid, when: "the body is not of an accepted type or encoding" },
+  rate_limit_exceeded: {
+    status: 429,
+    type: "rate_limit_error",
+    when: "a limit of the key, or the 2,000 open calls of an account, is reached",
+  },
+  internal_error: { status: 500, type: "server_error", when: "a defect of the service" },
+  upstream_error: { status: 502, type: "server_error", when: "every upstream of the model failed" },
+  no_capacity: {
+    status: 503,
+    type: "server_error",
+    when: "no worker, no upstream or no store can take the call now, or its worker died",
+  },
+  upstream_timeout: { status: 504, type: "server_error", when: "the upstream or the call ran out of time" },
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof errorKinds;
+
+interface Details {
+  /** The field, header or path segment at fault. */
+  readonly param?: string;
+  /** Sent as `Retry-After`: whole seconds, 1 to 60. */
+  readonly retryAfterSeconds?: number;
+  /** `false` is sent as `x-should-retry: false`: repeating cannot help, or would pay twice. */
+  readonly shouldRetry?: false;
+}
+
+/** An error as it crosses from a worker to the API: the fields, nothing else. */
+export interface ErrorFields extends Details {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+export class ServiceError extends Error implements ErrorFields {
+  override readonly name = "ServiceError";
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly type: string;
+  readonly param?: string;
+  readonly retryAfterSeconds?: number;
+  readonly shouldRetry?: false;
+
+  constructor(fields: ErrorFields, cause?: unknown) {
+    super(fields.message, cause === undefined ? undefined : { cause });
+    this.code = fields.code;
+    this.status = errorKinds[fields.code].status;
+    this.type = errorKinds[fields.code].type;
+    if (fields.param !== undefined) this.param = fields.param;
+    if (fields.shouldRetry !== undefined) this.shouldRetry = fields.shouldRetry;
+    if (fields.retryAfterSeconds !== undefined) {
+      this.retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(fields.retryAfterSeconds)));
+      // The true wait is longer than a client honours: say so, or it comes back for nothing.
+      if (fields.retryAfterSeconds > 60) this.shouldRetry = false;
+    }
+  }
+
+  fields(): ErrorFields {
+    const { code, message, param, retryAfterSeconds, shouldRetry } = this;
+    return {
+      code,
+      message,
+      ...(param !== undefined && { param }),
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      ...(shouldRetry !== undefined && { shouldRetry }),
+    };
+  }
+}
+
+const make = (code: ErrorCode, message: string, details: Details = {}, cause?: unknown) =>
+  new ServiceError({ code, message, ...details }, cause);
+
+export const invalidValue = (param: string | undefined, message: string) =>
+  make("invalid_value", message, param === undefined ? {} : { param });
+export const modelNotSupported = (message: string, param = "model") => make("model_not_supported", message, { param });
+export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
+export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
+export const accountFrozen = () => make("account_frozen", "This account is frozen.");
+export const modelNotFound = (model: string) =>
+  make("model_not_found", `The model '${model}' does not exist.`, { param: "model" });
+export const unknownUrl = (method: string, path: string) => make("unknown_url", `Unknown URL: ${method} ${path}.`);
+export const notFound = (what: string) => make("not_found", `No such ${what}.`);
+export const methodNotAllowed = (method: string, path: string) =>
+  make("method_not_allowed", `${method} is not allowed on ${path}.`);
+export const conflict = (message: string) => make("conflict", message, { shouldRetry: false });
+export const requestTooLarge = (limitBytes: number) =>
+  make("request_too_large", `The body is over the limit of ${limitBytes} bytes.`);
+export const unsupportedMediaType = (message: string) => make("unsupported_media_type", message);
+export const rateLimited = (message: string, retryAfterSeconds: number) =>
+  make("rate_limit_exceeded", message, { retryAfterSeconds });
+export const internalError = (cause?: unknown) =>
+  make("internal_error", "The service failed in an unexpected way.", {}, cause);
+export const upstreamError = (message: string, cause?: unknown) => make("upstream_error", message, {}, cause);
+export const noCapacity = (message: string, retryAfterSeconds = 5, cause?: unknown) =>
+  make("no_capacity", message, { retryAfterSeconds }, cause);
+export const upstreamTimeout = (message: string) => make("upstream_timeout", message);
+
+/** Whatever was thrown, as an error that may be answered. Defects become 500; their text stays in the log. */
+export const toServiceError = (thrown: unknown): ServiceError =>
+  thrown instanceof ServiceError ? thrown : internalError(thrown);

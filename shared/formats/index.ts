@@ -1,0 +1,12 @@
+/**
+ * The formats that callers speak, each as one pure codec: no I/O, no clock, no state beyond a stream's own.
+ * Chat-completions is the hub. Sources: the specification, part 2; wire-details ("Streams", "Errors"); OpenAI's public
+ * API reference for chat completions and embeddings.
+ */
+export { chatCodec, chatRequest, prepareChat } from "./chat.ts";
+export { chatStream, completeChat, outputBytes } from "./chat-answer.ts";
+export { embeddingsCodec, embeddingsRequest, finishEmbeddings } from "./embeddings.ts";
+export { commonError } from "./error-body.ts";
+export { invalidFrom } from "./invalid.ts";
+export type { CallSize, Codec, Feature, ParsedCall } from "./types.ts";
+export { estimateTokens, type TokenUsage, tokenUsage } from "./usage.ts";

@@ -1,0 +1,48 @@
+import type { ServiceError } from "#errors";
+
+/** What costs extra or is not everywhere: a model serves a call only if its catalog entry has each that is asked for. */
+export type Feature =
+  | "tools"
+  | "json"
+  | "image"
+  | "audio"
+  | "file"
+  | "logprobs"
+  | "audio_output"
+  | "web_search"
+  | "service_tier"
+  | "cache_retention";
+
+/** What the bound of a call's cost is worked out from. */
+export interface CallSize {
+  /** UTF-8 bytes of the body without its media parts' own bytes (data addresses, base64). */
+  readonly inputBytes: number;
+  /** Messages, or inputs of an embeddings call: each has an allowance of its own. */
+  readonly messages: number;
+  readonly parts: Readonly<Record<"image" | "audio" | "file", number>>;
+  /** `n`: how many answers are asked for. */
+  readonly choices: number;
+  /** The caller's own cap on output tokens, for each choice. */
+  readonly outputCap?: number;
+}
+
+/** What admission needs to know of a call, whatever its format. */
+export interface ParsedCall {
+  readonly model: string;
+  readonly stream: boolean;
+  readonly size: CallSize;
+  /** Each feature with the field that asked for it. */
+  readonly features: ReadonlyMap<Feature, string>;
+}
+
+/** The API's face of a format. */
+export interface Codec {
+  /** Throws `invalidValue` naming the first field at fault. `bodyBytes` is the body's length as it came. */
+  parse(body: unknown, bodyBytes: number): ParsedCall;
+  /** The JSON body of an error. */
+  error(error: ServiceError, requestId: string): string;
+  /** The same inside a stream that has begun: whole events, after which the stream is closed. */
+  streamError(error: ServiceError, requestId: string): string;
+  /** Written into a stream that has been silent for long. */
+  readonly ping: string;
+}

@@ -1,0 +1,45 @@
+import { object } from "./loose.ts";
+
+/** Token counts of one answer by the price key that each is billed under; `input` is what no cache served. */
+export interface TokenUsage {
+  readonly input: number;
+  readonly cached_input: number;
+  readonly cache_write: number;
+  readonly audio_input: number;
+  readonly output: number;
+  readonly audio_output: number;
+}
+
+const maxTokens = 1e9;
+const whole = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= maxTokens ? value : undefined;
+const part = (details: unknown, field: string): number => whole(object(details)[field]) ?? 0;
+
+/**
+ * The `usage` object of a chat or embeddings answer; undefined where the provider gave none that can be believed.
+ * Some makers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
+ */
+export function tokenUsage(usage: unknown): TokenUsage | undefined {
+  const given = object(usage);
+  const prompt = whole(given["prompt_tokens"]);
+  if (prompt === undefined) return undefined;
+  const completion = Math.max(whole(given["completion_tokens"]) ?? 0, (whole(given["total_tokens"]) ?? 0) - prompt);
+  const cached = Math.min(
+    prompt,
+    part(given["prompt_tokens_details"], "cached_tokens") || (whole(given["prompt_cache_hit_tokens"]) ?? 0),
+  );
+  const written = Math.min(prompt - cached, part(given["prompt_tokens_details"], "cache_write_tokens"));
+  const audioInput = Math.min(prompt - cached - written, part(given["prompt_tokens_details"], "audio_tokens"));
+  const audioOutput = Math.min(completion, part(given["completion_tokens_details"], "audio_tokens"));
+  return {
+    input: prompt - cached - written - audioInput,
+    cached_input: cached,
+    cache_write: written,
+    audio_input: audioInput,
+    output: completion - audioOutput,
+    audio_output: audioOutput,
+  };
+}
+
+/** A rough count where a provider gives none: four bytes to a token, as English text has it. */
+export const estimateTokens = (bytes: number): number => Math.ceil(bytes / 4);

@@ -1,0 +1,56 @@
+import { z } from "zod";
+
+/** One queue each, so that operators scale them apart. */
+export const pools = ["chat", "embeddings", "maintenance"] as const;
+export type Pool = (typeof pools)[number];
+
+/** What a paid call carries to a worker. The caller's body is opaque here: checked in the API, parsed in the worker. */
+export const paidCall = z.object({
+  v: z.literal(1),
+  requestId: z.string(),
+  account: z.string(),
+  keyId: z.string(),
+  tier: z.enum(["standard", "elite"]),
+  endpoint: z.string(),
+  model: z.string(),
+  stream: z.boolean(),
+  /** Nano-USD held for this call, as a decimal string. */
+  held: z.string().regex(/^\d+$/),
+  /** Output tokens for each choice that the hold covers. */
+  outputCap: z.int().nonnegative(),
+  /** Input tokens by estimate, for a provider that reports none. */
+  inputEstimate: z.int().nonnegative(),
+  /** The API instance that waits for the frames. */
+  replyTo: z.string(),
+  /** Unix milliseconds. */
+  acceptedAt: z.number(),
+  deadlineAt: z.number(),
+  body: z.union([z.object({ json: z.string() }), z.object({ stored: z.literal(true) })]),
+});
+export type PaidCall = z.infer<typeof paidCall>;
+
+/** The payload, if that is what it is. */
+export const isPaidCall = (data: unknown): PaidCall | undefined => paidCall.safeParse(data).data;
+
+const nothing = z.object({ v: z.literal(1) });
+
+interface JobDefinition {
+  readonly pool: Pool;
+  readonly payload: z.ZodType;
+  /** A scheduled job: how often it runs. */
+  readonly everyMs?: number;
+}
+
+/** Every job there is. `handlers` in the workers is typed from it: a job without a handler does not compile. */
+export const jobCatalog = {
+  chat: { pool: "chat", payload: paidCall },
+  embeddings: { pool: "embeddings", payload: paidCall },
+  "sweep-holds": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
+  "expire-bodies": { pool: "maintenance", payload: nothing, everyMs: 3_600_000 },
+} as const satisfies Record<string, JobDefinition>;
+
+export type JobName = keyof typeof jobCatalog;
+export type JobPayload<Name extends JobName> = z.infer<(typeof jobCatalog)[Name]["payload"]>;
+export type PaidJobName = {
+  [Name in JobName]: JobPayload<Name> extends PaidCall ? Name : never;
+}[JobName];

@@ -1,0 +1,74 @@
+import { Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import type { Logger } from "#platform/logger";
+import {
+  type JobName,
+  type JobPayload,
+  jobCatalog,
+  type PaidCall,
+  type PaidJobName,
+  type Pool,
+  pools,
+} from "./catalog.ts";
+
+export interface Queues {
+  /** `inFlight`: the account's other calls, so that one tenant's burst does not starve the others. */
+  enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<void>;
+  /** Takes a job back. False: a worker has it. True: none has, or ever will; it may be one that has just ended. */
+  remove(pool: Pool, requestId: string): Promise<boolean>;
+  /** Whether a worker has the job or may still get it. */
+  isPending(pool: Pool, requestId: string): Promise<boolean>;
+  backlog(pool: Pool): Promise<number>;
+  /** Makes the scheduled jobs known; the same from every worker. */
+  schedule(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const highestPriority = 2 ** 21 - 1;
+
+export function createQueues(deps: { redis: Redis; log: Logger }): Queues {
+  const queues = Object.fromEntries(
+    pools.map((pool) => {
+      const queue = new Queue(pool, {
+        connection: deps.redis,
+        skipWaitingForReady: true,
+        skipVersionCheck: true,
+        defaultJobOptions: {
+          attempts: 1,
+          removeOnComplete: { age: 60, count: 200 },
+          removeOnFail: { age: 3_600, count: 200 },
+        },
+      });
+      queue.on("error", (error) => deps.log.warn({ err: error.message, pool }, "queue"));
+      return [pool, queue];
+    }),
+  ) as unknown as Record<Pool, Queue>;
+
+  return {
+    async enqueue(name, payload, inFlight) {
+      await queues[jobCatalog[name].pool].add(name, payload, {
+        jobId: payload.requestId,
+        priority: Math.min(1 + inFlight, highestPriority),
+      });
+    },
+    remove: async (pool, requestId) => (await queues[pool].remove(requestId)) === 1,
+    async isPending(pool, requestId) {
+      const state = await queues[pool].getJobState(requestId);
+      return state !== "completed" && state !== "failed" && state !== "unknown";
+    },
+    async backlog(pool) {
+      const counts = await queues[pool].getJobCounts("wait", "prioritized");
+      return (counts["wait"] ?? 0) + (counts["prioritized"] ?? 0);
+    },
+    async schedule() {
+      for (const [name, job] of Object.entries(jobCatalog))
+        if ("everyMs" in job) {
+          const data: JobPayload<"sweep-holds"> = { v: 1 };
+          await queues[job.pool].upsertJobScheduler(name, { every: job.everyMs }, { name: name as JobName, data });
+        }
+    },
+    async close() {
+      await Promise.all(Object.values(queues).map((queue) => queue.close()));
+    },
+  };
+}

@@ -1,0 +1,147 @@
+import type { Redis } from "ioredis";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import { cancelChannel, cancelledKey, type Frame, fromFields, replyKey } from "./frames.ts";
+
+export interface ReplyReader {
+  /** This API instance's name, random at each start. */
+  readonly instance: string;
+  /** Makes the reply stream and begins to read it. */
+  start(): Promise<void>;
+  /** Registers who waits for a request's frames; call it before the job is enqueued. Returns how to stop waiting. */
+  expect(requestId: string, onFrame: (frame: Frame) => void): () => void;
+  /** Tells the workers that nobody waits any more; holds until the deadline for a job that has not begun. */
+  cancel(requestId: string, ttlMs: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const leaseSeconds = 30;
+const renewMs = 5_000;
+const readCount = 64;
+const blockMs = 5_000;
+const trimMs = 250;
+
+/**
+ * Renews the lease, or makes the stream again when it is missing. Its ids go on after the last one read, whatever the
+ * clock of a server that took over says: what comes before that one would never be read.
+ */
+const renewScript = `
+if redis.call("EXPIRE", KEYS[1], ARGV[1]) == 0 then
+  redis.call("XADD", KEYS[1], "MAXLEN", "0", ARGV[2], "lease", "1")
+  redis.call("EXPIRE", KEYS[1], ARGV[1])
+end`;
+
+/** The id that follows at once. */
+function after(id: string): string {
+  const [ms, count] = id.split("-");
+  return `${ms}-${Number(count) + 1}`;
+}
+
+export function createReplyReader(deps: {
+  instance: string;
+  /** Reads, and may block. */
+  reader: Redis;
+  commands: Redis;
+  clock: Clock;
+  log: Logger;
+}): ReplyReader {
+  const { instance, reader, commands, clock, log } = deps;
+  const key = replyKey(instance);
+  const waiting = new Map<string, (frame: Frame) => void>();
+  const strays = new Map<string, number>();
+  let stopped = false;
+  let lastId = "0-0";
+  let trimmedTo = lastId;
+  let trimmedAt = 0;
+  let loop: Promise<void> = Promise.resolve();
+  let stopRenewing = () => {};
+
+  const renew = () => commands.eval(renewScript, 1, key, leaseSeconds, after(lastId));
+  const renewSoon = () => {
+    renew().catch((error: Error) => log.warn({ err: error.message }, "reply lease"));
+  };
+
+  // The key first: a worker that subscribes between the two finds it. No pipeline: that resolves whatever became of it.
+  const cancel = async (requestId: string, ttlMs: number) => {
+    await Promise.all([
+      commands.set(cancelledKey(requestId), "1", "PX", Math.max(1_000, Math.ceil(ttlMs))),
+      commands.publish(cancelChannel, requestId),
+    ]);
+  };
+
+  /** Somebody works for nobody: say so once a second. */
+  function stray(requestId: string): void {
+    const now = clock.now();
+    if (now - (strays.get(requestId) ?? 0) < 1_000) return;
+    if (strays.size > 10_000) strays.clear();
+    strays.set(requestId, now);
+    cancel(requestId, 60_000).catch((error: Error) => log.warn({ err: error.message, requestId }, "cancel"));
+  }
+
+  function handOver(fields: string[]): void {
+    const frame = fromFields(fields);
+    if (!frame) return;
+    const onFrame = waiting.get(frame.requestId);
+    if (onFrame) onFrame(frame);
+    else if (frame.kind === "chunk") stray(frame.requestId);
+  }
+
+  /** Only what was handed over is trimmed; a trim that fails is made good by the next. */
+  function trim(): void {
+    const now = clock.now();
+    if (lastId === trimmedTo || now - trimmedAt < trimMs) return;
+    trimmedTo = lastId;
+    trimmedAt = now;
+    commands.xtrim(key, "MINID", after(lastId)).catch(() => {
+      trimmedTo = "";
+    });
+  }
+
+  async function read(): Promise<void> {
+    while (!stopped) {
+      try {
+        const answer = await reader.xread("COUNT", readCount, "BLOCK", blockMs, "STREAMS", key, lastId);
+        for (const [, entries] of answer ?? [])
+          for (const [id, fields] of entries) {
+            lastId = id;
+            try {
+              handOver(fields);
+            } catch (error) {
+              log.error({ err: error }, "a frame could not be handed over");
+            }
+          }
+        trim();
+      } catch (error) {
+        if (stopped) return;
+        log.warn({ err: (error as Error).message }, "reading replies");
+        await new Promise((resolve) => clock.after(100, () => resolve(undefined)));
+      }
+    }
+  }
+
+  return {
+    instance,
+    async start() {
+      await renew();
+      stopRenewing = clock.every(renewMs, renewSoon);
+      // After an outage the lease may be gone already: not a second is lost until the next renewal.
+      commands.on("ready", renewSoon);
+      loop = read();
+    },
+    expect(requestId, onFrame) {
+      waiting.set(requestId, onFrame);
+      return () => {
+        if (waiting.get(requestId) === onFrame) waiting.delete(requestId);
+      };
+    },
+    cancel,
+    async stop() {
+      stopped = true;
+      stopRenewing();
+      commands.off("ready", renewSoon);
+      await commands.del(key).catch(() => undefined);
+      reader.disconnect();
+      await loop;
+    },
+  };
+}

@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto";
+import { type InferSchemaType, Schema } from "mongoose";
+import { invalidValue, notFound } from "#errors";
+import type { Clock } from "#platform/clock";
+import { newId, randomBase62 } from "#platform/ids";
+import type { Mongo } from "#platform/mongo";
+import type { Limits } from "./limits.ts";
+
+/** A key as its owner may see it. Limits that it does not name are the configured ones. */
+export interface KeyRecord {
+  readonly id: string;
+  readonly account: string;
+  readonly name: string | null;
+  /** `live_Ab3...` */
+  readonly prefix: string;
+  readonly limits: Readonly<Partial<Limits>>;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly revokedAt: Date | null;
+}
+
+export interface KeyPatch {
+  readonly name?: string | null | undefined;
+  /** `null` takes an override away. */
+  readonly limits?: { readonly [limit in keyof Limits]?: number | null | undefined } | undefined;
+}
+
+export interface Page {
+  readonly limit: number;
+  readonly after?: string | undefined;
+}
+
+const schema = new Schema(
+  {
+    _id: { type: String, required: true },
+    account: { type: String, required: true },
+    name: { type: String },
+    prefix: { type: String, required: true },
+    hash: { type: String, required: true },
+    limits: {
+      requestsPerMinute: { type: Number },
+      tokensPerMinute: { type: Number },
+      concurrentRequests: { type: Number },
+    },
+    createdAt: { type: Date, required: true },
+    lastUsedAt: { type: Date },
+    revokedAt: { type: Date },
+  },
+  { collection: "keys", strict: "throw", versionKey: false },
+);
+schema.index({ hash: 1 }, { unique: true });
+schema.index({ account: 1, createdAt: -1, _id: -1 });
+
+type Stored = InferSchemaType<typeof schema>;
+
+/** The prefix is fixed by the specification, part 5; 40 characters of base62 are 238 bits. */
+const newSecret = () => `live_${randomBase62(40)}`;
+const isSecret = (text: string) => /^live_[0-9A-Za-z]{40}$/.test(text);
+const prefixOf = (secret: string) => `${secret.slice(0, "live_".length + 3)}...`;
+
+/** A random secret needs no salt and no slow hash: there is nothing to guess. */
+const hashOf = (secret: string) => createHash("sha256").update(secret).digest("base64url");
+
+/** The hash under which a well-formed secret is stored; undefined for what cannot be a key. */
+export const secretHash = (secret: string | undefined): string | undefined =>
+  secret !== undefined && isSecret(secret) ? hashOf(secret) : undefined;
+
+const toRecord = (stored: Stored): KeyRecord => {
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = stored.limits ?? {};
+  return {
+    id: stored._id,
+    account: stored.account,
+    name: stored.name ?? null,
+    prefix: stored.prefix,
+    limits: {
+      ...(requestsPerMinute != null && { requestsPerMinute }),
+      ...(tokensPerMinute != null && { tokensPerMinute }),
+      ...(concurrentRequests != null && { concurrentRequests }),
+    },
+    createdAt: stored.createdAt,
+    lastUsedAt: stored.lastUsedAt ?? null,
+    revokedAt: stored.revokedAt ?? null,
+  };
+};
+
+const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
+
+/** Only what the patch names; `null` takes a field away. */
+function changes({ name, limits = {} }: KeyPatch) {
+  const fields = { name, ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])) };
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return {
+    $set: Object.fromEntries(given.filter(([, value]) => value !== null)),
+    $unset: Object.fromEntries(given.filter(([, value]) => value === null).map(([field]) => [field, 1])),
+  };
+}
+
+/** The collection `keys`. It holds no secret, only the hash of one. */
+export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+  const model = mongo.connection.model("keys", schema);
+  const now = () => new Date(clock.now());
+
+  async function change(id: string, update: object): Promise<KeyRecord> {
+    const stored = await model
+      .findOneAndUpdate({ _id: id }, update, { returnDocument: "after", updatePipeline: true })
+      .lean();
+    if (!stored) throw notFound("key");
+    return toRecord(stored);
+  }
+
+  return {
+    async prepare() {
+      await model.createCollection();
+      await model.createIndexes();
+    },
+
+    async insert(account: string, { name, limits = {} }: KeyPatch) {
+      const secret = newSecret();
+      const created = await model.create({
+        _id: newId("key"),
+        account,
+        ...(name != null && { name }),
+        prefix: prefixOf(secret),
+        hash: hashOf(secret),
+        limits: Object.fromEntries(Object.entries(limits).filter(([, value]) => value != null)),
+        createdAt: now(),
+      });
+      return { key: toRecord(created.toObject()), secret };
+    },
+
+    /** Newest first. `after` is the id of the last one seen. */
+    async list(account: string, { limit, after }: Page): Promise<KeyRecord[]> {
+      const filter: Record<string, unknown> = { account };
+      if (after !== undefined) {
+        const last = await model.findOne({ _id: after, account }).lean();
+        if (!last) throw invalidValue("after", `after: this account has no key '${after}'.`);
+        const { createdAt } = last;
+        filter.$or = [{ createdAt: { $lt: createdAt } }, { createdAt, _id: { $lt: after } }];
+      }
+      const stored = await model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean();
+      return stored.map(toRecord);
+    },
+
+    update: (id: string, patch: KeyPatch) => change(id, changes(patch)),
+
+    /** The time of the first revocation stands. */
+    revoke: (id: string) => change(id, [{ $set: { revokedAt: { $ifNull: ["$revokedAt", now()] } } }]),
+
+    /** A key that may still be used. */
+    async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {
+      const stored = await model.findOne({ ...by, revokedAt: null }).lean();
+      return stored ? toRecord(stored) : undefined;
+    },
+
+    async used(id: string) {
+      await model.updateOne({ _id: id }, { $max: { lastUsedAt: now() } });
+    },
+  };
+}

@@ -1,0 +1,140 @@
+import { type Collection, type InferRawDocType, Schema } from "mongoose";
+import type { Tier } from "#catalog";
+import { invalidValue, notFound } from "#errors";
+import type { Clock } from "#platform/clock";
+import { newId } from "#platform/ids";
+import type { Mongo } from "#platform/mongo";
+
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly tier: Tier;
+  readonly frozen: boolean;
+  /** The mint that receives the buyback of its calls; null: the service's own. */
+  readonly buybackToken: string | null;
+  readonly availableNanoUsd: bigint;
+  readonly heldNanoUsd: bigint;
+  readonly openHolds: number;
+  readonly createdAt: Date;
+}
+
+export interface AccountPatch {
+  readonly name?: string | undefined;
+  readonly tier?: Tier | undefined;
+  readonly frozen?: boolean | undefined;
+  readonly buybackToken?: string | null | undefined;
+}
+
+export interface Page {
+  readonly limit: number;
+  /** The id of the last one seen. */
+  readonly after?: string | undefined;
+}
+
+const tiers = ["standard", "elite"] as const satisfies readonly Tier[];
+const hold = new Schema(
+  {
+    amount: { type: BigInt, required: true },
+    heldAt: { type: Date, required: true },
+    expiresAt: { type: Date, required: true },
+  },
+  { _id: false, strict: "throw" },
+);
+const definition = {
+  _id: { type: String, required: true },
+  name: { type: String, required: true },
+  tier: { type: String, enum: tiers, required: true },
+  frozen: { type: Boolean, required: true },
+  buybackToken: { type: String },
+  available: { type: BigInt, required: true },
+  held: { type: BigInt, required: true },
+  /** By request id. */
+  holds: { type: Map, of: hold, required: true },
+  /** The size of `holds`, which MongoDB cannot compare in a filter. */
+  openHolds: { type: Number, required: true },
+  createdAt: { type: Date, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "accounts", strict: "throw", versionKey: false, minimize: false });
+schema.index({ createdAt: -1, _id: -1 });
+
+export type StoredAccount = InferRawDocType<typeof definition>;
+export type StoredHold = StoredAccount["holds"][string];
+
+const toAccount = (stored: Omit<StoredAccount, "holds">): Account => ({
+  id: stored._id,
+  name: stored.name,
+  tier: stored.tier,
+  frozen: stored.frozen,
+  buybackToken: stored.buybackToken ?? null,
+  availableNanoUsd: stored.available,
+  heldNanoUsd: stored.held,
+  openHolds: stored.openHolds,
+  createdAt: stored.createdAt,
+});
+
+export type Accounts = ReturnType<typeof createAccounts>;
+
+/** The collection `accounts`: its rare operations. Those of every call use `collection`, which casts nothing. */
+export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+  const model = mongo.connection.model("accounts", schema);
+  const collection = model.collection as Collection as unknown as Collection<StoredAccount>;
+  // Holds are many, and nobody's business outside.
+  const summary = { holds: 0 } as const;
+
+  async function find(id: string): Promise<Account | undefined> {
+    const stored = await model.findById(id, summary).lean();
+    return stored ? toAccount(stored) : undefined;
+  }
+
+  async function prepare() {
+    await model.createCollection();
+    await model.createIndexes();
+  }
+
+  async function create({
+    name,
+    tier = "standard",
+    buybackToken,
+  }: AccountPatch & { readonly name: string }): Promise<Account> {
+    const account = {
+      _id: newId("acct"),
+      name,
+      tier,
+      frozen: false,
+      available: 0n,
+      held: 0n,
+      openHolds: 0,
+      createdAt: new Date(clock.now()),
+      ...(buybackToken != null && { buybackToken }),
+    };
+    await model.create({ ...account, holds: {} });
+    return toAccount(account);
+  }
+
+  /** Newest first. */
+  async function list({ limit, after }: Page): Promise<Account[]> {
+    const last = after === undefined ? undefined : await find(after);
+    if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
+    const older = last && {
+      createdAt: { $lte: last.createdAt },
+      $or: [{ createdAt: { $lt: last.createdAt } }, { _id: { $lt: last.id } }],
+    };
+    const stored = await model
+      .find({ ...older }, summary)
+      .sort({ createdAt: -1, _id: -1 })
+      .limit(limit)
+      .lean();
+    return stored.map(toAccount);
+  }
+
+  /** Only what the patch names changes. */
+  async function update(id: string, { name, tier, frozen, buybackToken }: AccountPatch): Promise<Account> {
+    const given = Object.entries({ name, tier, frozen, buybackToken }).filter(([, value]) => value !== undefined);
+    const options = { returnDocument: "after", runValidators: true, projection: summary } as const;
+    const stored = await model.findOneAndUpdate({ _id: id }, { $set: Object.fromEntries(given) }, options).lean();
+    if (!stored) throw notFound("account");
+    return toAccount(stored);
+  }
+
+  return { model, collection, prepare, create, find, list, update };
+}

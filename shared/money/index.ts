@@ -1,0 +1,105 @@
+/**
+ * Who has how much, what is held for running calls, and every movement. Owns the collections `accounts` and `ledger`.
+ *
+ * A paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
+ * (the insert into the ledger is the decision: the first wins), **apply** that to the balance (once, by its filter).
+ * Between any two of them a process may die: the sweeper ends what is left. What arrives together is written together.
+ * Credits, adjustments and refunds are transactions.
+ *
+ * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
+ */
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import type { Mongo } from "#platform/mongo";
+import { type Account, type AccountPatch, createAccounts, type Page } from "./accounts.ts";
+import { type Application, createApply } from "./apply.ts";
+import { type Check, createCheck } from "./check.ts";
+import { createDecide, type Decided, type Decision } from "./decide.ts";
+import { createHold, type Hold, type HoldAnswer } from "./holds.ts";
+import { createLedger, type EntryKind, type LedgerEntry } from "./ledger.ts";
+import { type Credit, createMovements, type Moved } from "./movements.ts";
+import { createSweep, type Swept } from "./sweep.ts";
+
+export type { Account, AccountPatch, Page } from "./accounts.ts";
+export type { Check } from "./check.ts";
+export type { Decided, Decision } from "./decide.ts";
+export { type Hold, type HoldAnswer, HoldUnknown } from "./holds.ts";
+export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
+export type { Credit, Moved } from "./movements.ts";
+export { formatUsd, parseUsd } from "./usd.ts";
+
+export interface Money {
+  /** Makes collections and indexes. Any number of processes may do it at once. */
+  prepare(): Promise<void>;
+
+  /**
+   * Takes the most that a call can cost out of what is available. Throws `HoldUnknown` if nobody can say whether it
+   * was taken (then settle 0 with its `heldNanoUsd`), and 503, with nothing taken, while MongoDB is away.
+   */
+  hold(hold: Hold): Promise<HoldAnswer>;
+  /** Tries until a decision stands, this one or an earlier one. Rejects with the reason of `signal`. */
+  decide(decision: Decision): Promise<Decided>;
+  /** Ends the hold with the cost of the entry that stands. Tries until it is done; doing it again changes nothing. */
+  apply(application: Application): Promise<void>;
+  /** Decides, then applies what stands. */
+  settle(decision: Decision): Promise<Decided>;
+  /** Calls since this process started that cost more than was held. Should be 0. */
+  shortfalls(): number;
+
+  /** Throws 404 for an account that is not there, 409 for a key used with another amount, or more than is available. */
+  credit(account: string, credit: Credit): Promise<Moved>;
+  /** Gives the whole cost of a decided call back, once; tries until it is done. 404 for a request that is not the account's. */
+  refund(account: string, requestId: string): Promise<LedgerEntry>;
+
+  createAccount(account: AccountPatch & { readonly name: string }): Promise<Account>;
+  account(id: string): Promise<Account | undefined>;
+  /** Newest first, at most `limit`. Throws 400 for an `after` that is not there. */
+  accounts(page: Page): Promise<Account[]>;
+  updateAccount(id: string, patch: AccountPatch): Promise<Account>;
+  /** Newest first, at most `limit`. Throws 400 for an `after` that is not there. */
+  ledger(account: string, page: Page & { readonly kind?: EntryKind | undefined }): Promise<LedgerEntry[]>;
+  /** The entry of one call, once it is decided. */
+  entry(requestId: string): Promise<LedgerEntry | undefined>;
+
+  /**
+   * Ends holds past their time: applies what is decided; decides 0 what is not `isWaiting` (or an hour overdue), but
+   * not in the first minute after MongoDB came back.
+   */
+  sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept>;
+  check(): Promise<Check>;
+}
+
+export function createMoney({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }): Money {
+  const accounts = createAccounts({ mongo, clock });
+  const ledger = createLedger({ mongo });
+  const hold = createHold({ accounts, mongo, clock, log });
+  const { decide, decideOnce, shortfalls } = createDecide({ ledger, clock, log });
+  const { apply, applyOnce } = createApply({ accounts, clock, log });
+  const { credit, refund } = createMovements({ mongo, accounts, ledger, clock, log });
+
+  return {
+    async prepare() {
+      await Promise.all([accounts.prepare(), ledger.prepare()]);
+    },
+    hold,
+    decide,
+    apply,
+    async settle(decision) {
+      const decided = await decide(decision);
+      const { account, requestId, heldNanoUsd, signal } = decision;
+      await apply({ account, requestId, heldNanoUsd, costNanoUsd: decided.entry.costNanoUsd, signal });
+      return decided;
+    },
+    shortfalls,
+    credit,
+    refund,
+    createAccount: accounts.create,
+    account: accounts.find,
+    accounts: accounts.list,
+    updateAccount: accounts.update,
+    ledger: ledger.list,
+    entry: ledger.entry,
+    sweep: createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce }),
+    check: createCheck({ mongo, accounts, ledger, clock, log }),
+  };
+}

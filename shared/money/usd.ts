@@ -1,0 +1,24 @@
+/** The most that an Int64 carries: about 9.2 billion USD. */
+export const maxNanoUsd = 2n ** 63n - 1n;
+
+/** `25000000000n` -> `"25.00"`: exact, with two decimals at least and nine at most. */
+export function formatUsd(nanoUsd: bigint): string {
+  const digits = String(nanoUsd < 0n ? -nanoUsd : nanoUsd).padStart(10, "0");
+  const decimals = digits.slice(-9).replace(/0{1,7}$/, "");
+  return `${nanoUsd < 0n ? "-" : ""}${digits.slice(0, -9)}.${decimals}`;
+}
+
+/** `"25"`, `"25.00"`, `"-0.000000001"` -> nano-USD. Undefined for whatever is not such a number or has no room in an Int64. */
+export function parseUsd(text: string): bigint | undefined {
+  const [, sign, whole, decimals = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  const nanoUsd = BigInt(whole + decimals.padEnd(9, "0"));
+  if (nanoUsd > maxNanoUsd) return undefined;
+  return sign === "-" ? -nanoUsd : nanoUsd;
+}
+
+/** BSON would wrap a larger bigint around in silence. */
+export function assertAmount(nanoUsd: bigint, name: string): void {
+  if (typeof nanoUsd !== "bigint") throw new TypeError(`${name} must be a bigint`);
+  if (nanoUsd < 0n || nanoUsd > maxNanoUsd) throw new RangeError(`${name} is out of range: ${nanoUsd}`);
+}

@@ -1,0 +1,36 @@
+/** Time as a dependency, so that tests can move it. */
+export interface Clock {
+  /** Unix milliseconds. */
+  now(): number;
+  /** Calls `tick` every `ms` until the returned function is called. Never keeps the process alive. */
+  every(ms: number, tick: () => void): () => void;
+  /** Calls `fire` once after `ms`, unless the returned function is called before. */
+  after(ms: number, fire: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  now: Date.now,
+  every(ms, tick) {
+    const timer = setInterval(tick, ms).unref();
+    return () => clearInterval(timer);
+  },
+  after(ms, fire) {
+    const timer = setTimeout(fire, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Resolves after `ms`, or rejects with the signal's reason. */
+export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const cancel = clock.after(ms, () => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    const onAbort = () => {
+      cancel();
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });

@@ -1,0 +1,77 @@
+import { z } from "zod";
+
+/**
+ * Every environment variable that a process of the service reads, but for the keys and addresses of upstreams, which
+ * the catalog names. The table in the README is made from this list. Durations end in _MS, sizes in _BYTES.
+ */
+const count = (description: string, initial: number) =>
+  z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
+const text = z.string().min(1);
+const address = z.url({ protocol: /^https?$/ });
+
+export const environment = z.object({
+  REDIS_URL: z
+    .url({ protocol: /^rediss?$/ })
+    .describe("Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`"),
+  MONGODB_URI: z
+    .url({ protocol: /^mongodb(\+srv)?$/ })
+    .describe("MongoDB 6 or newer, a replica set, with the database's name"),
+  S3_ENDPOINT: address.describe("S3-compatible object storage"),
+  S3_PUBLIC_ENDPOINT: address.optional().describe("The same storage as callers and makers reach it; signs their links"),
+  S3_BUCKET: text.default("inference").describe("Bucket for uploads, generated files and large request bodies"),
+  S3_REGION: text.default("us-east-1").describe("Region that requests to storage are signed for"),
+  S3_ACCESS_KEY_ID: text.describe("Access key of the storage"),
+  S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage"),
+  HOST: text.default("0.0.0.0").describe("Address that the API listens on"),
+  PORT: z.coerce.number().int().min(0).max(65535).default(8080).describe("Port of the API; 0 is any free one"),
+  PUBLIC_URL: address
+    .optional()
+    .describe("Address that callers reach; makes every absolute link. Default: http://127.0.0.1:PORT"),
+  ADMIN_TOKEN: z
+    .string()
+    .min(16)
+    .optional()
+    .describe("Bearer token of the admin interface; without it the interface answers 404"),
+  CATALOG_FILE: text.optional().describe("Catalog of models; default: the one shipped in shared/catalog"),
+  LOG_LEVEL: z
+    .enum(["trace", "debug", "info", "warn", "error", "silent"])
+    .default("info")
+    .describe("Least level that is logged"),
+  BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
+  CALL_TIMEOUT_MS: count("Longest that one call may take, from its arrival to its last byte", 900_000),
+  PING_INTERVAL_MS: count("Silence after which a streaming caller gets a ping", 15_000),
+  SHUTDOWN_GRACE_MS: count("Time that running calls get to finish after SIGTERM", 25_000),
+  RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests a minute for a key without limits of its own", 10_000),
+  RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens a minute for a key without limits of its own", 50_000_000),
+  RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
+  BACKLOG_LIMIT: count("Jobs that may wait in one pool; over it new calls get 503", 5_000),
+  WORKER_POOLS: z
+    .string()
+    .regex(/^[a-z]+(,[a-z]+)*$/)
+    .default("chat,embeddings,maintenance")
+    .describe("Pools that this worker process serves, separated by commas"),
+  WORKER_CONCURRENCY_CHAT: count("Chat calls that one worker process runs at once", 500),
+  WORKER_CONCURRENCY_EMBEDDINGS: count("Embeddings calls that one worker process runs at once", 200),
+  WORKER_CONCURRENCY_MAINTENANCE: count("Scheduled jobs that one worker process runs at once", 2),
+});
+
+export type Config = Readonly<z.infer<typeof environment>>;
+
+/** Thrown with one line for each variable that is missing or wrong. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** An empty variable counts as not set, as in Compose files. */
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
+  const parsed = environment.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map((issue) => {
+    const name = issue.path.join(".");
+    return given[name] === undefined
+      ? `${name} is missing: ${environment.shape[name as keyof Config].description}`
+      : `${name}: ${issue.message}`;
+  });
+  throw new ConfigError(`The configuration is not complete.\n  ${lines.join("\n  ")}`);
+}

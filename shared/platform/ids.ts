@@ -1,0 +1,22 @@
+import { randomBytes } from "node:crypto";
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const pool = { bytes: Buffer.alloc(0), at: 0 };
+
+/** Uniformly random base62. Random bytes are drawn in blocks: one system call for many ids. */
+export function randomBase62(length: number): string {
+  let out = "";
+  while (out.length < length) {
+    if (pool.at >= pool.bytes.length) {
+      pool.bytes = randomBytes(4096);
+      pool.at = 0;
+    }
+    const byte = pool.bytes[pool.at++] as number;
+    if (byte < 248) out += alphabet[byte % 62];
+  }
+  return out;
+}
+
+/** `req_...`: names the job, the hold and the ledger entry of one call. Safe as a map key and as a job id. */
+export const newRequestId = () => `req_${randomBase62(24)}`;
+export const newId = (prefix: "acct" | "key" | "api" | "wrk") => `${prefix}_${randomBase62(20)}`;

@@ -1,0 +1,77 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createProgram, freePort, type Program, until } from "../../infra/embedded/index.ts";
+
+/** Something whose processor time and memory are measured. */
+export interface Measured {
+  readonly name: string;
+  readonly pid: number;
+}
+
+/** A Node program that serves HTTP on a loopback port of its own, or nothing at all. */
+export interface NodeServer {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Its output goes to `<name>.log` there. */
+  readonly logDir: string;
+  /** Asked until it answers 200. */
+  readonly readyUrl?: string;
+}
+
+export async function startNode({ name, args, env = {}, logDir, readyUrl }: NodeServer): Promise<Program> {
+  const program = createProgram({
+    name,
+    command: process.execPath,
+    args,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: "production", ...env },
+    output: join(logDir, `${name}.log`),
+    readyTimeoutMs: 60_000,
+    stopTimeoutMs: 40_000,
+    ...(readyUrl !== undefined && { ready: (signal: AbortSignal) => until(() => expectOk(readyUrl), signal) }),
+  });
+  await program.start();
+  return program;
+}
+
+async function expectOk(url: string): Promise<void> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text.slice(0, 300)}`);
+}
+
+export const freeOrigin = async (): Promise<{ readonly port: number; readonly origin: string }> => {
+  const port = await freePort();
+  return { port, origin: `http://127.0.0.1:${port}` };
+};
+
+export function measured(name: string, { pid }: { readonly pid: number | undefined }): Measured {
+  if (pid === undefined) throw new Error(`${name} does not run`);
+  return { name, pid };
+}
+
+const systemValue = (name: string) => Number(execFileSync("getconf", [name], { encoding: "utf8" }));
+const tickMs = 1_000 / systemValue("CLK_TCK");
+const pageBytes = systemValue("PAGESIZE");
+
+/** proc(5), from the field `state` on: the name before it may itself hold spaces and brackets. */
+function stat(pid: number): readonly string[] {
+  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return text.slice(text.lastIndexOf(")") + 2).split(" ");
+}
+
+/** User and system time so far. */
+export function cpuMs({ pid }: Measured): number {
+  const fields = stat(pid);
+  return (Number(fields[11]) + Number(fields[12])) * tickMs;
+}
+
+/** What all programs on the machine together spent so far, proc(5): user, nice, system, irq and softirq, and steal. */
+export function machineCpuMs(): number {
+  const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
+  const [, user, nice, system, , , irq, softirq, steal] = line.split(/ +/).map(Number);
+  return [user, nice, system, irq, softirq, steal].reduce((total: number, ticks) => total + (ticks ?? 0), 0) * tickMs;
+}
+
+export const residentBytes = ({ pid }: Measured): number => Number(stat(pid)[21]) * pageBytes;

@@ -1,0 +1,115 @@
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** A V8 CPU profile, as `Profiler.stop` gives it. */
+interface CpuProfile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly children?: readonly number[];
+    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+  }[];
+  readonly samples: readonly number[];
+  /** Microseconds. */
+  readonly timeDeltas: readonly number[];
+}
+
+/** Speaks to the inspector of a process that was started with `--inspect`, and profiles it while `run` runs. */
+export async function profileWhile(port: number, run: Promise<unknown>): Promise<CpuProfile> {
+  const list = await fetch(`http://127.0.0.1:${port}/json/list`);
+  const [page] = (await list.json()) as { webSocketDebuggerUrl: string }[];
+  if (!page) throw new Error(`no inspector on port ${port}`);
+  const socket = new WebSocket(page.webSocketDebuggerUrl);
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve);
+    socket.addEventListener("error", reject);
+  });
+  let lastId = 0;
+  const post = (method: string): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const id = ++lastId;
+      socket.addEventListener("message", ({ data }) => {
+        const answer = JSON.parse(String(data)) as { id?: number; result?: unknown; error?: { message: string } };
+        if (answer.id !== id) return;
+        if (answer.error) reject(new Error(`${method}: ${answer.error.message}`));
+        else resolve(answer.result);
+      });
+      socket.addEventListener("close", () => reject(new Error(`${method}: the process is gone`)));
+      socket.send(JSON.stringify({ id, method }));
+    });
+  try {
+    await post("Profiler.enable");
+    await post("Profiler.start");
+    await run;
+    return ((await post("Profiler.stop")) as { profile: CpuProfile }).profile;
+  } finally {
+    socket.close();
+  }
+}
+
+const root = join(import.meta.dirname, "../..");
+const atRest = new Set(["(idle)", "(program)", "(root)"]);
+
+function placeOf(url: string): string {
+  if (!url.startsWith("file:")) return url;
+  return relative(root, fileURLToPath(url)).replace(/^.*node_modules\//, "");
+}
+
+/** The npm package, or the project's own folder. */
+function ownerOf({ url }: CallFrame): string {
+  const place = placeOf(url);
+  if (!url.includes("/node_modules/")) return place.split("/").slice(0, 2).join("/");
+  return place
+    .split("/")
+    .slice(0, place.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+type CallFrame = CpuProfile["nodes"][number]["callFrame"];
+
+const isNodesOwn = ({ url }: CallFrame) => url === "" || url.startsWith("node:");
+
+/** The nearest caller that is not Node itself: who asked for a `writev`. */
+function onBehalfOf(id: number, nodes: ReadonlyMap<number, CallFrame>, parents: ReadonlyMap<number, number>) {
+  for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) {
+    const frame = nodes.get(at);
+    if (frame && !isNodesOwn(frame)) return frame;
+  }
+  return undefined;
+}
+
+const nameOf = ({ functionName, url, lineNumber }: CallFrame) =>
+  `${functionName || "(anonymous)"}${url === "" ? "" : ` ${placeOf(url)}:${lineNumber + 1}`}`;
+
+/**
+ * Self time by package or folder, and by function; percent of the time that the process was busy. What Node itself
+ * did counts for whoever called it. On a busy machine a function that was merely kept waiting looks slow: read a profile
+ * from a quiet one.
+ */
+export function summarize(profile: CpuProfile, most = 40): string {
+  const nodes = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]));
+  const parents = new Map(
+    profile.nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)),
+  );
+  const byFunction = new Map<string, number>();
+  const byOwner = new Map<string, number>();
+  const add = (to: Map<string, number>, key: string, micros: number) => to.set(key, (to.get(key) ?? 0) + micros);
+  let busy = 0;
+  let all = 0;
+  profile.samples.forEach((id, index) => {
+    const frame = nodes.get(id);
+    const micros = profile.timeDeltas[index] ?? 0;
+    all += micros;
+    if (!frame || atRest.has(frame.functionName)) return;
+    busy += micros;
+    const caller = onBehalfOf(id, nodes, parents);
+    add(byOwner, caller ? ownerOf(caller) : nameOf(frame), micros);
+    add(byFunction, caller && caller !== frame ? `${nameOf(frame)} for ${nameOf(caller)}` : nameOf(frame), micros);
+  });
+  const top = (from: Map<string, number>) =>
+    [...from]
+      .toSorted(([, a], [, b]) => b - a)
+      .slice(0, most)
+      .map(([key, micros]) => `${((micros / busy) * 100).toFixed(1).padStart(6)} %  ${key}`)
+      .join("\n");
+  return `busy ${((busy / all) * 100).toFixed(0)} % of ${(all / 1e6).toFixed(1)} s\n\n${top(byOwner)}\n\n${top(byFunction)}\n`;
+}

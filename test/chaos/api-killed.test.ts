@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { mockText } from "../support/mock-openai.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnApi } from "../support/service.ts";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  endLeases,
+  lost,
+  never,
+  path,
+  read,
+  redisOf,
+  startMaker,
+  startProcesses,
+} from "./setup.ts";
+
+test("an API killed mid-call: its running work is aborted at the maker, its waiting work never starts", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { api: doomed } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "2" } });
+  const customer = await doomed.client.account("1.00");
+
+  maker.respond({ beforeHeaders: never }, { beforeEvent: { 4: never }, usage: false });
+  const json = lost(customer.post(path, ask()));
+  await maker.request(0);
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  await stream.sees(4);
+  const waiting = lost(customer.post(path, ask()));
+  const redis = redisOf(stores);
+  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+
+  doomed.kill("SIGKILL");
+  await doomed.exited;
+  expect(await Promise.all([json, waiting, stream.ended])).toEqual([true, true, "broken"]);
+  // The lease is 30 s at most. Nobody waits for that here.
+  const [lease] = await redis.keys("reply:*");
+  expect(await redis.ttl(lease as string)).toBeLessThanOrEqual(30);
+  await endLeases(redis);
+  const endedAt = performance.now();
+  await Promise.all(maker.requests.map(({ closed }) => closed));
+  expect(performance.now() - endedAt).toBeLessThan(3_000);
+  expect(maker.requests.map(({ aborted }) => aborted)).toEqual([true, true]);
+
+  const { client } = await spawnApi(stores, env);
+  await client.settled();
+  const calls = await callsOf(client, customer);
+  expect(calls).toHaveLength(3);
+  for (const { request } of calls) expect(request.status).toBe("cancelled");
+  const charged = calls.filter(({ amount_usd }) => amount_usd !== "0.00");
+  // Four events were written in frames: "Hello there, how" are 16 bytes, 4 tokens; and 5 of input by its bytes.
+  expect(charged).toHaveLength(1);
+  expect(charged[0]?.request).toMatchObject({ attempts: 1, estimated: true, usage: { output: 4 } });
+  expect(stream.text()).toBe(mockText.slice(0, 16));
+  const { input = 0, output = 0 } = charged[0]?.request.usage ?? {};
+  expect(await availableUsd(client, customer)).toBe(`0.9999${String(100 - input - 2 * output).padStart(2, "0")}`);
+  expect(maker.requests).toHaveLength(2);
+});

@@ -1,0 +1,139 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { expect, test } from "vitest";
+import { mockText } from "../support/mock-openai.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, type Customer, eventually } from "../support/service.ts";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  fullCostUsd,
+  lost,
+  never,
+  onlyCall,
+  path,
+  read,
+  redisOf,
+  startMaker,
+  startProcesses,
+} from "./setup.ts";
+
+async function service(worker: Record<string, string> = {}) {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client } = await startProcesses(stores, env, { worker });
+  return { stores, maker, client };
+}
+
+/** A slot that an ended call still held would refuse this one. */
+async function hasFreeSlot(client: Client, customer: Customer) {
+  await eventually(async () => {
+    const response = await customer.post(path, ask());
+    await response.text();
+    return response.status === 200;
+  }, 5_000);
+  await client.settled();
+}
+
+test("the caller leaves while the job waits: it never starts and costs nothing", async () => {
+  const { stores, maker, client } = await service({ WORKER_CONCURRENCY_CHAT: "1" });
+  const [busy, customer] = await Promise.all([
+    client.account("1.00"),
+    client.account("1.00", { limits: { concurrent_requests: 1 } }),
+  ]);
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const blocking = busy.post(path, ask());
+  await maker.request(0);
+
+  const leaving = new AbortController();
+  const left = lost(customer.post(path, ask(), { signal: leaving.signal }));
+  const redis = redisOf(stores);
+  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  leaving.abort();
+  expect(await left).toBe(true);
+  const call = await eventually(async () => (await callsOf(client, customer))[0]);
+  expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
+  expect(await redis.zcard("bull:chat:prioritized")).toBe(0);
+  expect(await availableUsd(client, customer)).toBe("1.00");
+
+  gate.resolve();
+  expect((await blocking).status).toBe(200);
+  expect(maker.requests).toHaveLength(1);
+  await hasFreeSlot(client, customer);
+});
+
+test("the caller leaves while a JSON call runs: aborted at the maker, nothing charged, the slot free", async () => {
+  const { maker, client } = await service();
+  const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
+  maker.respond({ beforeHeaders: never });
+  const leaving = new AbortController();
+  const left = lost(customer.post(path, ask(), { signal: leaving.signal }));
+  const request = await maker.request(0);
+  leaving.abort();
+  expect(await left).toBe(true);
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  expect(await onlyCall(client, customer)).toMatchObject({
+    amount_usd: "0.00",
+    request: { status: "cancelled", attempts: 1 },
+  });
+  expect(await availableUsd(client, customer)).toBe("1.00");
+  await hasFreeSlot(client, customer);
+  expect(maker.requests).toHaveLength(2);
+});
+
+test("the caller leaves during a stream: aborted at the maker, charged for what was delivered, the slot free", async () => {
+  const { maker, client } = await service();
+  const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
+  maker.respond({ beforeEvent: { 5: never } });
+  const leaving = new AbortController();
+  const stream = read(await customer.post(path, ask({ stream: true }), { signal: leaving.signal }));
+  await stream.sees(5);
+  const request = await maker.request(0);
+  leaving.abort();
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  const { amount_usd, request: record } = await onlyCall(client, customer);
+  expect(record).toMatchObject({ status: "cancelled", attempts: 1, estimated: true });
+  // "Hello there, how may" are 20 bytes: 5 tokens.
+  expect(stream.text()).toBe(mockText.slice(0, 20));
+  expect(record.usage).toMatchObject({ output: 5 });
+  const cost = (record.usage["input"] ?? 0) + 2 * 5;
+  expect(amount_usd).toBe(`-0.0000${String(cost).padStart(2, "0")}`);
+  expect(await availableUsd(client, customer)).toBe(`0.9999${100 - cost}`);
+  await hasFreeSlot(client, customer);
+});
+
+test("callers who leave at any moment of their admission: no hold stays, and what ran is charged once", async () => {
+  const { maker, client } = await service();
+  const customer = await client.account("1.00");
+  const { hostname, port } = new URL(client.baseUrl);
+  const body = JSON.stringify(ask());
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    `host: ${hostname}`,
+    `authorization: Bearer ${customer.key}`,
+    `content-length: ${body.length}`,
+  ].join("\r\n");
+  const patience = Array.from({ length: 40 }, (_, i) => i);
+  await Promise.all(
+    patience.map(async (turns) => {
+      const socket = connect(Number(port), hostname);
+      await once(socket, "connect");
+      socket.write(`${head}\r\n\r\n${body}`);
+      // A turn of this event loop is some hundred microseconds of the API's: together they meet every step.
+      for (let turn = 0; turn < turns * 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+      socket.destroy();
+    }),
+  );
+  // Whatever was admitted is decided, and an answer that nobody took was given back.
+  const calls = await eventually(async () => {
+    await client.settled();
+    const decided = await callsOf(client, customer);
+    return (await availableUsd(client, customer)) === "1.00" && decided.length >= maker.requests.length && decided;
+  });
+  expect(calls.length).toBeGreaterThan(0);
+  for (const { amount_usd } of calls) expect(["0.00", `-${fullCostUsd}`]).toContain(amount_usd);
+});

@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import { testStores } from "../support/servers.ts";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  heldWire,
+  isWhole,
+  leftAfter,
+  loseAnswers,
+  onlyCall,
+  path,
+  read,
+  redisOf,
+  startMaker,
+  startProcesses,
+} from "./setup.ts";
+
+/** A stream of which four events are there, and a hand in the reply stream of its API instance. */
+async function halfWay() {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const wire = await heldWire(stores.REDIS_URL);
+  const apiStores = { ...stores, REDIS_URL: wire.address };
+  const { client } = await startProcesses(stores, env, { apiStores });
+  const customer = await client.account("1.00");
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeEvent: { 4: gate.promise } });
+  const redis = redisOf(stores);
+  const response = await customer.post(path, ask({ stream: true }));
+  const requestId = response.headers.get("x-request-id") as string;
+  const stream = read(response);
+  await stream.sees(4);
+  const [key] = (await redis.keys("reply:*")) as [string];
+  const write = (seq: number, kind: "chunk" | "final" | "error", data: string) =>
+    redis.xadd(key, "*", "r", requestId, "s", seq, "k", kind, "d", data);
+  return { client, customer, maker, wire, gate, redis, key, requestId, stream, write };
+}
+
+const forged = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "twice" } }] })}\n\n`;
+
+test("frames that come twice are written once", async () => {
+  const { client, customer, gate, stream, write } = await halfWay();
+  await write(0, "chunk", forged);
+  await write(0, "final", forged);
+  gate.resolve();
+  expect(await stream.ended).toBe("closed");
+  expect(isWhole(stream)).toBe(true);
+  expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: "-0.000025" });
+});
+
+test("a gap in the count of frames ends the call with an error, aborts the maker and costs nothing", async () => {
+  const { client, customer, maker, stream, write } = await halfWay();
+  await write(1_000, "chunk", forged);
+  expect(await stream.ended).toBe("closed");
+  expect(stream.events).toHaveLength(5);
+  expect(stream.events.at(-1)?.error).toMatchObject({ type: "server_error", code: "internal_error" });
+  expect(stream.done()).toBe(false);
+  const request = await maker.request(0);
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: "0.00", request: { status: "failed" } });
+  expect(await availableUsd(client, customer)).toBe("1.00");
+});
+
+test("a gap after the call was decided: the error is answered and the cost given back", async () => {
+  const { client, customer, wire, gate, redis, key, stream } = await halfWay();
+  wire.hold();
+  gate.resolve();
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe(leftAfter(1));
+  // The last frame has come too far.
+  const [[id, fields]] = (await redis.xrevrange(key, "+", "-", "COUNT", 1)) as [[string, string[]]];
+  const at = fields.indexOf("s") + 1;
+  await redis
+    .multi()
+    .xdel(key, id)
+    .xadd(key, "*", ...fields.with(at, String(Number(fields[at]) + 1)))
+    .exec();
+  wire.mend();
+  expect(await stream.ended).toBe("closed");
+  expect(stream.events.at(-1)?.error).toMatchObject({ code: "internal_error" });
+  expect(stream.done()).toBe(false);
+  expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: "-0.000025" });
+  expect(await callsOf(client, customer, "refund")).toHaveLength(1);
+  expect(await availableUsd(client, customer)).toBe("1.00");
+});
+
+test("word of a lost answer that comes twice: one error, one refund, and the API lives", async () => {
+  const { client, customer, wire, gate, redis, requestId, stream } = await halfWay();
+  wire.hold();
+  gate.resolve();
+  await client.settled();
+  await loseAnswers(redis, [requestId, requestId]);
+  wire.mend();
+  expect(await stream.ended).toBe("closed");
+  expect(stream.events).toHaveLength(5);
+  expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });
+  expect(await callsOf(client, customer, "refund")).toHaveLength(1);
+  expect(await availableUsd(client, customer)).toBe("1.00");
+});

@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { ownServers } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  heldWire,
+  isAnswered,
+  isWhole,
+  leftAfter,
+  loseAnswers,
+  outcomeOf,
+  path,
+  read,
+  redisOf,
+  startMaker,
+  startProcesses,
+  worksAgain,
+} from "./setup.ts";
+
+const soonMs = 2_500;
+
+test("MongoDB stopped and started: new calls get 503 soon, finished calls wait for their decision", async () => {
+  const { mongo, stores } = await ownServers({ mongo: true });
+  const { maker, env } = await startMaker();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+  const stranger = await client.account("1.00");
+  const redis = redisOf(stores);
+
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeEvent: { 4: gate.promise } }, { beforeHeaders: gate.promise });
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  let answered = false;
+  const json = outcomeOf(customer.post(path, ask())).finally(() => {
+    answered = true;
+  });
+  await Promise.all([stream.sees(4), maker.request(1)]);
+
+  await mongo.stop();
+  gate.resolve();
+  await Promise.all(maker.requests.map(({ closed }) => closed));
+  // One whose key is remembered, and one whose key would have to be looked up.
+  for (const each of [customer, stranger, customer]) {
+    const refused = await outcomeOf(each.post(path, ask()));
+    expect(refused).toMatchObject({ status: 503, code: "no_capacity" });
+    expect(Number(refused.retryAfter)).toBeGreaterThan(0);
+    expect(refused.ms).toBeLessThan(soonMs);
+  }
+  // The maker has answered, but nothing is decided: no answer goes out, no job is acknowledged.
+  expect(answered).toBe(false);
+  expect(stream.done()).toBe(false);
+  expect(await redis.llen("bull:chat:active")).toBe(2);
+  await mongo.start();
+
+  expect(await json).toMatchObject({ status: 200 });
+  expect(await stream.ended).toBe("closed");
+  expect(isWhole(stream)).toBe(true);
+  await worksAgain(customer);
+  await client.settled();
+  await eventually(async () => (await redis.llen("bull:chat:active")) === 0);
+  expect(maker.requests).toHaveLength(3);
+  expect(await availableUsd(client, customer)).toBe(leftAfter(3));
+  expect(await availableUsd(client, stranger)).toBe("1.00");
+});
+
+test("MongoDB killed and started under the load of 20 callers: every answer is charged once, every error nothing", async () => {
+  const { mongo, stores } = await ownServers({ mongo: true });
+  const { maker, env } = await startMaker();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  let answered = 0;
+  let refused = 0;
+  let over = false;
+  const load = Array.from({ length: 20 }, async () => {
+    while (!over) {
+      if (await isAnswered(customer.post(path, ask()))) answered += 1;
+      else refused += 1;
+    }
+  });
+  await eventually(() => answered > 40);
+  await mongo.kill();
+  await eventually(() => refused > 20);
+  await mongo.start();
+  const before = answered;
+  await eventually(() => answered > before + 40);
+  over = true;
+  await Promise.all(load);
+
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
+  expect(maker.requests).toHaveLength(answered);
+});
+
+test("MongoDB away when an API hears that an answer was lost: the caller gets the error, and the cost back", async () => {
+  const { mongo, stores } = await ownServers({ mongo: true });
+  const { maker, env } = await startMaker();
+  const wire = await heldWire(stores.REDIS_URL);
+  const apiStores = { ...stores, REDIS_URL: wire.address };
+  const { client } = await startProcesses(stores, env, { apiStores });
+  const customer = await client.account("1.00");
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const json = outcomeOf(customer.post(path, ask()));
+  await maker.request(0);
+  wire.hold();
+  gate.resolve();
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe(leftAfter(1));
+
+  const calls = await callsOf(client, customer);
+  await loseAnswers(
+    redisOf(stores),
+    calls.map(({ id }) => id),
+  );
+  await mongo.stop();
+  wire.mend();
+  await mongo.start();
+  expect(await json).toMatchObject({ status: 503, code: "no_capacity" });
+  await eventually(async () => (await availableUsd(client, customer)) === "1.00");
+  expect(await callsOf(client, customer, "refund")).toHaveLength(1);
+  await client.settled();
+});

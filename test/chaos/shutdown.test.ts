@@ -1,0 +1,192 @@
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect, test } from "vitest";
+import { createCancellations, createReplies } from "#jobs";
+import { systemClock } from "#platform/clock";
+import { createLogger } from "#platform/logger";
+import { createRunning } from "../../workers/running.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  isAnswered,
+  isWhole,
+  leftAfter,
+  never,
+  outcomeOf,
+  path,
+  read,
+  redisOf,
+  startMaker,
+  startProcesses,
+} from "./setup.ts";
+
+/** Resolves once the process has begun to stop. */
+async function terminate(process: ServiceProcess) {
+  process.kill("SIGTERM");
+  await process.line(({ msg }) => msg === "shutting down");
+}
+
+test("SIGTERM to a worker: what can finish does, the rest is aborted and told, what waits is left to others", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client, worker } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "3" } });
+  const customer = await client.account("1.00");
+  const redis = redisOf(stores);
+
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise }, { beforeHeaders: never }, { beforeEvent: { 4: never } });
+  const finishing = outcomeOf(customer.post(path, ask()));
+  await maker.request(0);
+  const hopeless = outcomeOf(customer.post(path, ask()));
+  await maker.request(1);
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  await stream.sees(4);
+  const waiting = outcomeOf(customer.post(path, ask()));
+  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+
+  await terminate(worker);
+  gate.resolve();
+  expect(await finishing).toMatchObject({ status: 200 });
+  expect(await hopeless).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  await stream.ended;
+  expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });
+  expect(stream.done()).toBe(false);
+  expect(await worker.exited).toBe(0);
+  expect(maker.requests.map(({ aborted }) => aborted)).toEqual([false, true, true]);
+
+  await spawnWorker(stores, env);
+  expect(await waiting).toMatchObject({ status: 200 });
+  await client.settled();
+  const calls = await callsOf(client, customer);
+  expect(calls.map(({ request }) => request.status).toSorted()).toEqual(["failed", "failed", "succeeded", "succeeded"]);
+  // That the worker stopped is our affair: the broken stream costs nothing.
+  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+});
+
+test("SIGTERM to an API: what can finish does, the rest is decided 0, told and aborted", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client, api } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeEvent: { 4: gate.promise } }, { beforeHeaders: never }, { beforeEvent: { 4: never } });
+  const finishing = read(await customer.post(path, ask({ stream: true })));
+  await finishing.sees(4);
+  const hopeless = outcomeOf(customer.post(path, ask()));
+  await maker.request(1);
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  await stream.sees(4);
+
+  await terminate(api);
+  await expect(customer.post(path, ask())).rejects.toThrow("fetch failed");
+  gate.resolve();
+  await finishing.ended;
+  expect(isWhole(finishing)).toBe(true);
+  expect(await hopeless).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  expect(await stream.ended).toBe("closed");
+  expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });
+  expect(await api.exited).toBe(0);
+  await Promise.all(maker.requests.map(({ closed }) => closed));
+  expect(maker.requests.map(({ aborted }) => aborted)).toEqual([false, true, true]);
+
+  const { client: next } = await spawnApi(stores, env);
+  await next.settled();
+  expect(await callsOf(next, customer)).toHaveLength(3);
+  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
+});
+
+test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client, api } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+  const { hostname, port } = new URL(client.baseUrl);
+  const body = JSON.stringify(ask());
+  const head = [`POST ${path} HTTP/1.1`, `host: ${hostname}`, `authorization: Bearer ${customer.key}`];
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => {});
+  socket.write(`${head.join("\r\n")}\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 10)}`);
+  // The key is noted as used as soon as the head is there.
+  await eventually(async () => {
+    const { data } = await client.admin<{ data: { last_used_at: number | null }[] }>(
+      "GET",
+      `/accounts/${customer.id}/keys`,
+    );
+    return data[0]?.last_used_at != null;
+  });
+
+  await terminate(api);
+  socket.write(body.slice(10));
+  const answer = await text(socket);
+  expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n/);
+  expect(await api.exited).toBe(0);
+  const { client: next } = await spawnApi(stores, env);
+  await next.settled();
+  expect(maker.requests).toHaveLength(1);
+  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
+});
+
+test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client, api } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  let answered = 0;
+  let over = false;
+  const load = Array.from({ length: 20 }, async () => {
+    while (!over) {
+      try {
+        if (await isAnswered(customer.post(path, ask()))) answered += 1;
+      } catch {
+        // Nobody listens any more.
+        over = true;
+      }
+    }
+  });
+  await eventually(() => answered > 100);
+  await terminate(api);
+  await Promise.all(load);
+  expect(await api.exited).toBe(0);
+
+  const { client: next } = await spawnApi(stores, env);
+  await next.settled();
+  expect(await availableUsd(next, customer)).toBe(leftAfter(answered));
+  expect(maker.requests).toHaveLength(answered);
+});
+
+test.for(["api", "worker"] as const)("a second signal to the %s exits at once", async (kind) => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const processes = await startProcesses(stores, { ...env, SHUTDOWN_GRACE_MS: "60000" });
+  const customer = await processes.client.account("1.00");
+  maker.respond({ beforeHeaders: never });
+  const call = outcomeOf(customer.post(path, ask())).catch(() => undefined);
+  await maker.request(0);
+  const stopping = processes[kind];
+  await terminate(stopping);
+  // What comes within a moment counts as the same Ctrl-C.
+  await eventually(() => {
+    stopping.kill("SIGTERM");
+    return stopping.child.exitCode !== null;
+  }, 2_000);
+  expect(await stopping.exited).toBe(1);
+  processes.api.kill("SIGKILL");
+  await call;
+});
+
+test("a job that a stopping worker takes after its drain is aborted at once", async () => {
+  const stores = await testStores();
+  const log = createLogger("test", "silent");
+  const deps = { clock: systemClock, log };
+  const commands = redisOf(stores);
+  const cancellations = createCancellations({ subscriber: redisOf(stores), commands, log });
+  const running = createRunning({ ...deps, cancellations, replies: createReplies({ ...deps, redis: commands }) });
+  await running.drain(60_000);
+  const late = running.begin({ requestId: "req_late", replyTo: "api_1", deadlineAt: Number.POSITIVE_INFINITY });
+  expect(late.signal.reason).toMatchObject({ name: "Aborted", cause: "shutdown" });
+});

@@ -1,0 +1,146 @@
+import { expect, test } from "vitest";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnWorker } from "../support/service.ts";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  fullCostUsd,
+  heldWire,
+  isAnswered,
+  isWhole,
+  leftAfter,
+  never,
+  outcomeOf,
+  path,
+  read,
+  startMaker,
+  startProcesses,
+} from "./setup.ts";
+
+/** 10 s until the lock of a job has run out, 5 s between two looks for such jobs. */
+const noticedWithinMs = 16_500;
+
+test("a worker killed before and during output: one clear error, nothing charged, the maker never asked again", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client, worker } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  maker.respond({ beforeHeaders: never }, { beforeEvent: { 4: never } });
+  const json = outcomeOf(customer.post(path, ask()));
+  await maker.request(0);
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  await stream.sees(4);
+  await spawnWorker(stores, env);
+
+  const killedAt = performance.now();
+  worker.kill("SIGKILL");
+  const answer = await json;
+  expect(answer).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  expect(await stream.ended).toBe("closed");
+  expect(performance.now() - killedAt).toBeLessThan(noticedWithinMs);
+
+  expect(stream.events).toHaveLength(5);
+  expect(stream.events.at(-1)?.error).toMatchObject({ type: "server_error", code: "no_capacity" });
+  expect(stream.done()).toBe(false);
+
+  await client.settled();
+  const calls = await callsOf(client, customer);
+  expect(calls.map(({ id }) => id)).toContain(answer.body.request_id);
+  expect(calls.map(({ id }) => id)).toContain(stream.events.at(-1)?.request_id);
+  expect(calls).toHaveLength(2);
+  for (const { amount_usd, request } of calls) {
+    expect(amount_usd).toBe("0.00");
+    expect(request).toMatchObject({ status: "failed", error: "no_capacity", attempts: 0 });
+  }
+  expect(await availableUsd(client, customer)).toBe("1.00");
+  expect(maker.requests).toHaveLength(2);
+});
+
+test("a worker killed between decision and answer: the caller gets an error and the cost back", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const wire = await heldWire(stores.REDIS_URL);
+  const workerStores = { ...stores, REDIS_URL: wire.address };
+  const { client, worker } = await startProcesses(stores, env, { workerStores });
+  const customer = await client.account("1.00");
+
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise }, { beforeEvent: { 4: gate.promise } });
+  const json = outcomeOf(customer.post(path, ask()));
+  await maker.request(0);
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  await stream.sees(4);
+  wire.hold();
+  gate.resolve();
+  const decided = await eventually(async () => {
+    const calls = await callsOf(client, customer);
+    return calls.length === 2 && calls;
+  });
+  for (const { amount_usd, request } of decided) {
+    expect(amount_usd).toBe(`-${fullCostUsd}`);
+    expect(request).toMatchObject({ status: "succeeded", attempts: 1 });
+  }
+  worker.kill("SIGKILL");
+  const killedAt = performance.now();
+  await spawnWorker(stores, env);
+
+  const answer = await json;
+  expect(answer).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  expect(await stream.ended).toBe("closed");
+  expect(performance.now() - killedAt).toBeLessThan(noticedWithinMs);
+  expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });
+  expect(stream.done()).toBe(false);
+  await client.settled();
+  expect(await callsOf(client, customer)).toHaveLength(2);
+  const refunds = await callsOf(client, customer, "refund");
+  expect(refunds.map(({ id }) => id).toSorted()).toEqual(decided.map(({ id }) => `refund:${id}`).toSorted());
+  for (const { amount_usd } of refunds) expect(amount_usd).toBe(fullCostUsd);
+  expect(await availableUsd(client, customer)).toBe("1.00");
+  expect(maker.requests).toHaveLength(2);
+});
+
+test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors nothing", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client, worker: killed } = await startProcesses(stores, env);
+  const stopped = await spawnWorker(stores, env);
+  const customer = await client.account("1.00");
+
+  let answered = 0;
+  let refused = 0;
+  let over = false;
+  const streamed = async () => {
+    const response = await customer.post(path, ask({ stream: true }));
+    if (response.status !== 200) return isAnswered(Promise.resolve(response));
+    const stream = read(response);
+    await stream.ended;
+    if (!isWhole(stream) && stream.events.at(-1)?.error?.code !== "no_capacity") throw new Error(stream.text());
+    return isWhole(stream);
+  };
+  const load = Array.from({ length: 20 }, async (_, i) => {
+    while (!over) {
+      const whole = i % 2 === 0 ? await isAnswered(customer.post(path, ask())) : await streamed();
+      if (whole) answered += 1;
+      else refused += 1;
+    }
+  });
+  const more = (count: number) => {
+    const enough = answered + count;
+    return eventually(() => answered > enough);
+  };
+  await more(100);
+  killed.kill("SIGKILL");
+  await spawnWorker(stores, env);
+  await more(100);
+  stopped.kill("SIGTERM");
+  expect(await stopped.exited).toBe(0);
+  await more(100);
+  over = true;
+  await Promise.all(load);
+
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
+  expect(maker.requests.length).toBeLessThanOrEqual(answered + refused);
+});

@@ -1,0 +1,67 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { cacheDirOf } from "../../infra/embedded/index.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, type Customer, spawnApi, spawnWorker } from "../support/service.ts";
+
+const run = promisify(execFile);
+const examples = [...readFileSync("README.md", "utf8").matchAll(/<!-- example -->\n```(\w+)\n([\s\S]*?)```/g)].map(
+  ([, language, code]) => ({ language: language as string, code: code as string }),
+);
+const openaiForPython = "openai==3.52.0";
+
+/** The Python client, fetched once into the cache. */
+async function pythonPath(): Promise<string> {
+  const folder = join(cacheDirOf(process.env), openaiForPython.replace("==", "-"));
+  if (existsSync(folder)) return folder;
+  const partial = `${folder}.${process.pid}`;
+  await mkdir(partial, { recursive: true });
+  await run("python3", ["-m", "pip", "install", "--quiet", "--target", partial, openaiForPython]);
+  await rename(partial, folder).catch(() => rm(partial, { recursive: true, force: true }));
+  return folder;
+}
+
+async function start(): Promise<{ env: NodeJS.ProcessEnv; payer: Customer; service: Client }> {
+  const stores = await testStores();
+  const [{ client: service }] = await Promise.all([spawnApi(stores), spawnWorker(stores)]);
+  const payer = await service.account("1.00");
+  return { env: { ...process.env, INFERENCE_URL: service.baseUrl, INFERENCE_KEY: payer.key }, payer, service };
+}
+
+const commands: Readonly<Record<string, (code: string) => readonly [string, readonly string[]]>> = {
+  sh: (code) => ["bash", ["-euo", "pipefail", "-c", code]],
+  ts: (code) => [process.execPath, ["--input-type=module-typescript", "-e", code]],
+  python: (code) => ["python3", ["-c", code]],
+};
+
+async function runExample(language = "", code = "", env: NodeJS.ProcessEnv = {}): Promise<{ stdout: string }> {
+  const command = commands[language];
+  if (!command) throw new Error(`The README has no example in '${language}'.`);
+  const [program, args] = command(code);
+  return run(program, args, { env, timeout: 60_000 });
+}
+
+test("the README's curl and TypeScript examples run as printed, and are paid for", { timeout: 60_000 }, async () => {
+  const { env, payer, service } = await start();
+  const outputs: string[] = [];
+  for (const { language, code } of examples.filter(({ language }) => language !== "python"))
+    outputs.push((await runExample(language, code, env)).stdout);
+  const [json, stream, typescript] = outputs;
+  expect(JSON.parse(json as string)).toMatchObject({ object: "chat.completion", model: "local/chat" });
+  expect(stream).toMatch(/"usage":\{"prompt_tokens":\d+.*\n\ndata: \[DONE\]\n/);
+  expect(typescript).toMatch(/Count to three.*"name":"get_weather"/s);
+  await service.settled();
+  expect(await payer.ledger("usage")).toHaveLength(4);
+});
+
+test("the README's Python example runs as printed", { timeout: 180_000 }, async () => {
+  const { env } = await start();
+  const example = examples.find(({ language }) => language === "python");
+  const PYTHONPATH = await pythonPath();
+  const { stdout } = await runExample(example?.language, example?.code, { ...env, PYTHONPATH });
+  expect(stdout).toMatch(/Hello!.*\d+\n2 vectors of 256 numbers\n/s);
+});

@@ -1,0 +1,159 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { isFree } from "../../infra/embedded/index.ts";
+
+const execute = promisify(execFile);
+const main = fileURLToPath(new URL("../../infra/cli/start.ts", import.meta.url));
+
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "inference-start-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}
+
+function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [main], {
+    env: { ...process.env, PORT: "0", DATA_DIR: dataDir, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (data: Buffer) => {
+      output += data.toString();
+    });
+  const ended = once(child, "close").then(([code]) => ({ code: code as number | null, output }));
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  const says = (pattern: RegExp) =>
+    expect.poll(() => output, { timeout: 40_000, interval: 50, message: "its output" }).toMatch(pattern);
+  return {
+    child,
+    ended,
+    says,
+    /** What demo.json says once the service is ready, and the ports that it takes. */
+    async ready() {
+      await Promise.race([says(/is ready/), ended.then((end) => Promise.reject(new Error(end.output)))]);
+      const demo = JSON.parse(await readFile(join(dataDir, "demo.json"), "utf8")) as Record<
+        "baseUrl" | "apiKey" | "accountId" | "adminToken",
+        string
+      >;
+      const curl = /^ +(curl .*?)\n\n/ms.exec(output)?.[1] ?? "";
+      return { demo, curl, ports: [Number(new URL(demo.baseUrl).port), ...(await serverPorts(dataDir))] };
+    },
+  };
+}
+
+/** None for the servers whose address is given. */
+async function serverPorts(dataDir: string): Promise<number[]> {
+  const folders = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isDirectory());
+  const states = folders.map(({ name }) => readFile(join(dataDir, name, "server.json"), "utf8"));
+  return (await Promise.all(states)).map((state) => (JSON.parse(state) as { port: number }).port);
+}
+
+const allFree = async (ports: readonly number[]) =>
+  (await Promise.all(ports.map((port) => isFree(port)))).every(Boolean);
+
+async function account(demo: { baseUrl: string; accountId: string; adminToken: string }) {
+  const response = await fetch(`${demo.baseUrl}/admin/v1/accounts/${demo.accountId}`, {
+    headers: { authorization: `Bearer ${demo.adminToken}` },
+  });
+  return (await response.json()) as { name: string; available_usd: string };
+}
+
+test("the printed call works; a second start has the same key and balance; nothing is left after kill -9", async () => {
+  const dataDir = await temporaryFolder();
+  const first = start(dataDir);
+  const { demo, curl, ports } = await first.ready();
+  expect((await stat(join(dataDir, "demo.json"))).mode & 0o777).toBe(0o600);
+  expect(curl).toContain(demo.apiKey);
+  const { stdout } = await execute("/bin/sh", ["-c", curl]);
+  expect(JSON.parse(stdout)).toMatchObject({ object: "chat.completion", model: "local/chat" });
+  const { available_usd: balance } = await account(demo);
+  expect(Number(balance)).toBeGreaterThan(99);
+  expect(Number(balance)).toBeLessThan(100);
+
+  first.child.kill("SIGTERM");
+  const end = await first.ended;
+  expect(end.code).toBe(0);
+  expect([...end.output.matchAll(/Stopping (\w+)/g)].map((match) => match[1]).slice(0, 2)).toEqual(["API", "Worker"]);
+  expect(await allFree(ports)).toBe(true);
+
+  const second = start(dataDir);
+  const again = await second.ready();
+  const same = ({ apiKey, accountId, adminToken }: typeof demo) => ({ apiKey, accountId, adminToken });
+  expect(same(again.demo)).toEqual(same(demo));
+  expect((await account(again.demo)).available_usd).toBe(balance);
+
+  second.child.kill("SIGKILL");
+  await expect.poll(() => allFree(again.ports), { timeout: 10_000 }).toBe(true);
+});
+
+/** The processes of ours that a process started, by the file that they run. */
+async function childOf(parent: number, file: string): Promise<number> {
+  const { stdout } = await execute("ps", ["-A", "-o", "pid=,ppid=,args="]);
+  const rows = stdout.split("\n").map((row) => row.trim().split(/\s+/));
+  return Number(
+    rows.find(([, ppid, , ...args]) => Number(ppid) === parent && args.some((arg) => arg.endsWith(file)))?.[0],
+  );
+}
+
+test("a process that dies is started again, and the log says so", async () => {
+  const run = start(await temporaryFolder());
+  const { curl } = await run.ready();
+  const parent = run.child.pid as number;
+  for (const [file, name] of [
+    ["workers/main.ts", "Worker 1"],
+    ["api/main.ts", "API"],
+  ] as const) {
+    process.kill(await childOf(parent, file), "SIGKILL");
+    await run.says(new RegExp(`${name} ended: SIGKILL[^]*${name} runs again`));
+  }
+  const answers = async () => (await execute("/bin/sh", ["-c", `${curl} --silent`])).stdout;
+  await expect.poll(answers, { timeout: 20_000, interval: 200 }).toContain("chat.completion");
+});
+
+test("a second signal ends everything at once", async () => {
+  const run = start(await temporaryFolder());
+  const { ports } = await run.ready();
+  const api = await childOf(run.child.pid as number, "api/main.ts");
+  // It cannot drain, so the orderly way would take long.
+  process.kill(api, "SIGSTOP");
+  run.child.kill("SIGINT");
+  await run.says(/Stopping API/);
+  // Sooner it would count as the same Ctrl-C, passed on by both the terminal and npm.
+  const again = setInterval(() => run.child.kill("SIGINT"), 100);
+  expect((await run.ended).code).toBe(1);
+  clearInterval(again);
+  await expect.poll(() => allFree(ports), { timeout: 10_000 }).toBe(true);
+});
+
+test("a port that is given and taken is an error, and nothing is started", async () => {
+  const squatter = createServer().listen(0, "127.0.0.1");
+  await once(squatter, "listening");
+  onTestFinished(() => void squatter.close());
+  const { port } = squatter.address() as { port: number };
+  const dataDir = await temporaryFolder();
+  const { code, output } = await start(dataDir, { PORT: String(port) }).ended;
+  expect({ code, output: output.trim() }).toEqual({
+    code: 1,
+    output: `PORT ${port} is taken. Give another one, or 0 for any free one.`,
+  });
+  expect(await readdir(dataDir)).toEqual([]);
+});
+
+test("a wrong setting is named before anything is started", async () => {
+  const dataDir = await temporaryFolder();
+  const { code, output } = await start(dataDir, { WORKERS: "many" }).ended;
+  expect(code).toBe(1);
+  expect(output).toMatch(/^\s*WORKERS: /);
+  expect(await readdir(dataDir)).toEqual([]);
+});

@@ -1,0 +1,173 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { adminToken, settledCall, startAdminServer } from "./admin-server.ts";
+
+interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** `npm run admin -- ...` as a process, with nothing in its environment but what is given. */
+async function run(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
+  const child = spawn(process.execPath, ["infra/cli/admin.ts", ...args], {
+    env: { PATH: process.env.PATH, DATA_DIR: "/nonexistent", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [[code], out, err] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
+  return { code: code as number, out, err };
+}
+
+async function setup() {
+  const server = await startAdminServer();
+  const env = { ADMIN_URL: server.url, ADMIN_TOKEN: adminToken };
+  const admin = (...args: string[]) => run(args, env);
+  const json = async (...args: string[]) => {
+    const { code, out, err } = await run([...args, "--json"], env);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    return JSON.parse(out) as { id: string; key: string };
+  };
+  return { server, admin, json };
+}
+
+test("accounts, credits and keys are made and changed", async () => {
+  const { server, json } = await setup();
+  const account = await json("accounts", "create", "--name", "acme", "--tier", "elite");
+  expect(account).toMatchObject({ object: "account", name: "acme", tier: "elite", frozen: false });
+  expect(await json("accounts", "update", account.id, "--freeze", "--name", "Acme")).toMatchObject({
+    name: "Acme",
+    frozen: true,
+  });
+  expect(await json("accounts", "update", account.id, "--unfreeze")).toMatchObject({ frozen: false });
+  expect(await json("accounts", "list", "--limit", "1")).toMatchObject({ data: [{ id: account.id }], has_more: false });
+
+  const credit = ["credits", "add", account.id, "25.00", "--idempotency-key", "a", "--reason", "invoice 7"];
+  const entry = await json(...credit);
+  expect(entry).toMatchObject({ kind: "credit", amount_usd: "25.00", reason: "invoice 7" });
+  expect(await json(...credit)).toEqual(entry);
+  expect(await json("credits", "add", account.id, "-0.5")).toMatchObject({ kind: "adjustment", amount_usd: "-0.50" });
+  expect(await json("accounts", "get", account.id)).toMatchObject({ available_usd: "24.50" });
+
+  const made = await json("keys", "create", account.id, "--name", "ci", "--requests-per-minute", "10");
+  await expect(server.keys.authenticate(made.key)).resolves.toMatchObject({ account: account.id });
+  const changed = await json(
+    "keys",
+    "update",
+    made.id,
+    "--requests-per-minute",
+    "default",
+    "--concurrent-requests",
+    "3",
+  );
+  expect(changed).toMatchObject({ limits: { requests_per_minute: null, concurrent_requests: 3 } });
+  expect(await json("keys", "revoke", made.id)).toMatchObject({ revoked_at: expect.any(Number) });
+  expect(await json("keys", "list", account.id)).toMatchObject({ data: [{ id: made.id }] });
+});
+
+test("people get tables, and are told a secret once", async () => {
+  const { server, admin } = await setup();
+  const { id } = await server.money.createAccount({ name: "acme" });
+  const created = await admin("keys", "create", id, "--name", "ci");
+  const [secret = ""] = /^live_\w{40}$/m.exec(created.out) ?? [];
+  expect(created.out).toContain("This is the only time that the key is shown.");
+  await admin("credits", "add", id, "1");
+  await admin("credits", "add", id, "2");
+
+  const keys = (await admin("keys", "list", id)).out.split("\n");
+  expect(keys[0]).toMatch(/^ID +NAME +PREFIX +LIMITS +CREATED/);
+  expect(keys[1]).toContain(`ci    ${secret.slice(0, 8)}...  default`);
+  expect(keys.join()).not.toContain(secret);
+  const accounts = (await admin("accounts", "list")).out;
+  expect(accounts).toMatch(new RegExp(`^${id}  acme  standard  active  3.00 +0.00 +0 `, "m"));
+  const page = (await admin("ledger", "list", id, "--limit", "1")).out;
+  expect(page).toMatch(/credit +2\.00/);
+  expect(page).toMatch(new RegExp(`There are more: --after credit:${id}:`));
+  expect((await admin("ledger", "list", id, "--kind", "usage")).out).toBe("None.\n");
+});
+
+test("the way of one request is shown, and the ledger is checked", async () => {
+  const { server, admin, json } = await setup();
+  const { id } = await server.money.createAccount({ name: "acme" });
+  await json("credits", "add", id, "1");
+  const requestId = newRequestId();
+  await settledCall(server, id, requestId);
+
+  const { code, out } = await admin("requests", "get", requestId);
+  expect(code).toBe(0);
+  const fields = Object.fromEntries(
+    out
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(/ {2,}/)),
+  );
+  expect(fields).toEqual({
+    REQUEST: requestId,
+    "DECIDED (UTC)": expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/),
+    ACCOUNT: id,
+    KEY: "key_1",
+    ENDPOINT: "/v1/chat/completions",
+    MODEL: "local/chat",
+    UPSTREAM: "local",
+    ATTEMPTS: "1",
+    STATUS: "succeeded",
+    "IN THE QUEUE": "3 ms",
+    "FIRST TOKEN": "20 ms",
+    TOTAL: "340 ms",
+    USAGE: "input 12, output 30",
+    "AMOUNT USD": "-0.001234567",
+  });
+  const check = await admin("ledger", "check");
+  expect(check.code).toBe(0);
+  expect(check.out).toMatch(/^ok +true$/m);
+
+  await server.mongo.connection
+    .collection<{ _id: string }>("accounts")
+    .updateOne({ _id: id }, { $inc: { available: 1 } });
+  const wrong = await admin("ledger", "check");
+  expect(wrong.code).toBe(1);
+  expect(wrong.out).toMatch(/^difference_usd +0\.000000001$/m);
+});
+
+test("an error is its message and exit code 1", async () => {
+  const { admin } = await setup();
+  const missing = await admin("accounts", "get", "acct_none");
+  expect(missing).toMatchObject({ code: 1, out: "" });
+  expect(missing.err).toMatch(/^No such account\. \(404, not_found, req_\w+\)\n$/);
+  const wrong = await admin("accounts", "create", "--name", "a", "--buyback-token", "x");
+  expect(wrong).toMatchObject({ code: 1, err: expect.stringMatching(/^buyback_token: .*\(400, invalid_value, req_/) });
+  expect(await admin("accounts", "create")).toMatchObject({ code: 1, err: expect.stringContaining("--name") });
+  expect(await admin("keys", "create", "a", "--tokens-per-minute", "0")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("positive whole number"),
+  });
+  expect(await admin("plans", "list")).toMatchObject({ code: 1, err: expect.stringContaining("unknown command") });
+});
+
+test("a service that is not there is said so, with what to do", async () => {
+  const { server, admin } = await setup();
+  expect(await admin("accounts", "list", "--token", "wrong")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("Missing or invalid admin token."),
+  });
+  const off = await run(["credits", "add", "a", "1"], { ADMIN_URL: "http://127.0.0.1:9", ADMIN_TOKEN: adminToken });
+  expect(off).toMatchObject({ code: 1, out: "" });
+  expect(off.err).toMatch(/^http:\/\/127\.0\.0\.1:9 does not answer \(.*npm start/);
+  expect(off.err).toMatch(/--idempotency-key [0-9a-f-]{36}\n$/);
+  expect((await run(["accounts", "list"], {})).err).toMatch(/^Which service\? Start one here with `npm start`/);
+  expect((await run(["accounts", "list", "--url", server.url], {})).err).toMatch(/needs its token/);
+});
+
+test("without an address it is the service that npm start runs here", async () => {
+  const server = await startAdminServer();
+  const dataDir = await mkdtemp(join(tmpdir(), "admin-cli-"));
+  onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+  const demo = { baseUrl: server.url, apiKey: "live_x", accountId: "acct_x", adminToken };
+  await writeFile(join(dataDir, "demo.json"), JSON.stringify(demo));
+  expect(await run(["accounts", "list"], { DATA_DIR: dataDir })).toEqual({ code: 0, out: "None.\n", err: "" });
+});

@@ -1,0 +1,250 @@
+import { describe, expect, test } from "vitest";
+import type { Client, Customer } from "../support/service.ts";
+import { asking, type Entry, entryOf, localModel, makerModel, nanoUsd, serviceOfFile } from "./service-setup.ts";
+
+const running = serviceOfFile();
+const chat = "/v1/chat/completions";
+
+/** A call that is delivered, and what it cost by every account of it. */
+async function paid(service: Client, customer: Customer, body: object, path = chat) {
+  const before = nanoUsd(await customer.available());
+  const response = await customer.post(path, body);
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  await service.settled();
+  const entry = await entryOf(service, response.headers.get("x-request-id"));
+  const costNanoUsd = -nanoUsd(entry.amount_usd);
+  expect(before - nanoUsd(await customer.available())).toBe(costNanoUsd);
+  const told = response.headers.get("x-xm-cost-usd");
+  // It is not known before the first byte of a stream.
+  expect(told === null ? null : nanoUsd(told)).toBe("stream" in body ? null : costNanoUsd);
+  return { entry, costNanoUsd, told, text };
+}
+
+const usage = (prompt: number, completion: number, cached = 0, more: object = {}) => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+  total_tokens: prompt + completion,
+  prompt_tokens_details: { cached_tokens: cached, ...more },
+});
+
+describe("exact to the nano-USD", () => {
+  // List prices in USD per million tokens, so in nano-USD per thousandth: gpt-4.1-mini 0.40 / 0.10 cached / 1.60.
+  test.each([
+    ["standard: 9 in, 8 out", makerModel, "standard", usage(9, 8), 9 * 400 + 8 * 1_600],
+    ["standard, 5 of 9 cached", makerModel, "standard", usage(9, 8, 5), 4 * 400 + 5 * 100 + 8 * 1_600],
+    ["elite, a tenth less", makerModel, "elite", usage(9, 8, 5), 4 * 360 + 5 * 90 + 8 * 1_440],
+    // gpt-4o-mini: 0.15 / 0.075 / 0.60. Elite: 135, 67.5 and 540 a token; 5332.5 rounds up.
+    ["elite, half a nano-USD rounds up", "openai/gpt-4o-mini", "elite", usage(9, 8, 3), 5_333],
+    ["elite, even", "openai/gpt-4o-mini", "elite", usage(9, 8, 4), 5 * 135 + 4 * 67.5 + 8 * 540],
+    // gpt-5.6-luna: 0.20 / 0.02 / cache write 0.25 / 1.20.
+    [
+      "cache writes",
+      "openai/gpt-5.6-luna",
+      "standard",
+      usage(100, 10, 20, { cache_write_tokens: 30 }),
+      50 * 200 + 20 * 20 + 30 * 250 + 10 * 1_200,
+    ],
+    ["reasoning only in the total", makerModel, "standard", { ...usage(9, 8), total_tokens: 27 }, 9 * 400 + 18 * 1_600],
+    ["more cached than there is", makerModel, "standard", usage(9, 8, 50), 9 * 100 + 8 * 1_600],
+    ["nothing said", makerModel, "standard", usage(9, 0), 9 * 400],
+  ] as const)("%s", async (_, model, tier, reported, expected) => {
+    const customer = await running.service.account("1", { tier });
+    running.maker.always({ usage: reported });
+    const whole = await paid(running.service, customer, asking(model));
+    expect(whole.costNanoUsd).toBe(BigInt(expected));
+    expect(JSON.parse(whole.text)).toMatchObject({ usage: { prompt_tokens: reported.prompt_tokens } });
+    const streamed = await paid(running.service, customer, { ...asking(model), stream: true });
+    expect(streamed.costNanoUsd).toBe(BigInt(expected));
+    expect(streamed.entry.request).toMatchObject({ status: "succeeded", estimated: false, shortfall_usd: "0.00" });
+    expect(streamed.entry.request.usage).toEqual(whole.entry.request.usage);
+  });
+
+  test("the local model: 0.10 in, 0.40 out", async () => {
+    const customer = await running.service.account("1");
+    const { entry, costNanoUsd, text } = await paid(running.service, customer, asking(localModel, "tokens:10"));
+    const { usage } = JSON.parse(text) as { usage: { prompt_tokens: number } };
+    expect(costNanoUsd).toBe(BigInt(usage.prompt_tokens * 100 + 10 * 400));
+    expect(entry.request).toMatchObject({ endpoint: chat, model: localModel, upstream: "local", attempts: 1 });
+  });
+
+  test("embeddings: 0.13 a million, standard and elite", async () => {
+    const body = { model: "openai/text-embedding-3-large", input: ["one two three", "four"] };
+    const standard = await running.service.account("1");
+    expect((await paid(running.service, standard, body, "/v1/embeddings")).costNanoUsd).toBe(4n * 130n);
+    const elite = await running.service.account("1", { tier: "elite" });
+    expect((await paid(running.service, elite, body, "/v1/embeddings")).costNanoUsd).toBe(4n * 117n);
+  });
+
+  test("n choices are billed by what the maker counts", async () => {
+    const customer = await running.service.account("1");
+    running.maker.always({ usage: usage(9, 24) });
+    const { costNanoUsd } = await paid(running.service, customer, { ...asking(makerModel), n: 3, max_tokens: 10 });
+    expect(costNanoUsd).toBe(9n * 400n + 24n * 1_600n);
+  });
+
+  test("a prompt over the length of a tier costs the tier's price, all of it", async () => {
+    // gpt-5.5 above 272,000 input tokens: 10.00 / 45.00 in place of 5.00 / 30.00.
+    const customer = await running.service.account("20");
+    const body = { ...asking("openai/gpt-5.5", "word ".repeat(60_000)), max_tokens: 100 };
+    running.maker.respond({ usage: usage(272_000, 10) }, { usage: usage(272_001, 10) });
+    const at = await paid(running.service, customer, body);
+    expect(at.costNanoUsd).toBe(272_000n * 5_000n + 10n * 30_000n);
+    const above = await paid(running.service, customer, body);
+    expect(above.costNanoUsd).toBe(272_001n * 10_000n + 10n * 45_000n);
+  });
+});
+
+describe("no usage from the maker", () => {
+  test("JSON: estimated by bytes, and the entry and the answer say so", async () => {
+    const customer = await running.service.account("1");
+    running.maker.always({ usage: false, text: "12345678" });
+    const body = { ...asking(makerModel), max_tokens: 100 };
+    const input = Math.ceil(JSON.stringify(body).length / 4);
+    const { entry, costNanoUsd, text } = await paid(running.service, customer, body);
+    expect(entry.request).toMatchObject({ status: "succeeded", estimated: true, usage: { input, output: 2 } });
+    expect(costNanoUsd).toBe(BigInt(input * 400 + 2 * 1_600));
+    expect(JSON.parse(text)).toMatchObject({
+      usage: { prompt_tokens: input, completion_tokens: 2, total_tokens: input + 2 },
+    });
+  });
+
+  test("stream: the last chunk before [DONE] still carries usage", async () => {
+    const customer = await running.service.account("1");
+    running.maker.always({ usage: false, text: "12345678" });
+    const { entry, text } = await paid(running.service, customer, { ...asking(makerModel), stream: true });
+    expect(entry.request).toMatchObject({ estimated: true, usage: { output: 2 } });
+    expect(text).toMatch(
+      /"choices":\[\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,.*\n\ndata: \[DONE\]\n\n$/,
+    );
+  });
+
+  test("embeddings: estimated by bytes", async () => {
+    const customer = await running.service.account("1");
+    const data = [{ index: 0, embedding: [1, 0] }];
+    running.maker.respond({ body: { data } });
+    const body = { model: "openai/text-embedding-3-small", input: "some text" };
+    const input = Math.ceil(JSON.stringify(body).length / 4);
+    const { entry, costNanoUsd, text } = await paid(running.service, customer, body, "/v1/embeddings");
+    expect(entry.request).toMatchObject({ estimated: true, usage: { input } });
+    expect(costNanoUsd).toBe(BigInt(input * 20));
+    expect(JSON.parse(text)).toMatchObject({ usage: { prompt_tokens: input, total_tokens: input } });
+  });
+
+  test.each([
+    ["text", { prompt_tokens: "9", completion_tokens: 8, total_tokens: 17 }],
+    ["negative", { prompt_tokens: -9, completion_tokens: 8, total_tokens: -1 }],
+    ["fractions", { prompt_tokens: 9.5, completion_tokens: 8, total_tokens: 17 }],
+  ])("usage that cannot be believed (%s) is none, and callers see what is billed", async (_, reported) => {
+    const customer = await running.service.account("1");
+    running.maker.always({ usage: reported, text: "12345678" });
+    const whole = await paid(running.service, customer, asking(makerModel));
+    expect(whole.entry.request).toMatchObject({ estimated: true, usage: { output: 2 } });
+    expect(JSON.parse(whole.text)).toMatchObject({
+      usage: { prompt_tokens: whole.entry.request.usage["input"], completion_tokens: 2 },
+    });
+    const streamed = await paid(running.service, customer, { ...asking(makerModel), stream: true });
+    expect(streamed.text).toMatch(/"choices":\[\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,/);
+  });
+});
+
+describe("caps and holds", () => {
+  test("a maker that reports more than the hold pays for: the hold is charged, the rest is shortfall", async () => {
+    const customer = await running.service.account("1");
+    running.maker.always({ usage: usage(9, 1_000_000) });
+    const { entry, costNanoUsd } = await paid(running.service, customer, { ...asking(makerModel), max_tokens: 10 });
+    const costs = 9n * 400n + 1_000_000n * 1_600n;
+    expect(costNanoUsd).toBeLessThan(costs);
+    expect(costNanoUsd + nanoUsd(entry.request.shortfall_usd)).toBe(costs);
+    // The hold: every byte of the body a token, an allowance for the call and the message, and the cap.
+    const held = (JSON.stringify({ ...asking(makerModel), max_tokens: 10 }).length + 512 + 16) * 400 + 10 * 1_600;
+    expect(costNanoUsd).toBe(BigInt(held));
+  });
+
+  test("without a cap the balance sets it, and the maker gets it", async () => {
+    const customer = await running.service.account("0.0005");
+    const body = asking(makerModel);
+    const fixed = (JSON.stringify(body).length + 512 + 16) * 400;
+    const { entry } = await paid(running.service, customer, body);
+    expect(running.maker.requests[0]?.body["max_completion_tokens"]).toBe(Math.floor((500_000 - fixed) / 1_600));
+    expect(entry.request.usage).toMatchObject({ input: 9, output: 8 });
+  });
+
+  test("the local model keeps to the cap that the balance sets", async () => {
+    const customer = await running.service.account("0.0001");
+    const { text, entry } = await paid(running.service, customer, asking(localModel, "tokens:5000"));
+    const fixed = (JSON.stringify(asking(localModel, "tokens:5000")).length + 512 + 16) * 100;
+    const cap = Math.floor((100_000 - fixed) / 400);
+    expect(JSON.parse(text)).toMatchObject({
+      usage: { completion_tokens: cap },
+      choices: [{ finish_reason: "length" }],
+    });
+    expect(entry.request.shortfall_usd).toBe("0.00");
+  });
+
+  test("n choices share what the balance covers", async () => {
+    const customer = await running.service.account("0.001");
+    const body = { ...asking(makerModel), n: 4 };
+    const fixed = (JSON.stringify(body).length + 512 + 16) * 400;
+    await paid(running.service, customer, body);
+    expect(running.maker.requests[0]?.body["max_completion_tokens"]).toBe(
+      Math.floor((1_000_000 - fixed) / (4 * 1_600)),
+    );
+  });
+
+  test("the bytes of an image are no tokens: the catalog's maximum for it is held", async () => {
+    const customer = await running.service.account("0.02");
+    const url = `data:image/png;base64,${"A".repeat(2_000_000)}`;
+    const content = [{ type: "image_url", image_url: { url } }];
+    const body = { model: makerModel, messages: [{ role: "user", content }], max_tokens: 1 };
+    const bytes = JSON.stringify(body).length - url.length;
+    // 2,500 tokens an image; as text the two million bytes would have cost 0.40 USD at the least.
+    running.maker.always({ usage: usage(5_000_000, 1) });
+    const { costNanoUsd } = await paid(running.service, customer, body);
+    expect(costNanoUsd).toBe(BigInt((bytes + 512 + 16 + 2_500) * 400 + 1_600));
+  });
+});
+
+test("100 mixed calls: every account of the money agrees", async () => {
+  const customer = await running.service.account("100");
+  const vectors = { model: "local/embeddings", input: ["some", "texts"] };
+  const kinds: readonly (() => Promise<Response>)[] = [
+    () => customer.post(chat, asking(localModel)),
+    () => customer.post(chat, asking(makerModel)),
+    () => customer.post(chat, { ...asking(localModel, "tokens:50"), stream: true }),
+    () => customer.post(chat, { ...asking(makerModel), stream: true }),
+    () => customer.post("/v1/embeddings", vectors),
+    () => customer.post("/v1/embeddings", { ...vectors, model: "openai/text-embedding-3-small" }),
+    () => customer.post(chat, asking(localModel, "error:502")),
+    () => customer.post(chat, { ...asking(localModel, "stream-error:3"), stream: true }),
+    () => customer.post(chat, { ...asking(localModel), max_tokens: 0 }),
+    () => customer.post(chat, { ...asking(makerModel), n: 2 }),
+  ];
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, async (_, at) => {
+      const response = await (kinds[at % kinds.length] as () => Promise<Response>)();
+      await response.text();
+      return response;
+    }),
+  );
+  const statuses = answers.map(({ status }) => status);
+  expect([200, 400, 502].map((status) => statuses.filter((each) => each === status).length)).toEqual([80, 10, 10]);
+  await running.service.settled();
+  const usages = (await customer.ledger("usage")) as unknown as Entry[];
+  expect(usages).toHaveLength(90);
+  const charged = usages.reduce((sum, entry) => sum + nanoUsd(entry.amount_usd), 0n);
+  expect(nanoUsd(await customer.available())).toBe(100_000_000_000n + charged);
+  const told = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
+  const inStreams = usages
+    .filter(
+      ({ id }) => !answers.some(({ headers }) => headers.get("x-xm-cost-usd") && headers.get("x-request-id") === id),
+    )
+    .reduce((sum, entry) => sum + nanoUsd(entry.amount_usd), 0n);
+  expect(charged).toBe(inStreams - told);
+  expect(await running.service.check()).toMatchObject({
+    ok: true,
+    difference_usd: "0.00",
+    open_holds: 0,
+    undecided: 0,
+  });
+});

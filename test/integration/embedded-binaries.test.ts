@@ -1,0 +1,88 @@
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { findBinaries, MissingServerError, type Progress } from "../../infra/embedded/index.ts";
+
+/** An empty machine: a PATH and a cache of its own, with the programs that a test puts there. */
+async function emptyMachine(given: Readonly<Record<string, string>>) {
+  const root = await mkdtemp(join(tmpdir(), "inference-machine-"));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const [bin, cacheDir] = [join(root, "bin"), join(root, "cache")];
+  await Promise.all([bin, cacheDir].map((folder) => mkdir(folder)));
+  const put = async (file: string, script: string) => {
+    await writeFile(file, `#!/bin/sh\n${script}\n`);
+    await chmod(file, 0o755);
+    return file;
+  };
+  return {
+    env: { ...given, PATH: bin },
+    cacheDir,
+    onPath: (name: string, script: string) => put(join(bin, name), script),
+    inCache: (name: string, script: string) => put(join(cacheDir, name), script),
+  };
+}
+
+const allGiven = { REDIS_URL: "given", MONGODB_URI: "given", S3_ENDPOINT: "given" };
+const only = (address: keyof typeof allGiven) => ({ ...allGiven, [address]: "" });
+
+test("nothing is looked for when every address is given", async () => {
+  const { env, cacheDir } = await emptyMachine(allGiven);
+  expect(await findBinaries({ env, cacheDir })).toEqual({});
+});
+
+test("a program on PATH comes before one in the cache", async () => {
+  const { env, cacheDir, onPath, inCache } = await emptyMachine(only("REDIS_URL"));
+  await inCache("valkey-server-9.1.2", "echo 'Valkey server v=9.1.2'");
+  const redis = await onPath("redis-server", "echo 'Redis server v=7.0.15 sha=00000000:0'");
+  expect(await findBinaries({ env, cacheDir })).toEqual({ redis });
+});
+
+test("a program on PATH that is too old, or does not run, is passed over", async () => {
+  const { env, cacheDir, onPath, inCache } = await emptyMachine({ S3_ENDPOINT: "given" });
+  await onPath("redis-server", "echo 'Redis server v=6.2.1 sha=00000000:0'");
+  await onPath("mongod", "echo 'libcrypto.so.1.1: cannot open shared object file' >&2; exit 127");
+  const redis = await inCache("valkey-server-9.1.2", "echo 'Valkey server v=9.1.2'");
+  const mongo = await inCache("mongod-6.0.5", "echo 'db version v6.0.5'");
+  expect(await findBinaries({ env, cacheDir })).toEqual({ redis, mongo });
+});
+
+const fakeGo = `echo "go: downloading github.com/versity/versitygw v1.7.0" >&2
+printf '#!/bin/sh\\n' > "$GOBIN/versitygw"`;
+
+test("two processes may fetch at once; a program comes whole and nothing else stays", async () => {
+  const { env, cacheDir, onPath } = await emptyMachine(only("S3_ENDPOINT"));
+  await onPath("go", fakeGo);
+  const progress: Progress[] = [];
+  const fetches = [1, 2].map(() => findBinaries({ env, cacheDir, onProgress: (each) => progress.push(each) }));
+  const s3 = join(cacheDir, "versitygw-1.7.0");
+  expect(await Promise.all(fetches)).toEqual([{ s3 }, { s3 }]);
+  expect(await readdir(cacheDir)).toEqual(["versitygw-1.7.0"]);
+  expect(progress.map(({ state }) => state).toSorted()).toEqual(["done", "done", "running", "running"]);
+});
+
+test("what was fetched but does not run here is refused and not kept", async () => {
+  const { env, cacheDir, onPath } = await emptyMachine(only("S3_ENDPOINT"));
+  await onPath("go", `printf '#!/bin/sh\\necho "exec format error" >&2; exit 1\\n' > "$GOBIN/versitygw"`);
+  await expect(findBinaries({ env, cacheDir })).rejects.toThrow(/go install\): does not run: exec format error/);
+  expect(await readdir(cacheDir)).toEqual([]);
+});
+
+test("a server that cannot be had gives one message: what was tried, and the two ways out", async () => {
+  const { env, cacheDir } = await emptyMachine(only("S3_ENDPOINT"));
+  const failure = await findBinaries({ env, cacheDir }).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(MissingServerError);
+  expect((failure as Error).message).toBe(`S3 is not there and cannot be fetched. Tried:
+  - versitygw: not on PATH
+  - versitygw 1.7.0 (go install): needs Go, and there is none
+Two ways out: install versitygw, so that it is on PATH, or give the address of one that runs in S3_ENDPOINT.`);
+});
+
+test("a fetch is cancelled with the start that asked for it", async () => {
+  const { env, cacheDir, onPath } = await emptyMachine(only("S3_ENDPOINT"));
+  await onPath("go", "read -r nothing < /dev/zero");
+  const cancel = new AbortController();
+  const found = findBinaries({ env, cacheDir, signal: cancel.signal, onProgress: () => cancel.abort() });
+  await expect(found).rejects.toThrow(/aborted/);
+  expect(await readdir(cacheDir)).toEqual([]);
+});

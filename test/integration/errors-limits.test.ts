@@ -1,0 +1,148 @@
+import { describe, expect, test } from "vitest";
+import { eventually } from "../support/service.ts";
+import {
+  asking,
+  expectUntouched,
+  gate,
+  localModel,
+  makerModel,
+  refusal,
+  refusalOf,
+  serviceOfFile,
+  startWithMaker,
+} from "./service-setup.ts";
+
+const running = serviceOfFile();
+const chat = "/v1/chat/completions";
+const hi = asking(localModel);
+const limited = { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" };
+const full = { status: 503, type: "server_error", code: "no_capacity" };
+const limitHeaders = (response: Response) =>
+  Object.fromEntries(
+    ["limit", "remaining", "reset"].flatMap((what) =>
+      ["requests", "tokens"].map((of) => [`${what}-${of}`, response.headers.get(`x-ratelimit-${what}-${of}`)]),
+    ),
+  );
+
+describe("limits of a key", () => {
+  test("every answer carries them: a stream, JSON, embeddings", async () => {
+    const limits = { requests_per_minute: 60, tokens_per_minute: 60_000, concurrent_requests: 5 };
+    for (const [path, body] of [
+      [chat, hi],
+      [chat, { ...hi, stream: true }],
+      ["/v1/embeddings", { model: "local/embeddings", input: "x" }],
+    ] as const) {
+      const customer = await running.service.account("1", { limits });
+      const response = await customer.post(path, body);
+      await response.text();
+      expect(limitHeaders(response)).toEqual({
+        "limit-requests": "60",
+        "remaining-requests": "59",
+        "reset-requests": "1s",
+        "limit-tokens": "60000",
+        "remaining-tokens": expect.stringMatching(/^599\d\d$/),
+        "reset-tokens": "1s",
+      });
+    }
+  });
+
+  test("requests a minute: 429, nothing charged, and the headers tell why", async () => {
+    const customer = await running.service.account("1", { limits: { requests_per_minute: 2 } });
+    for (let i = 0; i < 2; i++) expect((await customer.post(chat, hi)).status).toBe(200);
+    await running.service.settled();
+    const before = await customer.available();
+    const response = await customer.post(chat, hi);
+    expect(await refusalOf(response)).toEqual(refusal({ ...limited, message: /requests a minute, limit 2/ }));
+    // Two a minute: the next fits after at most half a minute.
+    expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(30);
+    expect(limitHeaders(response)).toMatchObject({ "limit-requests": "2", "remaining-requests": "0" });
+    await expectUntouched(running.service, customer, before);
+  });
+
+  test("tokens a minute: what was asked counts until the answer tells what was used", async () => {
+    const customer = await running.service.account("1", { limits: { tokens_per_minute: 1_000 } });
+    const asked = { ...hi, max_tokens: 900 };
+    expect((await customer.post(chat, asked)).status).toBe(200);
+    const again = await eventually(async () => {
+      const response = await customer.post(chat, asked);
+      return response.status === 200 && response;
+    });
+    expect(Number(again.headers.get("x-ratelimit-remaining-tokens"))).toBeLessThan(100);
+    const never = await customer.post(chat, { ...hi, max_tokens: 1_001 });
+    expect(await refusalOf(never)).toEqual(refusal({ ...limited, message: /can never pass.*1000 tokens a minute/ }));
+    expect([never.headers.get("retry-after"), never.headers.get("x-should-retry")]).toEqual(["60", "false"]);
+  });
+
+  test("calls in flight: the slot is free again when the call has ended, however it ended", async () => {
+    const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
+    const { opened, open } = gate();
+    running.maker.respond({ beforeHeaders: opened });
+    const first = customer.post(chat, asking(makerModel));
+    await running.maker.request(0);
+    expect(await refusalOf(await customer.post(chat, hi))).toEqual(
+      refusal({ ...limited, message: /in flight, limit 1/ }),
+    );
+    open();
+    expect((await first).status).toBe(200);
+    await eventually(async () => (await customer.post(chat, asking(localModel, "error:502"))).status === 502);
+    await eventually(async () => (await customer.post(chat, hi)).status === 200);
+  });
+
+  test("limits are the key's own: another key of the account has its own", async () => {
+    const customer = await running.service.account("1", { limits: { requests_per_minute: 1 } });
+    const other = await running.service.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, {});
+    expect((await customer.post(chat, hi)).status).toBe(200);
+    expect((await customer.post(chat, hi)).status).toBe(429);
+    const headers = { authorization: `Bearer ${other.key}` };
+    expect((await customer.post(chat, hi, { headers })).status).toBe(200);
+  });
+});
+
+describe("capacity", () => {
+  test("no worker serves the pool: 503, nothing held; other pools go on", async () => {
+    const { service } = await startWithMaker({ WORKER_POOLS: "embeddings" });
+    const customer = await service.account("1", { limits: { requests_per_minute: 7 } });
+    expect(await refusalOf(await customer.post(chat, hi))).toEqual(refusal({ ...full, message: /No worker/ }));
+    await expectUntouched(service, customer, "1.00");
+    const good = await customer.post("/v1/embeddings", { model: "local/embeddings", input: "x" });
+    expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "6"]);
+  });
+
+  test("storage is away: a body over 64 KB is refused, others go on", async () => {
+    const { service } = await startWithMaker({ S3_ENDPOINT: "http://127.0.0.1:1" });
+    const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
+    const large = await customer.post(chat, asking(localModel, "x".repeat(64 * 1024)));
+    expect(await refusalOf(large)).toEqual(refusal({ ...full, message: /[Ss]torage/ }));
+    await expectUntouched(service, customer, "1.00");
+    expect((await customer.post(chat, hi)).status).toBe(200);
+  });
+
+  test("the backlog is over its bound: 503, nothing held", async () => {
+    const { service, maker } = await startWithMaker({ BACKLOG_LIMIT: "2", WORKER_CONCURRENCY_CHAT: "1" });
+    const customer = await service.account("1");
+    const { opened, open } = gate();
+    maker.always({ beforeHeaders: opened });
+    const first = customer.post(chat, asking(makerModel));
+    await maker.request(0);
+    // The one that runs is no backlog any more once the queue has been looked at: two or three are let in.
+    const waiting: Promise<Response>[] = [];
+    let refused: Response | undefined;
+    while (refused === undefined && waiting.length < 4) {
+      const calling = customer.post(chat, asking(makerModel));
+      const holds = 2 + waiting.length;
+      refused = await Promise.race([
+        calling,
+        eventually(async () => (await service.check()).open_holds === holds).then(() => undefined),
+      ]);
+      if (refused === undefined) waiting.push(calling);
+    }
+    expect(await refusalOf(refused as Response)).toEqual(refusal({ ...full, message: /Too many calls wait/ }));
+    expect(waiting.length).toBeGreaterThanOrEqual(1);
+    open();
+    expect((await Promise.all([first, ...waiting])).map(({ status }) => status)).toEqual(
+      Array.from({ length: 1 + waiting.length }, () => 200),
+    );
+    await service.settled();
+    expect(await customer.ledger("usage")).toHaveLength(1 + waiting.length);
+  });
+});

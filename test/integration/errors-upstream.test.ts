@@ -1,0 +1,208 @@
+import { describe, expect, test } from "vitest";
+import { mockError } from "../support/mock-openai.ts";
+import { eventually } from "../support/service.ts";
+import {
+  asking,
+  catalogWith,
+  entryOf,
+  expectUntouched,
+  gate,
+  localModel,
+  makerModel,
+  type Refusal,
+  refusal,
+  refusalOf,
+  serviceOfFile,
+  startWithMaker,
+} from "./service-setup.ts";
+
+const running = serviceOfFile({
+  CATALOG_FILE: catalogWith({ openai: { first_byte_timeout_ms: 300, silence_timeout_ms: 300 } }),
+});
+const chat = "/v1/chat/completions";
+const never = new Promise<never>(() => {});
+const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
+const late: Refusal = { status: 504, type: "server_error", code: "upstream_timeout" };
+const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
+const secret = "sk-abcdefgh1234";
+
+describe.each([false, true])("what a maker's failure is to the caller, stream: %s", (stream) => {
+  test.each([
+    [
+      "400 with a field",
+      mockError(400, "Bad tools.", { param: "tools" }),
+      { status: 400, type: "invalid_request_error", code: "invalid_value", param: "tools", message: /^Bad tools\.$/ },
+    ],
+    [
+      "400 without",
+      mockError(400, "No."),
+      { status: 400, type: "invalid_request_error", code: "invalid_value", message: /^No\.$/ },
+    ],
+    ["401", mockError(401, `Incorrect API key provided: ${secret}.`, { code: "invalid_api_key" }), failed],
+    ["403", mockError(403, "Your project may not."), failed],
+    ["404", mockError(404, "The model `gpt-4.1-mini` does not exist"), failed],
+    ["429 without a time", mockError(429, "slow down"), full],
+    ["429, nothing left to pay", mockError(429, "You exceeded your quota", { code: "insufficient_quota" }), failed],
+    ["500", mockError(500, "oops"), failed],
+    ["503", mockError(503, "overloaded"), failed],
+    ["no JSON", { status: 502, body: "<html>bad gateway</html>" }, failed],
+    ["200 that is no JSON", { body: "<html>hello</html>" }, failed],
+    ["200 with an error", { body: { error: { message: secret, code: 500 } } }, failed],
+    ["a connection cut before the answer", { cutAfter: -1 }, failed],
+    ["silence", { beforeHeaders: never }, late],
+  ] satisfies [string, object, Refusal][])("%s", async (_, answer, expected) => {
+    const customer = await running.service.account("1");
+    // A success closes the breaker: what came before does not count.
+    await eventually(async () => (await customer.post(chat, asking(makerModel))).status === 200);
+    await running.service.settled();
+    const before = await customer.available();
+    running.maker.respond(answer);
+    const response = await customer.post(chat, { ...asking(makerModel), stream });
+    const answered = await refusalOf(response);
+    expect(answered).toEqual(refusal(expected));
+    const { message } = answered.error;
+    expect(message).not.toContain(secret);
+    expect(message).not.toMatch(/openai|gpt/i);
+    await expectUntouched(running.service, customer, before);
+    expect((await entryOf(running.service, response.headers.get("x-request-id"))).request).toMatchObject({
+      status: "failed",
+      error: expected.code,
+      upstream: "openai",
+      attempts: 1,
+      usage: {},
+    });
+  });
+});
+
+test("a stream that falls silent: 200 stands, the error is its last event, what came is charged", async () => {
+  const customer = await running.service.account("1");
+  await eventually(async () => (await customer.post(chat, asking(makerModel))).status === 200);
+  running.maker.respond({ beforeEvent: { 3: never } });
+  const response = await customer.post(chat, { ...asking(makerModel), stream: true });
+  expect(response.status).toBe(200);
+  expect((await response.text()).trimEnd().split("\n\n").at(-1)).toContain('"code":"upstream_timeout"');
+  await running.service.settled();
+  expect((await entryOf(running.service, response.headers.get("x-request-id"))).request).toMatchObject({
+    status: "failed",
+    error: "upstream_timeout",
+    estimated: true,
+    usage: { output: 3 },
+  });
+});
+
+test("the maker's Retry-After is honoured: told to callers, and not asked before", async () => {
+  const { service, maker } = await startWithMaker();
+  const customer = await service.account("1");
+  maker.respond(mockError(429, "slow down", { headers: { "retry-after": "30" } }));
+  for (let i = 0; i < 3; i++) {
+    const response = await customer.post(chat, asking(makerModel));
+    expect(await refusalOf(response)).toEqual(refusal(full));
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThanOrEqual(29);
+    expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(30);
+  }
+  expect(maker.requests).toHaveLength(1);
+  // It rests for this model alone.
+  const other = await customer.post(chat, asking("openai/gpt-4o-mini"));
+  expect(other.status).toBe(200);
+  await service.settled();
+});
+
+test.each([false, true])("a call that outlives its time: 504, nothing charged, stream: %s", async (stream) => {
+  const { service, maker } = await startWithMaker({ CALL_TIMEOUT_MS: "500" });
+  const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
+  maker.respond({ beforeHeaders: never });
+  expect(await refusalOf(await customer.post(chat, { ...asking(makerModel), stream }))).toEqual(refusal(late));
+  expect((await maker.request(0)).aborted).toBe(true);
+  await expectUntouched(service, customer, "1.00");
+  await eventually(async () => (await customer.post(chat, asking(localModel))).status === 200);
+});
+
+test("a silent stream gets pings; the status is out by then, so a failure is its last event", async () => {
+  const { service, maker } = await startWithMaker({ PING_INTERVAL_MS: "100" });
+  const customer = await service.account("1");
+  const { opened, open } = gate();
+  maker.always({ ...mockError(500, "down"), beforeHeaders: opened });
+  const response = await customer.post(chat, { ...asking(makerModel), stream: true });
+  open();
+  expect(response.status).toBe(200);
+  const events = (await response.text()).split("\n\n").slice(0, -1);
+  expect(events[0]).toBe(": ping");
+  expect(new Set(events.slice(0, -1))).toEqual(new Set([": ping"]));
+  expect(JSON.parse((events.at(-1) ?? "").replace("data: ", ""))).toMatchObject({ error: { code: "upstream_error" } });
+  await expectUntouched(service, customer, "1.00");
+  // The official client passes over them.
+  const second = gate();
+  maker.always({ beforeHeaders: second.opened });
+  const stream = await customer.openai.chat.completions.create({ ...asking(makerModel), stream: true });
+  second.open();
+  expect((await Array.fromAsync(stream)).at(-1)?.choices).toEqual([]);
+});
+
+test("every upstream's breaker is open: 503 without a hold; the local model goes on", async () => {
+  const { service, maker } = await startWithMaker();
+  const customer = await service.account("1");
+  maker.always(mockError(500, "down"));
+  for (let i = 0; i < 5; i++)
+    expect(await refusalOf(await customer.post(chat, asking(makerModel)))).toEqual(refusal(failed));
+  // The worker knows at once, the API with the next look at the workers.
+  expect(await refusalOf(await customer.post(chat, asking(makerModel)))).toEqual(refusal(full));
+  expect(maker.requests).toHaveLength(5);
+  const refused = await eventually(async () => {
+    const response = await customer.post(chat, asking(makerModel));
+    return (await response.clone().text()).includes("No upstream") && response;
+  });
+  expect(await refusalOf(refused)).toEqual(refusal(full));
+  await service.settled();
+  const refusedId = refused.headers.get("x-request-id");
+  await expect(entryOf(service, refusedId)).rejects.toThrow("404");
+  expect(await customer.available()).toBe("1.00");
+  expect((await customer.post(chat, asking(localModel))).status).toBe(200);
+  const models = await fetch(`${service.baseUrl}/v1/models/${makerModel}`);
+  expect(models.status).toBe(200);
+});
+
+test("a second upstream takes over, and the entry names it", async () => {
+  const { service, maker } = await startWithMaker({
+    CATALOG_FILE: catalogWith(
+      {},
+      {
+        [makerModel]: {
+          upstreams: [
+            { upstream: "openai", model: "a" },
+            { upstream: "local", model: "b" },
+          ],
+        },
+      },
+    ),
+  });
+  const customer = await service.account("1");
+  maker.respond(mockError(500, "down"));
+  const response = await customer.post(chat, asking(makerModel));
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ model: makerModel, system_fingerprint: "fp_local" });
+  expect((await entryOf(service, response.headers.get("x-request-id"))).request).toMatchObject({
+    upstream: "local",
+    attempts: 2,
+    status: "succeeded",
+  });
+  maker.respond(mockError(400, "No."));
+  expect(await refusalOf(await customer.post(chat, asking(makerModel)))).toEqual(
+    refusal({
+      status: 400,
+      type: "invalid_request_error",
+      code: "invalid_value",
+    }),
+  );
+});
+
+test.each([
+  ["error:400", { status: 400, type: "invalid_request_error", code: "invalid_value", param: "messages" }],
+  ["error:429", { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" }],
+  ["error:502", failed],
+  ["error:503", full],
+  ["error:504", late],
+] satisfies [string, Refusal][])("the local model's %s", async (trigger, expected) => {
+  const customer = await running.service.account("1");
+  expect(await refusalOf(await customer.post(chat, asking(localModel, trigger)))).toEqual(refusal(expected));
+  await expectUntouched(running.service, customer, "1.00");
+});

@@ -1,0 +1,195 @@
+import { expect, test } from "vitest";
+import type { ServiceError } from "../../shared/errors.ts";
+import type { Limits } from "../../shared/keys/index.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { testStores } from "../support/servers.ts";
+import { issueKey, startInstance } from "./keys-instance.ts";
+
+/** A key with these limits, and short ways to use it. */
+async function setup(limits: Partial<Limits>) {
+  const stores = await testStores();
+  const instance = await startInstance(stores);
+  const { keys, redis } = instance;
+  const { key, secret } = await issueKey(instance, limits);
+  const caller = await keys.authenticate(secret);
+  const take = (tokens = 1, requestId = newRequestId()) => keys.take(caller, { requestId, tokens, ttlMs: 60_000 });
+  const refused = async (tokens = 1): Promise<ServiceError> =>
+    take(tokens).then(
+      () => Promise.reject(new Error("it was taken")),
+      (error: ServiceError) => error,
+    );
+  return { stores, keys, redis, key, secret, caller, take, refused };
+}
+
+const outcomes = async (takes: readonly Promise<unknown>[]) => {
+  const settled = await Promise.allSettled(takes);
+  const taken = settled.filter(({ status }) => status === "fulfilled").length;
+  const codes = new Set(settled.flatMap((one) => (one.status === "rejected" ? [one.reason.code as string] : [])));
+  return { taken, codes: [...codes] };
+};
+
+test.each([
+  ["requests a minute", { requestsPerMinute: 20 }, 1],
+  ["tokens a minute", { tokensPerMinute: 200 }, 10],
+  ["calls in flight", { concurrentRequests: 20 }, 1],
+])("of 200 calls at once in two instances, a limit of 20 %s lets exactly 20 through", async (_, limits, tokens) => {
+  const { stores, secret, take } = await setup(limits);
+  const other = await startInstance(stores);
+  const caller = await other.keys.authenticate(secret);
+  const start = Date.now();
+  const takes = Array.from({ length: 200 }, (_, index) =>
+    index % 2 === 0 ? take(tokens) : other.keys.take(caller, { requestId: newRequestId(), tokens, ttlMs: 60_000 }),
+  );
+  const { taken, codes } = await outcomes(takes);
+  // A minute brings 20 new ones, so on a very slow machine one or two more fit.
+  const refilled = "concurrentRequests" in limits ? 0 : Math.floor((Date.now() - start) / 3_000);
+  expect(taken).toBeGreaterThanOrEqual(20);
+  expect(taken).toBeLessThanOrEqual(20 + refilled);
+  expect(codes).toEqual(["rate_limit_exceeded"]);
+});
+
+test("what is left, and the time until all is there again, are told", async () => {
+  const { take } = await setup({ requestsPerMinute: 60, tokensPerMinute: 6_000 });
+  expect(await take(600)).toEqual({
+    limitRequests: 60,
+    remainingRequests: 59,
+    resetRequestsMs: 1_000,
+    limitTokens: 6_000,
+    remainingTokens: 5_400,
+    resetTokensMs: 6_000,
+  });
+});
+
+test("a call refused by one limit costs nothing of any", async () => {
+  const { take, refused } = await setup({ requestsPerMinute: 3, tokensPerMinute: 100, concurrentRequests: 2 });
+  await take(60);
+  for (let n = 0; n < 20; n++) expect((await refused(60)).message).toContain("tokens a minute, limit 100");
+  expect(await take(1)).toMatchObject({ remainingRequests: 1 });
+  for (let n = 0; n < 20; n++) expect((await refused(1)).message).toContain("calls in flight, limit 2");
+  const { redis, key, caller, keys } = await setup({ requestsPerMinute: 1, concurrentRequests: 5 });
+  await keys.take(caller, { requestId: "req_1", tokens: 1, ttlMs: 60_000 });
+  await expect(keys.take(caller, { requestId: "req_2", tokens: 1, ttlMs: 60_000 })).rejects.toThrow(
+    "requests a minute, limit 1",
+  );
+  expect(await redis.zrange(`limits:{${key.id}}:running`, "0", "-1")).toEqual(["req_1"]);
+});
+
+test("Retry-After is the true wait", async () => {
+  const tokens = await setup({ tokensPerMinute: 600 });
+  await tokens.take(600);
+  expect([9, 10]).toContain((await tokens.refused(100)).retryAfterSeconds);
+
+  const requests = await setup({ requestsPerMinute: 2 });
+  await requests.take();
+  await requests.take();
+  const error = await requests.refused();
+  expect(error.message).toBe("Rate limit of this API key reached: requests a minute, limit 2.");
+  expect([29, 30]).toContain(error.retryAfterSeconds);
+  expect(error.shouldRetry).toBeUndefined();
+
+  const slots = await setup({ concurrentRequests: 1 });
+  await slots.take();
+  expect(await slots.refused()).toMatchObject({ retryAfterSeconds: 1 });
+});
+
+test("a wait of more than a minute is not worth a retry", async () => {
+  const { keys, caller, take, refused } = await setup({ tokensPerMinute: 600 });
+  await take(600, "req_1");
+  await keys.release(caller, "req_1", { takenTokens: 600, usedTokens: 900 });
+  expect(await refused(600)).toMatchObject({ retryAfterSeconds: 60, shouldRetry: false });
+});
+
+test("a call that asks for more tokens than the limit is told that it can never pass", async () => {
+  const { refused } = await setup({ tokensPerMinute: 600 });
+  const error = await refused(601);
+  expect(error).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 60, shouldRetry: false });
+  expect(error.message).toContain("can never pass");
+});
+
+test("the same request counts once", async () => {
+  const { take } = await setup({ requestsPerMinute: 10, tokensPerMinute: 10, concurrentRequests: 1 });
+  await take(2, "req_1");
+  expect(await take(2, "req_1")).toMatchObject({ remainingRequests: 9, remainingTokens: 8 });
+});
+
+test("giving back undoes the whole of a take, once", async () => {
+  const { keys, caller, take } = await setup({ requestsPerMinute: 2, tokensPerMinute: 10, concurrentRequests: 2 });
+  await take(4, "req_1");
+  await take(4, "req_2");
+  for (let n = 0; n < 3; n++) await keys.giveBack(caller, "req_1", 4);
+  expect(await take(4, "req_3")).toMatchObject({ remainingRequests: 0, remainingTokens: 2 });
+  await expect(take(1, "req_4")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+});
+
+test("the end of a call frees its slot and gives back the tokens it did not use, never over the limit", async () => {
+  const { keys, caller, take } = await setup({ tokensPerMinute: 10, concurrentRequests: 1 });
+  await take(8, "req_1");
+  await keys.release(caller, "req_1", { takenTokens: 8, usedTokens: 3 });
+  expect(await take(1, "req_2")).toMatchObject({ remainingTokens: 6 });
+  await keys.release(caller, "req_2", { takenTokens: 1_000, usedTokens: 0 });
+  expect(await take(10, "req_3")).toMatchObject({ remainingTokens: 0 });
+});
+
+test("a call that used more than it took leaves a debt, of one limit at the most", async () => {
+  const { keys, redis, key, caller, take, refused } = await setup({ tokensPerMinute: 100 });
+  await take(10, "req_1");
+  await keys.release(caller, "req_1", { takenTokens: 10, usedTokens: 150 });
+  expect([30, 31]).toContain((await refused(1)).retryAfterSeconds);
+  await redis.del(`limits:{${key.id}}:buckets`);
+  await take(10, "req_2");
+  await keys.release(caller, "req_2", { takenTokens: 10, usedTokens: 1_000_000 });
+  expect(Number(await redis.hget(`limits:{${key.id}}:buckets`, "tokens"))).toBe(200);
+});
+
+test("a bucket refills continuously", async () => {
+  const { take } = await setup({ requestsPerMinute: 600, concurrentRequests: 10_000 });
+  await outcomes(Array.from({ length: 600 }, () => take()));
+  // One request is refilled every 100 ms.
+  await expect
+    .poll(
+      () =>
+        take().then(
+          () => "taken",
+          () => "refused",
+        ),
+      { interval: 10 },
+    )
+    .toBe("taken");
+});
+
+test("the slot of an API that died is free at its deadline, while another call runs on", async () => {
+  const { keys, caller, take, refused, redis, key } = await setup({ concurrentRequests: 2 });
+  await take(1, "req_long");
+  await keys.take(caller, { requestId: "req_dead", tokens: 1, ttlMs: 300 });
+  expect((await refused()).message).toContain("calls in flight, limit 2");
+  const tryTake = () =>
+    take(1, "req_next").then(
+      () => "taken",
+      () => "refused",
+    );
+  await expect.poll(tryTake, { interval: 20, timeout: 5_000 }).toBe("taken");
+  expect(await redis.zrange(`limits:{${key.id}}:running`, "0", "-1")).toEqual(["req_long", "req_next"]);
+});
+
+test("everything that is stored for a key is under one hash tag and expires by itself", async () => {
+  const { redis, key, keys, caller, take } = await setup({ requestsPerMinute: 10 });
+  await take(1, "req_1");
+  await keys.release(caller, "req_1", { takenTokens: 1, usedTokens: 1 });
+  await take(1, "req_2");
+  const names = (await redis.keys("*")).filter((name) => name !== "limits:epoch").toSorted();
+  expect(names).toEqual([`limits:{${key.id}}:buckets`, `limits:{${key.id}}:running`]);
+  for (const name of names) {
+    const ttlMs = await redis.pttl(name);
+    expect(ttlMs).toBeGreaterThan(0);
+    expect(ttlMs).toBeLessThanOrEqual(60_001);
+  }
+});
+
+test("the scripts are loaded again by a Redis that lost them", async () => {
+  const { redis, take, keys, caller } = await setup({ concurrentRequests: 1 });
+  await redis.script("FLUSH");
+  await take(1, "req_1");
+  await redis.script("FLUSH");
+  await keys.release(caller, "req_1", { takenTokens: 1, usedTokens: 1 });
+  await expect(take()).resolves.toBeDefined();
+});

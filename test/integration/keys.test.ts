@@ -1,0 +1,202 @@
+import { expect, test } from "vitest";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { ownServers, testStores } from "../support/servers.ts";
+import { defaults, issueKey, startInstance } from "./keys-instance.ts";
+
+const unknown = `live_${"A".repeat(40)}`;
+const call = (tokens = 1) => ({ requestId: newRequestId(), tokens, ttlMs: 60_000 });
+
+test("a key is shown once, stored as a hash, and says who calls", async () => {
+  const instance = await startInstance(await testStores());
+  const { account, key, secret } = await issueKey(instance, { tokensPerMinute: 5 });
+  expect(secret).toMatch(/^live_[0-9A-Za-z]{40}$/);
+  expect(key.prefix).toBe(`${secret.slice(0, 8)}...`);
+  expect(await instance.keys.authenticate(secret)).toMatchObject({
+    keyId: key.id,
+    account: account.id,
+    tier: "standard",
+    buybackToken: null,
+    limits: { ...defaults, tokensPerMinute: 5 },
+  });
+  const stored = await instance.mongo.connection.collection("keys").find().toArray();
+  expect(stored).toHaveLength(1);
+  expect(JSON.stringify(stored)).not.toContain(secret.slice(8));
+});
+
+test("a missing, malformed or unknown key is refused", async () => {
+  const { keys } = await startInstance(await testStores());
+  for (const secret of [undefined, "", "live_", "sk-123", `${unknown}A`, unknown])
+    await expect(keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
+});
+
+test("a key is only issued for an account that exists", async () => {
+  const { keys } = await startInstance(await testStores());
+  await expect(keys.issue("acct_none", {})).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a key revoked in one instance is refused by a paid call in another at once", async () => {
+  const stores = await testStores();
+  const [a, b] = [await startInstance(stores), await startInstance(stores)];
+  const { key, secret } = await issueKey(a, { requestsPerMinute: 10 });
+  const caller = await b.keys.authenticate(secret);
+  await b.keys.take(caller, call());
+
+  await a.keys.revoke(key.id);
+  await expect(b.keys.take(caller, call())).rejects.toMatchObject({ code: "invalid_api_key" });
+  await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
+  expect(await b.redis.hget(`limits:{${key.id}}:buckets`, "requests")).toBe("1");
+});
+
+test("a key revoked in one instance is refused by a free call in another half a second later", async () => {
+  const stores = await testStores();
+  const clock = createManualClock();
+  const [a, b] = [await startInstance(stores), await startInstance(stores, clock)];
+  const { key, secret } = await issueKey(a);
+  await b.keys.authenticate(secret);
+
+  await a.keys.revoke(key.id);
+  clock.advance(501);
+  await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
+});
+
+test("within half a second a free call asks neither Redis nor MongoDB", async () => {
+  const stores = await testStores();
+  const clock = createManualClock();
+  const b = await startInstance(stores, clock);
+  const { secret } = await issueKey(b);
+  await b.keys.authenticate(secret);
+
+  b.redis.disconnect();
+  await b.mongo.close();
+  clock.advance(500);
+  await expect(b.keys.authenticate(secret)).resolves.toBeDefined();
+  clock.advance(1);
+  await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
+});
+
+test("limits changed in one instance bind the next call in another", async () => {
+  const stores = await testStores();
+  const [a, b] = [await startInstance(stores), await startInstance(stores)];
+  const { key, secret } = await issueKey(a);
+  const caller = await b.keys.authenticate(secret);
+  await b.keys.take(caller, call());
+
+  await a.keys.update(key.id, { limits: { requestsPerMinute: 1 } });
+  await expect(b.keys.take(caller, call())).rejects.toMatchObject({
+    code: "rate_limit_exceeded",
+    message: "Rate limit of this API key reached: requests a minute, limit 1.",
+  });
+  await a.keys.update(key.id, { limits: { requestsPerMinute: null } });
+  expect(await b.keys.take(caller, call())).toMatchObject({ limitRequests: defaults.requestsPerMinute });
+});
+
+test("a tier or buyback token changed in one instance reaches another", async () => {
+  const stores = await testStores();
+  const clock = createManualClock();
+  const [a, b] = [await startInstance(stores), await startInstance(stores, clock)];
+  const { account, secret } = await issueKey(a);
+  await b.keys.authenticate(secret);
+
+  await a.money.updateAccount(account.id, { tier: "elite", buybackToken: "mint" });
+  await a.keys.epochChanged();
+  clock.advance(501);
+  expect(await b.keys.authenticate(secret)).toMatchObject({ tier: "elite", buybackToken: "mint" });
+});
+
+test("a change that never reached Redis is in force after half a minute", async () => {
+  const stores = await testStores();
+  const clock = createManualClock();
+  const [a, b] = [await startInstance(stores), await startInstance(stores, clock)];
+  const { key, secret } = await issueKey(a);
+  await b.keys.authenticate(secret);
+
+  a.redis.disconnect();
+  await expect(a.keys.revoke(key.id)).rejects.toMatchObject({ code: "no_capacity" });
+  clock.advance(501);
+  await expect(b.keys.authenticate(secret)).resolves.toBeDefined();
+  clock.advance(30_000);
+  await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
+});
+
+test("a revocation is repeated safely: its time stands, and every instance hears of it again", async () => {
+  const stores = await testStores();
+  const clock = createManualClock();
+  const { keys, money, redis } = await startInstance(stores, clock);
+  const { id } = await money.createAccount({ name: "acme" });
+  const { key } = await keys.issue(id, {});
+  const first = await keys.revoke(key.id);
+  const epoch = await redis.get("limits:epoch");
+  clock.advance(5_000);
+  expect(await keys.revoke(key.id)).toEqual(first);
+  expect(first.revokedAt?.getTime()).toBe(clock.now() - 5_000);
+  expect(await redis.get("limits:epoch")).not.toBe(epoch);
+});
+
+test("the last use of a key is noted once a minute", async () => {
+  const clock = createManualClock();
+  const { keys, money } = await startInstance(await testStores(), clock);
+  const { id } = await money.createAccount({ name: "acme" });
+  const { secret } = await keys.issue(id, {});
+  const start = clock.now();
+  const lastUse = async () => ((await keys.list(id, { limit: 1 }))[0]?.lastUsedAt?.getTime() ?? 0) - start;
+
+  await keys.authenticate(secret);
+  await expect.poll(lastUse).toBe(0);
+  clock.advance(59_999);
+  await keys.authenticate(secret);
+  clock.advance(1);
+  expect(await lastUse()).toBe(0);
+  await keys.authenticate(secret);
+  await expect.poll(lastUse).toBe(60_000);
+});
+
+test("while Redis is away unknown keys are refused, known ones recognised, and paid calls get 503", async () => {
+  const { redis: server, stores } = await ownServers({ redis: true });
+  const clock = createManualClock();
+  const instance = await startInstance(stores, clock);
+  const { keys } = instance;
+  const { key, secret } = await issueKey(instance, { concurrentRequests: 1 });
+  const caller = await keys.authenticate(secret);
+  const running = call(10);
+  await keys.take(caller, running);
+
+  await server.stop();
+  clock.advance(501);
+  await expect(keys.authenticate(unknown)).rejects.toMatchObject({ code: "invalid_api_key" });
+  await expect(keys.authenticate(secret)).resolves.toMatchObject({ keyId: key.id });
+  await expect(keys.take(caller, call())).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
+  await expect(keys.revoke(key.id)).rejects.toMatchObject({ code: "no_capacity" });
+  clock.advance(501);
+  await expect(keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
+  // Ends during the outage: nobody waits, and the slot is free soon after it.
+  await keys.release(caller, running.requestId, { takenTokens: 10, usedTokens: 10 });
+
+  await server.start();
+  await expect.poll(() => instance.redis.ping().catch(() => "away"), { timeout: 10_000 }).toBe("PONG");
+  expect(await instance.redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
+  await expect
+    .poll(() => (clock.advance(1_000), instance.redis.zcard(`limits:{${key.id}}:running`).catch(() => -1)))
+    .toBe(0);
+});
+
+test("a call whose limits Redis took without answering gets 503, and gets them back when Redis answers", async () => {
+  const { redis: server, stores } = await ownServers({ redis: true });
+  const clock = createManualClock();
+  const instance = await startInstance(stores, clock);
+  const { keys, redis } = instance;
+  const { key, secret } = await issueKey(instance, { requestsPerMinute: 10 });
+  const caller = await keys.authenticate(secret);
+  // A script that Redis knows already: else it would ask for its text before it takes anything.
+  const before = call();
+  await keys.take(caller, before);
+  await keys.giveBack(caller, before.requestId, before.tokens);
+
+  await server.kill("SIGSTOP");
+  await expect(keys.take(caller, call())).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
+  await server.kill("SIGCONT");
+  await expect.poll(() => redis.ping().catch(() => "away")).toBe("PONG");
+  expect(await redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
+  await expect.poll(() => (clock.advance(1_000), redis.zcard(`limits:{${key.id}}:running`))).toBe(0);
+  expect(Number(await redis.hget(`limits:{${key.id}}:buckets`, "requests"))).toBe(0);
+});

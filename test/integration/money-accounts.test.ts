@@ -1,0 +1,95 @@
+import { expect, test } from "vitest";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { testStores } from "../support/servers.ts";
+import { createMovableClock, decisionOf, held, holdOf, startBank, startMoney, times } from "./money-setup.ts";
+
+test("collections and indexes are made once, by however many processes", async () => {
+  const { MONGODB_URI } = await testStores();
+  const banks = await Promise.all(times(5, () => startMoney(MONGODB_URI)));
+  await Promise.all(banks.map(({ money }) => money.prepare()));
+  const connection = banks[0]?.mongo.connection;
+  const indexes = async (name: string) =>
+    (await connection?.collection(name).indexes())?.map(({ key }) => JSON.stringify(key)).toSorted();
+  expect(await indexes("accounts")).toEqual(['{"_id":1}', '{"createdAt":-1,"_id":-1}']);
+  expect(await indexes("ledger")).toEqual(['{"_id":1}', '{"account":1,"createdAt":-1,"_id":-1}']);
+});
+
+test("an account is made, found and changed", async () => {
+  const { money, clock } = await startBank();
+  const made = await money.createAccount({ name: "acme", tier: "elite", buybackToken: "mint" });
+  expect(made).toEqual({
+    id: expect.stringMatching(/^acct_[0-9A-Za-z]{20}$/),
+    name: "acme",
+    tier: "elite",
+    frozen: false,
+    buybackToken: "mint",
+    availableNanoUsd: 0n,
+    heldNanoUsd: 0n,
+    openHolds: 0,
+    createdAt: expect.any(Date),
+  });
+  expect(await money.account(made.id)).toEqual(made);
+  clock.later(1);
+  const changed = { ...made, tier: "standard", frozen: true, buybackToken: null };
+  expect(await money.updateAccount(made.id, { tier: "standard", frozen: true, buybackToken: null })).toEqual(changed);
+  expect(await money.updateAccount(made.id, { name: undefined })).toEqual(changed);
+  expect(await money.updateAccount(made.id, {})).toEqual(changed);
+  expect(await money.account(made.id)).toEqual(changed);
+});
+
+test("a change cannot reach the balance, and must be a valid one", async () => {
+  const { money, account } = await startBank();
+  const before = await money.account(account);
+  await money.updateAccount(account, { available: 5n, $inc: { available: 5n } } as never);
+  expect(await money.account(account)).toEqual(before);
+  await expect(money.updateAccount(account, { tier: "gold" as never })).rejects.toThrow("tier");
+  await expect(money.updateAccount("acct_none", { frozen: true })).rejects.toMatchObject({ status: 404 });
+  expect(await money.account("acct_none")).toBeUndefined();
+});
+
+test("accounts are listed newest first, page by page, also those of one millisecond", async () => {
+  const { MONGODB_URI } = await testStores();
+  const clock = { ...createMovableClock(), now: () => nowMs };
+  let nowMs = 1_000;
+  const { money } = await startMoney(MONGODB_URI, clock);
+  for (const at of [1_000, 2_000, 2_000, 2_000, 3_000]) {
+    nowMs = at;
+    await money.createAccount({ name: `${at}` });
+  }
+  const all = await money.accounts({ limit: 10 });
+  expect(all.map(({ name }) => name)).toEqual(["3000", "2000", "2000", "2000", "1000"]);
+  const paged = [];
+  for (let page = await money.accounts({ limit: 2 }); page.length > 0; ) {
+    paged.push(...page);
+    page = await money.accounts({ limit: 2, after: page.at(-1)?.id });
+  }
+  expect(paged).toEqual(all);
+  await expect(money.accounts({ limit: 2, after: "acct_none" })).rejects.toMatchObject({ status: 400, param: "after" });
+});
+
+test("a ledger is listed newest first, page by page and by kind, and shows nobody else's", async () => {
+  const { money, account } = await startBank();
+  for (let at = 0; at < 5; at++) await money.settle(decisionOf(await held(money, holdOf(account, 10n)), BigInt(at)));
+  await money.credit(account, { amountNanoUsd: -1n, idempotencyKey: "back" });
+  const all = await money.ledger(account, { limit: 10 });
+  expect(all.map(({ amountNanoUsd }) => amountNanoUsd)).toEqual([-1n, -4n, -3n, -2n, -1n, 0n, 1_000n]);
+  const paged = [];
+  for (let page = await money.ledger(account, { limit: 3 }); page.length > 0; ) {
+    paged.push(...page);
+    page = await money.ledger(account, { limit: 3, after: page.at(-1)?.id });
+  }
+  expect(paged).toEqual(all);
+  expect((await money.ledger(account, { limit: 10, kind: "usage" })).map(({ kind }) => kind)).toEqual(
+    times(5, () => "usage"),
+  );
+  const { id: stranger } = await money.createAccount({ name: "stranger" });
+  expect(await money.ledger(stranger, { limit: 10 })).toEqual([]);
+  const after = all[0]?.id;
+  await expect(money.ledger(stranger, { limit: 10, after })).rejects.toMatchObject({ status: 400, param: "after" });
+});
+
+test("a request has an entry once it is decided, and credits are no requests", async () => {
+  const { money, account } = await startBank();
+  expect(await money.entry(newRequestId())).toBeUndefined();
+  expect(await money.entry(`credit:${account}:opening`)).toBeUndefined();
+});

@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { brokenWire } from "./money-proxy.ts";
+import {
+  applicationOf,
+  balance,
+  decisionOf,
+  free,
+  held,
+  holdOf,
+  openAccount,
+  startBank,
+  startMoney,
+  times,
+} from "./money-setup.ts";
+
+test("an application counts once: again, side by side, and from several processes", async () => {
+  const { money, account, another } = await startBank();
+  const other = await another();
+  const hold = await held(money, holdOf(account, 100n));
+  await money.decide(decisionOf(hold, 40n));
+  const application = applicationOf(hold, 40n);
+  await Promise.all(times(20, (at) => (at % 2 ? money : other).apply(application)));
+  await money.apply(application);
+  expect(await balance(money, account)).toEqual(free(960n));
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("a group in which one is applied already applies the others", async () => {
+  const { money, account, another } = await startBank();
+  const holds = await Promise.all(times(8, () => held(money, holdOf(account, 10n))));
+  await Promise.all(holds.map((hold) => money.decide(decisionOf(hold, 4n))));
+  const early = holds[3];
+  if (!early) throw new Error("no hold");
+  await (await another()).apply(applicationOf(early, 4n));
+  await Promise.all(holds.map((hold) => money.apply(applicationOf(hold, 4n))));
+  expect(await balance(money, account)).toEqual(free(968n));
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("an application whose answers were lost is made again and counts once; other accounts do not wait", async () => {
+  const { money, uri, account } = await startBank();
+  const other = await openAccount(money, 10n);
+  let lost = 0;
+  const wire = await brokenWire(uri, (command) => {
+    const [update] = (command.updates ?? []) as { q: { _id: string } }[];
+    if (command.update !== "accounts" || update?.q._id !== account) return "pass";
+    lost += 1;
+    return lost <= 4 ? "lose the answer" : "pass";
+  });
+  const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
+  const theirs = await held(money, holdOf(other, 10n));
+  await Promise.all([...holds, theirs].map((hold) => money.decide(decisionOf(hold, 7n))));
+  const { money: far } = await startMoney(wire);
+  await Promise.all([...holds, theirs].map((hold) => far.apply(applicationOf(hold, 7n))));
+  expect(lost).toBeGreaterThan(4);
+  expect(await balance(money, account)).toEqual(free(979n));
+  expect(await balance(money, other)).toEqual(free(3n));
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("an application of another amount than is held does not touch the hold", async () => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  await money.decide(decisionOf(hold, 40n));
+  await money.apply({ ...applicationOf(hold, 40n), heldNanoUsd: 400n });
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 900n, heldNanoUsd: 100n, openHolds: 1 });
+});
+
+test("nothing is applied that costs more than was held", async () => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  await expect(money.apply(applicationOf(hold, 101n))).rejects.toThrow(RangeError);
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 900n, heldNanoUsd: 100n, openHolds: 1 });
+});

@@ -1,0 +1,226 @@
+import { expect, test } from "vitest";
+import { brokenWire } from "./money-proxy.ts";
+import {
+  applicationOf,
+  balance,
+  decisionOf,
+  free,
+  held,
+  holdOf,
+  inTurn,
+  openAccount,
+  startBank,
+  startMoney,
+  times,
+} from "./money-setup.ts";
+
+test("a decision keeps all that is known of the call, and applying it pays for the call", async () => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 300n));
+  const { won, entry } = await money.settle(
+    decisionOf(hold, 120n, { status: "cancelled", error: "upstream_error", queueMs: 3, firstTokenMs: 40, attempts: 2 }),
+  );
+  expect(won).toBe(true);
+  expect(entry).toEqual({
+    id: hold.requestId,
+    account,
+    kind: "usage",
+    amountNanoUsd: -120n,
+    costNanoUsd: 120n,
+    createdAt: expect.any(Date),
+    request: {
+      key: "key_test",
+      endpoint: "/v1/chat/completions",
+      model: "openai/gpt",
+      upstream: "openai",
+      attempts: 2,
+      status: "cancelled",
+      error: "upstream_error",
+      usage: { input: 10, output: 5 },
+      estimated: false,
+      queueMs: 3,
+      firstTokenMs: 40,
+      totalMs: 1_200,
+      shortfallNanoUsd: 0n,
+    },
+  });
+  expect(await money.entry(hold.requestId)).toEqual(entry);
+  expect(await balance(money, account)).toEqual(free(880n));
+  expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
+});
+
+test("a field that is not known is not in the entry", async () => {
+  const { money, account, mongo } = await startBank();
+  const hold = await held(money, holdOf(account, 3n));
+  await money.settle(decisionOf(hold, 1n, { upstream: undefined, error: undefined }));
+  const stored = await mongo.connection.collection<{ _id: string }>("ledger").findOne({ _id: hold.requestId });
+  expect(stored).not.toHaveProperty("request.upstream");
+  expect(stored).not.toHaveProperty("request.error");
+  expect(stored).not.toHaveProperty("request.queueMs");
+});
+
+test("of deciders in several processes one wins, and all see its entry", async () => {
+  const { money, account, another } = await startBank();
+  const processes = [money, await another(), await another()] as const;
+  for (let round = 0; round < 5; round++) {
+    const hold = await held(money, holdOf(account, 100n));
+    const decided = await Promise.all(times(9, (at) => inTurn(processes, at).settle(decisionOf(hold, BigInt(at + 1)))));
+    expect(decided.filter(({ won }) => won)).toHaveLength(1);
+    expect(new Set(decided.map(({ entry }) => entry.costNanoUsd)).size).toBe(1);
+    expect(decided[0]?.entry).toEqual(await money.entry(hold.requestId));
+  }
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("of two decisions for one call in one group the first wins", async () => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  const [first, second] = await Promise.all([
+    money.settle(decisionOf(hold, 10n)),
+    money.settle(decisionOf(hold, 0n, { status: "failed" })),
+  ]);
+  expect(first.won).toBe(true);
+  expect(second).toEqual({ won: false, entry: first.entry });
+  expect(await balance(money, account)).toEqual(free(990n));
+});
+
+test("a decision after another reads the one that stands, beside new ones in its group", async () => {
+  const { money, account } = await startBank();
+  const holds = await Promise.all(times(6, () => held(money, holdOf(account, 10n))));
+  for (const hold of holds.slice(0, 3)) await money.settle(decisionOf(hold, 1n));
+  const decided = await Promise.all(holds.map((hold) => money.settle(decisionOf(hold, 2n))));
+  expect(decided.map(({ won }) => won)).toEqual([false, false, false, true, true, true]);
+  expect(decided.map(({ entry }) => entry.costNanoUsd)).toEqual([1n, 1n, 1n, 2n, 2n, 2n]);
+  expect(await balance(money, account)).toEqual(free(991n));
+});
+
+test.each(["lose the answer", "lose the request"] as const)(
+  "an insert that breaks twice (%s) is made again, and its decider has won",
+  async (fate) => {
+    const { money, uri, account } = await startBank();
+    const other = await openAccount(money, 10n);
+    let inserts = 0;
+    const wire = await brokenWire(uri, (command) => {
+      if (command.insert !== "ledger") return "pass";
+      inserts += 1;
+      return inserts <= 2 ? fate : "pass";
+    });
+    const { money: far } = await startMoney(wire);
+    const holds = [await held(money, holdOf(account, 100n)), await held(money, holdOf(other, 10n))] as const;
+    const decided = await Promise.all(holds.map((hold) => far.settle(decisionOf(hold, 7n))));
+    expect(decided.map(({ won }) => won)).toEqual([true, true]);
+    expect(inserts).toBeGreaterThan(2);
+    expect((await money.entry(holds[0].requestId))?.costNanoUsd).toBe(7n);
+    expect(await balance(money, account)).toEqual(free(993n));
+    expect(await balance(money, other)).toEqual(free(3n));
+    expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+  },
+);
+
+test("who was overtaken while his insert was lost has not won", async () => {
+  const { money, uri, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  let inserts = 0;
+  const wire = await brokenWire(uri, async (command) => {
+    if (command.insert !== "ledger") return "pass";
+    inserts += 1;
+    if (inserts === 2) await money.settle(decisionOf(hold, 0n, { status: "failed" }));
+    return inserts <= 2 ? "lose the request" : "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  const { won, entry } = await far.settle(decisionOf(hold, 90n));
+  expect(won).toBe(false);
+  expect(entry.costNanoUsd).toBe(0n);
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("a decision waits for MongoDB until its signal says otherwise", async () => {
+  const { money, uri, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  const inserted = Promise.withResolvers<void>();
+  const wire = await brokenWire(uri, (command) => {
+    if (command.insert === "ledger") inserted.resolve();
+    return command.insert === "ledger" ? "lose the request" : "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  const leaving = new AbortController();
+  const settling = far.settle(decisionOf(hold, 1n, { signal: leaving.signal }));
+  void inserted.promise.then(() => leaving.abort(new Error("shutting down")));
+  await expect(settling).rejects.toThrow("shutting down");
+  expect(await money.entry(hold.requestId)).toBeUndefined();
+  await expect(far.decide(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
+});
+
+test("a decision whose insert hangs is let go as soon as its signal says so", async () => {
+  const { money, uri, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  const leaving = new AbortController();
+  const left = Promise.withResolvers<void>();
+  const wire = await brokenWire(uri, async (command) => {
+    if (command.insert !== "ledger") return "pass" as const;
+    leaving.abort(new Error("shutting down"));
+    await left.promise;
+    return "pass" as const;
+  });
+  const { money: far } = await startMoney(wire);
+  await expect(far.settle(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
+  left.resolve();
+  // It was sent all the same, and it stands: who decides next hears of it.
+  await expect.poll(() => money.entry(hold.requestId)).toBeDefined();
+  expect(await money.settle(decisionOf(hold, 0n))).toMatchObject({ won: false, entry: { costNanoUsd: 1n } });
+  expect(await balance(money, account)).toEqual(free(999n));
+});
+
+test("what a call cost beyond its hold is not charged, but written and counted", async () => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  const { entry } = await money.settle(decisionOf(hold, 130n));
+  expect(entry).toMatchObject({ costNanoUsd: 100n, request: { shortfallNanoUsd: 30n } });
+  expect(money.shortfalls()).toBe(1);
+  // Who lost charged nobody.
+  expect((await money.settle(decisionOf(hold, 150n))).won).toBe(false);
+  expect(money.shortfalls()).toBe(1);
+  expect(await balance(money, account)).toEqual(free(900n));
+  expect(await money.check()).toMatchObject({ ok: true });
+});
+
+test("an entry that is too large rejects alone", async () => {
+  const { money, account } = await startBank();
+  const [large, usual] = await Promise.all(times(2, () => held(money, holdOf(account, 10n))));
+  if (!large || !usual) throw new Error("no holds");
+  const outcomes = await Promise.allSettled([
+    money.settle(decisionOf(large, 1n, { model: "x".repeat(17_000) })),
+    money.settle(decisionOf(usual, 1n)),
+  ]);
+  expect(outcomes).toMatchObject([{ status: "rejected", reason: { name: "RangeError" } }, { status: "fulfilled" }]);
+  expect(await money.entry(large.requestId)).toBeUndefined();
+  // The caller decides 0 instead.
+  await money.settle(decisionOf(large, 0n, { status: "failed" }));
+  expect(await balance(money, account)).toEqual(free(999n));
+});
+
+test("an entry that the database refuses holds up no other, and is tried until it stands", async () => {
+  const { money, mongo, account } = await startBank();
+  const [refused, usual] = await Promise.all(times(2, () => held(money, holdOf(account, 10n))));
+  if (!refused || !usual) throw new Error("no holds");
+  const rule = (validator: object) => mongo.connection.db?.command({ collMod: "ledger", validator });
+  await rule({ "request.model": { $ne: "refused" } });
+  const waiting = money.settle(decisionOf(refused, 1n, { model: "refused" }));
+  await money.settle(decisionOf(usual, 1n));
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 989n, heldNanoUsd: 10n, openHolds: 1 });
+  await rule({});
+  expect((await waiting).won).toBe(true);
+  expect(await balance(money, account)).toEqual(free(998n));
+});
+
+test.each([
+  ["a negative cost", { costNanoUsd: -1n }],
+  ["a cost that is no bigint", { costNanoUsd: 1 as unknown as bigint }],
+  ["a cost beyond an Int64", { costNanoUsd: 2n ** 63n }],
+])("%s is no decision", async (_, wrong) => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  await expect(money.settle(decisionOf(hold, 1n, wrong))).rejects.toThrow("costNanoUsd");
+  await expect(money.apply({ ...applicationOf(hold, 1n), ...wrong })).rejects.toThrow("costNanoUsd");
+  expect(await money.entry(hold.requestId)).toBeUndefined();
+});

@@ -1,0 +1,185 @@
+import { expect, test } from "vitest";
+import { HoldUnknown } from "../../shared/money/index.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { brokenWire } from "./money-proxy.ts";
+import {
+  balance,
+  decisionOf,
+  free,
+  held,
+  holdOf,
+  inTurn,
+  openAccount,
+  startBank,
+  startMoney,
+  times,
+} from "./money-setup.ts";
+
+test("of parallel calls in several processes exactly those that the balance pays for are held", async () => {
+  const { money, account, another } = await startBank({ balanceNanoUsd: 2_099n });
+  const processes = [money, await another(), await another()] as const;
+  const asked = times(200, (at) => holdOf(account, 100n, { leastNanoUsd: at % 2 === 0 ? 100n : 1n }));
+  const answers = await Promise.all(asked.map((hold, at) => inTurn(processes, at).hold(hold)));
+
+  const sumNanoUsd = answers.reduce((sum, answer) => sum + (answer.ok ? answer.heldNanoUsd : 0n), 0n);
+  const fitting = answers.filter((answer) => answer.ok).length;
+  expect([20, 21]).toContain(fitting);
+  expect(await balance(money, account)).toEqual({
+    availableNanoUsd: 2_099n - sumNanoUsd,
+    heldNanoUsd: sumNanoUsd,
+    openHolds: fitting,
+  });
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: fitting, undecided: fitting });
+});
+
+test("a group that does not fit is filled in order, with less where less is of use", async () => {
+  const { money, account } = await startBank({ balanceNanoUsd: 250n });
+  const asks = [
+    holdOf(account, 100n),
+    holdOf(account, 300n),
+    holdOf(account, 300n, { leastNanoUsd: 10n }),
+    holdOf(account, 1n),
+    holdOf(account, 0n),
+  ];
+  expect(await Promise.all(asks.map((ask) => money.hold(ask)))).toEqual([
+    { ok: true, heldNanoUsd: 100n },
+    { ok: false, reason: "poor", availableNanoUsd: 150n },
+    { ok: true, heldNanoUsd: 150n },
+    { ok: false, reason: "poor", availableNanoUsd: 0n },
+    { ok: true, heldNanoUsd: 0n },
+  ]);
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 0n, heldNanoUsd: 250n, openHolds: 3 });
+});
+
+test("equal ids in one group are one hold", async () => {
+  const { money, account } = await startBank();
+  const hold = holdOf(account, 100n);
+  const answers = await Promise.all([money.hold(hold), money.hold({ ...hold }), money.hold(holdOf(account, 1n))]);
+  expect(answers.map((answer) => answer.ok)).toEqual([true, true, true]);
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 899n, heldNanoUsd: 101n, openHolds: 2 });
+});
+
+test("an id that is held already is refused, and nothing else in its group", async () => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  const [again, other] = await Promise.allSettled([money.hold(hold), money.hold(holdOf(account, 1n))]);
+  expect(again).toMatchObject({ status: "rejected", reason: { message: expect.stringContaining("held already") } });
+  expect(other).toMatchObject({ status: "fulfilled", value: { ok: true } });
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 899n, heldNanoUsd: 101n, openHolds: 2 });
+});
+
+test("a frozen account holds nothing until it is thawed", async () => {
+  const { money, account } = await startBank();
+  await money.updateAccount(account, { frozen: true });
+  expect(await money.hold(holdOf(account, 1n))).toMatchObject({ ok: false, reason: "frozen" });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+  await money.updateAccount(account, { frozen: false });
+  await held(money, holdOf(account, 1n));
+});
+
+test("the 2,001st open hold of an account is refused, also within a group", async () => {
+  const { money, account } = await startBank({ balanceNanoUsd: 10_000n });
+  const answers = await Promise.all(times(2_010, () => money.hold(holdOf(account, 1n))));
+  expect(answers.filter((answer) => answer.ok)).toHaveLength(2_000);
+  expect(answers.filter((answer) => !answer.ok && answer.reason === "full")).toHaveLength(10);
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 8_000n, heldNanoUsd: 2_000n, openHolds: 2_000 });
+
+  const [first] = await Promise.all(times(1, () => money.hold(holdOf(account, 1n))));
+  expect(first).toEqual({ ok: false, reason: "full", availableNanoUsd: 8_000n });
+});
+
+test.each(["req_a.amount", "req_$inc", "a", "req_", "req_a\u0000b", "holds.req_a", "", "req_ä"])(
+  "the id %j never reaches an update",
+  async (requestId) => {
+    const { money, account } = await startBank();
+    const hold = holdOf(account, 1n, { requestId });
+    await expect(money.hold(hold)).rejects.toThrow(TypeError);
+    await expect(money.settle(decisionOf(hold, 1n))).rejects.toThrow(TypeError);
+    await expect(money.apply({ account, requestId, heldNanoUsd: 1n, costNanoUsd: 1n })).rejects.toThrow(TypeError);
+    expect(await money.entry(requestId)).toBeUndefined();
+    expect(await balance(money, account)).toEqual(free(1_000n));
+  },
+);
+
+test.each([-1n, 2n ** 63n, 1 as unknown as bigint])("an amount of %s is refused", async (mostNanoUsd) => {
+  const { money, account } = await startBank();
+  await expect(money.hold(holdOf(account, mostNanoUsd, { leastNanoUsd: 0n }))).rejects.toThrow("mostNanoUsd");
+  await expect(money.hold(holdOf(account, 1n, { leastNanoUsd: mostNanoUsd }))).rejects.toThrow("leastNanoUsd");
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("a hold on an account that does not exist rejects and leaves nothing", async () => {
+  const { money } = await startBank();
+  await expect(money.hold(holdOf("acct_none", 1n))).rejects.toThrow("no account");
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("a hold whose answer was lost twice is unknown, is not tried again, and settled 0 comes back once", async () => {
+  const { money, uri, account } = await startBank();
+  const other = await openAccount(money, 1_000n);
+  let sent = 0;
+  const wire = await brokenWire(uri, (command) => {
+    const [update] = (command.updates ?? []) as { q: { _id: string; frozen?: boolean } }[];
+    const isHold = command.update === "accounts" && update?.q._id === account && update.q.frozen === false;
+    if (isHold) sent += 1;
+    return isHold ? "lose the answer" : "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  const lost = [holdOf(account, 300n, { leastNanoUsd: 1n }), holdOf(account, 200n)];
+  const [one, two, theirs] = await Promise.allSettled([...lost, holdOf(other, 5n)].map((hold) => far.hold(hold)));
+
+  expect(one).toMatchObject({ status: "rejected", reason: { name: "HoldUnknown", heldNanoUsd: 300n } });
+  expect(two).toMatchObject({ status: "rejected", reason: expect.any(HoldUnknown) });
+  expect(theirs).toEqual({ status: "fulfilled", value: { ok: true, heldNanoUsd: 5n } });
+  // Once by us, and once by the driver, which MongoDB knows to be the same.
+  expect(sent).toBe(2);
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 500n, heldNanoUsd: 500n, openHolds: 2 });
+
+  for (const hold of [...lost, ...lost]) await far.settle(decisionOf(hold, 0n, { status: "failed" }));
+  expect(await balance(money, account)).toEqual(free(1_000n));
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 1 });
+});
+
+test("an unknown hold says what its write asked for, also when that was less than the most", async () => {
+  const { money, uri, account } = await startBank({ balanceNanoUsd: 70n });
+  let holds = 0;
+  const wire = await brokenWire(uri, (command) => {
+    if (command.update !== "accounts") return "pass";
+    holds += 1;
+    return holds === 1 ? "pass" : "lose the answer";
+  });
+  const { money: far } = await startMoney(wire);
+  const hold = holdOf(account, 100n, { leastNanoUsd: 1n });
+  await expect(far.hold(hold)).rejects.toMatchObject({ name: "HoldUnknown", heldNanoUsd: 70n });
+  await money.settle(decisionOf(hold, 0n, { heldNanoUsd: 70n, status: "failed" }));
+  expect(await balance(money, account)).toEqual(free(70n));
+});
+
+test("a hold that never reached MongoDB is unknown too, and settling it 0 changes nothing", async () => {
+  const { money, uri, account } = await startBank();
+  const wire = await brokenWire(uri, (command) => (command.update === "accounts" ? "lose the request" : "pass"));
+  const { money: far } = await startMoney(wire);
+  const hold = holdOf(account, 100n);
+  await expect(far.hold(hold)).rejects.toThrow(HoldUnknown);
+  await money.settle(decisionOf(hold, 0n, { status: "failed" }));
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("while MongoDB is known to be away a hold is refused, and nothing is sent", async () => {
+  const { uri, account } = await startBank();
+  let away = false;
+  let holds = 0;
+  const wire = await brokenWire(uri, (command) => {
+    if (command.update === "accounts") holds += 1;
+    return away ? "lose the request" : "pass";
+  });
+  const { money: far, mongo } = await startMoney(wire);
+  away = true;
+  await expect(mongo.ping()).rejects.toThrow("connection");
+  await expect.poll(() => mongo.upSince(), { interval: 10 }).toBeUndefined();
+  await expect(far.hold(holdOf(account, 1n))).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
+  expect(holds).toBe(0);
+  away = false;
+  await expect.poll(() => mongo.upSince(), { interval: 10, timeout: 5_000 }).toBeDefined();
+  expect(await far.hold(holdOf(account, 1n, { requestId: newRequestId() }))).toMatchObject({ ok: true });
+});

@@ -1,0 +1,203 @@
+import { expect, test } from "vitest";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { brokenWire } from "./money-proxy.ts";
+import { balance, decisionOf, free, held, holdOf, inTurn, startBank, startMoney, times } from "./money-setup.ts";
+
+test("a credit counts once for each key, and says so", async () => {
+  const { money, account } = await startBank({ balanceNanoUsd: 0n });
+  const credit = { amountNanoUsd: 500n, idempotencyKey: "invoice 7.$x", reason: "invoice 7" };
+  const first = await money.credit(account, credit);
+  expect(first).toEqual({
+    created: true,
+    entry: {
+      id: `credit:${account}:invoice 7.$x`,
+      account,
+      kind: "credit",
+      amountNanoUsd: 500n,
+      costNanoUsd: 0n,
+      createdAt: expect.any(Date),
+      idempotencyKey: "invoice 7.$x",
+      reason: "invoice 7",
+    },
+  });
+  expect(await money.credit(account, credit)).toEqual({ created: false, entry: first.entry });
+  await expect(money.credit(account, { ...credit, amountNanoUsd: 501n })).rejects.toMatchObject({ status: 409 });
+  expect(await balance(money, account)).toEqual(free(500n));
+  expect(await money.check()).toMatchObject({ ok: true });
+});
+
+test("equal credits side by side are one", async () => {
+  const { money, account, another } = await startBank();
+  const other = await another();
+  const credit = { amountNanoUsd: 5n, idempotencyKey: "twice" };
+  const moved = await Promise.all(times(10, (at) => (at % 2 ? money : other).credit(account, credit)));
+  expect(moved.filter(({ created }) => created)).toHaveLength(1);
+  expect(new Set(moved.map(({ entry }) => entry.createdAt.getTime())).size).toBe(1);
+  expect(await balance(money, account)).toEqual(free(1_005n));
+});
+
+test("what is available can be taken back, what is held cannot", async () => {
+  const { money, account } = await startBank();
+  await held(money, holdOf(account, 300n));
+  const back = { amountNanoUsd: -700n, idempotencyKey: "back" };
+  await expect(money.credit(account, { ...back, amountNanoUsd: -701n })).rejects.toMatchObject({ status: 409 });
+  expect(await money.credit(account, back)).toMatchObject({ created: true, entry: { kind: "adjustment" } });
+  // Nothing is left to take, but this was taken before.
+  expect(await money.credit(account, back)).toMatchObject({ created: false });
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 0n, heldNanoUsd: 300n, openHolds: 1 });
+  expect(await money.check()).toMatchObject({ ok: true });
+});
+
+test.each([
+  ["nothing", { amountNanoUsd: 0n, idempotencyKey: "k" }, "amount_usd"],
+  ["more than an Int64", { amountNanoUsd: 2n ** 63n, idempotencyKey: "k" }, "amount_usd"],
+  ["without a key", { amountNanoUsd: 1n, idempotencyKey: "" }, "idempotency_key"],
+  ["with a key of 256 characters", { amountNanoUsd: 1n, idempotencyKey: "k".repeat(256) }, "idempotency_key"],
+])("a credit of %s is refused", async (_, credit, param) => {
+  const { money, account } = await startBank();
+  await expect(money.credit(account, credit)).rejects.toMatchObject({ status: 400, param });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("an account that does not exist is credited nothing", async () => {
+  const { money } = await startBank();
+  const credit = { amountNanoUsd: 1n, idempotencyKey: "k" };
+  await expect(money.credit("acct_none", credit)).rejects.toMatchObject({ status: 404 });
+  expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
+});
+
+test.each(["lose the answer", "lose the request"] as const)("a commit that breaks (%s) credits once", async (fate) => {
+  const { money, uri, account } = await startBank();
+  let commits = 0;
+  const wire = await brokenWire(uri, (command) => {
+    if (command.commitTransaction === undefined) return "pass";
+    commits += 1;
+    return commits <= 3 ? fate : "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  const credit = { amountNanoUsd: 5n, idempotencyKey: "once" };
+  expect(await far.credit(account, credit)).toMatchObject({ created: true, entry: { amountNanoUsd: 5n } });
+  expect(await far.credit(account, credit)).toMatchObject({ created: false });
+  expect(await balance(money, account)).toEqual(free(1_005n));
+  expect(await money.check()).toMatchObject({ ok: true });
+});
+
+test("a credit whose commit was lost, and whose transaction then ran again, counts once and was created", async () => {
+  const { money, uri, account, mongo } = await startBank();
+  let commits = 0;
+  const wire: string = await brokenWire(uri, async (command) => {
+    if (command.commitTransaction === undefined) return "pass";
+    commits += 1;
+    if (commits === 2) {
+      // What a primary answers that was elected in between.
+      const appName = new URL(wire).searchParams.get("appName");
+      const again = { errorCode: 251, errorLabels: ["TransientTransactionError"] };
+      const data = { failCommands: ["commitTransaction"], appName, ...again };
+      await mongo.connection
+        .getClient()
+        .db("admin")
+        .command({ configureFailPoint: "failCommand", mode: { times: 1 }, data });
+    }
+    return commits === 1 ? "lose the answer" : "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  expect(await far.credit(account, { amountNanoUsd: 5n, idempotencyKey: "once" })).toMatchObject({ created: true });
+  expect(commits).toBe(2);
+  expect(await balance(money, account)).toEqual(free(1_005n));
+  expect(await money.check()).toMatchObject({ ok: true });
+});
+
+test("a credit whose transaction is cut off in the middle counts once", async () => {
+  const { money, uri, account } = await startBank();
+  let inserts = 0;
+  const wire = await brokenWire(uri, (command) => {
+    if (command.insert !== "ledger") return "pass";
+    inserts += 1;
+    return inserts <= 2 ? "lose the answer" : "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  expect(await far.credit(account, { amountNanoUsd: 5n, idempotencyKey: "once" })).toMatchObject({ created: true });
+  expect(await balance(money, account)).toEqual(free(1_005n));
+});
+
+test("40 credits land beside 4 busy writers", async () => {
+  const { money, account, another } = await startBank({ balanceNanoUsd: 1_000_000n });
+  const others = await Promise.all(times(4, another));
+  const state = { busy: true, calls: 0 };
+  const writers = others.map(async (writer) => {
+    while (state.busy) {
+      await Promise.all(
+        times(10, async () => {
+          await writer.settle(decisionOf(await held(writer, holdOf(account, 20n)), 1n));
+          state.calls += 1;
+        }),
+      );
+    }
+  });
+  const startedAt = performance.now();
+  const credits = times(40, (at) => money.credit(account, { amountNanoUsd: 100n, idempotencyKey: `${at}` }));
+  const moved = await Promise.all(credits);
+  const tookMs = performance.now() - startedAt;
+  state.busy = false;
+  await Promise.all(writers);
+  expect(moved.every(({ created }) => created)).toBe(true);
+  expect(tookMs).toBeLessThan(15_000);
+  expect(state.calls).toBeGreaterThan(40);
+  expect(await balance(money, account)).toEqual(free(1_004_000n - BigInt(state.calls)));
+  expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
+});
+
+test("a call is refunded whole and once, also before its decision is applied", async () => {
+  const { money, account, another } = await startBank();
+  const hold = await held(money, holdOf(account, 300n));
+  await money.decide(decisionOf(hold, 120n));
+  const processes = [money, await another()] as const;
+  const entries = await Promise.all(times(6, (at) => inTurn(processes, at).refund(account, hold.requestId)));
+  expect(entries[0]).toMatchObject({
+    id: `refund:${hold.requestId}`,
+    kind: "refund",
+    amountNanoUsd: 120n,
+    costNanoUsd: 0n,
+  });
+  for (const entry of entries) expect(entry).toEqual(entries[0]);
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 1 });
+  await money.settle(decisionOf(hold, 0n));
+  expect(await balance(money, account)).toEqual(free(1_000n));
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("a refund is tried until MongoDB takes it, and counts once", async () => {
+  const { money, uri, account } = await startBank();
+  const hold = await held(money, holdOf(account, 300n));
+  await money.settle(decisionOf(hold, 120n));
+  let reads = 0;
+  const wire = await brokenWire(uri, (command) => {
+    if (command.find !== "ledger") return "pass";
+    reads += 1;
+    return reads <= 2 ? "lose the answer" : "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  expect(await far.refund(account, hold.requestId)).toMatchObject({ amountNanoUsd: 120n });
+  expect(reads).toBeGreaterThan(2);
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("a refund to an account that is gone is given up", async () => {
+  const { money, mongo, account } = await startBank();
+  const hold = await held(money, holdOf(account, 300n));
+  await money.settle(decisionOf(hold, 120n));
+  await mongo.connection.collection<{ _id: string }>("accounts").deleteOne({ _id: account });
+  await expect(money.refund(account, hold.requestId)).rejects.toMatchObject({ status: 404 });
+});
+
+test("a call is refunded to nobody else, and not before it is decided", async () => {
+  const { money, account } = await startBank();
+  const hold = await held(money, holdOf(account, 300n));
+  await expect(money.refund(account, hold.requestId)).rejects.toMatchObject({ status: 404 });
+  await money.settle(decisionOf(hold, 120n));
+  const { id: stranger } = await money.createAccount({ name: "stranger" });
+  await expect(money.refund(stranger, hold.requestId)).rejects.toMatchObject({ status: 404 });
+  await expect(money.refund(account, newRequestId())).rejects.toMatchObject({ status: 404 });
+  await expect(money.refund(account, `credit:${account}:opening`)).rejects.toMatchObject({ status: 404 });
+  expect(await balance(money, account)).toEqual(free(880n));
+});

@@ -1,0 +1,161 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type Hold, HoldUnknown, type Money } from "../../shared/money/index.ts";
+import { brokenWire, type Fate } from "./money-proxy.ts";
+import {
+  applicationOf,
+  decisionOf,
+  free,
+  holdOf,
+  minuteMs,
+  openAccount,
+  startBank,
+  startMoney,
+  times,
+} from "./money-setup.ts";
+
+const nanoUsd = (max: number) => fc.bigInt({ min: 0n, max: BigInt(max) });
+const pick = fc.nat({ max: 1_000 });
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("hold" as const), most: nanoUsd(400), least: nanoUsd(50) }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant("settle" as const), pick, cost: nanoUsd(500) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("decide" as const), pick, cost: nanoUsd(500) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("apply again" as const), pick }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("credit" as const), amount: nanoUsd(300), key: fc.nat({ max: 5 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("take back" as const), amount: nanoUsd(300), key: fc.nat({ max: 5 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("refund" as const), pick }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("freeze" as const), frozen: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("sweep" as const), waits: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("check" as const) }) },
+);
+const who = fc.record({ process: fc.nat({ max: 2 }), account: fc.nat({ max: 1 }) });
+/** What is in one batch runs side by side, in three processes. */
+const batches = fc.array(fc.array(fc.tuple(who, step), { minLength: 1, maxLength: 12 }), {
+  minLength: 2,
+  maxLength: 8,
+});
+
+type Refusal = { status?: number };
+/** What may be refused for a good reason, by its status. */
+const orRefused = async (work: Promise<unknown>, ...statuses: number[]): Promise<void> => {
+  await work.catch((error: Refusal) => {
+    if (!statuses.includes(error.status ?? 0)) throw error;
+  });
+};
+
+/** Everything that was held, and for how much. A hold that is unknown is settled 0, as its caller has to. */
+function createCalls() {
+  const calls: Hold[] = [];
+  let unknown = 0;
+  return {
+    counts: () => ({ held: calls.length, unknown }),
+    pick: (at: number): Hold | undefined => calls[at % calls.length],
+    async hold(money: Money, hold: Hold): Promise<void> {
+      try {
+        const answer = await money.hold(hold);
+        if (answer.ok) calls.push({ ...hold, mostNanoUsd: answer.heldNanoUsd });
+      } catch (error) {
+        if (!(error instanceof HoldUnknown)) return orRefused(Promise.reject(error), 503);
+        unknown += 1;
+        const tried = { ...hold, mostNanoUsd: error.heldNanoUsd };
+        await money.settle(decisionOf(tried, 0n, { status: "failed" }));
+      }
+    },
+  };
+}
+
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+async function run(money: Money, account: string, calls: ReturnType<typeof createCalls>, it: Step): Promise<void> {
+  switch (it.do) {
+    case "hold":
+      // Overdue from the start, so that a sweep may come at any time.
+      return calls.hold(money, holdOf(account, it.most, { leastNanoUsd: it.least, expiresAt: Date.now() - 1 }));
+    case "settle":
+    case "decide": {
+      const call = calls.pick(it.pick);
+      if (call) await money[it.do](decisionOf(call, it.cost));
+      return;
+    }
+    case "apply again": {
+      const call = calls.pick(it.pick);
+      const entry = call && (await money.entry(call.requestId));
+      if (entry) await money.apply(applicationOf(call, entry.costNanoUsd));
+      return;
+    }
+    case "credit":
+      return orRefused(money.credit(account, { amountNanoUsd: it.amount, idempotencyKey: `c${it.key}` }), 400, 409);
+    case "take back":
+      return orRefused(money.credit(account, { amountNanoUsd: -it.amount, idempotencyKey: `t${it.key}` }), 400, 409);
+    case "refund": {
+      const call = calls.pick(it.pick);
+      if (call) await orRefused(money.refund(call.account, call.requestId), 404);
+      return;
+    }
+    case "freeze":
+      await money.updateAccount(account, { frozen: it.frozen });
+      return;
+    case "sweep":
+      await money.sweep(async () => it.waits);
+      return;
+    case "check": {
+      const check = await money.check();
+      if (!check.ok) throw new Error(`the check is off by ${check.differenceNanoUsd}`);
+    }
+  }
+}
+
+test("whatever happens side by side, no nano-USD is lost or made, and no balance is negative", async () => {
+  const { money, account, clock, another } = await startBank();
+  const processes = [money, await another(), await another()];
+  clock.later(minuteMs);
+  const property = fc.asyncProperty(batches, async (all) => {
+    const accounts = [await openAccount(money, 700n), await openAccount(money, 0n)];
+    const calls = createCalls();
+    for (const batch of all) {
+      await Promise.all(
+        batch.map(([by, it]) => run(processes[by.process] ?? money, accounts[by.account] ?? account, calls, it)),
+      );
+      expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n });
+    }
+    clock.later(minuteMs);
+    await money.sweep(async () => false);
+    expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
+  });
+  await fc.assert(property, { numRuns: 30, seed: 20_260_101, endOnFailure: true });
+});
+
+test("also when answers and requests are lost on the way, a hundred calls end with every nano-USD accounted for", async () => {
+  const { money, uri, account } = await startBank({ balanceNanoUsd: 100_000n });
+  let writes = 0;
+  const fates: Fate[] = ["pass", "lose the answer", "lose the answer", "pass", "lose the request", "pass", "pass"];
+  const wire = await brokenWire(uri, (command) =>
+    command.update || command.insert ? (fates[writes++ % fates.length] ?? "pass") : "pass",
+  );
+  const { money: far, mongo } = await startMoney(wire);
+  const calls = createCalls();
+  for (let round = 0; round < 6; round++) {
+    // What breaks takes the whole connection with it; a hold is not even sent before it is back.
+    await expect.poll(() => mongo.upSince(), { interval: 10, timeout: 5_000 }).toBeDefined();
+    await Promise.all(times(20, () => calls.hold(far, holdOf(account, 100n))));
+  }
+  const { held, unknown } = calls.counts();
+  expect(held + unknown).toBe(120);
+  expect(Math.min(held, unknown)).toBeGreaterThan(0);
+  const costs = await Promise.all(
+    times(100, async (at) => {
+      const call = calls.pick(at);
+      return call ? (await far.settle(decisionOf(call, BigInt(at)))).entry : undefined;
+    }),
+  );
+  const spent = new Map(costs.map((entry) => [entry?.id, entry?.costNanoUsd ?? 0n]));
+  const sumNanoUsd = [...spent.values()].reduce((sum, cost) => sum + cost, 0n);
+  expect(await money.account(account)).toMatchObject(free(100_000n - sumNanoUsd));
+  expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
+});

@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import mongoose from "mongoose";
+import { onTestFinished } from "vitest";
+
+/** `lose the request`: it never reaches the server. `lose the answer`: the server does it, and nobody hears of it. */
+export type Fate = "pass" | "lose the request" | "lose the answer";
+export type Command = Readonly<Record<string, unknown>>;
+
+/** A wire to MongoDB that breaks where a test wants it to. Commands come in clear: one OP_MSG for each. */
+export async function brokenWire(uri: string, fate: (command: Command) => Fate | Promise<Fate>): Promise<string> {
+  const target = new URL(uri);
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect({ host: target.hostname, port: Number(target.port) });
+    let losing = false;
+    const destroy = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", destroy).on("close", destroy);
+    }
+    upstream.on("data", (data) => (losing ? destroy() : client.write(data)));
+    onMessages(client, async (message) => {
+      const decided = await fate(commandOf(message));
+      if (decided === "lose the request") return destroy();
+      losing = decided === "lose the answer";
+      if (upstream.writable) upstream.write(message);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const broken = new URL(uri);
+  broken.port = String((server.address() as AddressInfo).port);
+  broken.search = `?directConnection=true&appName=${broken.port}`;
+  return broken.href;
+}
+
+/** Whole messages, one after the other. */
+function onMessages(socket: Socket, handle: (message: Buffer) => Promise<void>): void {
+  let received = Buffer.alloc(0);
+  let before = Promise.resolve();
+  socket.on("data", (data: Buffer) => {
+    received = Buffer.concat([received, data]);
+    while (received.length >= 4 && received.length >= received.readInt32LE(0)) {
+      const message = received.subarray(0, received.readInt32LE(0));
+      received = received.subarray(message.length);
+      before = before.then(() => handle(message));
+    }
+  });
+}
+
+const opMsg = 2013;
+
+/** The first section: after the header, the flags and the section's kind. */
+function commandOf(message: Buffer): Command {
+  if (message.readInt32LE(12) !== opMsg) return {};
+  return mongoose.mongo.BSON.deserialize(message.subarray(21), { allowObjectSmallerThanBufferSize: true });
+}

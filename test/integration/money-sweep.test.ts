@@ -1,0 +1,153 @@
+import { expect, test } from "vitest";
+import { brokenWire } from "./money-proxy.ts";
+import {
+  balance,
+  decisionOf,
+  free,
+  held,
+  holdOf,
+  minuteMs,
+  openAccount,
+  startBank,
+  startMoney,
+  times,
+} from "./money-setup.ts";
+
+const hourMs = 60 * minuteMs;
+const gone = async () => false;
+const waits = async () => true;
+
+test("a hold in its time is left alone, an overdue one that no queue has is decided 0", async () => {
+  const { money, account, clock } = await startBank();
+  const hold = await held(money, holdOf(account, 100n));
+  clock.later(9 * minuteMs);
+  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  clock.later(minuteMs + 1);
+  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+  const entry = await money.entry(hold.requestId);
+  expect(entry).toMatchObject({ costNanoUsd: 0n, request: { status: "failed", error: "no_capacity", attempts: 0 } });
+  expect(entry?.request?.totalMs).toBeGreaterThanOrEqual(10 * minuteMs);
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0, overdueHolds: 0 });
+});
+
+test("an overdue hold whose job still waits is decided an hour later", async () => {
+  const { money, account, clock } = await startBank();
+  await held(money, holdOf(account, 100n));
+  clock.later(10 * minuteMs + hourMs - minuteMs);
+  expect(await money.sweep(waits)).toEqual({ applied: 0, decided: 0 });
+  expect(await balance(money, account)).toMatchObject({ openHolds: 1 });
+  clock.later(2 * minuteMs);
+  expect(await money.sweep(waits)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("what is decided is applied with its cost, whether its job waits or not", async () => {
+  const { money, account, clock } = await startBank();
+  const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
+  for (const hold of holds) await money.decide(decisionOf(hold, 30n));
+  clock.later(11 * minuteMs);
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 3, overdueHolds: 3, undecided: 0 });
+  expect(await money.sweep(waits)).toEqual({ applied: 3, decided: 0 });
+  expect(await balance(money, account)).toEqual(free(910n));
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("in the first minute after MongoDB came back nothing is decided, but what is decided is applied", async () => {
+  const { uri, account, clock, money } = await startBank();
+  const [undecided, decided] = [holdOf(account, 100n, { expiresAt: 0 }), holdOf(account, 50n, { expiresAt: 0 })];
+  for (const hold of [undecided, decided]) await held(money, hold);
+  await money.decide(decisionOf(decided, 20n));
+  // A new process has known MongoDB for no longer than it lives itself.
+  const { money: sweeper } = await startMoney(uri, clock);
+  clock.later(minuteMs - 5_000);
+  expect(await sweeper.sweep(gone)).toEqual({ applied: 1, decided: 0 });
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 880n, heldNanoUsd: 100n, openHolds: 1 });
+  clock.later(5_000);
+  expect(await sweeper.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toEqual(free(980n));
+});
+
+test("a sweeper that breaks on one hold ends the others, and leaves that one to the next sweep", async () => {
+  const { uri, account, clock, money } = await startBank();
+  const other = await openAccount(money, 10n);
+  const lost = await held(money, holdOf(account, 100n, { expiresAt: 0 }));
+  const decided = await held(money, holdOf(other, 10n, { expiresAt: 0 }));
+  await money.decide(decisionOf(decided, 3n));
+  let inserts = 0;
+  const wire = await brokenWire(uri, (command) => {
+    if (command.insert !== "ledger") return "pass";
+    inserts += 1;
+    return "lose the request";
+  });
+  const { money: far } = await startMoney(wire, clock);
+  clock.later(minuteMs);
+  expect(await far.sweep(gone)).toEqual({ applied: 1, decided: 0 });
+  // The driver's two. A later one could land before the decision of a worker who waited for MongoDB.
+  expect(inserts).toBe(2);
+  expect(await money.entry(lost.requestId)).toBeUndefined();
+  expect(await balance(money, other)).toEqual(free(7n));
+  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("a queue that cannot be asked keeps its holds", async () => {
+  const { account, clock, money } = await startBank();
+  await held(money, holdOf(account, 100n, { expiresAt: 0 }));
+  await held(money, holdOf(account, 1n, { expiresAt: clock.now() }));
+  clock.later(minuteMs);
+  const swept = await money.sweep(() => Promise.reject(new Error("Redis is away")));
+  // The first is an hour late and is not asked for.
+  expect(swept).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toEqual({ availableNanoUsd: 999n, heldNanoUsd: 1n, openHolds: 1 });
+});
+
+test("sweepers in several processes beside late workers: each call is decided once and applied once", async () => {
+  const { money, account, clock, another } = await startBank({ balanceNanoUsd: 10_000n });
+  const processes = [money, await another(), await another()];
+  const holds = await Promise.all(times(60, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
+  clock.later(minuteMs);
+  const late = await another();
+  const [swept, settled] = await Promise.all([
+    Promise.all(processes.map((sweeper) => sweeper.sweep(gone))),
+    Promise.all(holds.map((hold) => late.settle(decisionOf(hold, 30n)))),
+  ]);
+  const byWorker = settled.filter(({ won }) => won).length;
+  const bySweeper = swept.reduce((sum, { decided }) => sum + decided, 0);
+  expect(byWorker + bySweeper).toBe(60);
+  expect(await balance(money, account)).toEqual(free(10_000n - 30n * BigInt(byWorker)));
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
+});
+
+test("a worker that comes after the sweeper has not won, and a sweeper after the worker changes nothing", async () => {
+  const { money, account, clock, another } = await startBank();
+  const [first, second] = await Promise.all(times(2, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
+  if (!first || !second) throw new Error("no holds");
+  clock.later(minuteMs);
+  await money.settle(decisionOf(second, 40n));
+  await money.sweep(gone);
+  const late = await (await another()).settle(decisionOf(first, 70n));
+  expect(late).toMatchObject({ won: false, entry: { costNanoUsd: 0n } });
+  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  expect(await balance(money, account)).toEqual(free(960n));
+});
+
+test("a hold that arrives after its call was decided 0 comes back with the sweeper", async () => {
+  const { money, account, clock } = await startBank();
+  const hold = holdOf(account, 100n, { expiresAt: 0 });
+  await money.settle(decisionOf(hold, 0n, { status: "failed" }));
+  await held(money, hold);
+  clock.later(minuteMs);
+  expect(await money.sweep(waits)).toEqual({ applied: 1, decided: 0 });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("more overdue holds than one chunk, on many accounts, are all ended", async () => {
+  const { money, clock } = await startBank();
+  const accounts = await Promise.all(times(5, () => openAccount(money, 1_000n)));
+  const holds = accounts.flatMap((account) => times(130, () => holdOf(account, 1n, { expiresAt: 0 })));
+  await Promise.all(holds.map((hold) => held(money, hold)));
+  clock.later(minuteMs);
+  expect(await money.sweep(gone)).toEqual({ applied: 650, decided: 650 });
+  expect(await money.check()).toMatchObject({ ok: true, openHolds: 0, accounts: 6 });
+});

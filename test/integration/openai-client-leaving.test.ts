@@ -1,0 +1,268 @@
+import { connect } from "node:net";
+import OpenAI from "openai";
+import { describe, expect, test } from "vitest";
+import { mockChunk, mockUsage } from "../support/mock-openai.ts";
+import { eventually } from "../support/service.ts";
+import { asking, entryOf, expectUntouched, gate, localModel, makerModel, serviceOfFile } from "./service-setup.ts";
+
+const running = serviceOfFile();
+const never = new Promise<never>(() => {});
+const usageEntry = (customer: { ledger(kind?: string): Promise<readonly Record<string, never>[]> }) =>
+  eventually(async () => (await customer.ledger("usage"))[0] as { id: string } | undefined);
+
+describe("the caller leaves", () => {
+  test("JSON at the maker: its request is cut, nothing is charged", async () => {
+    const customer = await running.service.account("1");
+    running.maker.respond({ beforeHeaders: never });
+    const controller = new AbortController();
+    const calling = customer.openai.chat.completions.create(asking(makerModel), { signal: controller.signal });
+    const request = await running.maker.request(0);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    await expectUntouched(running.service, customer, "1.00");
+    const { id } = await usageEntry(customer);
+    expect((await entryOf(running.service, id)).request).toMatchObject({ status: "cancelled", upstream: "openai" });
+  });
+
+  test("JSON of the local model: nothing is charged", async () => {
+    const customer = await running.service.account("1");
+    const calling = customer.openai.chat.completions.create(asking(localModel, "slow:60000"), { timeout: 500 });
+    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIConnectionTimeoutError);
+    await expectUntouched(running.service, customer, "1.00");
+    const { id } = await usageEntry(customer);
+    expect((await entryOf(running.service, id)).request.status).toBe("cancelled");
+  });
+
+  test("a stream at the maker: its request is cut, what was delivered is charged", async () => {
+    const customer = await running.service.account("1");
+    running.maker.respond({
+      events: [mockChunk({ role: "assistant", content: "12345678" }), mockChunk({ content: "9 never sent" })],
+      beforeEvent: { 1: never },
+    });
+    const stream = await customer.openai.chat.completions.create({ ...asking(makerModel), stream: true });
+    for await (const chunk of stream) {
+      expect(chunk.choices[0]?.delta.content).toBe("12345678");
+      break;
+    }
+    const request = await running.maker.request(0);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    await running.service.settled();
+    const { id } = await usageEntry(customer);
+    const entry = await entryOf(running.service, id);
+    // Eight bytes are two tokens; the input is a fourth of the body's bytes.
+    const inputTokens = Math.ceil(JSON.stringify({ ...asking(makerModel), stream: true }).length / 4);
+    expect(entry.request).toMatchObject({
+      status: "cancelled",
+      estimated: true,
+      usage: { input: inputTokens, output: 2 },
+    });
+    const costNanoUsd = inputTokens * 400 + 2 * 1_600;
+    expect(entry.amount_usd).toBe(`-${(costNanoUsd / 1e9).toFixed(9).replace(/0{1,7}$/, "")}`);
+    expect(await customer.available()).toBe(((1e9 - costNanoUsd) / 1e9).toFixed(9).replace(/0{1,7}$/, ""));
+  });
+
+  test("a stream before its first chunk: nothing is charged", async () => {
+    const customer = await running.service.account("1");
+    running.maker.respond({ beforeEvent: { 0: never } });
+    const controller = new AbortController();
+    const calling = customer.openai.chat.completions.create(
+      { ...asking(makerModel), stream: true },
+      { signal: controller.signal },
+    );
+    const request = await running.maker.request(0);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    await expectUntouched(running.service, customer, "1.00");
+  });
+
+  test("a stream of the local model: no hold is left, the charge is at most the whole answer's", async () => {
+    const customer = await running.service.account("1");
+    const stream = await customer.openai.chat.completions.create({
+      ...asking(localModel, "tokens:8000"),
+      stream: true,
+    });
+    for await (const _ of stream) break;
+    await running.service.settled();
+    const entry = await entryOf(running.service, (await usageEntry(customer)).id);
+    expect(["cancelled", "succeeded"]).toContain(entry.request.status);
+    expect(entry.request.usage["output"]).toBeLessThanOrEqual(12_000);
+  });
+
+  test("embeddings: the maker's request is cut, nothing is charged", async () => {
+    const customer = await running.service.account("1");
+    running.maker.respond({ beforeHeaders: never });
+    const controller = new AbortController();
+    const calling = customer.openai.embeddings.create(
+      { model: "openai/text-embedding-3-small", input: "x" },
+      { signal: controller.signal },
+    );
+    const request = await running.maker.request(0);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    await request.closed;
+    await expectUntouched(running.service, customer, "1.00");
+  });
+});
+
+describe.each([false, true])("what a caller who left had taken is free again, stream: %s", (stream) => {
+  test.each([
+    ["running", makerModel, 100],
+    ["running with a body in storage", makerModel, 100_000],
+  ])("%s", async (_, model, length) => {
+    const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
+    running.maker.respond({ beforeHeaders: never });
+    const controller = new AbortController();
+    const body = { ...asking(model, "x".repeat(length)), stream };
+    const calling = customer.post("/v1/chat/completions", body, { signal: controller.signal });
+    const request = await running.maker.request(0);
+    controller.abort();
+    await expect(calling).rejects.toThrow("abort");
+    await request.closed;
+    await running.service.settled();
+    await eventually(
+      async () => (await customer.post("/v1/chat/completions", asking(localModel))).status === 200,
+      5_000,
+    );
+  });
+});
+
+test("callers who leave at any moment leave nothing behind", async () => {
+  const customer = await running.service.account("100", { limits: { concurrent_requests: 60 } });
+  const bodies = [
+    asking(localModel),
+    { ...asking(localModel, "tokens:400"), stream: true },
+    asking(makerModel),
+    { ...asking(makerModel), stream: true },
+    asking(localModel, "x".repeat(70_000)),
+  ];
+  const ends = await Promise.allSettled(
+    Array.from({ length: 60 }, async (_, at) => {
+      const body = bodies[at % bodies.length];
+      const response = await customer.post("/v1/chat/completions", body, { signal: AbortSignal.timeout(at * 5) });
+      await response.text();
+    }),
+  );
+  expect(ends.some(({ status }) => status === "rejected")).toBe(true);
+  await running.service.settled();
+  // Every slot is free again: as many calls as the limit has pass at once.
+  await eventually(async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () => customer.post("/v1/chat/completions", asking(localModel))),
+    );
+    for (const answer of answers) await answer.text();
+    return answers.every(({ status }) => status === 200);
+  }, 5_000);
+  expect(await running.service.settled()).toMatchObject({ ok: true, difference_usd: "0.00", undecided: 0 });
+});
+
+test("a caller who does not read: over 1 MB unsent counts as leaving", async () => {
+  const customer = await running.service.account("100");
+  const event = mockChunk({ content: "x".repeat(1024 * 1024) });
+  running.maker.respond({ events: Array.from({ length: 40 }, () => event), beforeEnd: never });
+  const { hostname, port } = new URL(running.service.baseUrl);
+  const body = JSON.stringify({ ...asking(makerModel), stream: true });
+  const socket = connect(Number(port), hostname).pause();
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${customer.key}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  const request = await running.maker.request(0);
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  await running.service.settled();
+  socket.destroy();
+  const { request: call } = await entryOf(running.service, (await usageEntry(customer)).id);
+  expect(call).toMatchObject({ status: "cancelled", estimated: true });
+  expect(call.usage["output"]).toBeGreaterThan(250_000);
+});
+
+describe("the maker leaves", () => {
+  const begun = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
+  const error = { type: "server_error", code: "upstream_error", param: null };
+
+  /** Failures of the tests before must not open the breaker: a success between them closes it. */
+  async function customerOfHealthyMaker() {
+    const customer = await running.service.account("1");
+    await customer.openai.chat.completions.create(asking(makerModel));
+    return customer;
+  }
+
+  test.each([
+    ["cuts the stream", { events: [...begun, mockChunk({ content: "never" })], cutAfter: 2 }],
+    ["ends it without an end", { events: begun, done: false as const }],
+    ["sends an error in it", { events: [...begun, { error: { message: "sk-secret overloaded", code: 500 } }] }],
+    ["sends what is no JSON", { events: [...begun, "data: {oops\n\n"] }],
+  ])("%s: the client throws, what was delivered is charged and the entry says so", async (_, answer) => {
+    const customer = await customerOfHealthyMaker();
+    const released = gate();
+    running.maker.respond({ ...answer, beforeEvent: { 2: released.opened } });
+    const stream = await customer.openai.chat.completions.create({ ...asking(makerModel), stream: true });
+    const said: string[] = [];
+    const reading = (async () => {
+      for await (const chunk of stream) {
+        said.push(chunk.choices[0]?.delta.content ?? "");
+        if (said.length === 2) released.open();
+      }
+    })();
+    // The end that comes without an end comes by itself.
+    if ("done" in answer) released.open();
+    const thrown: unknown = await reading.catch((each: unknown) => each);
+    expect(thrown).toBeInstanceOf(OpenAI.APIError);
+    expect(thrown).toMatchObject(error);
+    expect(String(thrown)).not.toContain("sk-secret");
+    expect(said.join("")).toBe("abcdefgh");
+    await running.service.settled();
+    const { id } = await usageEntry(customer);
+    const { request } = await entryOf(running.service, id);
+    const inputTokens = Math.ceil(JSON.stringify({ ...asking(makerModel), stream: true }).length / 4);
+    expect(request).toMatchObject({
+      status: "failed",
+      error: "upstream_error",
+      estimated: true,
+      usage: { input: inputTokens, output: 2 },
+    });
+  });
+
+  test("the stream's last event is the error, in the common shape, and no [DONE] follows", async () => {
+    const customer = await customerOfHealthyMaker();
+    running.maker.respond({ events: begun, done: false });
+    const response = await customer.post("/v1/chat/completions", { ...asking(makerModel), stream: true });
+    expect(response.status).toBe(200);
+    const text = await response.text();
+    const last = text.trimEnd().split("\n\n").at(-1) ?? "";
+    expect(JSON.parse(last.replace("data: ", ""))).toEqual({
+      error: { message: expect.any(String), ...error },
+      request_id: response.headers.get("x-request-id"),
+    });
+    expect(text).not.toContain("[DONE]");
+  });
+
+  test("with its usage already told, the usage counts", async () => {
+    const customer = await customerOfHealthyMaker();
+    running.maker.respond({
+      events: [...begun, mockChunk(undefined, null, { usage: mockUsage("a b") })],
+      done: false,
+    });
+    const response = await customer.post("/v1/chat/completions", { ...asking(makerModel), stream: true });
+    await response.text();
+    await running.service.settled();
+    const { request } = await entryOf(running.service, response.headers.get("x-request-id"));
+    expect(request).toMatchObject({ status: "failed", estimated: false, usage: { input: 9, output: 2 } });
+  });
+
+  test("the local model's broken stream", async () => {
+    const customer = await running.service.account("1");
+    const stream = await customer.openai.chat.completions.create({
+      ...asking(localModel, "stream-error:2"),
+      stream: true,
+    });
+    await expect(Array.fromAsync(stream)).rejects.toMatchObject(error);
+    await running.service.settled();
+    const whole = customer.openai.chat.completions.create(asking(localModel, "stream-error:2"));
+    await expect(whole).rejects.toMatchObject({ status: 502, ...error });
+  });
+});

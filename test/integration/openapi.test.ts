@@ -1,0 +1,75 @@
+import { readFileSync } from "node:fs";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { expect, test } from "vitest";
+import { refusal, refusalOf, serviceOfFile } from "./service-setup.ts";
+
+const running = serviceOfFile();
+const get = (path: string) => fetch(new URL(path, running.service.baseUrl));
+
+interface Description {
+  readonly openapi: string;
+  readonly info: { readonly version: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: object }>>>>;
+}
+
+test("openapi.json is valid OpenAPI 3.1, version 1.0.0", async () => {
+  const response = await get("/openapi.json");
+  expect(response.headers.get("content-type")).toMatch(/^application\/json/);
+  const description = (await response.json()) as Description;
+  const validator = new Validator();
+  const { valid, errors } = await validator.validate(description as unknown as Record<string, unknown>);
+  expect({ valid, errors }).toEqual({ valid: true });
+  expect(validator.version).toBe("3.1");
+  expect(description.info.version).toBe("1.0.0");
+  expect(description.servers).toEqual([{ url: running.service.baseUrl }]);
+});
+
+test("it has every public route, and every route of it is there", async () => {
+  const { paths } = (await (await get("/openapi.json")).json()) as Description;
+  const described = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  expect(described.toSorted()).toEqual([
+    "GET /v1/models",
+    "GET /v1/models/{id}",
+    "POST /v1/chat/completions",
+    "POST /v1/embeddings",
+  ]);
+  const routes = readFileSync(new URL("../../api/app.ts", import.meta.url), "utf8");
+  for (const [path = ""] of routes.matchAll(/(?<=")\/v1[^"]*/g))
+    expect([path, described.some((each) => each.includes(` ${path}`))]).toEqual([path, true]);
+  for (const each of described) {
+    const [method = "", path = ""] = each.split(" ");
+    const response = await fetch(running.service.baseUrl + path.replace("{id}", "local/chat"), { method });
+    expect([200, 401]).toContain(response.status);
+    expect(Object.keys(paths[path]?.[method.toLowerCase()]?.responses ?? {})).toContain(String(response.status));
+  }
+  expect(await refusalOf(await get("/v1/other"))).toEqual(
+    refusal({ status: 404, type: "not_found_error", code: "unknown_url" }),
+  );
+});
+
+test("/docs loads everything from itself", async () => {
+  const page = await get("/docs");
+  expect(page.status).toBe(200);
+  const policy = page.headers.get("content-security-policy") ?? "";
+  for (const directive of policy.split(";")) {
+    const sources = directive.trim().split(" ").slice(1);
+    for (const source of sources) expect(["'self'", "'none'", "'unsafe-inline'", "data:"]).toContain(source);
+  }
+  expect(policy).toContain("default-src 'self'");
+  expect(policy).not.toMatch(/script-src[^;]*unsafe/);
+  const html = await page.text();
+  const addresses = Array.from(html.matchAll(/(?:src|href)="([^"]+)"/g), ([, address = ""]) => address);
+  expect(addresses.length).toBeGreaterThanOrEqual(3);
+  expect(html).not.toMatch(/<script>|\son\w+=/);
+  for (const address of addresses) {
+    expect(new URL(address, running.service.baseUrl).origin).toBe(running.service.baseUrl);
+    const asset = await get(address);
+    expect([address, asset.status]).toEqual([address, 200]);
+    expect(asset.headers.get("content-type")).toMatch(address.endsWith(".css") ? /^text\/css/ : /javascript/);
+    expect(await asset.text()).not.toBe("");
+  }
+  expect(await (await get("/docs/start.js")).text()).toContain('"/openapi.json"');
+});

@@ -1,0 +1,296 @@
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { noCapacity } from "#errors";
+import { type Clock, systemClock } from "#platform/clock";
+import { limitBytes } from "../../shared/jobs/frames.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+import { collect, openReader, openWriter } from "./jobs-setup.ts";
+
+const key = "reply:api_test";
+const nobodyLeft = () => {};
+
+async function bothEnds(clocks: { reader?: Clock; writer?: Clock } = {}) {
+  const stores = await testStores();
+  const [{ reader, commands }, { replies, redis }] = await Promise.all([
+    openReader(stores, clocks.reader),
+    openWriter(stores, clocks.writer),
+  ]);
+  await reader.start();
+  return { stores, reader, commands, replies, redis };
+}
+
+test("the frames of calls that run side by side arrive in their order", async () => {
+  const { reader, replies } = await bothEnds();
+  const calls = Array.from({ length: 20 }, (_, i) => `req_${i}`);
+  const collected = calls.map((id) => collect(reader, id));
+  await Promise.all(
+    calls.map(async (id) => {
+      const reply = replies.open("api_test", id, nobodyLeft);
+      for (let i = 0; i < 20; i++) {
+        await reply.write(`${id}:${i} `, i);
+        if (i % 7 === 0) await reply.flush();
+      }
+      expect(await reply.final("end", { cost: "5", tokens: 3 })).toBe(true);
+    }),
+  );
+  for (const [i, { frames, ended, text }] of collected.entries()) {
+    expect(await ended).toMatchObject({
+      kind: "final",
+      data: expect.stringMatching(/end$/),
+      outcome: { cost: "5", tokens: 3 },
+    });
+    expect(frames.map(({ seq }) => seq)).toEqual(frames.keys().toArray());
+    expect(text()).toBe(`${Array.from({ length: 20 }, (_, n) => `req_${i}:${n} `).join("")}end`);
+  }
+});
+
+test("the first text goes at once, what follows is gathered", async () => {
+  const clock = createManualClock();
+  const { reader, replies, redis } = await bothEnds({ writer: clock });
+  const { frames } = collect(reader, "req_1");
+  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  await reply.write("a", 1);
+  await eventually(() => reply.delivered() === 1);
+  await reply.write("b", 2);
+  await reply.write("c", 3);
+  clock.advance(9);
+  // On the same connection: a frame that had been sent would be counted. The other entry is the lease.
+  const info = (await redis.xinfo("STREAM", key)) as unknown[];
+  expect(info[info.indexOf("entries-added") + 1]).toBe(2);
+  clock.advance(6);
+  await eventually(() => reply.delivered() === 3);
+  await eventually(() => frames.length === 2);
+  expect(frames.map(({ data }) => data)).toEqual(["a", "bc"]);
+  expect(clock.pending()).toBe(0);
+});
+
+test("the last frame takes along what was gathered, and leaves no timer", async () => {
+  const clock = createManualClock();
+  const { reader, replies } = await bothEnds({ writer: clock });
+  const { frames, ended } = collect(reader, "req_1");
+  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  await reply.write("a", 1);
+  await reply.write("b", 2);
+  await reply.error(noCapacity("away"), { tokens: 2 });
+  await ended;
+  expect(frames.map(({ kind, data }) => (kind === "error" ? JSON.parse(data) : data))).toEqual([
+    "a",
+    "b",
+    noCapacity("away").fields(),
+  ]);
+  expect(reply.delivered()).toBe(2);
+  expect(clock.pending()).toBe(0);
+});
+
+test("a large answer comes in parts that fit a frame, an error never", async () => {
+  const { reader, replies, commands } = await bothEnds();
+  const answer = collect(reader, "req_1");
+  const text = "€😀".repeat(200_000);
+  await replies.open("api_test", "req_1", nobodyLeft).final(text, {});
+  await answer.ended;
+  expect(answer.text()).toBe(text);
+  for (const { data } of answer.frames) expect(Buffer.byteLength(data)).toBeLessThanOrEqual(limitBytes);
+
+  const failed = collect(reader, "req_2");
+  await replies.open("api_test", "req_2", nobodyLeft).error(noCapacity("x".repeat(limitBytes)));
+  expect(JSON.parse((await failed.ended).data)).toMatchObject({ code: "no_capacity" });
+  expect(failed.frames).toHaveLength(1);
+  expect(await commands.exists(key)).toBe(1);
+});
+
+test("a frame for nobody makes the reader cancel the call, once a second", async () => {
+  const clock = createManualClock();
+  const { stores, replies, redis } = await bothEnds({ reader: clock });
+  const { redis: subscriber } = await openWriter(stores);
+  const heard: string[] = [];
+  subscriber.on("message", (_channel, requestId: string) => heard.push(requestId));
+  await subscriber.subscribe("cancel");
+  const chunk = async (id: string) => {
+    const reply = replies.open("api_test", id, nobodyLeft);
+    await reply.write("x", 1);
+    await reply.flush();
+  };
+  await chunk("req_stray");
+  await chunk("req_stray");
+  await replies.open("api_test", "req_over", nobodyLeft).final("x", {});
+  await chunk("req_mark");
+  await eventually(() => heard.includes("req_mark"));
+  expect(heard).toEqual(["req_stray", "req_mark"]);
+  expect(await redis.exists("cancelled:req_stray")).toBe(1);
+  expect(await redis.exists("cancelled:req_over")).toBe(0);
+  clock.advance(1_000);
+  await chunk("req_stray");
+  await eventually(() => heard.length === 3);
+  expect(heard[2]).toBe("req_stray");
+});
+
+test("who stopped waiting gets no frame", async () => {
+  const { reader, replies } = await bothEnds();
+  const heard: string[] = [];
+  const stop = reader.expect("req_1", ({ data }) => heard.push(data));
+  stop();
+  const marked = collect(reader, "req_2");
+  await replies.open("api_test", "req_1", nobodyLeft).final("x", {});
+  await replies.open("api_test", "req_2", nobodyLeft).final("x", {});
+  await marked.ended;
+  expect(heard).toEqual([]);
+});
+
+test("an instance without a reply key is gone, and is told once", async () => {
+  const { replies } = await openWriter(await testStores(), createManualClock());
+  let gone = 0;
+  const reply = replies.open("api_gone", "req_1", () => gone++);
+  await reply.write("a", 1);
+  expect(await reply.flush()).toBe(false);
+  await reply.write("b", 2);
+  expect(await reply.final("c", {})).toBe(false);
+  expect(gone).toBe(1);
+  expect(reply.delivered()).toBe(0);
+  expect(await replies.instanceLives("api_gone")).toBe(false);
+  expect(await replies.late("api_gone", "req_1", noCapacity("died"))).toBe(false);
+});
+
+test("a stream counts as delivered up to the last text that Redis took", async () => {
+  const { replies, redis } = await bothEnds();
+  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  await reply.write("a", 1);
+  await reply.write("b", 4);
+  expect(await reply.flush()).toBe(true);
+  expect(reply.delivered()).toBe(4);
+  await redis.del(key);
+  await reply.write("c", 9);
+  expect(await reply.flush()).toBe(false);
+  expect(reply.delivered()).toBe(4);
+});
+
+async function afterReconnect(clock: Clock) {
+  const stores = await testStores();
+  const { replies, redis } = await openWriter(stores, clock);
+  redis.disconnect(true);
+  await once(redis, "ready");
+  return { stores, replies };
+}
+
+test("after a reconnect a missing reply key is waited for: the frame comes when it is made again", async () => {
+  const clock = createManualClock();
+  const { stores, replies } = await afterReconnect(clock);
+  const { reader } = await openReader(stores);
+  const { ended, text } = collect(reader, "req_1");
+  let gone = false;
+  const reply = replies.open("api_test", "req_1", () => {
+    gone = true;
+  });
+  await reply.write("a", 1);
+  const told = reply.final("b", {});
+  await eventually(() => clock.pending() > 0);
+  expect(await replies.instanceLives("api_test")).toBe(true);
+  await reader.start();
+  clock.advance(100);
+  expect(await told).toBe(true);
+  await ended;
+  expect(text()).toBe("ab");
+  expect(gone).toBe(false);
+});
+
+test("10 s after a reconnect a missing reply key means that the instance is gone", async () => {
+  const clock = createManualClock();
+  const { replies } = await afterReconnect(clock);
+  let gone = 0;
+  const told = replies.open("api_test", "req_1", () => gone++).final("a", {});
+  const late = replies.late("api_test", "req_1", noCapacity("died"));
+  await eventually(() => clock.pending() === 2);
+  clock.advance(10_000);
+  await eventually(() => clock.pending() === 2);
+  expect(gone).toBe(0);
+  clock.advance(100);
+  expect(await told).toBe(false);
+  expect(await late).toBe(false);
+  expect(gone).toBe(1);
+  expect(await replies.instanceLives("api_test")).toBe(false);
+});
+
+test("when Redis refuses a frame, the call hears of it and nothing follows", async () => {
+  const { replies, redis } = await openWriter(await testStores());
+  await redis.set("reply:api_other", "not a stream");
+  const reply = replies.open("api_other", "req_1", nobodyLeft);
+  await reply.write("a", 1);
+  await expect(reply.flush()).rejects.toThrow("WRONGTYPE");
+  await redis.del("reply:api_other");
+  await redis.xadd("reply:api_other", "*", "lease", "1");
+  await expect(reply.write("b", 2)).rejects.toThrow("WRONGTYPE");
+  await expect(reply.final("c", {})).rejects.toThrow("WRONGTYPE");
+  expect(await redis.xlen("reply:api_other")).toBe(1);
+});
+
+test("the outcome of a call that was not run stands outside the count", async () => {
+  const { reader, replies } = await bothEnds();
+  const { ended } = collect(reader, "req_1");
+  expect(await replies.late("api_test", "req_1", noCapacity("died"), { answerLost: true })).toBe(true);
+  expect(await ended).toMatchObject({ seq: -1, kind: "error", outcome: { answerLost: true } });
+});
+
+test("the lease is renewed, and the stream is made again when it is missing", async () => {
+  const clock = createManualClock();
+  const { reader, replies, redis } = await bothEnds({ reader: clock });
+  expect(await redis.ttl(key)).toBe(30);
+  await redis.expire(key, 7);
+  clock.advance(5_000);
+  await eventually(async () => (await redis.ttl(key)) === 30);
+  // Expired: what is written meanwhile finds nobody.
+  await redis.del(key);
+  expect(await replies.instanceLives("api_test")).toBe(false);
+  clock.advance(5_000);
+  await eventually(() => replies.instanceLives("api_test"));
+  expect(await redis.ttl(key)).toBe(30);
+  const { ended } = collect(reader, "req_1");
+  expect(await replies.open("api_test", "req_1", nobodyLeft).final("a", {})).toBe(true);
+  expect((await ended).data).toBe("a");
+});
+
+test("a stream that was made again is read on, even by a server whose clock is behind", async () => {
+  const clock = createManualClock();
+  const { reader, replies, redis } = await bothEnds({ reader: clock });
+  const before = collect(reader, "req_1");
+  const future = Date.UTC(2200, 0);
+  await redis.xadd(key, `${future}-0`, "r", "req_1", "s", "0", "k", "final", "d", "a");
+  await before.ended;
+  await redis.del(key);
+  clock.advance(5_000);
+  await eventually(() => replies.instanceLives("api_test"));
+  const { ended } = collect(reader, "req_2");
+  expect(await replies.open("api_test", "req_2", nobodyLeft).final("b", {})).toBe(true);
+  expect((await ended).data).toBe("b");
+});
+
+test("what was handed over is trimmed, and nothing else", async () => {
+  let now = 0;
+  // Every look at this clock is a quarter of a second later: each batch is trimmed.
+  const hasty: Clock = { ...systemClock, now: () => (now += 250) };
+  const { reader, replies, redis } = await bothEnds({ reader: hasty });
+  const calls = Array.from({ length: 50 }, (_, i) => `req_${i}`);
+  const collected = calls.map((id) => collect(reader, id));
+  await Promise.all(
+    calls.map(async (id) => {
+      const reply = replies.open("api_test", id, nobodyLeft);
+      for (let i = 0; i < 20; i++) {
+        await reply.write(`${i} `, i);
+        await reply.flush();
+      }
+      await reply.final("end", {});
+    }),
+  );
+  for (const { ended, frames } of collected) {
+    await ended;
+    expect(frames).toHaveLength(21);
+  }
+  await eventually(async () => (await redis.xlen(key)) === 0);
+  expect(await redis.exists(key)).toBe(1);
+});
+
+test("a reader that stops gives its key away at once", async () => {
+  const { reader, replies } = await bothEnds();
+  await reader.stop();
+  expect(await replies.instanceLives("api_test")).toBe(false);
+});

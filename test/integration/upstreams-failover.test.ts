@@ -1,0 +1,228 @@
+import { expect, test } from "vitest";
+import { mockError, mockText } from "../support/mock-openai.ts";
+import { errorOf, gate, startUpstreams } from "./upstreams-setup.ts";
+
+const contentOf = (chunks: readonly Record<string, unknown>[]) =>
+  chunks
+    .flatMap(({ choices }) => choices as { delta: { content?: string } }[])
+    .map(({ delta }) => delta.content ?? "")
+    .join("");
+
+test("the first upstream that can serve does, under its own name for the model", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  const { json, progress } = call();
+  expect(await json()).toMatchObject({ choices: [{ message: { content: mockText } }] });
+  expect(progress).toEqual({ attempts: 1, upstream: "maker-0" });
+  expect(mocks[0].requests[0]?.body["model"]).toBe("own-name-0");
+  expect(mocks[0].requests[0]?.headers.authorization).toBe("Bearer sk-operator-0");
+  expect(mocks[1]?.requests).toHaveLength(0);
+});
+
+test.each([500, 502, 503, 529, 408, 429, 401, 403, 404, 301])(
+  "status %i moves on to the next upstream",
+  async (status) => {
+    const { mocks, call } = await startUpstreams(2);
+    mocks[0].always(mockError(status, "not now"));
+    for (const way of ["json", "stream"] as const) {
+      const { progress, ...ways } = call();
+      await ways[way]();
+      expect(progress.upstream).toBe("maker-1");
+    }
+  },
+);
+
+test.each([
+  ["a cut before the headers", { cutAfter: -1 }],
+  ["a cut inside the body", { cutAfter: 0, body: { choices: [] } }],
+  ["HTML in the place of JSON", { body: "<html>Welcome</html>" }],
+  ["JSON that breaks off", { body: '{"choices": [' }],
+  ["an empty body", { body: "" }],
+  ["JSON of another shape", { body: { answer: 42 } }],
+  ["an error under status 200", { body: { error: { message: "overloaded", code: 503 } } }],
+])("%s moves on to the next upstream", async (_, answer) => {
+  const { mocks, call } = await startUpstreams(2);
+  mocks[0].always(answer);
+  const { json, progress } = call();
+  await json();
+  expect(progress).toEqual({ attempts: 2, upstream: "maker-1" });
+});
+
+test.each([
+  ["a cut before the first event", { cutAfter: 0 }],
+  ["an error as the first event", { events: [{ error: { message: "overloaded", type: "server_error" } }] }],
+  ["a stream that ends before it began", { events: [], done: false as const }],
+])("%s of a stream moves on to the next upstream", async (_, answer) => {
+  const { mocks, call } = await startUpstreams(2);
+  mocks[0].always(answer);
+  const { stream, progress } = call();
+  expect(contentOf(await Array.fromAsync(await stream()))).toBe(mockText);
+  expect(progress).toEqual({ attempts: 2, upstream: "maker-1" });
+});
+
+test("an upstream that cannot be reached moves on to the next", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  await mocks[0].close();
+  const { json, progress } = call();
+  await json();
+  expect(progress.upstream).toBe("maker-1");
+  mocks[0].close = () => Promise.resolve();
+});
+
+test("after the first item there is no way back: the failure reaches the reader", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  mocks[0].always({ cutAfter: 3 });
+  const { stream, progress } = call();
+  const items = await stream();
+  const seen: unknown[] = [];
+  const read = async () => {
+    for await (const item of items) seen.push(item);
+  };
+  expect(await errorOf(read())).toMatchObject({ code: "upstream_error", status: 502 });
+  expect(seen).toHaveLength(3);
+  expect(progress).toEqual({ attempts: 1, upstream: "maker-0" });
+  expect(mocks[1]?.requests).toHaveLength(0);
+});
+
+test.each([400, 413, 415, 422])(
+  "status %i is the caller's own: 400 with the maker's text, and nobody else is asked",
+  async (status) => {
+    const { mocks, call, upstreams } = await startUpstreams(2);
+    mocks[0].always(mockError(status, "temperature is over 2", { param: "temperature" }));
+    for (let i = 0; i < 6; i++) {
+      const { json, progress } = call();
+      expect(await errorOf(json())).toMatchObject({
+        code: "invalid_value",
+        status: 400,
+        message: "temperature is over 2",
+        param: "temperature",
+      });
+      expect(progress).toEqual({ attempts: 1, upstream: "maker-0" });
+    }
+    expect(upstreams.states()["maker-0"]).toBe("ready");
+    expect(mocks[1]?.requests).toHaveLength(0);
+  },
+);
+
+test("a bad key of the operator is 502, and shows nothing of the maker's account", async () => {
+  const { mocks, call } = await startUpstreams(1);
+  mocks[0].always(mockError(401, "Incorrect API key provided: sk-oper*****or-0. Organization org-abcdefgh."));
+  const error = await errorOf(call().json());
+  expect(error).toMatchObject({ code: "upstream_error", status: 502 });
+  expect(JSON.stringify((error as { fields(): object }).fields())).not.toMatch(/sk-|org-|key|maker/i);
+});
+
+test("a maker's account without money is the operator's fault, not a lack of capacity", async () => {
+  const { mocks, call } = await startUpstreams(1);
+  mocks[0].always(mockError(429, "You exceeded your current quota", { code: "insufficient_quota" }));
+  expect(await errorOf(call().json())).toMatchObject({ code: "upstream_error" });
+});
+
+test("a refusal's text passes without the operator's key or organization in it", async () => {
+  const { mocks, call } = await startUpstreams(1);
+  mocks[0].always(mockError(400, "Your organization org-Abc123456789 (key sk-proj-abcdef123) must be verified."));
+  const error = (await errorOf(call().json())) as Error;
+  expect(error.message).toBe("Your organization org-... (key sk-...) must be verified.");
+});
+
+test("all upstreams failing is 502, all being too slow is 504", async () => {
+  const { mocks, call, clock } = await startUpstreams(2);
+  for (const mock of mocks) mock.respond(mockError(500, "no"));
+  expect(await errorOf(call().json())).toMatchObject({ code: "upstream_error", status: 502 });
+
+  for (const mock of mocks) mock.respond({ beforeHeaders: new Promise(() => {}) });
+  const slow = errorOf(call().json());
+  await mocks[0].request(1);
+  clock.advance(60_000);
+  await mocks[1]?.request(1);
+  clock.advance(60_000);
+  expect(await slow).toMatchObject({ code: "upstream_timeout", status: 504 });
+});
+
+test.each([
+  ["seconds", { "retry-after": "7" }, 7],
+  ["a date", { "retry-after": "Thu, 01 Jan 2026 00:00:12 GMT" }, 12],
+  ["milliseconds", { "retry-after-ms": "2500", "retry-after": "9" }, 3],
+  ["more than a minute", { "retry-after": "3600" }, 60],
+  ["nothing", {}, 1],
+])(
+  "429 with Retry-After as %s leaves the upstream alone that long, and tells the caller",
+  async (_, headers, seconds) => {
+    const { mocks, call, clock, upstreams } = await startUpstreams(1);
+    mocks[0].respond(mockError(429, "slow down", { headers: headers as Record<string, string> }));
+    const expected = { code: "no_capacity", status: 503, retryAfterSeconds: seconds };
+    expect(await errorOf(call().json())).toMatchObject(expected);
+    expect(await errorOf(call().json())).toMatchObject(expected);
+    expect(mocks[0].requests).toHaveLength(1);
+    expect(upstreams.states()["maker-0"]).toBe("ready");
+
+    clock.advance(seconds * 1000);
+    await call().json();
+    expect(mocks[0].requests).toHaveLength(2);
+  },
+);
+
+test("an upstream asked to be left alone for one model goes on serving others", async () => {
+  const { mocks, call } = await startUpstreams(1);
+  mocks[0].respond(mockError(503, "busy", { headers: { "retry-after": "30" } }));
+  await errorOf(call().json());
+  await call("test/model-0").json();
+  expect(mocks[0].requests).toHaveLength(2);
+});
+
+test("Retry-After is that of the upstream which comes back first", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  mocks[0].always(mockError(429, "", { headers: { "retry-after": "40" } }));
+  mocks[1]?.always(mockError(429, "", { headers: { "retry-after": "9" } }));
+  expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 9 });
+});
+
+test("an upstream without its key is passed over and said to have none", async () => {
+  const { call, upstreams } = await startUpstreams(2, { env: { MAKER_0_API_KEY: "" } });
+  expect(upstreams.states()).toEqual({ "maker-0": "no key", "maker-1": "ready" });
+  const { json, progress } = call();
+  await json();
+  expect(progress.upstream).toBe("maker-1");
+  expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity" });
+});
+
+test("the environment's address goes before the catalog's", async () => {
+  const other = await startUpstreams(1);
+  const { call, mocks } = await startUpstreams(1, { env: { MAKER_0_BASE_URL: other.mocks[0].url } });
+  await call().json();
+  expect(mocks[0].requests).toHaveLength(0);
+  expect(other.mocks[0].requests).toHaveLength(1);
+});
+
+test("an address that is none stops the start with a message that names its variable", async () => {
+  await expect(startUpstreams(1, { env: { MAKER_0_BASE_URL: "example.com:443" } })).rejects.toThrow(/MAKER_0_BASE_URL/);
+});
+
+test("an error of the attempt itself is no upstream's: it passes as it is, and the slot is free", async () => {
+  const { catalog, upstreams, call } = await startUpstreams(1, { concurrency: 1 });
+  const model = catalog.find("test/model");
+  if (!model) throw new Error("no model");
+  const defect = new Error("a defect");
+  const { signal } = new AbortController();
+  const failing = upstreams.once(model, signal, { attempts: 0 }, () => Promise.reject(defect));
+  await expect(failing).rejects.toBe(defect);
+  await call().json();
+});
+
+test("a call whose caller has left asks nobody", async () => {
+  const { mocks, call } = await startUpstreams(1);
+  const reason = new Error("left");
+  await expect(call("test/model", AbortSignal.abort(reason)).json()).rejects.toBe(reason);
+  expect(mocks[0].requests).toHaveLength(0);
+});
+
+test("failover ends with the first item, not with the headers", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  const first = gate();
+  mocks[0].respond({ beforeEvent: { 0: first.promise }, cutAfter: 0 });
+  const { stream, progress } = call();
+  const items = stream();
+  await mocks[0].request(0);
+  first.resolve();
+  await Array.fromAsync(await items);
+  expect(progress.upstream).toBe("maker-1");
+});

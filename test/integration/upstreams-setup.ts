@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { loadCatalog } from "../../shared/catalog/index.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { createUpstreams } from "../../workers/upstreams.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { type MockOpenai, startMockOpenai } from "../support/mock-openai.ts";
+
+export const log = createLogger("test", "silent");
+const question = { messages: [{ role: "user", content: "Hi" }] };
+
+interface Options {
+  readonly concurrency?: number;
+  /** Variables that the catalog's upstreams find; `MAKER_0_API_KEY` and so on are there unless said otherwise. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** As many mock makers as asked for, in this order behind the model `test/model` and (each its own) `test/model-<i>`. */
+export async function startUpstreams(count: number, { concurrency = 10, env = {} }: Options = {}) {
+  const mocks: MockOpenai[] = [];
+  for (let index = 0; index < count; index++) mocks.push(await startMockOpenai());
+  const clock = createManualClock();
+  const entries = mocks.map((mock, index) => [
+    `maker-${index}`,
+    {
+      provider: "openai",
+      base_url: mock.url,
+      base_url_env: `MAKER_${index}_BASE_URL`,
+      key_env: `MAKER_${index}_API_KEY`,
+      concurrency,
+      first_byte_timeout_ms: 60_000,
+      silence_timeout_ms: 20_000,
+      total_timeout_ms: 300_000,
+    },
+  ]);
+  const at = (index: number, model: string) => ({ upstream: `maker-${index}`, model });
+  const modelOf = (id: string, upstreams: object[]) => ({
+    id,
+    name: id,
+    owned_by: "test",
+    type: "text",
+    released: "2026-01-01",
+    context_length: 1000,
+    max_output_tokens: 100,
+    pricing: { input: "1", output: "1" },
+    upstreams,
+  });
+  const models = [
+    modelOf(
+      "test/model",
+      mocks.map((_, index) => at(index, `own-name-${index}`)),
+    ),
+    ...mocks.map((_, index) => modelOf(`test/model-${index}`, [at(index, "other-name")])),
+  ];
+  const folder = mkdtempSync(join(tmpdir(), "catalog-"));
+  const file = join(folder, "catalog.json");
+  writeFileSync(file, JSON.stringify({ elite_discount_bps: 0, upstreams: Object.fromEntries(entries), models }));
+  const catalog = loadCatalog(file);
+  rmSync(folder, { recursive: true });
+
+  const keys = Object.fromEntries(mocks.map((_, index) => [`MAKER_${index}_API_KEY`, `sk-operator-${index}`]));
+  const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock, log });
+  onTestFinished(async () => {
+    await upstreams.close();
+    await Promise.all(mocks.map((mock) => mock.close()));
+  });
+
+  const call = (id = "test/model", signal = new AbortController().signal) => {
+    const model = catalog.find(id);
+    if (!model) throw new Error(`no ${id}`);
+    const progress: { attempts: number; upstream?: string } = { attempts: 0 };
+    return {
+      progress,
+      json: () =>
+        upstreams.once(model, signal, progress, (provider, model, signal) =>
+          provider.chat({ body: { ...question, model }, signal, log }),
+        ),
+      stream: () =>
+        upstreams.stream(model, signal, progress, (provider, model, signal) =>
+          provider.streamChat({ body: { ...question, model }, signal, log }),
+        ),
+    };
+  };
+  return { mocks: mocks as [MockOpenai, ...MockOpenai[]], clock, upstreams, catalog, call };
+}
+
+/** The error that a promise rejects with. */
+export const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => {
+      throw new Error("it did not fail");
+    },
+    (error: unknown) => error,
+  );
+
+/** A promise and the way to resolve it. */
+export const gate = () => Promise.withResolvers<void>();

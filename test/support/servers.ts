@@ -1,0 +1,163 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { inject, onTestFinished } from "vitest";
+import type { TestProject } from "vitest/node";
+import {
+  cacheDirOf,
+  findBinaries,
+  type Progress,
+  type Server,
+  startEmbedded,
+  startMongo,
+  startRedis,
+  startS3,
+} from "../../infra/embedded/index.ts";
+import { randomBase62 } from "../../shared/platform/ids.ts";
+
+/** What `loadConfig` needs to reach the stores. */
+export interface Stores {
+  readonly REDIS_URL: string;
+  readonly MONGODB_URI: string;
+  readonly S3_ENDPOINT: string;
+  readonly S3_BUCKET: string;
+  readonly S3_ACCESS_KEY_ID: string;
+  readonly S3_SECRET_ACCESS_KEY: string;
+  readonly S3_REGION: string;
+}
+
+declare module "vitest" {
+  interface ProvidedContext {
+    stores: Stores;
+  }
+}
+
+const databases = 1024;
+// The append-only file stays, so that Redis keeps its data over a restart; nobody waits for the disk.
+const redisArgs = ["--databases", String(databases), "--appendfsync", "no"];
+const mongoArgs = ["--setParameter", "enableTestCommands=1"];
+
+/** Once for a run, whatever number of projects names this file. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const run = (shared[runKey] ??= { users: 0, servers: startForRun() });
+  run.users += 1;
+  const { stores, stop } = await run.servers;
+  project.provide("stores", stores);
+  return async () => {
+    run.users -= 1;
+    if (run.users > 0) return;
+    delete shared[runKey];
+    await stop();
+  };
+}
+
+interface Run {
+  users: number;
+  readonly servers: ReturnType<typeof startForRun>;
+}
+// Each project may load this file anew.
+const runKey = Symbol.for("inference-service.test-servers");
+const shared = globalThis as { [runKey]?: Run };
+
+async function startForRun() {
+  const dataDir = await mkdtemp(join(tmpdir(), "inference-test-"));
+  const embedded = await startEmbedded({ env: process.env, dataDir, onProgress: report, redisArgs, mongoArgs });
+  const { env } = process;
+  const stores = { S3_BUCKET: "inference", S3_REGION: "us-east-1", ...env, ...embedded.env } as unknown as Stores;
+  return {
+    stores,
+    stop: async () => {
+      await embedded.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+const report = ({ what, step, elapsedMs, state }: Progress): void => {
+  const seconds = Math.round(elapsedMs / 1000);
+  if (state !== "running" || seconds % 10 === 0) process.stderr.write(`${what}: ${state}, ${step} ${seconds} s\n`);
+};
+
+/**
+ * The run's servers, with a Redis logical database and a MongoDB database that nobody else has. Nothing to clean up:
+ * they go with the run. The bucket is everybody's, so objects need keys of their own.
+ */
+export async function testStores(): Promise<Stores> {
+  const stores = inject("stores");
+  const redis = new Redis(stores.REDIS_URL, { db: 0 });
+  try {
+    return { ...stores, ...onRedis(stores.REDIS_URL, await emptyDatabase(redis)), ...onMongo(stores.MONGODB_URI) };
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function emptyDatabase(redis: Redis): Promise<number> {
+  for (let tries = 1; tries < databases; tries++) {
+    const number = 1 + ((await redis.incr("test:databases")) % (databases - 1));
+    const probe = redis.duplicate({ db: number });
+    try {
+      if ((await probe.dbsize()) === 0) return number;
+    } finally {
+      probe.disconnect();
+    }
+  }
+  throw new Error("REDIS_URL has no empty logical database left. Start it with --databases 1024, or empty it.");
+}
+
+const onRedis = (address: string, database: number) => {
+  const url = new URL(address);
+  url.pathname = `/${database}`;
+  return { REDIS_URL: url.href };
+};
+
+const onMongo = (address: string) => {
+  const url = new URL(address);
+  url.pathname = `/t_${randomBase62(12)}`;
+  return { MONGODB_URI: url.href };
+};
+
+export interface OwnServers {
+  readonly redis: Server;
+  readonly mongo: Server;
+  readonly s3: Server;
+}
+
+/**
+ * Servers that only the running test has, to stop (`stop`), kill (`kill`), pause (`kill("SIGSTOP")`, `kill("SIGCONT")`)
+ * and `start` again on the same port with the same data. They end with the test, and their data goes. `stores` are the
+ * run's own for what is not asked for.
+ */
+export async function ownServers<Name extends keyof OwnServers>(
+  wanted: Readonly<Record<Name, true>>,
+): Promise<Pick<OwnServers, Name> & { readonly stores: Stores }> {
+  const addresses = { redis: "REDIS_URL", mongo: "MONGODB_URI", s3: "S3_ENDPOINT" } as const;
+  const names = Object.keys(wanted) as Name[];
+  // An address that is given spares the search for a program; here a program is needed all the same.
+  const given = Object.keys(addresses).filter((name) => !names.includes(name as Name));
+  const env = { ...process.env, REDIS_URL: "", MONGODB_URI: "", S3_ENDPOINT: "" };
+  for (const name of given) env[addresses[name as keyof OwnServers]] = "not wanted";
+  const binaries = await findBinaries({ env, cacheDir: cacheDirOf(env) });
+  const dataDir = await mkdtemp(join(tmpdir(), "inference-own-"));
+  const started: Server[] = [];
+  onTestFinished(async () => {
+    for (const server of started) await server.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+  const start = { redis: startRedis, mongo: startMongo, s3: startS3 };
+  const args = { redis: redisArgs, mongo: mongoArgs, s3: [] };
+  const entries = await Promise.all(
+    names.map(async (name) => {
+      const server = await start[name]({
+        binary: binaries[name] as string,
+        dataDir: join(dataDir, name),
+        args: args[name],
+      });
+      started.push(server);
+      return [name, server] as const;
+    }),
+  );
+  const stores = Object.assign({}, await testStores(), ...started.map((server) => server.env)) as Stores;
+  return { ...(Object.fromEntries(entries) as Pick<OwnServers, Name>), stores };
+}

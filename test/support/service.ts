@@ -1,0 +1,211 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import OpenAI from "openai";
+import { onTestFinished } from "vitest";
+import { type Api, startApi } from "../../api/start.ts";
+import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import type { Step } from "../../shared/platform/shutdown.ts";
+import { startWorker } from "../../workers/start.ts";
+import type { Stores } from "./servers.ts";
+
+const adminToken = "admin-token-of-the-tests";
+
+export type Environment = Readonly<Record<string, string>>;
+
+const environment = (stores: Stores, env: Environment = {}): Record<string, string> => ({
+  ...stores,
+  PORT: "0",
+  HOST: "127.0.0.1",
+  ADMIN_TOKEN: adminToken,
+  LOG_LEVEL: process.env["TEST_LOG_LEVEL"] ?? "silent",
+  SHUTDOWN_GRACE_MS: "2000",
+  ...env,
+});
+
+const runSteps = async (steps: readonly Step[]) => {
+  for (const step of steps) await step.run();
+};
+
+/**
+ * API and worker inside the test's own process, with a clock that the test may move. They end with the test, unless
+ * `onEnd` takes over what ends them.
+ */
+export async function startService(
+  stores: Stores,
+  options: { env?: Environment; clock?: Clock; onEnd?: (stop: () => Promise<void>) => void } = {},
+): Promise<Client> {
+  const env = environment(stores, options.env);
+  const deps = {
+    config: loadConfig(env),
+    clock: options.clock ?? systemClock,
+    log: createLogger("test", env["LOG_LEVEL"] as string),
+  };
+  const worker = await startWorker({ ...deps, env });
+  const api: Api = await startApi(deps);
+  (options.onEnd ?? onTestFinished)(async () => {
+    await runSteps(api.shutdown);
+    await runSteps(worker.shutdown);
+  });
+  return createClient(api.publicUrl);
+}
+
+/** A process of the service: its log lines, and ways to end it. */
+export interface ServiceProcess {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly log: readonly Record<string, unknown>[];
+  /** Resolves with the first line, past or future, that fits. */
+  line(fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>;
+  kill(signal: NodeJS.Signals): void;
+  exited: Promise<number | null>;
+}
+
+function run(kind: "api" | "workers", env: Environment): ServiceProcess {
+  const child = spawn(process.execPath, [`${kind}/main.ts`], {
+    env: { PATH: process.env["PATH"], ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const log: Record<string, unknown>[] = [];
+  const waiting = new Set<(line: Record<string, unknown>) => void>();
+  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on("line", (text) => {
+    const line = JSON.parse(text) as Record<string, unknown>;
+    log.push(line);
+    for (const see of waiting) see(line);
+  });
+  const exited = once(child, "exit").then(([code]) => code as number | null);
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  return {
+    child,
+    pid: child.pid as number,
+    log,
+    line: (fits) =>
+      new Promise((resolve, reject) => {
+        const found = log.find(fits);
+        if (found) return resolve(found);
+        const see = (line: Record<string, unknown>) => {
+          if (!fits(line)) return;
+          waiting.delete(see);
+          resolve(line);
+        };
+        waiting.add(see);
+        void exited.then(() => reject(new Error(`the process ended; its log: ${JSON.stringify(log.slice(-5))}`)));
+      }),
+    kill: (signal) => void child.kill(signal),
+    exited,
+  };
+}
+
+/** An API process that listens. */
+export async function spawnApi(stores: Stores, env: Environment = {}): Promise<ServiceProcess & { client: Client }> {
+  const api = run("api", environment(stores, { LOG_LEVEL: "info", ...env }));
+  const { url } = await api.line(({ msg }) => msg === "listening");
+  return { ...api, client: createClient(url as string) };
+}
+
+/** A worker process that takes jobs. */
+export async function spawnWorker(stores: Stores, env: Environment = {}): Promise<ServiceProcess> {
+  const worker = run("workers", environment(stores, { LOG_LEVEL: "info", ...env }));
+  await worker.line(({ msg }) => msg === "taking jobs");
+  return worker;
+}
+
+export interface Check {
+  readonly ok: boolean;
+  readonly difference_usd: string;
+  readonly open_holds: number;
+  readonly undecided: number;
+}
+
+/** A service as its operator and its users see it: over HTTP alone. */
+export interface Client {
+  readonly baseUrl: string;
+  admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
+  /** An account with a balance and a key. */
+  account(usd: string, options?: { tier?: "standard" | "elite"; limits?: Record<string, number> }): Promise<Customer>;
+  check(): Promise<Check>;
+  /** Resolves once the money check is ok and no hold is open. */
+  settled(): Promise<Check>;
+}
+
+export interface Customer {
+  readonly id: string;
+  readonly key: string;
+  readonly openai: OpenAI;
+  post(
+    path: string,
+    body: unknown,
+    init?: { signal?: AbortSignal; headers?: Record<string, string> },
+  ): Promise<Response>;
+  available(): Promise<string>;
+  ledger(kind?: string): Promise<readonly Record<string, never>[]>;
+}
+
+function createClient(baseUrl: string): Client {
+  const admin = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    const response = await fetch(`${baseUrl}/admin/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const answer = (await response.json()) as T;
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+    return answer;
+  };
+  const client: Client = {
+    baseUrl,
+    admin,
+    async account(usd, { tier = "standard", limits } = {}) {
+      const { id } = await admin<{ id: string }>("POST", "/accounts", { name: "test", tier });
+      if (Number(usd) > 0)
+        await admin("POST", `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "start" });
+      const { key } = await admin<{ key: string }>("POST", `/accounts/${id}/keys`, limits ? { limits } : {});
+      return {
+        id,
+        key,
+        openai: new OpenAI({ apiKey: key, baseURL: `${baseUrl}/v1`, maxRetries: 0 }),
+        post: (path, body, init) =>
+          fetch(`${baseUrl}${path}`, {
+            method: "POST",
+            body: typeof body === "string" ? body : JSON.stringify(body),
+            ...init,
+            headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...init?.headers },
+          }),
+        available: async () => (await admin<{ available_usd: string }>("GET", `/accounts/${id}`)).available_usd,
+        ledger: async (kind) =>
+          (
+            await admin<{ data: Record<string, never>[] }>(
+              "GET",
+              `/accounts/${id}/ledger?limit=200${kind ? `&kind=${kind}` : ""}`,
+            )
+          ).data,
+      };
+    },
+    check: () => admin<Check>("GET", "/ledger/check"),
+    settled: () =>
+      eventually(async () => {
+        const check = await client.check();
+        return check.ok && check.open_holds === 0 ? check : undefined;
+      }),
+  };
+  return client;
+}
+
+/** Asks again until there is an answer; fails with the last one that was none. */
+export async function eventually<T>(
+  ask: () => Promise<T | undefined | false> | T | undefined | false,
+  withinMs = 20_000,
+): Promise<T> {
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if (Date.now() > deadline) throw new Error(`it did not come true within ${withinMs} ms: ${String(ask)}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

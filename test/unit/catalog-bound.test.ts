@@ -1,0 +1,215 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Tier } from "#catalog";
+import type { CallSize } from "#formats";
+import { catalogWith, embeddingsModel, imageModel, textModel } from "./catalog-fixture.ts";
+
+const noParts = { image: 0, audio: 0, file: 0 };
+const sizeOf = (over: Partial<CallSize> = {}): CallSize => ({
+  inputBytes: 100,
+  messages: 1,
+  parts: noParts,
+  choices: 1,
+  ...over,
+});
+
+const seeing = {
+  ...textModel,
+  features: ["image", "audio", "audio_output"],
+  max_part_tokens: { image: 1_500, audio: 3_000 },
+};
+
+const withAudio = {
+  ...seeing,
+  pricing: { input: "2.50", output: "10", audio_input: "30", audio_output: "20" },
+};
+
+const price = fc.integer({ min: 1, max: 90_000_000 }).map((micro) => (micro / 1e6).toFixed(6));
+/** Cached input is the cheapest, as the catalog demands; the others lie as they may. */
+const pricing = fc
+  .tuple(price, price, price, price, price, price, price)
+  .map(([a, b, cache_write, cache_write_1h, audio_input, output, audio_output]) => ({
+    input: Number(a) > Number(b) ? a : b,
+    cached_input: Number(a) > Number(b) ? b : a,
+    cache_write,
+    cache_write_1h,
+    audio_input,
+    output,
+    audio_output,
+    request: a,
+  }));
+const sizes = fc.record(
+  {
+    inputBytes: fc.nat(200_000),
+    messages: fc.integer({ min: 1, max: 50 }),
+    parts: fc.record({ image: fc.nat(3), audio: fc.nat(2), file: fc.constant(0) }),
+    choices: fc.integer({ min: 1, max: 8 }),
+    outputCap: fc.integer({ min: 1, max: 10_000 }),
+  },
+  { requiredKeys: ["inputBytes", "messages", "parts", "choices"] },
+);
+const share = fc.double({ min: 0, max: 1, noNaN: true });
+const anyTier = fc.constantFrom<Tier>("standard", "elite");
+
+/** `total` cut into pieces, one for each key, in any proportion. */
+function cut<Key extends string>(total: number, keys: readonly Key[], at: readonly number[]): Record<Key, number> {
+  const cuts = at.slice(0, keys.length - 1).map((each) => Math.floor(each * total));
+  const marks = [0, ...cuts.sort((a, b) => a - b), total];
+  return Object.fromEntries(keys.map((key, n) => [key, (marks[n + 1] ?? 0) - (marks[n] ?? 0)])) as Record<Key, number>;
+}
+
+const scenario = fc.record({
+  prices: fc.array(pricing, { minLength: 1, maxLength: 3 }),
+  bps: fc.integer({ min: 0, max: 9_999 }),
+  size: sizes as fc.Arbitrary<CallSize>,
+  tier: anyTier,
+  used: fc.tuple(share, share),
+  inputCuts: fc.array(share, { minLength: 4, maxLength: 4 }),
+  outputCuts: fc.array(share, { minLength: 1, maxLength: 1 }),
+  granted: share,
+});
+
+function build({ prices: [first, ...longer], bps }: { prices: readonly object[]; bps: number }) {
+  return catalogWith({
+    ...seeing,
+    elite_discount_bps: bps,
+    pricing: first,
+    tiers: longer.map((each, at) => ({ above_input_tokens: (at + 1) * 30_000, pricing: each })),
+  });
+}
+
+describe("bound", () => {
+  test("covers every usage within its tokens, however it is split over the price keys", () => {
+    fc.assert(
+      fc.property(scenario, (given) => {
+        const { catalog, model } = build(given);
+        const bound = catalog.bound(model, given.size, given.tier);
+        const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h"] as const;
+        const heard = given.size.parts.audio > 0 ? ([...inputKeys, "audio_input"] as const) : inputKeys;
+        const usage = {
+          ...cut(Math.floor(given.used[0] * bound.inputTokens), heard, given.inputCuts),
+          ...cut(
+            Math.floor(given.used[1] * bound.outputCap * given.size.choices),
+            ["output", "audio_output"] as const,
+            given.outputCuts,
+          ),
+          request: 1,
+        };
+        expect(catalog.cost(model, usage, given.tier)).toBeLessThanOrEqual(bound.mostNanoUsd);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("turns a smaller hold into a cap that it pays for, and one token more it would not", () => {
+    fc.assert(
+      fc.property(scenario, (given) => {
+        const { catalog, model } = build({ ...given, prices: given.prices.slice(0, 1) });
+        const bound = catalog.bound(model, given.size, given.tier);
+        const span = bound.mostNanoUsd - bound.leastNanoUsd;
+        const granted = bound.leastNanoUsd + (span * BigInt(Math.floor(given.granted * 1e6))) / 1_000_000n;
+        const cap = bound.capFor(granted);
+        expect(Number.isInteger(cap)).toBe(true);
+        expect(cap).toBeGreaterThanOrEqual(given.size.outputCap === undefined ? 1 : bound.outputCap);
+        const worst = (outputCap: number) => catalog.bound(model, { ...given.size, outputCap }, given.tier).mostNanoUsd;
+        expect(worst(cap)).toBeLessThanOrEqual(granted);
+        // At the full cap there is no token more to ask for.
+        expect(cap === bound.outputCap || worst(cap + 1) > granted).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("gives the whole cap for the whole hold or more, and nothing where nothing is left for output", () => {
+    const { catalog, model } = catalogWith(textModel);
+    const bound = catalog.bound(model, sizeOf(), "standard");
+    expect(bound.capFor(bound.mostNanoUsd)).toBe(4_000);
+    expect(bound.capFor(bound.mostNanoUsd * 2n)).toBe(4_000);
+    expect(bound.capFor(bound.leastNanoUsd)).toBe(1);
+    expect(bound.capFor(bound.leastNanoUsd - 1n)).toBe(0);
+    expect(bound.capFor(0n)).toBe(0);
+  });
+
+  test("leaves no room for a token whose half nano-USD would round the cost above the hold", () => {
+    const { catalog, model } = catalogWith({ ...textModel, pricing: { input: "0.001", output: "0.0005" } });
+    const bound = catalog.bound(model, sizeOf(), "standard");
+    const input = BigInt(bound.inputTokens);
+    expect([input, input + 1n, input + 2n].map((granted) => bound.capFor(granted))).toEqual([0, 2, 4]);
+  });
+
+  test("bounds input by bytes, an allowance for each message and one for the call", () => {
+    const { catalog, model } = catalogWith(textModel);
+    const tokens = (over: Partial<CallSize>) => catalog.bound(model, sizeOf(over), "standard").inputTokens;
+    const base = tokens({ inputBytes: 0, messages: 0 });
+    expect(base).toBe(512);
+    expect(tokens({ inputBytes: 700, messages: 0 })).toBe(base + 700);
+    expect(tokens({ inputBytes: 700, messages: 3 })).toBe(base + 700 + 48);
+    expect(tokens({ inputBytes: 5_000_000 })).toBe(100_000);
+  });
+
+  test("adds the most that each part can count as, and the whole context for one without a maximum", () => {
+    const { catalog, model } = catalogWith(withAudio);
+    const tokens = (parts: CallSize["parts"]) =>
+      catalog.bound(model, sizeOf({ inputBytes: 0, messages: 0, parts }), "standard").inputTokens;
+    expect(tokens({ image: 2, audio: 1, file: 0 })).toBe(512 + 3_000 + 3_000);
+    expect(tokens({ image: 0, audio: 0, file: 1 })).toBe(100_000);
+  });
+
+  test("prices input as audio only where there is audio", () => {
+    const { catalog, model } = catalogWith(withAudio);
+    const most = (parts: CallSize["parts"]) =>
+      catalog.bound(model, sizeOf({ inputBytes: 1_000_000, parts, outputCap: 1 }), "standard").mostNanoUsd;
+    expect(most(noParts)).toBe(100_000n * 2_500n + 20_000n);
+    expect(most({ image: 0, audio: 1, file: 0 })).toBe(100_000n * 30_000n + 20_000n);
+  });
+
+  test("caps output by the caller, the model and the context, whichever is least, for each choice", () => {
+    const { catalog, model } = catalogWith(textModel);
+    const cap = (over: Partial<CallSize>) => catalog.bound(model, sizeOf(over), "standard").outputCap;
+    expect(cap({})).toBe(4_000);
+    expect(cap({ outputCap: 50 })).toBe(50);
+    expect(cap({ outputCap: 1_000_000 })).toBe(4_000);
+    const one = catalog.bound(model, sizeOf({ outputCap: 50 }), "standard");
+    const four = catalog.bound(model, sizeOf({ outputCap: 50, choices: 4 }), "standard");
+    expect(four.mostNanoUsd - one.mostNanoUsd).toBe(3n * 50n * 10_000n);
+  });
+
+  test("asks for the whole hold where the caller named the cap, and for one token where not", () => {
+    const { catalog, model } = catalogWith(textModel);
+    const named = catalog.bound(model, sizeOf({ outputCap: 50 }), "standard");
+    expect(named.leastNanoUsd).toBe(named.mostNanoUsd);
+    const free = catalog.bound(model, sizeOf({ choices: 2 }), "standard");
+    expect(free.mostNanoUsd - free.leastNanoUsd).toBe(3_999n * 2n * 10_000n);
+  });
+
+  test("takes the dearest tier that the prompt can reach, also where a longer one is cheaper", () => {
+    const { catalog, model } = catalogWith({
+      ...textModel,
+      tiers: [
+        { above_input_tokens: 1_000, pricing: { input: "9", output: "90" } },
+        { above_input_tokens: 50_000, pricing: { input: "1", output: "1" } },
+      ],
+    });
+    const most = (inputBytes: number) =>
+      catalog.bound(model, sizeOf({ inputBytes, messages: 0, outputCap: 1 }), "standard").mostNanoUsd;
+    expect(most(488)).toBe(1_000n * 2_500n + 10_000n);
+    expect(most(489)).toBe(1_001n * 9_000n + 90_000n);
+    expect(most(90_000)).toBe(90_512n * 9_000n + 90_000n);
+  });
+
+  test("gives every input of an embeddings call a context of its own, and no output", () => {
+    const { catalog, model } = catalogWith(embeddingsModel);
+    const bound = catalog.bound(model, sizeOf({ inputBytes: 1_000_000, messages: 256 }), "standard");
+    expect(bound.inputTokens).toBe(256_000);
+    expect(bound.outputCap).toBe(0);
+    expect(bound.mostNanoUsd).toBe(256_000n * 20n);
+    expect(bound.leastNanoUsd).toBe(bound.mostNanoUsd);
+    expect(bound.capFor(bound.mostNanoUsd - 1n)).toBe(0);
+    expect(catalog.bound(model, sizeOf({ inputBytes: 10, messages: 1 }), "standard").inputTokens).toBe(538);
+  });
+
+  test("refuses a model that is not billed by tokens", () => {
+    const { catalog, model } = catalogWith(imageModel);
+    expect(() => catalog.bound(model, sizeOf(), "standard")).toThrow(/acme\/picture is not billed by tokens/);
+  });
+});

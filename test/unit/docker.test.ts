@@ -1,0 +1,60 @@
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { loadCatalog, upstreamVariables } from "#catalog";
+import { environment, loadConfig } from "#platform/config";
+
+interface Service {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly command?: readonly string[];
+}
+
+const compose = parse(readFileSync("docker-compose.yml", "utf8"), { merge: true }) as {
+  readonly services: Readonly<Record<string, Service>>;
+};
+const known = new Set([
+  ...Object.keys(environment.shape),
+  ...upstreamVariables(loadCatalog(undefined)).map(({ name }) => name),
+]);
+const example = readFileSync(".env.example", "utf8")
+  .split("\n")
+  .filter((line) => line && !line.startsWith("#"))
+  .map((line) => line.split("=", 2) as [string, string]);
+
+/** `${NAME:-default}` and `${NAME:?why}` as compose reads them from the given variables. */
+const resolve = (text: string, from: Readonly<Record<string, string>>) =>
+  text.replace(
+    /\$\{(\w+)(?::-([^}]*)|:\?[^}]*)?\}/g,
+    (_, name: string, initial?: string) => from[name] || initial || "",
+  );
+
+test.each(["api", "worker"])("every variable that compose gives the %s is one that the service reads", (name) => {
+  const given = compose.services[name]?.environment ?? {};
+  expect(Object.keys(given).filter((variable) => !known.has(variable))).toEqual([]);
+});
+
+test.each(["api", "worker"])("the %s's environment is complete once .env is filled in", (name) => {
+  const filled = Object.fromEntries(example.map(([variable]) => [variable, "a-value-of-some-length"]));
+  const env = Object.entries(compose.services[name]?.environment ?? {}).map(([variable, text]) => [
+    variable,
+    resolve(text, { ...filled, PUBLIC_URL: "https://example.com", S3_PUBLIC_ENDPOINT: "https://s3.example.com" }),
+  ]);
+  expect(() => loadConfig(Object.fromEntries(env) as Record<string, string>)).not.toThrow();
+});
+
+test("what compose requires of .env stands in the example, without a value", () => {
+  const required = [...readFileSync("docker-compose.yml", "utf8").matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+  const offered = example.map(([name]) => name);
+  expect(required.filter((name) => !offered.includes(name as string))).toEqual([]);
+  expect(example.filter(([, value]) => value !== "")).toEqual([]);
+});
+
+test("the files that the image copies and starts are there", () => {
+  const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
+  const copied = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files]) => (files as string).split(" "));
+  const started = Object.values(compose.services).flatMap(({ command }) =>
+    command?.[0] === "node" ? [command[1] as string] : [],
+  );
+  expect(started).toEqual(["api/main.ts", "workers/main.ts"]);
+  expect([...copied, ...started].filter((file) => !existsSync(file))).toEqual([]);
+});

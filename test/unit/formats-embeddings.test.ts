@@ -1,0 +1,92 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ServiceError } from "#errors";
+import { embeddingsCodec, finishEmbeddings } from "#formats";
+
+const request = (fields: object = {}) => ({ model: "local/embed", input: "hi", ...fields });
+const parse = (body: unknown) => embeddingsCodec.parse(body, 100);
+
+test.each<[what: string, body: unknown, param: string | undefined]>([
+  ["no object", 5, undefined],
+  ["no model", { input: "hi" }, "model"],
+  ["no input", { model: "local/embed" }, "input"],
+  ["an empty text", request({ input: "" }), "input"],
+  ["an empty list", request({ input: [] }), "input"],
+  ["an empty text in a list", request({ input: ["a", ""] }), "input[1]"],
+  ["tokens in place of texts", request({ input: [1, 2] }), "input[0]"],
+  ["257 texts", request({ input: Array(257).fill("a") }), "input"],
+  ["an unknown encoding", request({ encoding_format: "int8" }), "encoding_format"],
+  ["no dimensions", request({ dimensions: 0 }), "dimensions"],
+  ["dimensions with a fraction", request({ dimensions: 1.5 }), "dimensions"],
+])("refuses %s, and names the field", (_what, body, param) => {
+  expect(() => parse(body)).toThrow(expect.objectContaining({ code: "invalid_value", param }));
+});
+
+test("measures a text and 256 texts", () => {
+  expect(parse(request())).toEqual({
+    model: "local/embed",
+    stream: false,
+    size: { inputBytes: 100, messages: 1, parts: { image: 0, audio: 0, file: 0 }, choices: 1 },
+    features: new Map(),
+  });
+  expect(parse(request({ input: Array(256).fill("a") })).size.messages).toBe(256);
+});
+
+const answer = (...embeddings: unknown[]) => ({
+  object: "list",
+  data: embeddings.map((embedding, index) => ({ object: "embedding", index, embedding })),
+  model: "native",
+  usage: { prompt_tokens: 2, total_tokens: 2 },
+});
+const base64 = (numbers: readonly number[]) => Buffer.from(new Float32Array(numbers).buffer).toString("base64");
+const one = (embedding: unknown, fields: object = {}) =>
+  finishEmbeddings(answer(embedding), request(fields), "local/embed").data[0]?.embedding;
+
+test("answers in the encoding that was asked for, whatever the maker sends", () => {
+  const numbers = [0.5, -2, 1024];
+  expect(one(numbers)).toEqual(numbers);
+  expect(one(base64(numbers), { encoding_format: "float" })).toEqual(numbers);
+  expect(one(numbers, { encoding_format: "base64" })).toBe(base64(numbers));
+  expect(one(base64(numbers), { encoding_format: "base64" })).toBe(base64(numbers));
+});
+
+test("encodes and decodes any vector of 32-bit numbers without loss", () => {
+  fc.assert(
+    fc.property(fc.float32Array({ noNaN: true, noDefaultInfinity: true, minLength: 1 }), (vector) => {
+      const encoded = one([...vector], { encoding_format: "base64" });
+      expect(new Float32Array(one(encoded) as number[])).toEqual(vector);
+    }),
+  );
+});
+
+test("puts the answer under our model id, in the order of the input", () => {
+  const { data, ...rest } = answer([1], [2], [3]);
+  const shuffled = { ...rest, data: [data[2], data[0], data[1]] };
+  expect(finishEmbeddings(shuffled, request({ input: ["a", "b", "c"] }), "local/embed")).toEqual({
+    object: "list",
+    model: "local/embed",
+    data,
+    usage: rest.usage,
+  });
+});
+
+test.each<[what: string, response: unknown, input: unknown]>([
+  ["no object", "oops", "a"],
+  ["no data", {}, "a"],
+  ["too few", answer([1]), ["a", "b"]],
+  ["too many", answer([1], [2]), "a"],
+  ["one index twice", { data: [answer([1]).data[0], answer([2]).data[0]] }, ["a", "b"]],
+  ["an embedding that holds a text", answer([1, "x"]), "a"],
+])("does not pass on an answer with %s", (_what, response, input) => {
+  expect(() => finishEmbeddings(response, request({ input }), "local/embed")).toThrow(
+    expect.objectContaining({ code: "upstream_error" }),
+  );
+});
+
+test("renders errors as the common shape has them", () => {
+  const error = new ServiceError({ code: "model_not_found", message: "none", param: "model" });
+  expect(JSON.parse(embeddingsCodec.error(error, "req_1"))).toEqual({
+    error: { message: "none", type: "not_found_error", code: "model_not_found", param: "model" },
+    request_id: "req_1",
+  });
+});

@@ -1,0 +1,93 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { estimateTokens, tokenUsage } from "#formats";
+
+const none = { input: 0, cached_input: 0, cache_write: 0, audio_input: 0, output: 0, audio_output: 0 };
+
+test.each<[what: string, usage: unknown, counted: object]>([
+  ["plain counts", { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }, { input: 10, output: 5 }],
+  [
+    "OpenAI's cached and audio tokens",
+    {
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      prompt_tokens_details: { cached_tokens: 60, audio_tokens: 10 },
+      completion_tokens_details: { audio_tokens: 20, reasoning_tokens: 5 },
+    },
+    { input: 30, cached_input: 60, audio_input: 10, output: 30, audio_output: 20 },
+  ],
+  ["DeepSeek's cache hits", { prompt_tokens: 10, prompt_cache_hit_tokens: 4 }, { input: 6, cached_input: 4 }],
+  [
+    "cache writes",
+    { prompt_tokens: 10, prompt_tokens_details: { cached_tokens: 2, cache_write_tokens: 5 } },
+    { input: 3, cached_input: 2, cache_write: 5 },
+  ],
+  [
+    "reasoning that only the total counts",
+    { prompt_tokens: 10, completion_tokens: 5, total_tokens: 115 },
+    { input: 10, output: 105 },
+  ],
+  ["an embedding", { prompt_tokens: 10, total_tokens: 10 }, { input: 10 }],
+  [
+    "more cached and audio tokens than there are",
+    { prompt_tokens: 10, prompt_tokens_details: { cached_tokens: 99, audio_tokens: 99 } },
+    { cached_input: 10 },
+  ],
+  [
+    "more audio output than output",
+    { prompt_tokens: 1, completion_tokens: 5, completion_tokens_details: { audio_tokens: 9 } },
+    { input: 1, audio_output: 5 },
+  ],
+  [
+    "hostile details",
+    { prompt_tokens: 3, completion_tokens: -5, total_tokens: "9", prompt_tokens_details: "x" },
+    { input: 3 },
+  ],
+])("maps %s to price keys", (_what, usage, counted) => {
+  expect(tokenUsage(usage)).toEqual({ ...none, ...counted });
+});
+
+test.each([
+  undefined,
+  null,
+  "10",
+  {},
+  { prompt_tokens: "10" },
+  { prompt_tokens: -1 },
+  { prompt_tokens: 1.5 },
+  { prompt_tokens: Number.NaN },
+  { prompt_tokens: 1e15 },
+])("does not believe %j", (usage) => {
+  expect(tokenUsage(usage)).toBeUndefined();
+});
+
+test("counts every token once, and never below 0", () => {
+  const anything = fc.oneof(fc.nat(100), fc.integer(), fc.double(), fc.string(), fc.constant(null));
+  const details = fc.record(
+    { cached_tokens: anything, audio_tokens: anything, cache_write_tokens: anything },
+    { requiredKeys: [] },
+  );
+  const usage = fc.record(
+    {
+      prompt_tokens: fc.nat(1000),
+      completion_tokens: anything,
+      total_tokens: anything,
+      prompt_tokens_details: fc.oneof(details, anything),
+      completion_tokens_details: fc.oneof(details, anything),
+    },
+    { requiredKeys: ["prompt_tokens"] },
+  );
+  fc.assert(
+    fc.property(usage, (given) => {
+      const counted = tokenUsage(given);
+      if (!counted) throw new Error("a whole prompt is to be believed");
+      for (const count of Object.values(counted)) expect(Number.isSafeInteger(count) && count >= 0).toBe(true);
+      const { input, cached_input, cache_write, audio_input } = counted;
+      expect(input + cached_input + cache_write + audio_input).toBe(given.prompt_tokens);
+    }),
+  );
+});
+
+test("estimates a token for every four bytes that were begun", () => {
+  expect([0, 1, 4, 5, 400].map(estimateTokens)).toEqual([0, 1, 1, 2, 100]);
+});

@@ -1,0 +1,170 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { fill, wordsOf } from "../../workers/providers/local/schema.ts";
+import { callsOf, chat, sayOf } from "./local-setup.ts";
+
+const tool = (name: string, parameters?: object) => ({
+  type: "function",
+  function: { name, ...(parameters && { parameters }) },
+});
+const schemaOf = (type: z.ZodType) => z.toJSONSchema(type) as Record<string, unknown>;
+const weather = tool(
+  "get_weather",
+  schemaOf(z.object({ city: z.string(), unit: z.enum(["celsius", "fahrenheit"]), days: z.int().min(1).max(14) })),
+);
+const time = tool("get_time");
+const tools = [weather, time];
+
+test("a tool that the prompt names is called, with what the prompt says", async () => {
+  const answer = await chat('Please get weather for "Oslo" in fahrenheit, 3 days', { tools });
+  expect(callsOf(answer)).toEqual([{ name: "get_weather", arguments: { city: "Oslo", unit: "fahrenheit", days: 3 } }]);
+  expect(answer.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { content: null } });
+});
+
+test("a tool that is not named is not called", async () => {
+  expect(callsOf(await chat("Good morning", { tools }))).toEqual([]);
+});
+
+test("several that are named are called together, unless parallel calls are off", async () => {
+  const prompt = "get_weather and get_time";
+  expect(callsOf(await chat(prompt, { tools })).map(({ name }) => name)).toEqual(["get_weather", "get_time"]);
+  expect(callsOf(await chat(prompt, { tools, parallel_tool_calls: false }))).toHaveLength(1);
+});
+
+test.each([
+  ["none", "get_weather", []],
+  ["required", "Good morning", ["get_weather"]],
+  ["required", "get_time", ["get_time"]],
+  [{ type: "function", function: { name: "get_time" } }, "get_weather", ["get_time"]],
+])("tool_choice %j rules", async (tool_choice, prompt, expected) => {
+  expect(callsOf(await chat(prompt, { tools, tool_choice })).map(({ name }) => name)).toEqual(expected);
+});
+
+test("tool_choice for a function that is not there is refused", async () => {
+  const tool_choice = { type: "function", function: { name: "other" } };
+  await expect(chat("Hi", { tools, tool_choice })).rejects.toMatchObject({ kind: "refused", param: "tool_choice" });
+});
+
+test("after the results it answers in words that quote them, though the prompt still names the tools", async () => {
+  const first = await chat("get_weather and get_time", { tools });
+  const calls = first.choices[0]?.message.tool_calls ?? [];
+  expect(new Set(calls.map(({ id }) => id)).size).toBe(2);
+  const messages = [
+    { role: "user", content: "get_weather and get_time" },
+    first.choices[0]?.message,
+    ...calls.map(({ id }, index) => ({ role: "tool", tool_call_id: id, content: `result ${index}` })),
+  ];
+  const second = await chat("", { tools, messages });
+  expect(sayOf(second)).toContain("get_weather returned: result 0\nget_time returned: result 1");
+  expect(second.choices[0]?.finish_reason).toBe("stop");
+});
+
+test("json_object answers with an object, json_schema with a value that satisfies the schema", async () => {
+  expect(JSON.parse(sayOf(await chat("Hi", { response_format: { type: "json_object" } })))).toMatchObject({
+    message: expect.stringContaining("Hi") as string,
+  });
+  const person = z.strictObject({ name: z.string(), age: z.int().min(0), tags: z.array(z.enum(["a", "b"])).min(2) });
+  const response_format = {
+    type: "json_schema",
+    json_schema: { name: "person", strict: true, schema: schemaOf(person) },
+  };
+  const answer = sayOf(await chat("Who is Ada Lovelace, 36?", { response_format }));
+  expect(person.parse(JSON.parse(answer))).toEqual({ name: "Ada Lovelace", age: 36, tags: ["a", "a"] });
+});
+
+test("json_schema without a schema is refused by its name", async () => {
+  await expect(chat("Hi", { response_format: { type: "json_schema" } })).rejects.toMatchObject({
+    kind: "refused",
+    param: "response_format",
+  });
+});
+
+/** Types whose JSON schema and meaning zod knows. */
+const types = fc.letrec<{ type: z.ZodType; leaf: z.ZodType }>((tie) => ({
+  leaf: fc.oneof(
+    fc.constantFrom<z.ZodType>(
+      z.string(),
+      z.string().min(5).max(9),
+      z.boolean(),
+      z.null(),
+      z.number(),
+      z.int(),
+      z.email(),
+      z.uuid(),
+      z.iso.date(),
+      z.iso.datetime(),
+      z.url(),
+      z.literal("only"),
+      z.literal([3, 4]),
+      z.enum(["red", "green"]),
+      z.int().multipleOf(7).min(10),
+      z.number().gt(0).lt(1),
+      z.number().lt(-5),
+    ),
+    fc.tuple(fc.integer({ min: -1000, max: 1000 }), fc.nat(50)).map(([low, span]) =>
+      z
+        .int()
+        .min(low)
+        .max(low + span),
+    ),
+  ),
+  type: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    tie("leaf"),
+    fc.array(tie("type"), { minLength: 1, maxLength: 3 }).map((list) => z.union(list as [z.ZodType])),
+    tie("type").map((type) => type.nullable()),
+    fc.tuple(tie("type"), fc.nat(3)).map(([type, least]) =>
+      z
+        .array(type)
+        .min(least)
+        .max(least + 2),
+    ),
+    fc.array(tie("type"), { minLength: 1, maxLength: 3 }).map((list) => z.tuple(list as [z.ZodType])),
+    fc
+      .dictionary(fc.constantFrom("a", "b", "city", "__proto__x"), fc.tuple(tie("type"), fc.boolean()), { maxKeys: 4 })
+      .map((shape) =>
+        z.strictObject(
+          Object.fromEntries(
+            Object.entries(shape).map(([name, [type, optional]]) => [name, optional ? type.optional() : type]),
+          ),
+        ),
+      ),
+  ),
+}));
+
+test("arguments satisfy the schema, whatever it is and whatever the prompt says", () => {
+  fc.assert(
+    fc.property(
+      types.type,
+      fc.oneof(fc.string(), fc.constant('Send "x" and 42 to Ada Lovelace, -3.5 red')),
+      (type, prompt) => {
+        const value = fill(schemaOf(type), wordsOf(prompt));
+        expect(type.safeParse(value).error).toBeUndefined();
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test("schemas that refer to themselves come to an end", () => {
+  const tree = z.object({
+    name: z.string(),
+    get children() {
+      return z.array(tree);
+    },
+  });
+  const list = z.object({
+    get next() {
+      return z.nullable(list);
+    },
+  });
+  for (const type of [tree, list, z.object({ tree, list })])
+    expect(type.safeParse(fill(schemaOf(type), wordsOf(""))).error).toBeUndefined();
+});
+
+test("a schema made to explode costs little", () => {
+  let schema: object = { type: "string" };
+  for (let depth = 0; depth < 20; depth++) schema = { type: "array", minItems: 1_000_000, items: schema };
+  expect(JSON.stringify(fill(schema, wordsOf(""))).length).toBeLessThan(100_000);
+});

@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { fill, mostOpenHolds } from "../../shared/money/holds.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+
+const hold = (most: bigint, least = most) => ({
+  account: "a",
+  requestId: newRequestId(),
+  mostNanoUsd: most,
+  leastNanoUsd: least,
+  expiresAt: 0,
+});
+const account = { frozen: false, available: 100n, openHolds: 0, holds: {} };
+const amounts = ({ fitting }: ReturnType<typeof fill>) => fitting.map(({ amountNanoUsd }) => amountNanoUsd);
+
+test("who comes first is filled first, and a smaller one still fits after a refused one", () => {
+  const group = [hold(60n), hold(50n), hold(40n), hold(1n)];
+  const filled = fill(account, group);
+  expect(amounts(filled)).toEqual([60n, 40n]);
+  expect(group.map((each) => filled.refused.get(each))).toEqual([
+    undefined,
+    { ok: false, reason: "poor", availableNanoUsd: 40n },
+    undefined,
+    { ok: false, reason: "poor", availableNanoUsd: 0n },
+  ]);
+});
+
+test("who can do with less gets what is left, but not less than the least", () => {
+  expect(amounts(fill(account, [hold(150n, 100n)]))).toEqual([100n]);
+  expect(amounts(fill(account, [hold(150n, 101n)]))).toEqual([]);
+});
+
+test("the places left go to the first", () => {
+  const filled = fill({ ...account, openHolds: mostOpenHolds - 2 }, [hold(1n), hold(1n), hold(1n)]);
+  expect(amounts(filled)).toEqual([1n, 1n]);
+  expect([...filled.refused.values()]).toEqual([{ ok: false, reason: "full", availableNanoUsd: 98n }]);
+});
+
+test("never more than is there, never less than asked for, nobody without an answer", () => {
+  const money = fc.bigInt({ min: 0n, max: 50n });
+  const asks = fc.array(fc.record({ least: money, more: money }), { maxLength: 30 });
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 500n }), asks, (available, all) => {
+      const group = all.map(({ least, more }) => hold(least + more, least));
+      const { fitting, refused } = fill({ ...account, available }, group);
+      const sum = fitting.reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
+      expect(sum).toBeLessThanOrEqual(available);
+      expect(fitting.length + refused.size).toBe(group.length);
+      for (const { hold: asked, amountNanoUsd } of fitting) {
+        expect(amountNanoUsd).toBeGreaterThanOrEqual(asked.leastNanoUsd);
+        expect(amountNanoUsd).toBeLessThanOrEqual(asked.mostNanoUsd);
+      }
+    }),
+  );
+});

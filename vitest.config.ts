@@ -1,0 +1,24 @@
+import { defineConfig } from "vitest/config";
+
+const project = (name: string, extra = {}) => ({
+  extends: true as const,
+  test: { name, include: [`test/${name}/**/*.test.ts`], ...extra },
+});
+const servers = { globalSetup: ["./test/support/servers.ts"] };
+/** Processes are started and killed there: one file at a time. */
+const alone = { fileParallelism: false };
+
+export default defineConfig({
+  test: {
+    allowOnly: false,
+    passWithNoTests: false,
+    retry: 0,
+    reporters: ["default", "./test/support/summary.ts"],
+    projects: [
+      project("unit"),
+      project("integration", { ...servers, testTimeout: 30_000, hookTimeout: 30_000 }),
+      project("e2e", { ...servers, ...alone, testTimeout: 60_000, hookTimeout: 60_000 }),
+      project("chaos", { ...servers, ...alone, testTimeout: 120_000, hookTimeout: 120_000 }),
+    ],
+  },
+});

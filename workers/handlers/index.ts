@@ -1,0 +1,25 @@
+import type { JobName, JobPayload, Queues } from "#jobs";
+import { type CallDeps, runCall } from "../call.ts";
+import { chat } from "./chat.ts";
+import { embeddings } from "./embeddings.ts";
+import { expireBodies } from "./expire-bodies.ts";
+import { sweepHolds } from "./sweep-holds.ts";
+
+export interface HandlerDeps extends CallDeps {
+  readonly queues: Queues;
+}
+
+/** `delivery` counts from 1: a job that comes again was with a worker that died. */
+export type Handler<Name extends JobName> = (
+  deps: HandlerDeps,
+  payload: JobPayload<Name>,
+  delivery: number,
+) => Promise<void>;
+
+/** Every job's handler, all on one screen. */
+export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
+  chat: (deps, payload, delivery) => runCall(deps, payload, delivery, chat),
+  embeddings: (deps, payload, delivery) => runCall(deps, payload, delivery, embeddings),
+  "sweep-holds": (deps) => sweepHolds(deps),
+  "expire-bodies": (deps) => expireBodies(deps),
+};

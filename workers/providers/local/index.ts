@@ -1,0 +1,113 @@
+/**
+ * Models inside the worker, without network and without a key: for building and testing a client, as a test mode is. The
+ * same request gets the same answer, as fast as it can be read.
+ *
+ * Chat quotes the last user message, or the results of tools that stand at the end; it says the kind, size and bytes of
+ * images that came as data addresses. It calls functions that the last user message names (tools.ts) with arguments made
+ * to their schema, and answers `response_format` with an object or a value that satisfies the schema (schema.ts). `stop`,
+ * `n`, `seed` and the output cap work. Tokens are counted exactly, by a rule of its own (tokens.ts): 3 a message, 256 an
+ * image, and the text of messages, tools and schema.
+ *
+ * A user message that is nothing but one of these makes something happen:
+ *   error:400 error:429 error:502 error:503 error:504   the call fails with that status
+ *   slow:<ms>            the first token comes after so many milliseconds
+ *   tokens:<n>           an answer of n tokens, unless the cap cuts it
+ *   stream-error:<n>     the stream breaks after n chunks (a JSON answer fails)
+ *
+ * Embeddings are hashed words and trigrams (embeddings.ts), 256 dimensions unless `dimensions` asks for 1 to 3072.
+ */
+import { setImmediate } from "node:timers/promises";
+import { type Clock, sleep } from "#platform/clock";
+import type { JsonObject, Provider, UpstreamCall } from "../provider.ts";
+import { embed } from "./embeddings.ts";
+import { type Choice, lastUserMessage, type Reply, replyTo } from "./reply.ts";
+import { type ChatRequest, parseChat, textOf } from "./request.ts";
+import { brokenOff, triggerOf } from "./triggers.ts";
+
+/** The event loop gets a turn after so many chunks. */
+const turnChunks = 256;
+
+export function createLocal({ clock }: { clock: Clock }): Provider {
+  const answer = async ({ body, signal }: UpstreamCall) => {
+    const request = parseChat(body);
+    const { delayMs, speech, breakAfterChunks } = triggerOf(textOf(lastUserMessage(request)).slice(0, 64));
+    if (delayMs) await sleep(clock, delayMs, signal);
+    const reply = await replyTo(request, speech);
+    signal.throwIfAborted();
+    const common = {
+      id: `chatcmpl-local-${fingerprint(request)}`,
+      created: Math.floor(clock.now() / 1000),
+      model: request.model,
+      system_fingerprint: "fp_local",
+    };
+    return { reply, common, breakAfterChunks };
+  };
+
+  return {
+    async chat(call) {
+      const { reply, common, breakAfterChunks } = await answer(call);
+      if (breakAfterChunks !== undefined) throw brokenOff();
+      const choices = reply.choices.map((choice, index) => ({
+        index,
+        message: messageOf(choice, index, common.id),
+        logprobs: null,
+        finish_reason: choice.finishReason,
+      }));
+      return { ...common, object: "chat.completion", choices, usage: reply.usage };
+    },
+    async *streamChat(call) {
+      const { reply, common, breakAfterChunks } = await answer(call);
+      let sent = 0;
+      for (const fields of chunksOf(reply, common.id)) {
+        if (sent === breakAfterChunks) throw brokenOff();
+        yield { ...common, object: "chat.completion.chunk", ...fields };
+        if (++sent % turnChunks !== 0) continue;
+        await setImmediate();
+        call.signal.throwIfAborted();
+      }
+    },
+    embed: ({ body, signal }) => embed(body, signal),
+    close: () => Promise.resolve(),
+  };
+}
+
+const callId = (id: string, choice: number, call: number) => `call_${id.slice(-8)}_${choice}_${call}`;
+
+function messageOf({ text, calls }: Choice, index: number, id: string) {
+  const toolCalls = calls.map(({ name, pieces }, call) => ({
+    id: callId(id, index, call),
+    type: "function",
+    function: { name, arguments: pieces.join("") },
+  }));
+  return {
+    role: "assistant",
+    content: text?.join("") ?? null,
+    refusal: null,
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+  };
+}
+
+function* chunksOf({ choices, usage }: Reply, id: string): Generator<JsonObject, void, undefined> {
+  for (const [index, { text, calls, finishReason }] of choices.entries()) {
+    const chunk = (delta: object, finish: string | null = null) => ({
+      choices: [{ index, delta, logprobs: null, finish_reason: finish }],
+    });
+    yield chunk({ role: "assistant", content: text ? "" : null, refusal: null });
+    for (const piece of text ?? []) yield chunk({ content: piece });
+    for (const [at, { name, pieces }] of calls.entries()) {
+      const begun = { index: at, id: callId(id, index, at), type: "function", function: { name, arguments: "" } };
+      yield chunk({ tool_calls: [begun] });
+      for (const piece of pieces) yield chunk({ tool_calls: [{ index: at, function: { arguments: piece } }] });
+    }
+    yield chunk({}, finishReason);
+  }
+  yield { choices: [], usage };
+}
+
+/** Eight digits that tell requests apart: calls of one conversation get ids of their own. */
+function fingerprint(request: ChatRequest): string {
+  const seen = `${request.messages.length}${request.seed ?? ""}${textOf(lastUserMessage(request)).slice(0, 4_096)}`;
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < seen.length; at++) hash = Math.imul(hash ^ seen.charCodeAt(at), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, "0");
+}

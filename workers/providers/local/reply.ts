@@ -1,0 +1,130 @@
+import { setImmediate } from "node:timers/promises";
+import { writeJson } from "../json.ts";
+import { describeImage } from "./images.ts";
+import { type ChatRequest, type Message, textOf } from "./request.ts";
+import { fill, wordsOf } from "./schema.ts";
+import { countTokens, tokenize } from "./tokens.ts";
+import { type ToolCall, toolCalls } from "./tools.ts";
+
+/** One choice, in the pieces that a stream sends it in: one piece is one token. */
+export interface Choice {
+  readonly text?: readonly string[];
+  readonly calls: readonly { readonly name: string; readonly pieces: readonly string[] }[];
+  readonly finishReason: "stop" | "length" | "tool_calls";
+}
+
+export interface Reply {
+  readonly choices: readonly Choice[];
+  readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+}
+
+/** As much of a prompt as is looked at for what to say. Its usage is counted in whole. */
+const readCharacters = 16_384;
+const quotedCharacters = 400;
+/** What counts of a prompt at most, as the catalog says. */
+const contextTokens = 131_072;
+const tokensPerMessage = 3;
+const tokensPerImage = 256;
+
+/** `speech`: what a trigger has the model say, in place of its own words. */
+export async function replyTo(request: ChatRequest, speech: string | undefined): Promise<Reply> {
+  const cap = Math.min(request.max_tokens ?? mostTokens, request.max_completion_tokens ?? mostTokens);
+  const choices: Choice[] = [];
+  let completionTokens = 0;
+  for (let index = 0; index < (request.n ?? 1); index++) {
+    if (index > 0) await setImmediate();
+    const prompt = textOf(lastUserMessage(request)).slice(0, readCharacters);
+    const calls = speech === undefined ? toolCalls(request, prompt, wordsOf(prompt)) : [];
+    const choice =
+      calls.length > 0 ? calling(calls, cap) : speaking(speech ?? words(request, prompt, index), request, cap);
+    completionTokens += tokensOf(choice);
+    choices.push(choice);
+  }
+  const promptTokens = await countPrompt(request);
+  const usage = {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
+  return { choices, usage };
+}
+
+const mostTokens = 1_000_000;
+const noMessage: Message = { role: "user", content: "" };
+export const lastUserMessage = ({ messages }: ChatRequest): Message =>
+  messages.findLast(({ role }) => role === "user") ?? noMessage;
+
+const tokensOf = ({ text = [], calls }: Choice) =>
+  calls.reduce((sum, { pieces }) => sum + 1 + pieces.length, text.length);
+
+/** A function's name counts as one token. */
+function calling(calls: readonly ToolCall[], cap: number): Choice {
+  let left = cap;
+  const cut: Choice["calls"][number][] = [];
+  let whole = true;
+  for (const { name, arguments: given } of calls) {
+    if (left === 0) whole = false;
+    if (!whole) break;
+    const pieces = tokenize(given, left - 1);
+    whole = pieces.reduce((length, piece) => length + piece.length, 0) === given.length;
+    left -= 1 + pieces.length;
+    cut.push({ name, pieces });
+  }
+  return { calls: cut, finishReason: whole ? "tool_calls" : "length" };
+}
+
+function speaking(speech: string, { stop }: ChatRequest, cap: number): Choice {
+  const stops = (typeof stop === "string" ? [stop] : (stop ?? [])).filter((each) => each !== "");
+  const ends = stops.map((each) => speech.indexOf(each)).filter((at) => at !== -1);
+  const kept = speech.slice(0, Math.min(speech.length, ...ends));
+  const text = tokenize(kept, cap);
+  const length = text.reduce((sum, piece) => sum + piece.length, 0);
+  return { text, calls: [], finishReason: length < kept.length ? "length" : "stop" };
+}
+
+const openings = ["You said", "I read", "Your message was", "Understood"];
+
+function words(request: ChatRequest, prompt: string, index: number): string {
+  const { response_format: format, messages, seed } = request;
+  if (format?.type === "json_schema") return JSON.stringify(fill(format.json_schema.schema, wordsOf(prompt)));
+  const speech = [...toolResults(messages), ...images(request)];
+  if (speech.length === 0 || prompt !== "") {
+    const opening = openings[Math.abs((seed ?? 0) + index) % openings.length];
+    speech.push(
+      `${opening}: "${prompt.slice(0, quotedCharacters)}". This is a model for tests: it repeats what it reads.`,
+    );
+  }
+  const text = speech.join("\n");
+  return format?.type === "json_object" ? JSON.stringify({ message: text }) : text;
+}
+
+/** The results at the end of the conversation, quoted. */
+function toolResults(messages: readonly Message[]): string[] {
+  const since = messages.findLastIndex(({ role }) => role !== "tool") + 1;
+  const asked = messages[since - 1]?.tool_calls ?? [];
+  return messages.slice(since).map((message) => {
+    const name = asked.find(({ id }) => id === message.tool_call_id)?.function?.name ?? "The tool";
+    return `${name} returned: ${textOf(message).slice(0, quotedCharacters)}`;
+  });
+}
+
+function images(request: ChatRequest): string[] {
+  const message = lastUserMessage(request);
+  if (!Array.isArray(message.content)) return [];
+  const at = request.messages.indexOf(message);
+  return message.content.flatMap((part, index) => {
+    if (!("image_url" in part)) return [];
+    const url = typeof part.image_url === "string" ? part.image_url : part.image_url.url;
+    return [`I see ${describeImage(url, `messages[${at}].content[${index}].image_url`)}.`];
+  });
+}
+
+async function countPrompt({ messages, tools, response_format }: ChatRequest): Promise<number> {
+  const texts = messages.map(textOf);
+  if (tools?.length) texts.push(writeJson(tools));
+  if (response_format?.type === "json_schema") texts.push(writeJson(response_format.json_schema));
+  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+  const imageTokens = parts.filter((part) => "image_url" in part).length * tokensPerImage;
+  const tokens = messages.length * tokensPerMessage + imageTokens + (await countTokens(texts));
+  return Math.min(contextTokens, tokens);
+}

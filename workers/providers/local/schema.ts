@@ -1,0 +1,185 @@
+import type { JsonObject } from "../provider.ts";
+
+/**
+ * A value that satisfies a JSON schema: the part of it that tools and structured outputs use
+ * (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas), and the common rest but for `pattern`,
+ * `not` and conditions. Strings and numbers come from the prompt where they fit.
+ */
+export function fill(schema: unknown, words: Words): unknown {
+  return value(schema, { root: schema, words, name: "value", depth: 0, budget: { values: 5_000 } });
+}
+
+interface Place {
+  readonly root: unknown;
+  readonly words: Words;
+  /** Of the property that is filled. */
+  readonly name: string;
+  readonly depth: number;
+  /** What a schema made to explode may cost. */
+  readonly budget: { values: number };
+}
+
+const deepest = 24;
+
+function value(schema: unknown, place: Place): unknown {
+  if (!isObject(schema) || place.depth > deepest || --place.budget.values < 0) return null;
+  const deeper = { ...place, depth: place.depth + 1 };
+  if (typeof schema.$ref === "string") return value(resolve(place.root, schema.$ref), deeper);
+  if ("const" in schema) return schema.const;
+  if (Array.isArray(schema.enum) && schema.enum.length > 0) return place.words.oneOf(schema.enum);
+  const choices = [schema.anyOf, schema.oneOf].find(Array.isArray) as unknown[] | undefined;
+  if (choices) return value({ ...schema, anyOf: undefined, oneOf: undefined, ...simplest(choices, place) }, deeper);
+  if (Array.isArray(schema.allOf)) return value(merged(schema, schema.allOf, place.root), deeper);
+  switch (typeOf(schema)) {
+    case "object":
+      return object(schema, deeper);
+    case "array":
+      return array(schema, deeper);
+    case "string":
+      return string(schema, place);
+    case "integer":
+    case "number":
+      return number(schema, place);
+    case "boolean":
+      return true;
+    default:
+      return null;
+  }
+}
+
+function typeOf(schema: JsonObject): unknown {
+  const { type } = schema;
+  if (Array.isArray(type)) return type.find((each) => each !== "null") ?? "null";
+  if (type !== undefined) return type;
+  if (isObject(schema.properties)) return "object";
+  return schema.items !== undefined ? "array" : "string";
+}
+
+/** Of several alternatives the first; where the nesting is deep already, the first that ends it. */
+function simplest(choices: readonly unknown[], { root, depth }: Place): JsonObject {
+  const known = choices.map((choice) =>
+    isObject(choice) && typeof choice.$ref === "string" ? resolve(root, choice.$ref) : choice,
+  );
+  const isLeaf = (choice: unknown) => isObject(choice) && !["object", "array"].includes(String(typeOf(choice)));
+  const isNull = (choice: unknown) => isObject(choice) && choice.type === "null";
+  const chosen = depth > deepest / 3 ? known.find(isLeaf) : known.find((choice) => !isNull(choice));
+  return isObject(chosen ?? known[0]) ? ((chosen ?? known[0]) as JsonObject) : {};
+}
+
+function merged(schema: JsonObject, all: readonly unknown[], root: unknown): JsonObject {
+  const { allOf: _, ...own } = schema;
+  return all.reduce<JsonObject>((whole, part) => {
+    const known = isObject(part) && typeof part.$ref === "string" ? resolve(root, part.$ref) : part;
+    if (!isObject(known)) return whole;
+    const properties = { ...objectOf(whole.properties), ...objectOf(known.properties) };
+    const required = [...listOf(whole.required), ...listOf(known.required)];
+    return { ...whole, ...known, ...(Object.keys(properties).length > 0 && { properties, required }) };
+  }, own);
+}
+
+function object(schema: JsonObject, place: Place): JsonObject {
+  const properties = objectOf(schema.properties);
+  const required = listOf(schema.required).filter((name) => typeof name === "string");
+  const names = required.length > 0 ? required : place.depth > deepest / 3 ? [] : Object.keys(properties);
+  // fromEntries: a property called __proto__ is a property.
+  return Object.fromEntries(names.map((name) => [name, value(properties[name] ?? {}, { ...place, name })]));
+}
+
+function array(schema: JsonObject, place: Place): unknown[] {
+  const fixed = listOf(schema.prefixItems);
+  const least = numberOf(schema.minItems) ?? (place.depth > deepest / 3 ? 0 : 1);
+  const length = Math.min(Math.max(least, fixed.length), numberOf(schema.maxItems) ?? 1_000, 1_000);
+  const items: unknown[] = [];
+  while (items.length < length && place.budget.values > 0)
+    items.push(value(fixed[items.length] ?? schema.items ?? {}, place));
+  return items;
+}
+
+const formats: Readonly<Record<string, string>> = {
+  date: "2025-01-31",
+  time: "12:30:00Z",
+  "date-time": "2025-01-31T12:30:00Z",
+  duration: "PT1H",
+  email: "person@example.com",
+  hostname: "example.com",
+  ipv4: "192.0.2.1",
+  ipv6: "2001:db8::1",
+  uri: "https://example.com/",
+  uuid: "00000000-0000-4000-8000-000000000000",
+};
+
+function string(schema: JsonObject, { words, name }: Place): string {
+  const format = formats[String(schema.format)];
+  if (format !== undefined) return format;
+  const most = numberOf(schema.maxLength) ?? 1_000;
+  const least = Math.min(numberOf(schema.minLength) ?? 0, 10_000);
+  return (words.text() ?? name).slice(0, most).padEnd(least, ".");
+}
+
+function number(schema: JsonObject, { words }: Place): number {
+  const whole = typeOf(schema) === "integer";
+  const step = numberOf(schema.multipleOf) ?? (whole ? 1 : undefined);
+  const above = numberOf(schema.exclusiveMinimum);
+  const below = numberOf(schema.exclusiveMaximum);
+  const least = numberOf(schema.minimum) ?? Number.NEGATIVE_INFINITY;
+  const most = numberOf(schema.maximum) ?? Number.POSITIVE_INFINITY;
+  const fits = (candidate: number) =>
+    candidate >= least &&
+    candidate <= most &&
+    (above === undefined || candidate > above) &&
+    (below === undefined || candidate < below) &&
+    (step === undefined || Number.isInteger(candidate / step));
+  const unit = step ?? 1;
+  const low = Math.max(least, above ?? Number.NEGATIVE_INFINITY);
+  const high = Math.min(most, below ?? Number.POSITIVE_INFINITY);
+  const nearLow = Math.ceil(low / unit) * unit;
+  const nearHigh = Math.floor(high / unit) * unit;
+  const plain = [1, 0, nearLow, nearLow + unit, nearHigh, nearHigh - unit, (low + high) / 2];
+  return words.number(fits) ?? plain.find((candidate) => Number.isFinite(candidate) && fits(candidate)) ?? 0;
+}
+
+function resolve(root: unknown, reference: string): unknown {
+  if (!reference.startsWith("#")) return {};
+  const keys = reference.split("/").slice(1);
+  return keys.reduce<unknown>((at, key) => {
+    const name = key.replaceAll("~1", "/").replaceAll("~0", "~");
+    return isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  }, root);
+}
+
+const isObject = (each: unknown): each is JsonObject =>
+  typeof each === "object" && each !== null && !Array.isArray(each);
+const objectOf = (each: unknown): JsonObject => (isObject(each) ? each : {});
+const listOf = (each: unknown): readonly unknown[] => (Array.isArray(each) ? each : []);
+const numberOf = (each: unknown): number | undefined => (typeof each === "number" ? each : undefined);
+
+/** What a prompt offers, each once: quoted texts, then names (words with a capital), and numbers. */
+export interface Words {
+  text(): string | undefined;
+  number(fits: (candidate: number) => boolean): number | undefined;
+  /** The one that the prompt names, else the first. */
+  oneOf(values: readonly unknown[]): unknown;
+}
+
+export function wordsOf(prompt: string): Words {
+  const quoted = Array.from(prompt.matchAll(/"([^"\n]{1,200})"|'([^'\n]{1,200})'(?!\w)/g), ([, a, b]) => a ?? b ?? "");
+  // The first word of a sentence has a capital, whatever it is.
+  const names = Array.from(
+    prompt.matchAll(/(?<=[^.!?\s]\s)\p{Lu}[\p{L}'-]*(?: \p{Lu}[\p{L}'-]*)*/gu),
+    ([name]) => name,
+  );
+  const texts = [...quoted, ...names];
+  const numbers = Array.from(prompt.matchAll(/(?<![\w.])-?\d{1,15}(?:\.\d{1,10})?(?![\w.]*\w)/g), ([each]) =>
+    Number(each),
+  );
+  const lower = prompt.toLowerCase();
+  return {
+    text: () => texts.shift(),
+    number(fits) {
+      const at = numbers.findIndex(fits);
+      return at === -1 ? undefined : numbers.splice(at, 1)[0];
+    },
+    oneOf: (values) =>
+      values.find((each) => typeof each === "string" && each !== "" && lower.includes(each.toLowerCase())) ?? values[0],
+  };
+}

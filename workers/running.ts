@@ -1,0 +1,114 @@
+import type { Cancellations, Replies } from "#jobs";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+
+/** Why an attempt was ended from outside. */
+export type AbortCause =
+  /** The caller left. */
+  | "cancelled"
+  /** The API instance that waited is gone. */
+  | "gone"
+  /** The call's deadline came. */
+  | "deadline"
+  /** The queue gave the job to another worker. */
+  | "lost"
+  /** This worker stops. */
+  | "shutdown";
+
+export class Aborted extends Error {
+  override readonly name = "Aborted";
+  override readonly cause: AbortCause;
+  constructor(cause: AbortCause) {
+    super(`the attempt was aborted: ${cause}`);
+    this.cause = cause;
+  }
+}
+
+interface Attempt {
+  readonly replyTo: string;
+  readonly deadlineAt: number;
+  readonly abort: (cause: AbortCause) => void;
+}
+
+/** The paid calls that run in this process, and everything that may end one early. */
+export interface Running {
+  begin(call: { requestId: string; replyTo: string; deadlineAt: number }): {
+    signal: AbortSignal;
+    abort(cause: AbortCause): void;
+    end(): void;
+  };
+  abort(requestId: string, cause: AbortCause): void;
+  /** Lets calls finish within the grace time, then aborts the others. */
+  drain(graceMs: number): Promise<void>;
+  start(): void;
+  stop(): void;
+}
+
+export function createRunning(deps: {
+  cancellations: Cancellations;
+  replies: Replies;
+  clock: Clock;
+  log: Logger;
+}): Running {
+  const { cancellations, replies, clock, log } = deps;
+  const attempts = new Map<string, Attempt>();
+  let onEmpty: (() => void) | undefined;
+  let stop = () => {};
+  let looking = false;
+  let graceIsOver = false;
+
+  /** Once a second: deadlines, and API instances that died under their calls. */
+  async function look(): Promise<void> {
+    const now = clock.now();
+    for (const attempt of attempts.values()) if (now >= attempt.deadlineAt) attempt.abort("deadline");
+    if (looking) return;
+    looking = true;
+    try {
+      const instances = [...new Set([...attempts.values()].map(({ replyTo }) => replyTo))];
+      const alive = await Promise.all(instances.map((instance) => replies.instanceLives(instance)));
+      const gone = new Set(instances.filter((_, i) => !alive[i]));
+      for (const attempt of attempts.values()) if (gone.has(attempt.replyTo)) attempt.abort("gone");
+    } finally {
+      looking = false;
+    }
+  }
+
+  return {
+    begin({ requestId, replyTo, deadlineAt }) {
+      const controller = new AbortController();
+      const abort = (cause: AbortCause) => controller.abort(new Aborted(cause));
+      const unwatch = cancellations.watch(requestId, () => abort("cancelled"));
+      attempts.set(requestId, { replyTo, deadlineAt, abort });
+      // BullMQ may hand out one more job while it pauses.
+      if (graceIsOver) abort("shutdown");
+      return {
+        signal: controller.signal,
+        abort,
+        end() {
+          unwatch();
+          attempts.delete(requestId);
+          if (attempts.size === 0) onEmpty?.();
+        },
+      };
+    },
+    abort: (requestId, cause) => attempts.get(requestId)?.abort(cause),
+    async drain(graceMs) {
+      if (attempts.size > 0)
+        await new Promise<void>((resolve) => {
+          const cancel = clock.after(graceMs, resolve);
+          onEmpty = () => {
+            cancel();
+            resolve();
+          };
+        });
+      graceIsOver = true;
+      for (const attempt of attempts.values()) attempt.abort("shutdown");
+    },
+    start() {
+      stop = clock.every(1_000, () => {
+        look().catch((error: Error) => log.warn({ err: error.message }, "looking after running calls"));
+      });
+    },
+    stop: () => stop(),
+  };
+}

@@ -1,0 +1,124 @@
+import { loadCatalog } from "#catalog";
+import { createFiles } from "#files";
+import { announce, createCancellations, createQueues, createReplies, type Pool, pools } from "#jobs";
+import { createMoney } from "#money";
+import type { Clock } from "#platform/clock";
+import { type Config, ConfigError } from "#platform/config";
+import { newId } from "#platform/ids";
+import type { Logger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
+import { connectRedis } from "#platform/redis";
+import { connectS3 } from "#platform/s3";
+import type { Step } from "#platform/shutdown";
+import type { HandlerDeps } from "./handlers/index.ts";
+import { startPool } from "./pool.ts";
+import { createRunning } from "./running.ts";
+import { createUpstreams } from "./upstreams.ts";
+
+export interface WorkerProcess {
+  readonly pools: readonly Pool[];
+  /** stop taking -> finish or abort -> flush -> close. */
+  readonly shutdown: readonly Step[];
+}
+
+const concurrencyOf = (config: Config): Readonly<Record<Pool, number>> => ({
+  chat: config.WORKER_CONCURRENCY_CHAT,
+  embeddings: config.WORKER_CONCURRENCY_EMBEDDINGS,
+  maintenance: config.WORKER_CONCURRENCY_MAINTENANCE,
+});
+
+function poolsOf(config: Config): Pool[] {
+  const named = [...new Set(config.WORKER_POOLS.split(","))];
+  const unknown = named.find((pool) => !(pools as readonly string[]).includes(pool));
+  if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; there are ${pools.join(", ")}.`);
+  return named as Pool[];
+}
+
+const lastDecisionsMs = 10_000;
+
+/** Resolves with the work, or without it when the time is over. */
+const within = (clock: Clock, ms: number, work: Promise<unknown>) =>
+  new Promise<void>((resolve, reject) => {
+    const cancel = clock.after(ms, resolve);
+    work.then(() => resolve(), reject).finally(cancel);
+  });
+
+/** Connects, announces itself, takes jobs, and says how to stop. */
+export async function startWorker(deps: {
+  config: Config;
+  env: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  log: Logger;
+}): Promise<WorkerProcess> {
+  const { config, env, clock, log } = deps;
+  const served = poolsOf(config);
+  const catalog = loadCatalog(config.CATALOG_FILE);
+  const mongo = await connectMongo(config.MONGODB_URI, clock, log);
+  const redis = connectRedis(config.REDIS_URL, "patient", log);
+  const queueRedis = connectRedis(config.REDIS_URL, "blocking", log);
+  const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
+  await Promise.all([redis.connect(), queueRedis.connect(), subscriber.connect()]);
+
+  const money = createMoney({ mongo, clock, log });
+  await money.prepare();
+  const queues = createQueues({ redis: queueRedis, log });
+  const replies = createReplies({ redis, clock });
+  const cancellations = createCancellations({ subscriber, commands: redis, log });
+  const running = createRunning({ cancellations, replies, clock, log });
+  const upstreams = createUpstreams({ catalog, env, clock, log });
+  const files = createFiles({ s3: connectS3(config), bucket: config.S3_BUCKET, clock });
+  const handlerDeps: HandlerDeps = {
+    catalog,
+    upstreams,
+    money,
+    files,
+    replies,
+    cancellations,
+    running,
+    queues,
+    clock,
+    log,
+  };
+
+  await cancellations.start();
+  running.start();
+  if (served.includes("maintenance")) await queues.schedule();
+  const concurrency = concurrencyOf(config);
+  const started = served.map((pool) =>
+    startPool(handlerDeps, { pool, concurrency: concurrency[pool], redis: queueRedis }),
+  );
+  const presence = announce({
+    worker: newId("wrk"),
+    redis,
+    clock,
+    log,
+    record: () => ({
+      pools: Object.fromEntries(started.map((each) => [each.pool, each.load()])),
+      upstreams: upstreams.states(),
+    }),
+  });
+  await presence.write();
+
+  return {
+    pools: served,
+    shutdown: [
+      { name: "leave the picture", run: () => presence.stop() },
+      { name: "stop taking", run: () => Promise.all(started.map((pool) => pool.pause())) },
+      { name: "drain, then abort", run: () => running.drain(config.SHUTDOWN_GRACE_MS) },
+      // With MongoDB away a decision may never come: then the job is left to the worker that gets it next.
+      { name: "finish", run: () => within(clock, lastDecisionsMs, Promise.all(started.map((pool) => pool.close()))) },
+      {
+        name: "close",
+        run: async () => {
+          running.stop();
+          await queues.close();
+          await upstreams.close();
+          cancellations.stop();
+          redis.disconnect();
+          queueRedis.disconnect();
+          await mongo.close();
+        },
+      },
+    ],
+  };
+}

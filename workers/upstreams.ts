@@ -1,0 +1,172 @@
+import type { Catalog, Model, Upstream } from "#catalog";
+import type { Clock } from "#platform/clock";
+import { ConfigError } from "#platform/config";
+import type { Logger } from "#platform/logger";
+import { type Provider, providers, UpstreamFailure } from "./providers/index.ts";
+import { createBreaker } from "./upstreams/breaker.ts";
+import { begin, type Call, itemsOf, type Lane, type Way } from "./upstreams/call.ts";
+import { createSlots, firstFree } from "./upstreams/slots.ts";
+import { verdict } from "./upstreams/verdict.ts";
+
+/**
+ * Who serves a call: the upstreams of its model in order, each with a bound on calls in flight, a breaker, and deadlines.
+ *
+ * - A failure before the first item moves on to the next upstream; after it there is no way back.
+ * - An upstream that is full is passed over; if all are, the call waits in line for whichever is free first.
+ * - 429, and 503 with Retry-After: left alone for that model until then (a minute at most). No failure of its health.
+ * - A refused request (400) is the caller's to mend: no other upstream is asked, and its text passes to the caller.
+ * - A caller who leaves says nothing of the upstream. The slot is free and the connection closed at once.
+ *
+ * `firstByteMs` runs until the first item (of a JSON answer: until all of it), `silenceMs` from one item's being asked for
+ * to its coming, `totalMs` over the attempt.
+ *
+ * Rejects with a ServiceError, with the signal's reason, or with what `attempt` itself threw. `progress` tells at every
+ * moment who was asked, however the call ends.
+ */
+export interface Upstreams {
+  states(): Record<string, "ready" | "open" | "no key">;
+  once<T>(
+    model: Model,
+    signal: AbortSignal,
+    progress: Progress,
+    attempt: Attempt<Promise<T>>,
+    log?: Logger,
+  ): Promise<T>;
+  /** Resolves when the first item is there. Items must be read to the end, or `return` called, as `for await` does. */
+  stream<T>(
+    model: Model,
+    signal: AbortSignal,
+    progress: Progress,
+    attempt: Attempt<AsyncIterable<T>>,
+    log?: Logger,
+  ): Promise<AsyncIterableIterator<T>>;
+  /** Cuts what is under way. */
+  close(): Promise<void>;
+}
+
+/** Asks one upstream; `model` is its own name for the model. May be called again for the next one. */
+type Attempt<R> = (provider: Provider, model: string, signal: AbortSignal) => R;
+
+interface Progress {
+  /** The last that was asked. */
+  upstream?: string;
+  /** How many were asked. */
+  attempts: number;
+}
+
+export function createUpstreams(deps: {
+  catalog: Pick<Catalog, "upstreams">;
+  env: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  log: Logger;
+}): Upstreams {
+  const { catalog, clock } = deps;
+  const lanes = new Map<string, Lane>();
+  for (const upstream of catalog.upstreams.values()) {
+    const provider = connect(upstream, deps.env, clock);
+    if (!provider) continue;
+    lanes.set(upstream.id, {
+      id: upstream.id,
+      provider,
+      slots: createSlots(upstream.concurrency),
+      breaker: createBreaker(clock),
+      deadlines: upstream.deadlines,
+      rests: new Map(),
+    });
+  }
+
+  const closedForMs = ({ lane, model }: Way) =>
+    Math.max(lane.breaker.closedForMs(), (lane.rests.get(model) ?? 0) - clock.now());
+  const isReady = (way: Way) => closedForMs(way) <= 0;
+
+  /** Tries the ways in order until `run` resolves for one; the lane's slot is then its affair. */
+  const route = async <R>(
+    model: Model,
+    signal: AbortSignal,
+    progress: Progress,
+    log: Logger,
+    run: (call: Call) => Promise<R>,
+  ): Promise<R> => {
+    const ways = model.upstreams.flatMap((entry): Way[] => {
+      const lane = lanes.get(entry.upstream);
+      return lane ? [{ lane, slots: lane.slots, model: entry.model }] : [];
+    });
+    const untried = new Set(ways);
+    const failures: UpstreamFailure[] = [];
+    for (;;) {
+      signal.throwIfAborted();
+      const ready = [...untried].filter(isReady);
+      if (ready.length === 0) break;
+      const way = await firstFree(ready, signal);
+      // While the call stood in line, much may have happened.
+      if (signal.aborted || !isReady(way)) {
+        way.slots.release();
+        continue;
+      }
+      untried.delete(way);
+      progress.upstream = way.lane.id;
+      progress.attempts++;
+      const call = begin(way, signal, clock);
+      try {
+        return await run(call);
+      } catch (error) {
+        const failure = call.failed(error);
+        if (!(failure instanceof UpstreamFailure)) throw failure;
+        logFailure(log, way, failure);
+        failures.push(failure);
+        if (failure.kind === "refused") break;
+      }
+    }
+    const waits = ways.map(closedForMs).filter((ms) => ms > 0);
+    throw verdict(failures, untried.size > 0, Math.min(...waits));
+  };
+
+  return {
+    states: () =>
+      Object.fromEntries(
+        [...catalog.upstreams.keys()].map((id) => {
+          const lane = lanes.get(id);
+          return [id, lane === undefined ? "no key" : lane.breaker.closedForMs() > 0 ? "open" : "ready"];
+        }),
+      ),
+    once: (model, signal, progress, attempt, log = deps.log) =>
+      route(model, signal, progress, log, async (call) => {
+        const value = await call.within("firstByteMs", attempt(call.provider, call.model, call.signal));
+        call.succeeded();
+        return value;
+      }),
+    stream: (model, signal, progress, attempt, log = deps.log) =>
+      route(model, signal, progress, log, async (call) => {
+        const source = attempt(call.provider, call.model, call.signal)[Symbol.asyncIterator]();
+        const first = await call.within("firstByteMs", source.next());
+        if (first.done) throw new UpstreamFailure("unavailable", "a stream without an item");
+        call.answered();
+        return itemsOf(call, first, source, (failure) => logFailure(log, call.way, failure));
+      }),
+    close: async () => {
+      await Promise.all([...lanes.values()].map(({ provider }) => provider.close()));
+    },
+  };
+}
+
+function logFailure(log: Logger, { lane, model }: Way, { kind, status, message }: UpstreamFailure): void {
+  // A refusal may quote the prompt.
+  const err = kind === "refused" ? undefined : message;
+  log.warn({ upstream: lane.id, upstreamModel: model, kind, status, err }, "upstream failed");
+}
+
+/** Undefined for an upstream whose key or address is not in the environment. */
+function connect(upstream: Upstream, env: Readonly<Record<string, string | undefined>>, clock: Clock) {
+  const { id, provider, concurrency, storesAnswers, baseUrlEnv, apiKeyEnv } = upstream;
+  const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
+  const apiKey = value(apiKeyEnv);
+  if (apiKeyEnv !== undefined && apiKey === undefined) return undefined;
+  const given = value(baseUrlEnv);
+  const baseUrl = given ?? upstream.baseUrl ?? "";
+  if (provider !== "local") {
+    if (baseUrl === "") return undefined;
+    if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ""))
+      throw new ConfigError(`${given ? baseUrlEnv : `upstream ${id}`}: not an http or https address`);
+  }
+  return providers[provider]({ baseUrl, apiKey, concurrency, storesAnswers }, { clock });
+}

@@ -1,0 +1,128 @@
+import type { Upstream } from "#catalog";
+import type { Clock } from "#platform/clock";
+import { type Provider, UpstreamFailure } from "../providers/index.ts";
+import type { Breaker, Outcome } from "./breaker.ts";
+import type { Slots } from "./slots.ts";
+import { verdict } from "./verdict.ts";
+import { type Watch, watch } from "./watch.ts";
+
+const longestRestMs = 60_000;
+
+/** One upstream, as long as the process lives. */
+export interface Lane {
+  readonly id: string;
+  readonly provider: Provider;
+  readonly slots: Slots;
+  readonly breaker: Breaker;
+  readonly deadlines: Upstream["deadlines"];
+  /** Until when it wants to be left alone, by its own name for the model. Unix milliseconds. */
+  readonly rests: Map<string, number>;
+}
+
+/** A lane under a model's name: one way for a call. */
+export interface Way {
+  readonly lane: Lane;
+  readonly slots: Slots;
+  readonly model: string;
+}
+
+/** One attempt under way: it holds a slot until it has succeeded, failed or been left. */
+export interface Call {
+  readonly way: Way;
+  readonly provider: Provider;
+  readonly model: string;
+  readonly signal: AbortSignal;
+  readonly within: Watch["within"];
+  /** The first item is there. */
+  answered(): void;
+  succeeded(): void;
+  left(): void;
+  /** Ends it, and gives the error that counts: a deadline or the caller's leaving before what followed from it. */
+  failed(error: unknown): unknown;
+}
+
+export function begin(way: Way, caller: AbortSignal, clock: Clock): Call {
+  const { lane, slots, model } = way;
+  const trial = lane.breaker.begin();
+  const { signal, within, abort, close } = watch(clock, lane.deadlines, caller);
+  let over = false;
+  const end = (outcome: Outcome) => {
+    if (over) return;
+    over = true;
+    close();
+    trial.end(outcome);
+    slots.release();
+  };
+  // Also while nobody waits for an item: a leaver's slot and connection are free at once.
+  signal.addEventListener("abort", () => end(caller.aborted ? "unknown" : "failed"), { once: true });
+
+  return {
+    way,
+    provider: lane.provider,
+    model,
+    signal,
+    within,
+    answered: () => trial.answered(),
+    succeeded: () => end("succeeded"),
+    left() {
+      end("unknown");
+      abort(new Error("the reader left"));
+    },
+    failed(error) {
+      const reason: unknown = signal.aborted ? signal.reason : error;
+      let outcome: Outcome = "unknown";
+      if (reason instanceof UpstreamFailure) {
+        if (reason.kind === "unavailable" || reason.kind === "timeout") outcome = "failed";
+        else trial.answered();
+        if (reason.retryAfterMs !== undefined)
+          lane.rests.set(model, clock.now() + Math.min(longestRestMs, reason.retryAfterMs));
+      }
+      end(outcome);
+      abort(reason);
+      return reason;
+    },
+  };
+}
+
+export function itemsOf<T>(
+  call: Call,
+  first: IteratorResult<T>,
+  source: AsyncIterator<T>,
+  onFailure: (failure: UpstreamFailure) => void,
+): AsyncIterableIterator<T> {
+  let ready: IteratorResult<T> | undefined = first;
+  let over = false;
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async next() {
+      if (over) return { done: true, value: undefined };
+      try {
+        call.signal.throwIfAborted();
+        const step = ready ?? (await call.within("silenceMs", source.next()));
+        ready = undefined;
+        if (step.done) {
+          over = true;
+          call.succeeded();
+        }
+        return step;
+      } catch (error) {
+        over = true;
+        const failure = call.failed(error);
+        if (!(failure instanceof UpstreamFailure)) throw failure;
+        onFailure(failure);
+        throw verdict([failure], false, Number.POSITIVE_INFINITY);
+      }
+    },
+    async return() {
+      if (!over) {
+        over = true;
+        call.left();
+        // It is over, whatever the source makes of it.
+        await source.return?.().catch(() => {});
+      }
+      return { done: true, value: undefined };
+    },
+  };
+}
