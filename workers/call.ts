@@ -86,12 +86,12 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   // Watched before it is asked for: a cancellation between the two is not lost.
   const attempt = running.begin(payload);
   try {
-    const [lives, cancelled] = await Promise.all([
-      replies.instanceLives(replyTo),
-      deps.cancellations.isCancelled(requestId),
-    ]);
-    if (!lives) attempt.abort("gone");
-    if (cancelled) attempt.abort("cancelled");
+    // A job that waits is taken back, not cancelled: that it was cancelled just before this line is rare, and not waited for.
+    deps.cancellations.isCancelled(requestId).then(
+      (cancelled) => cancelled && attempt.abort("cancelled"),
+      (error: Error) => deps.log.warn({ err: error.message, requestId }, "asking for a cancellation"),
+    );
+    if (!(await replies.instanceLives(replyTo))) attempt.abort("gone");
     if (clock.now() >= payload.deadlineAt) attempt.abort("deadline");
     const reply = replies.open(replyTo, requestId, () => attempt.abort("gone"));
     const ending = await attemptCall(deps, payload, reply, attempt.signal, work);

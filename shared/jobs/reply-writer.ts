@@ -24,6 +24,7 @@ const mostUnsent = 32;
 /** A missing reply key means that the instance is gone only when it has had time to make it again after an outage. */
 const settlingMs = 10_000;
 const tryAgainMs = 100;
+const freshMs = 900;
 
 export function createReplies(deps: { redis: Redis; clock: Clock }) {
   const { redis, clock } = deps;
@@ -32,6 +33,8 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
     reconnectedAt = clock.now();
   });
   const settled = () => clock.now() - reconnectedAt > settlingMs;
+  /** When each API instance was last seen. */
+  const seenAt = new Map<string, number>();
 
   /**
    * Resolves when Redis has the frame; false: nobody waits for it. It may be there twice when the answer to the first
@@ -48,9 +51,18 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
   }
 
   return {
-    /** Whether the API instance still holds its reply key. Unsure after an outage: then it counts as there. */
+    /**
+     * Whether the API instance held its reply key in the last second. Unsure after an outage: then it counts as there.
+     */
     async instanceLives(replyTo: string): Promise<boolean> {
-      return (await untilAnswered(() => redis.exists(replyKey(replyTo)))) === 1 || !settled();
+      const askedAt = clock.now();
+      if (askedAt - (seenAt.get(replyTo) ?? Number.NEGATIVE_INFINITY) < freshMs) return true;
+      if ((await untilAnswered(() => redis.exists(replyKey(replyTo)))) === 1) {
+        seenAt.set(replyTo, askedAt);
+        return true;
+      }
+      seenAt.delete(replyTo);
+      return !settled();
     },
 
     /** How a call ended, from a delivery that did not run it: outside the count of frames. */

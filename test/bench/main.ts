@@ -11,10 +11,10 @@ import { type Service, startService } from "./service.ts";
 import { proveTarget, type Target } from "./workload.ts";
 
 /**
- * npm run bench -- [--quick] [--profile] [--gateways direct,portkey,service]
+ * npm run bench -- [--quick] [--profile] [--gateways direct,portkey,service] [--connections 50]
  *
  * Measures the service beside Portkey's gateway and beside no gateway at all, and writes RESULTS.md.
- * `--quick`: few short rounds, printed only. `--profile`: the service alone, with a CPU profile of API and worker.
+ * `--quick`: few short rounds, printed only. `--connections`: this one load, printed only. `--profile`: the service alone, with a CPU profile of API and worker.
  * Whatever is started here ends with this process, also when that is killed.
  */
 const { values: options } = parseArgs({
@@ -22,6 +22,7 @@ const { values: options } = parseArgs({
     quick: { type: "boolean", default: false },
     profile: { type: "boolean", default: false },
     gateways: { type: "string" },
+    connections: { type: "string" },
   },
 });
 const wanted = new Set((options.gateways ?? (options.profile ? "service" : "direct,portkey,service")).split(","));
@@ -117,6 +118,10 @@ async function measure({ gateways, processes, setDelay }: Bench): Promise<{ warm
   for (const stream of [false, true])
     for (const gateway of gateways) warmUps.push(await measureRound(warmUp(stream), gateway, processes));
   for (const stream of [false, true]) {
+    if (options.connections !== undefined) {
+      await run(closed(stream, Number(options.connections)));
+      continue;
+    }
     await run(closed(stream, 1));
     await run(closed(stream, 10));
     const slowestPerSecond = await run(closed(stream, 50));
@@ -143,7 +148,8 @@ async function compare(bench: Bench): Promise<void> {
   const report: Report = { rounds, command, machine, ...(books && { books }) };
   const text = renderReport(report);
   say(`\n${text}`);
-  if (!options.quick) await writeFile(join(import.meta.dirname, "RESULTS.md"), text);
+  if (!options.quick && options.connections === undefined)
+    await writeFile(join(import.meta.dirname, "RESULTS.md"), text);
 }
 
 /** Where API and worker spend their time at 50 connections. */

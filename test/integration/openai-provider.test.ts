@@ -4,7 +4,7 @@ import { createOpenai } from "../../workers/providers/openai/index.ts";
 import type { JsonObject, UpstreamCall } from "../../workers/providers/provider.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
-import { errorOf, gate, log } from "./upstreams-setup.ts";
+import { errorOf, gate, log, oneByOne } from "./upstreams-setup.ts";
 
 async function start({ concurrency = 2, storesAnswers = false } = {}) {
   const mock = await startMockOpenai();
@@ -19,7 +19,8 @@ async function start({ concurrency = 2, storesAnswers = false } = {}) {
     signal,
     log,
   });
-  return { mock, clock, provider, call };
+  const chunkwise = { ...provider, streamChat: (asked: UpstreamCall) => oneByOne(provider.streamChat(asked)) };
+  return { mock, clock, provider: chunkwise, call };
 }
 
 test("a request passes as it is, unknown fields too, under the operator's key", async () => {

@@ -79,11 +79,16 @@ export async function startUpstreams(count: number, { concurrency = 10, env = {}
         ),
       stream: () =>
         upstreams.stream(model, signal, progress, (provider, model, signal) =>
-          provider.streamChat({ body: { ...question, model }, signal, log }),
+          oneByOne(provider.streamChat({ body: { ...question, model }, signal, log })),
         ),
     };
   };
   return { mocks: mocks as [MockOpenai, ...MockOpenai[]], clock, upstreams, catalog, call };
+}
+
+/** The chunks of a stream, however they came together. */
+export async function* oneByOne<T>(lists: AsyncIterable<readonly T[]>): AsyncGenerator<T, void, undefined> {
+  for await (const list of lists) yield* list;
 }
 
 /** The error that a promise rejects with. */

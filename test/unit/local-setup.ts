@@ -43,8 +43,10 @@ const none = new AbortController().signal;
 export const chat = async (prompt: unknown, rest: JsonObject = {}, signal = none) =>
   (await provider.chat({ body: request(prompt, rest), signal, log })) as unknown as Completion;
 
-export const stream = (prompt: unknown, rest: JsonObject = {}, signal = none) =>
-  provider.streamChat({ body: request(prompt, rest), signal, log }) as unknown as AsyncIterable<Chunk>;
+export async function* stream(prompt: unknown, rest: JsonObject = {}, signal = none): AsyncGenerator<Chunk> {
+  for await (const chunks of provider.streamChat({ body: request(prompt, rest), signal, log }))
+    yield* chunks as unknown as Chunk[];
+}
 
 export const embed = async (body: JsonObject) =>
   (await provider.embed({ body: { model: "embeddings", ...body }, signal: none, log })) as unknown as {

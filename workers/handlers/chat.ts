@@ -60,8 +60,8 @@ async function streamed(attempt: Attempt): Promise<Answer> {
     (provider, upstreamModel, signal) => provider.streamChat({ body: prepared(attempt, upstreamModel), signal, log }),
     log,
   );
-  for await (const chunk of items) {
-    const text = stream.write(chunk);
+  for await (const chunks of items) {
+    const text = chunks.map((chunk) => stream.write(chunk)).join("");
     if (!text) continue;
     progress.firstTokenAt ??= clock.now();
     await reply.write(text, stream.outputBytes());

@@ -20,8 +20,11 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export interface Provider {
   /** The `chat.completion` object. */
   chat(call: UpstreamCall): Promise<JsonObject>;
-  /** The `chat.completion.chunk` objects, the one with the usage too if the upstream sends it. */
-  streamChat(call: UpstreamCall): AsyncIterable<JsonObject>;
+  /**
+   * The `chat.completion.chunk` objects, the one with the usage too if the upstream sends it; those that came together in
+   * one list, never an empty one. Each list costs some turns of the event loop on its way, each chunk in it none.
+   */
+  streamChat(call: UpstreamCall): AsyncIterable<readonly JsonObject[]>;
   /** The list of embeddings. */
   embed(call: UpstreamCall): Promise<JsonObject>;
   close(): Promise<void>;

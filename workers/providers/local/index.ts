@@ -25,7 +25,7 @@ import { type ChatRequest, parseChat, textOf } from "./request.ts";
 import { brokenOff, triggerOf } from "./triggers.ts";
 
 /** The event loop gets a turn after so many chunks. */
-const turnChunks = 256;
+const turnChunks = 64;
 
 export function createLocal({ clock }: { clock: Clock }): Provider {
   const answer = async ({ body, signal }: UpstreamCall) => {
@@ -57,14 +57,21 @@ export function createLocal({ clock }: { clock: Clock }): Provider {
     },
     async *streamChat(call) {
       const { reply, common, breakAfterChunks } = await answer(call);
+      let together: JsonObject[] = [];
       let sent = 0;
       for (const fields of chunksOf(reply, common.id)) {
-        if (sent === breakAfterChunks) throw brokenOff();
-        yield { ...common, object: "chat.completion.chunk", ...fields };
-        if (++sent % turnChunks !== 0) continue;
+        if (sent++ === breakAfterChunks) {
+          if (together.length > 0) yield together;
+          throw brokenOff();
+        }
+        together.push({ ...common, object: "chat.completion.chunk", ...fields });
+        if (together.length < turnChunks) continue;
+        yield together;
+        together = [];
         await setImmediate();
         call.signal.throwIfAborted();
       }
+      if (together.length > 0) yield together;
     },
     embed: ({ body, signal }) => embed(body, signal),
     close: () => Promise.resolve(),

@@ -9,7 +9,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer } from "#platform/http";
 import { writeJson } from "../json.ts";
-import { type Provider, type UpstreamCall, UpstreamFailure } from "../provider.ts";
+import { type JsonObject, type Provider, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { eventData } from "./events.ts";
 import { failureInside, failureOf } from "./failures.ts";
 
@@ -62,6 +62,24 @@ export function createOpenai(target: OpenaiTarget, { clock }: { clock: Clock }):
   const storeNothing = (body: Readonly<Record<string, unknown>>) =>
     target.storesAnswers || "store" in body ? { ...body, store: false } : body;
 
+  /** What came before a failure is still delivered. */
+  const readEvents = (events: readonly string[]) => {
+    const chunks: JsonObject[] = [];
+    try {
+      for (const data of events) {
+        if (data === "[DONE]") return { chunks, done: true };
+        if (data === "") continue;
+        const chunk = parse(data);
+        if (chunk.error != null) throw failureInside(chunk, clock);
+        checkChoices(chunk);
+        chunks.push(chunk);
+      }
+      return { chunks, done: false };
+    } catch (failure) {
+      return { chunks, done: false, failure };
+    }
+  };
+
   return {
     chat: (call) => {
       const { stream: _, stream_options: __, ...body } = call.body;
@@ -77,14 +95,11 @@ export function createOpenai(target: OpenaiTarget, { clock }: { clock: Clock }):
       let finished = false;
       try {
         for await (const events of eventData(decoded(answer))) {
-          for (const data of events) {
-            if (data === "[DONE]") return;
-            if (data === "") continue;
-            const chunk = parse(data);
-            if (chunk.error != null) throw failureInside(chunk, clock);
-            finished ||= finishes(chunk);
-            yield chunk;
-          }
+          const { chunks, done, failure } = readEvents(events);
+          finished ||= chunks.some(finishes);
+          if (chunks.length > 0) yield chunks;
+          if (failure !== undefined) throw failure;
+          if (done) return;
         }
       } catch (error) {
         broken(error, call.signal);
@@ -97,12 +112,13 @@ export function createOpenai(target: OpenaiTarget, { clock }: { clock: Clock }):
   };
 }
 
-function finishes({ choices }: Readonly<Record<string, unknown>>): boolean {
-  if (choices === undefined) return false;
-  if (!Array.isArray(choices) || !choices.every(isObject))
+function checkChoices({ choices }: JsonObject): void {
+  if (choices !== undefined && !(Array.isArray(choices) && choices.every(isObject)))
     throw new UpstreamFailure("unavailable", "a chunk whose choices are no list of objects");
-  return choices.some((choice) => choice.finish_reason != null);
 }
+
+const finishes = ({ choices }: JsonObject): boolean =>
+  (choices as readonly JsonObject[] | undefined)?.some((choice) => choice.finish_reason != null) ?? false;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
