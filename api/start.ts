@@ -26,11 +26,10 @@ export interface Api {
 }
 
 /** Last bytes get a moment to leave; then no connection is waited for. */
-async function closed(server: Server, clock: Clock): Promise<void> {
+async function disconnect(server: Server, closed: Promise<unknown>, clock: Clock): Promise<void> {
   server.closeIdleConnections();
-  const close = once(server, "close");
   const cancel = clock.after(1_000, () => server.closeAllConnections());
-  await close;
+  await closed;
   cancel();
 }
 
@@ -90,6 +89,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   server.listen(config.PORT, config.HOST);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
+  const closed = once(server, "close");
   state.publicUrl = config.PUBLIC_URL?.replace(/\/+$/, "") ?? `http://127.0.0.1:${port}`;
 
   return {
@@ -109,7 +109,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
         name: "close",
         run: async () => {
           picture.stop();
-          await closed(server, clock);
+          await disconnect(server, closed, clock);
           await reader.stop();
           await queues.close();
           redis.disconnect();

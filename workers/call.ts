@@ -98,8 +98,13 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
     const { won, entry } = await money.decide(ending.decision);
     const told = won ? await ending.tell(entry.costNanoUsd) : true;
     await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd: entry.costNanoUsd });
-    // A JSON answer that nobody was there to take costs nothing.
-    if (!told && !payload.stream && entry.costNanoUsd > 0n) await money.refund(account, requestId);
+    // A JSON answer that nobody was there to take costs nothing, found out now or later.
+    if (payload.stream || entry.costNanoUsd === 0n || !won) return;
+    if (!told) await money.refund(account, requestId);
+    else
+      reply.onLost(() => {
+        money.refund(account, requestId).catch((error: unknown) => deps.log.error({ err: error, requestId }, "refund"));
+      });
   } finally {
     attempt.end();
   }
@@ -193,7 +198,7 @@ function verdict(thrown: unknown, signal: AbortSignal) {
         status: "failed" as const,
         error: upstreamTimeout("The call ran out of time."),
         silent: false,
-        free: false,
+        free: true,
       };
     case "shutdown":
       return {

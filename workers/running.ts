@@ -57,7 +57,7 @@ export function createRunning(deps: {
   let looking = false;
   let graceIsOver = false;
 
-  /** Once a second: deadlines, and API instances that died under their calls. */
+  /** Once a second: deadlines, and API instances that died under their calls or before they took an answer. */
   async function look(): Promise<void> {
     const now = clock.now();
     for (const attempt of attempts.values()) if (now >= attempt.deadlineAt) attempt.abort("deadline");
@@ -68,6 +68,7 @@ export function createRunning(deps: {
       const alive = await Promise.all(instances.map((instance) => replies.instanceLives(instance)));
       const gone = new Set(instances.filter((_, i) => !alive[i]));
       for (const attempt of attempts.values()) if (gone.has(attempt.replyTo)) attempt.abort("gone");
+      await replies.lookAfterAnswers();
     } finally {
       looking = false;
     }

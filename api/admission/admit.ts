@@ -49,7 +49,7 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const model = resolveModel(deps, ask.endpoint, call);
   checkCapacity(deps, ask.pool, model);
   const bound = deps.catalog.bound(model, call.size, caller.tier);
-  const inputEstimate = Math.min(bound.inputTokens, estimateTokens(call.size.inputBytes));
+  const inputEstimate = Math.min(bound.inputTokens, estimateTokens(call.textBytes));
   const takenTokens = inputEstimate + (call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices);
   const ttlMs = ask.deadlineAt - ask.arrivedAt;
   const limits = await deps.keys.take(caller, { requestId, tokens: takenTokens, ttlMs });

@@ -1,4 +1,4 @@
-import { type Loose, object } from "./loose.ts";
+import { byteLength, type Loose, object } from "./loose.ts";
 import { tokenUsage } from "./usage.ts";
 
 /** The maker's usage if it can be believed, else the estimate. What is shown is what is billed: reasoning is in it. */
@@ -61,8 +61,6 @@ export function completeChat(response: Loose, ours: Ours, estimate: { input: num
     usage: usageShown(response["usage"], estimate),
   };
 }
-
-const byteLength = (value: unknown): number => (typeof value === "string" ? Buffer.byteLength(value) : 0);
 
 /** UTF-8 bytes of what a delta or a message says: text, reasoning, refusal and tool calls. */
 export function outputBytes(delta: Loose): number {

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import { outputBytes } from "./chat-answer.ts";
 import { commonError } from "./error-body.ts";
 import { invalidFrom } from "./invalid.ts";
-import { type Loose, object } from "./loose.ts";
+import { byteLength, type Loose, object } from "./loose.ts";
 import type { Codec, Feature } from "./types.ts";
 
 const tokenCap = z.int().positive().max(1e9).nullish();
@@ -50,7 +51,10 @@ const textParts: readonly string[] = ["text", "refusal", "thinking"];
 function measureParts(messages: ChatRequest["messages"], features: Map<Feature, string>) {
   const parts = { image: 0, audio: 0, file: 0 };
   let mediaBytes = 0;
-  messages.forEach(({ content }, m) => {
+  let textBytes = 0;
+  messages.forEach((message, m) => {
+    const { content } = message;
+    textBytes += outputBytes(message);
     if (!Array.isArray(content)) return;
     content.forEach((part, c) => {
       const at = `messages[${m}].content[${c}]`;
@@ -73,10 +77,11 @@ function measureParts(messages: ChatRequest["messages"], features: Map<Feature, 
         default:
           if (!textParts.includes(part.type))
             throw invalidValue(`${at}.type`, `${at}.type: parts of this type are not supported.`);
+          textBytes += byteLength(part["text"]);
       }
     });
   });
-  return { parts, mediaBytes };
+  return { parts, mediaBytes, textBytes };
 }
 
 function dataBytes(holder: unknown, field: string, at: string): number {
@@ -139,13 +144,16 @@ export const chatCodec: Codec = {
     const request = parsed.data;
     refuseStored(request);
     const features = featuresOf(request);
-    const { parts, mediaBytes } = measureParts(request.messages, features);
+    const { parts, mediaBytes, textBytes } = measureParts(request.messages, features);
     const caps = [request.max_tokens, request.max_completion_tokens].filter((cap) => cap != null);
+    const inputBytes = Math.max(0, bodyBytes - mediaBytes);
     return {
       model: request.model,
       stream: request.stream ?? false,
+      // Tools are written out in the prompt much as they stand here.
+      textBytes: features.has("tools") ? inputBytes : textBytes,
       size: {
-        inputBytes: Math.max(0, bodyBytes - mediaBytes),
+        inputBytes,
         messages: request.messages.length,
         parts,
         choices: request.n ?? 1,

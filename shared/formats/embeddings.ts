@@ -25,6 +25,7 @@ export const embeddingsCodec: Codec = {
     return {
       model,
       stream: false,
+      textBytes: [input].flat().reduce((sum, text) => sum + Buffer.byteLength(text), 0),
       size: {
         inputBytes: bodyBytes,
         messages: Array.isArray(input) ? input.length : 1,

@@ -31,6 +31,8 @@ export interface ParsedCall {
   readonly model: string;
   readonly stream: boolean;
   readonly size: CallSize;
+  /** UTF-8 bytes of what is said, without the framing: what an estimate of its tokens goes by. */
+  readonly textBytes: number;
   /** Each feature with the field that asked for it. */
   readonly features: ReadonlyMap<Feature, string>;
 }

@@ -16,6 +16,8 @@ export interface ReplyReader {
 }
 
 const leaseSeconds = 30;
+/** Long enough for every worker to look, once a second. */
+const leavingSeconds = 3;
 const renewMs = 5_000;
 const readCount = 64;
 const blockMs = 5_000;
@@ -139,7 +141,9 @@ export function createReplyReader(deps: {
       stopped = true;
       stopRenewing();
       commands.off("ready", renewSoon);
-      await commands.del(key).catch(() => undefined);
+      // Everything is handed over: an empty stream says so to the workers, a missing one would not.
+      const leave = commands.multi().xtrim(key, "MAXLEN", 0).expire(key, leavingSeconds).exec();
+      await leave.catch(() => undefined);
       reader.disconnect();
       await loop;
     },

@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import type { ServiceError } from "#errors";
 import { type Clock, sleep } from "#platform/clock";
 import { type Frame, type Outcome, replyKey, splitText, toFields } from "./frames.ts";
+import { createUntaken } from "./untaken.ts";
 import { untilAnswered } from "./until-answered.ts";
 
 /** The worker's end of one call's reply. Rejects when Redis refuses a frame: what comes after it is not written. */
@@ -17,6 +18,8 @@ export interface Reply {
   flush(): Promise<boolean>;
   final(text: string, outcome: Outcome): Promise<boolean>;
   error(error: ServiceError, outcome?: Outcome): Promise<boolean>;
+  /** After the end: called if the instance dies before it takes what was written last. */
+  onLost(lost: () => void): void;
 }
 
 const gatherMs = 15;
@@ -33,19 +36,21 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
     reconnectedAt = clock.now();
   });
   const settled = () => clock.now() - reconnectedAt > settlingMs;
+  const untaken = createUntaken({ redis, settled });
   /** When each API instance was last seen. */
   const seenAt = new Map<string, number>();
 
   /**
-   * Resolves when Redis has the frame; false: nobody waits for it. It may be there twice when the answer to the first
+   * Resolves with its place when Redis has the frame; with nothing when nobody waits for it. It may be there twice when the answer to the first
    * write was lost: the reader knows it by its count.
    */
-  async function add(replyTo: string, frame: Frame): Promise<boolean> {
+  async function add(replyTo: string, frame: Frame): Promise<string | undefined> {
     const fields = toFields(frame);
     const xadd = () => redis.call("XADD", replyKey(replyTo), "NOMKSTREAM", "*", ...fields);
     for (;;) {
-      if ((await untilAnswered(xadd)) !== null) return true;
-      if (settled()) return false;
+      const entryId = await untilAnswered(xadd);
+      if (entryId !== null) return entryId as string;
+      if (settled()) return undefined;
       await sleep(clock, tryAgainMs);
     }
   }
@@ -66,10 +71,14 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
     },
 
     /** How a call ended, from a delivery that did not run it: outside the count of frames. */
-    late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {
+    async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {
       const data = JSON.stringify(error.fields());
-      return add(replyTo, { requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) });
+      const frame: Frame = { requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) };
+      return (await add(replyTo, frame)) !== undefined;
     },
+
+    /** To be called once a second: finds the answers whose API instance died before it took them. */
+    lookAfterAnswers: () => untaken.lookAll(),
 
     /** `onGone` is called once when the instance that waits is found to be gone. */
     open(replyTo: string, requestId: string, onGone: () => void): Reply {
@@ -79,6 +88,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       let gathered = "";
       let gatheredMark = 0;
       let deliveredMark = 0;
+      let lastEntryId = "";
       let stopTimer: (() => void) | undefined;
       let gone = false;
       let failure: { readonly error: unknown } | undefined;
@@ -87,11 +97,13 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       async function sendAll(): Promise<void> {
         try {
           for (let next = unsent[0]; next; next = unsent[0]) {
-            if (!(await add(replyTo, next.frame))) {
+            const entryId = await add(replyTo, next.frame);
+            if (entryId === undefined) {
               gone = true;
               onGone();
               break;
             }
+            lastEntryId = entryId;
             deliveredMark = next.mark;
             unsent.shift();
           }
@@ -141,6 +153,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
           if (failure || unsent.length > mostUnsent) await allSent();
         },
         delivered: () => deliveredMark,
+        onLost: (lost) => untaken.add(replyTo, requestId, lastEntryId, lost),
         flush() {
           sendGathered();
           return allSent();

@@ -3,7 +3,7 @@ import { type InferSchemaType, Schema } from "mongoose";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { newId, randomBase62 } from "#platform/ids";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 import type { Limits } from "./limits.ts";
 
 /** A key as its owner may see it. Limits that it does not name are the configured ones. */
@@ -148,7 +148,12 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
 
     /** A key that may still be used. */
     async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {
-      const stored = await model.findOne({ ...by, revokedAt: null }).lean();
+      const stored = await answered(
+        model
+          .findOne({ ...by, revokedAt: null })
+          .lean()
+          .exec(),
+      );
       return stored ? toRecord(stored) : undefined;
     },
 

@@ -3,7 +3,7 @@ import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { newId } from "#platform/ids";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 
 export interface Account {
   readonly id: string;
@@ -82,7 +82,7 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
   const summary = { holds: 0 } as const;
 
   async function find(id: string): Promise<Account | undefined> {
-    const stored = await model.findById(id, summary).lean();
+    const stored = await answered(model.findById(id, summary).lean().exec());
     return stored ? toAccount(stored) : undefined;
   }
 

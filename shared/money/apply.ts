@@ -1,6 +1,7 @@
 import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
+import { answered } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
 import { assertRequestId } from "./request-id.ts";
 import { untilDone } from "./retry.ts";
@@ -30,12 +31,14 @@ export function createApply({ accounts, clock, log }: { accounts: Accounts; cloc
       heldNanoUsd += each.heldNanoUsd;
       costNanoUsd += each.costNanoUsd;
     }
-    const { matchedCount } = await accounts.collection.updateOne(
-      { _id: account, ...open },
-      {
-        $inc: { held: -heldNanoUsd, available: heldNanoUsd - costNanoUsd, openHolds: -group.length },
-        $unset: ended,
-      },
+    const { matchedCount } = await answered(
+      accounts.collection.updateOne(
+        { _id: account, ...open },
+        {
+          $inc: { held: -heldNanoUsd, available: heldNanoUsd - costNanoUsd, openHolds: -group.length },
+          $unset: ended,
+        },
+      ),
     );
     return matchedCount === 1;
   }

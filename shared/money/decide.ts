@@ -4,6 +4,7 @@ import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
+import { answered } from "#platform/mongo";
 import { type Ledger, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
 import { assertRequestId } from "./request-id.ts";
 import { untilDone } from "./retry.ts";
@@ -53,7 +54,7 @@ export function createDecide(deps: { ledger: Ledger; clock: Clock; log: Logger }
   /** The refusals by their place in the group. */
   async function insert(group: readonly StoredEntry[]): Promise<Map<number, Refusal>> {
     try {
-      await ledger.collection.insertMany([...group], { ordered: false, ignoreUndefined: true });
+      await answered(ledger.collection.insertMany([...group], { ordered: false, ignoreUndefined: true }));
       return new Map();
     } catch (error) {
       const refusals = error instanceof mongo.MongoBulkWriteError ? [error.writeErrors].flat() : [];

@@ -2,7 +2,7 @@ import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts, StoredHold } from "./accounts.ts";
 import { assertRequestId } from "./request-id.ts";
 import { assertAmount } from "./usd.ts";
@@ -95,9 +95,11 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
       sumNanoUsd += amountNanoUsd;
     }
     const room = { available: { $gte: sumNanoUsd }, openHolds: { $lte: mostOpenHolds - asks.length } };
-    const { matchedCount } = await accounts.collection.updateOne(
-      { _id: account, frozen: false, ...room, ...absent },
-      { $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: asks.length }, $set: holds },
+    const { matchedCount } = await answered(
+      accounts.collection.updateOne(
+        { _id: account, frozen: false, ...room, ...absent },
+        { $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: asks.length }, $set: holds },
+      ),
     );
     return matchedCount === 1;
   }
@@ -105,7 +107,7 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
   function read(account: string, group: readonly Hold[]): Promise<Standing | null> {
     const theirs = Object.fromEntries(group.map(({ requestId }) => [`holds.${requestId}.amount`, 1 as const]));
     const projection = { frozen: 1, available: 1, openHolds: 1, ...theirs } as const;
-    return accounts.collection.findOne({ _id: account }, { projection });
+    return answered(accounts.collection.findOne({ _id: account }, { projection }));
   }
 
   async function writeGroup(account: string, group: readonly Hold[]): Promise<(HoldAnswer | Error)[]> {

@@ -1,7 +1,7 @@
 import { type Collection, type InferRawDocType, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { isRequestId } from "./request-id.ts";
 
@@ -128,7 +128,7 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
   /** Entries that no failover can take back, by id. */
   async function standing(ids: readonly string[]): Promise<Map<string, StoredEntry>> {
     const found = collection.find({ _id: { $in: [...ids] } }, { readConcern: { level: "majority" } });
-    return new Map((await found.toArray()).map((entry) => [entry._id, entry]));
+    return new Map((await answered(found.toArray())).map((entry) => [entry._id, entry]));
   }
 
   /** The entry of one call. */

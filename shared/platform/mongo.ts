@@ -50,3 +50,19 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger): Prom
     },
   };
 }
+
+const unansweredMs = 5_000;
+
+/**
+ * The driver (7.8) waits for ever when it writes to a socket that is closed, but of which it has not yet heard so: a
+ * server that is killed under load leaves such writes behind. They count as failed: nobody knows whether they stand.
+ */
+export async function answered<T>(operation: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(reject, unansweredMs, new Error(`MongoDB has not answered for ${unansweredMs} ms`));
+  try {
+    return await Promise.race([operation, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

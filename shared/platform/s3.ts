@@ -12,7 +12,7 @@ export const connectS3 = (config: S3Config): S3Client =>
     forcePathStyle: true,
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
-    maxAttempts: 3,
-    // Without the last a server that hangs is only warned of.
-    requestHandler: { connectionTimeout: 1_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
+    maxAttempts: 2,
+    // A server that hangs is noticed by its silence; a long upload is not silent.
+    requestHandler: { connectionTimeout: 1_000, socketTimeout: 5_000 },
   });

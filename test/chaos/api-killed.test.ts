@@ -7,8 +7,11 @@ import {
   availableUsd,
   callsOf,
   endLeases,
+  fullCostUsd,
+  leftAfter,
   lost,
   never,
+  onlyCall,
   path,
   read,
   redisOf,
@@ -49,11 +52,49 @@ test("an API killed mid-call: its running work is aborted at the maker, its wait
   expect(calls).toHaveLength(3);
   for (const { request } of calls) expect(request.status).toBe("cancelled");
   const charged = calls.filter(({ amount_usd }) => amount_usd !== "0.00");
-  // Four events were written in frames: "Hello there, how" are 16 bytes, 4 tokens; and 5 of input by its bytes.
+  // Four events were written in frames: "Hello there, how" are 16 bytes: 4 tokens.
   expect(charged).toHaveLength(1);
   expect(charged[0]?.request).toMatchObject({ attempts: 1, estimated: true, usage: { output: 4 } });
   expect(stream.text()).toBe(mockText.slice(0, 16));
   const { input = 0, output = 0 } = charged[0]?.request.usage ?? {};
   expect(await availableUsd(client, customer)).toBe(`0.9999${String(100 - input - 2 * output).padStart(2, "0")}`);
+  expect(maker.requests).toHaveLength(2);
+});
+
+test("a JSON answer that its dead API never took costs nothing; one that was taken is paid, over a restart too", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { api: doomed } = await startProcesses(stores, env);
+  const redis = redisOf(stores);
+  const [lease] = (await redis.keys("reply:*")) as [string];
+  const { client, ...stopping } = await spawnApi(stores, env);
+  const customer = await doomed.client.account("1.00");
+  const gate = Promise.withResolvers<undefined>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const left = lost(customer.post(path, ask()));
+  await maker.request(0);
+  doomed.kill("SIGKILL");
+  await doomed.exited;
+  expect(await left).toBe(true);
+  gate.resolve(undefined);
+  // The lease stands: nobody can know yet that this answer finds no one.
+  const unheard = await onlyCall(client, customer);
+  expect(unheard.amount_usd).toBe(`-${fullCostUsd}`);
+
+  const taken = await fetch(`${client.baseUrl}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${customer.key}` },
+    body: JSON.stringify(ask()),
+  });
+  expect(taken.status).toBe(200);
+  await redis.del(lease);
+  await eventually(async () => (await callsOf(client, customer, "refund")).length === 1);
+  stopping.kill("SIGTERM");
+  await stopping.exited;
+  const { client: next } = await spawnApi(stores, env);
+  await eventually(async () => (await redis.keys("reply:*")).length === 1);
+  await next.settled();
+  expect(await callsOf(next, customer, "refund")).toHaveLength(1);
+  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
   expect(maker.requests).toHaveLength(2);
 });

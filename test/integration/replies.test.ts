@@ -289,8 +289,11 @@ test("what was handed over is trimmed, and nothing else", async () => {
   expect(await redis.exists(key)).toBe(1);
 });
 
-test("a reader that stops gives its key away at once", async () => {
-  const { reader, replies } = await bothEnds();
+test("a reader that stops leaves an empty stream for a moment: all was taken, and nobody waits any more", async () => {
+  const { reader, redis } = await bothEnds();
   await reader.stop();
-  expect(await replies.instanceLives("api_test")).toBe(false);
+  expect(await redis.xlen("reply:api_test")).toBe(0);
+  const leftMs = await redis.pttl("reply:api_test");
+  expect(leftMs).toBeGreaterThan(0);
+  expect(leftMs).toBeLessThanOrEqual(3_000);
 });

@@ -198,3 +198,25 @@ test("renders errors in the common shape, and in a stream as one event", () => {
     error: { type: "insufficient_quota", code: "insufficient_balance" },
   });
 });
+
+test("counts the bytes of what is said for an estimate, and with tools the whole body", () => {
+  const messages = [
+    { role: "system", content: "12345" },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "é" },
+        { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } },
+      ],
+    },
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "c", type: "function", function: { name: "ab", arguments: "{}" } }],
+    },
+  ];
+  expect(parse(chat({ messages })).textBytes).toBe(5 + 2 + 2 + 2);
+  const tools = [{ type: "function", function: { name: "ab" } }];
+  const { textBytes, size } = parse(chat({ messages, tools }));
+  expect(textBytes).toBe(size.inputBytes);
+});

@@ -27,8 +27,10 @@ test("measures a text and 256 texts", () => {
     model: "local/embed",
     stream: false,
     size: { inputBytes: 100, messages: 1, parts: { image: 0, audio: 0, file: 0 }, choices: 1 },
+    textBytes: 2,
     features: new Map(),
   });
+  expect(parse(request({ input: ["é", "abc"] })).textBytes).toBe(5);
   expect(parse(request({ input: Array(256).fill("a") })).size.messages).toBe(256);
 });
 
