@@ -3,8 +3,6 @@ import { toServiceError } from "#errors";
 import type { Codec } from "#formats";
 import { jobCatalog, type PaidJobName } from "#jobs";
 import { RateLimitReached, type RateLimits } from "#keys";
-import type { Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
 import { type AdmissionDeps, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerError } from "./http/answer.ts";
@@ -23,8 +21,6 @@ export interface CallDeps extends AdmissionDeps {
   readonly readBody: ReturnType<typeof createBodyReader>;
   readonly instance: string;
   readonly callTimeoutMs: number;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** The one way of every paid route: authenticate, read, parse, admit, submit. What follows is written by `OpenCalls`. */

@@ -4,6 +4,7 @@ import { estimateTokens, type ParsedCall } from "#formats";
 import type { Picture, Pool } from "#jobs";
 import type { Caller, Keys, RateLimits } from "#keys";
 import { HoldUnknown, type Money } from "#money";
+import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { checkCapacity } from "./capacity.ts";
 import { type Held, hold } from "./hold.ts";
@@ -14,6 +15,7 @@ export interface AdmissionDeps {
   readonly picture: Picture;
   readonly keys: Keys;
   readonly money: Money;
+  readonly clock: Clock;
   readonly backlogLimit: number;
   readonly log: Logger;
 }
@@ -55,7 +57,7 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const limits = await deps.keys.take(caller, { requestId, tokens: takenTokens, ttlMs });
   try {
     const expiresAt = ask.deadlineAt + holdMarginMs;
-    const held = await hold(deps.money, { account: caller.account, requestId, expiresAt, bound });
+    const held = await hold(deps, { account: caller.account, requestId, expiresAt, bound });
     return { ...held, model, limits, takenTokens, inputEstimate };
   } catch (error) {
     await deps.keys.giveBack(caller, requestId, takenTokens);

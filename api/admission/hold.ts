@@ -1,6 +1,7 @@
 import type { Bound } from "#catalog";
 import { accountFrozen, insufficientBalance, rateLimited } from "#errors";
 import { formatUsd, type Money } from "#money";
+import { type Clock, sleep } from "#platform/clock";
 
 export interface Held {
   readonly heldNanoUsd: bigint;
@@ -8,14 +9,26 @@ export interface Held {
   readonly outputCap: number;
 }
 
+/**
+ * A call is answered before its cost is applied: what it held and did not use is there a moment later. Who calls again at
+ * once must not be told that it is missing.
+ */
+const momentMs = 50;
+
 /** Holds the most that the call can cost; for a caller who set no cap, what the balance covers if that is less. */
 export async function hold(
-  money: Money,
+  { money, clock }: { money: Money; clock: Clock },
   call: { account: string; requestId: string; expiresAt: number; bound: Bound },
 ): Promise<Held> {
   const { bound, account, requestId, expiresAt } = call;
   const { mostNanoUsd, leastNanoUsd } = bound;
-  const answer = await money.hold({ account, requestId, mostNanoUsd, leastNanoUsd, expiresAt });
+  const ask = () => money.hold({ account, requestId, mostNanoUsd, leastNanoUsd, expiresAt });
+  let answer = await ask();
+  if (!answer.ok && answer.reason === "poor") {
+    const { openHolds = 0, availableNanoUsd = 0n } = (await money.account(account)) ?? {};
+    if (openHolds > 0) await sleep(clock, momentMs);
+    if (openHolds > 0 || availableNanoUsd >= leastNanoUsd) answer = await ask();
+  }
   if (answer.ok) {
     const { heldNanoUsd } = answer;
     return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
