@@ -100,11 +100,10 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
     await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd: entry.costNanoUsd });
     // A JSON answer that nobody was there to take costs nothing, found out now or later.
     if (payload.stream || entry.costNanoUsd === 0n || !won) return;
-    if (!told) await money.refund(account, requestId);
-    else
-      reply.onLost(() => {
-        money.refund(account, requestId).catch((error: unknown) => deps.log.error({ err: error, requestId }, "refund"));
-      });
+    if (!told) return void (await money.refund(account, requestId));
+    reply.onLost(() => {
+      money.refund(account, requestId).catch((error: unknown) => deps.log.error({ err: error, requestId }, "refund"));
+    });
   } finally {
     attempt.end();
   }

@@ -25,7 +25,8 @@ export async function hold(
   const ask = () => money.hold({ account, requestId, mostNanoUsd, leastNanoUsd, expiresAt });
   let answer = await ask();
   if (!answer.ok && answer.reason === "poor") {
-    const { openHolds = 0, availableNanoUsd = 0n } = (await money.account(account)) ?? {};
+    // Unreadable just now: then the answer that is there stands.
+    const { openHolds = 0, availableNanoUsd = 0n } = (await money.account(account).catch(() => undefined)) ?? {};
     if (openHolds > 0) await sleep(clock, momentMs);
     if (openHolds > 0 || availableNanoUsd >= leastNanoUsd) answer = await ask();
   }

@@ -27,6 +27,7 @@ const mostUnsent = 32;
 /** A missing reply key means that the instance is gone only when it has had time to make it again after an outage. */
 const settlingMs = 10_000;
 const tryAgainMs = 100;
+/** Less than the second after which it is asked again. */
 const freshMs = 900;
 
 export function createReplies(deps: { redis: Redis; clock: Clock }) {
@@ -41,8 +42,8 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
   const seenAt = new Map<string, number>();
 
   /**
-   * Resolves with its place when Redis has the frame; with nothing when nobody waits for it. It may be there twice when the answer to the first
-   * write was lost: the reader knows it by its count.
+   * Resolves with its place when Redis has the frame; with nothing when nobody waits for it. It may be there twice when
+   * the answer to the first write was lost: the reader knows it by its count.
    */
   async function add(replyTo: string, frame: Frame): Promise<string | undefined> {
     const fields = toFields(frame);

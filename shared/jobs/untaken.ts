@@ -9,15 +9,21 @@ function isBefore(first: string, second: string): boolean {
   return firstMs < secondMs || (firstMs === secondMs && firstCount < secondCount);
 }
 
+interface Answer {
+  readonly entryId: string;
+  readonly onLost: () => void;
+}
+
 /**
  * Answers that Redis has and the API instance has not taken yet. An instance trims what it has handed over, so an answer
  * is taken once nothing as old is in its stream; it is lost once the stream is gone with it.
  */
 export function createUntaken({ redis, settled }: { redis: Redis; settled: () => boolean }) {
-  const byInstance = new Map<string, Map<string, { readonly entryId: string; readonly onLost: () => void }>>();
+  /** By instance, then by request. */
+  const untaken = new Map<string, Map<string, Answer>>();
 
   async function look(instance: string): Promise<void> {
-    const answers = byInstance.get(instance);
+    const answers = untaken.get(instance);
     if (!answers) return;
     // Only what was there before the question is answered by it.
     const asked = [...answers];
@@ -30,17 +36,17 @@ export function createUntaken({ redis, settled }: { redis: Redis; settled: () =>
       answers.delete(requestId);
       if (gone) onLost();
     }
-    if (answers.size === 0) byInstance.delete(instance);
+    if (answers.size === 0) untaken.delete(instance);
   }
 
   return {
     add(instance: string, requestId: string, entryId: string, onLost: () => void): void {
-      const answers = byInstance.get(instance) ?? new Map<string, { entryId: string; onLost: () => void }>();
-      byInstance.set(instance, answers.set(requestId, { entryId, onLost }));
+      const answers = untaken.get(instance) ?? new Map<string, Answer>();
+      untaken.set(instance, answers.set(requestId, { entryId, onLost }));
     },
     /** To be called once a second. */
     async lookAll(): Promise<void> {
-      await Promise.all([...byInstance.keys()].map(look));
+      await Promise.all([...untaken.keys()].map(look));
     },
   };
 }

@@ -14,7 +14,8 @@ import { proveTarget, type Target } from "./workload.ts";
  * npm run bench -- [--quick] [--profile] [--gateways direct,portkey,service] [--connections 50]
  *
  * Measures the service beside Portkey's gateway and beside no gateway at all, and writes RESULTS.md.
- * `--quick`: few short rounds, printed only. `--connections`: this one load, printed only. `--profile`: the service alone, with a CPU profile of API and worker.
+ * `--quick`: few short rounds, printed only. `--connections`: this one load, printed only.
+ * `--profile`: the service alone, with a CPU profile of API and worker.
  * Whatever is started here ends with this process, also when that is killed.
  */
 const { values: options } = parseArgs({

@@ -59,11 +59,10 @@ export function createLocal({ clock }: { clock: Clock }): Provider {
       const { reply, common, breakAfterChunks } = await answer(call);
       let together: JsonObject[] = [];
       let sent = 0;
+      let broken = false;
       for (const fields of chunksOf(reply, common.id)) {
-        if (sent++ === breakAfterChunks) {
-          if (together.length > 0) yield together;
-          throw brokenOff();
-        }
+        broken = sent++ === breakAfterChunks;
+        if (broken) break;
         together.push({ ...common, object: "chat.completion.chunk", ...fields });
         if (together.length < turnChunks) continue;
         yield together;
@@ -72,6 +71,7 @@ export function createLocal({ clock }: { clock: Clock }): Provider {
         call.signal.throwIfAborted();
       }
       if (together.length > 0) yield together;
+      if (broken) throw brokenOff();
     },
     embed: ({ body, signal }) => embed(body, signal),
     close: () => Promise.resolve(),
