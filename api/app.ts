@@ -8,15 +8,17 @@ import { createAdminRouter } from "./routes/admin/index.ts";
 import { chatRoute } from "./routes/chat.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { embeddingsRoute } from "./routes/embeddings.ts";
+import { fileRoutes } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { imagesRoute } from "./routes/images.ts";
+import { mediaRoute } from "./routes/media.ts";
 import { modelRoutes } from "./routes/models.ts";
+import { uploadRoutes } from "./routes/uploads.ts";
 
 export interface AppDeps extends CallDeps {
   readonly config: Pick<Config, "ADMIN_TOKEN">;
   readonly money: Money;
   readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
-  readonly draining: () => boolean;
-  readonly publicUrl: () => string;
 }
 
 /** The whole middleware and route list. */
@@ -31,9 +33,17 @@ export function createApp(deps: AppDeps): Express {
 
   app.post("/v1/chat/completions", paidRoute(deps, chatRoute));
   app.post("/v1/embeddings", paidRoute(deps, embeddingsRoute));
+  app.post("/v1/images/generations", paidRoute(deps, imagesRoute));
+  app.post("/v1/media/generations", paidRoute(deps, mediaRoute));
+  app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   app.use("/v1/models", modelRoutes(deps));
+  app.use("/media", fileRoutes(deps));
 
-  app.all(["/v1/chat/completions", "/v1/embeddings"], methodNotAllowed("POST"));
+  const paid = ["chat/completions", "embeddings", "images/generations", "media/generations"];
+  app.all(
+    paid.map((path) => `/v1/${path}`),
+    methodNotAllowed("POST"),
+  );
   app.use(noSuchRoute);
   app.use(errorHandler(deps.log));
   return app;

@@ -1,42 +1,58 @@
-import type { RequestHandler } from "express";
+import { createHash } from "node:crypto";
+import type { Request, RequestHandler, Response } from "express";
 import { toServiceError } from "#errors";
 import type { Codec } from "#formats";
 import { jobCatalog, type PaidJobName } from "#jobs";
-import { RateLimitReached, type RateLimits } from "#keys";
+import { type Caller, RateLimitReached, type RateLimits } from "#keys";
+import { formatUsd } from "#money";
 import { type AdmissionDeps, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
-import { answerError } from "./http/answer.ts";
-import type { createBodyReader } from "./http/body.ts";
+import { answerError, answerJson } from "./http/answer.ts";
+import type { createBodyReader, JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import { type Claimed, claimKey, markReplayed, type ReplayDeps, releaseKey } from "./replay.ts";
 
 export interface PaidRoute {
   readonly job: PaidJobName;
   readonly endpoint: string;
   readonly codec: Codec;
+  /** It takes an `Idempotency-Key`, and is waited for no longer than `syncTimeoutMs`. */
+  readonly replayable?: true;
 }
 
-export interface CallDeps extends AdmissionDeps {
+export interface CallDeps extends AdmissionDeps, ReplayDeps {
   readonly openCalls: OpenCalls;
   readonly readBody: ReturnType<typeof createBodyReader>;
   readonly instance: string;
+  readonly publicUrl: () => string;
   readonly callTimeoutMs: number;
+  readonly syncTimeoutMs: number;
 }
 
 /** The one way of every paid route: authenticate, read, parse, admit, submit. What follows is written by `OpenCalls`. */
-export function paidRoute(deps: CallDeps, { job, endpoint, codec }: PaidRoute): RequestHandler {
+export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
+  const { job, endpoint, codec, replayable = false } = route;
   const { pool } = jobCatalog[job];
   return async (req, res) => {
     const { requestId, arrivedAt } = localsOf(res);
     let submitted = () => {};
+    let unused: string | undefined;
     try {
       submitted = deps.openCalls.arrive();
       const caller = await authenticate(deps.keys, req);
       const body = await deps.readBody(req, res);
       const call = codec.parse(body.value, body.bytes);
-      const deadlineAt = arrivedAt + deps.callTimeoutMs;
+      const claimed = replayable ? await claim(deps, route, { req, res, caller, body }) : undefined;
+      if (claimed?.kind === "answered") return answerAgain(res, claimed);
+      unused = claimed?.id;
+      // Nobody waits longer than this; only an answer that is kept may come later.
+      const answerBy = arrivedAt + deps.syncTimeoutMs;
+      const longestMs = replayable && !claimed ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
+      const deadlineAt = arrivedAt + longestMs;
       const admitted = await admit(deps, { requestId, caller, call, endpoint, pool, arrivedAt, deadlineAt });
       res.set(limitHeaders(admitted.limits));
+      unused = undefined;
       await deps.openCalls.submit({
         job,
         codec,
@@ -44,6 +60,7 @@ export function paidRoute(deps: CallDeps, { job, endpoint, codec }: PaidRoute): 
         res,
         body,
         takenTokens: admitted.takenTokens,
+        ...(claimed && { answerBy }),
         payload: {
           v: 1,
           requestId,
@@ -59,17 +76,43 @@ export function paidRoute(deps: CallDeps, { job, endpoint, codec }: PaidRoute): 
           replyTo: deps.instance,
           acceptedAt: arrivedAt,
           deadlineAt,
+          ...(call.input && { publicUrl: deps.publicUrl() }),
+          ...(claimed && { replay: claimed.id }),
         },
       });
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
+      // Before the caller hears of it: what is mended may come at once, with the same key.
+      if (unused !== undefined) await releaseKey(deps, unused, requestId);
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
       if (!res.headersSent) answerError(res, error, codec.error(error, requestId));
     } finally {
       submitted();
     }
   };
+}
+
+/** Undefined without an `Idempotency-Key`. */
+async function claim(
+  deps: CallDeps,
+  { job, endpoint }: PaidRoute,
+  { req, res, caller, body }: { req: Request; res: Response; caller: Caller; body: JsonBody },
+): Promise<Claimed | undefined> {
+  const key = req.get("idempotency-key");
+  if (key === undefined) return undefined;
+  const { requestId, arrivedAt } = localsOf(res);
+  const hash = createHash("sha256").update(endpoint).update("\n").update(body.text).digest("base64url");
+  const { account } = caller;
+  const ask = { account, key, hash, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
+  return claimKey(deps, ask, { answerBy: arrivedAt + deps.syncTimeoutMs, res });
+}
+
+function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { kind: "answered" }>): void {
+  if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
+  markReplayed(res, requestId);
+  res.set("x-xm-cost-usd", formatUsd(answer.costNanoUsd));
+  answerJson(res.status(200), answer.text);
 }
 
 const seconds = (ms: number) => `${Math.ceil(ms / 1000)}s`;

@@ -1,5 +1,12 @@
 import type { Response } from "express";
-import { type ErrorFields, internalError, noCapacity, ServiceError, upstreamTimeout } from "#errors";
+import {
+  type ErrorFields,
+  generationInProgress,
+  internalError,
+  noCapacity,
+  ServiceError,
+  upstreamTimeout,
+} from "#errors";
 import type { Files } from "#files";
 import type { Codec } from "#formats";
 import {
@@ -24,6 +31,8 @@ export interface Opening {
   readonly body: { readonly text: string; readonly bytes: number };
   readonly caller: Caller;
   readonly takenTokens: number;
+  /** When a caller who came with an `Idempotency-Key` is told to come again: unix milliseconds. */
+  readonly answerBy?: number;
   readonly codec: Codec;
   readonly res: Response;
 }
@@ -91,6 +100,9 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     work.catch((error: Error) => log.error({ err: error, requestId: call.payload.requestId }, what));
   };
 
+  /** Its answer is kept under an `Idempotency-Key`: leaving it ends nothing, and what it cost stands. */
+  const isKept = ({ payload }: OpenCall) => payload.replay !== undefined;
+
   function begin(opening: Opening): OpenCall {
     const call: OpenCall = {
       ...opening,
@@ -115,8 +127,8 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     return call;
   }
 
-  /** The call is over: whatever it took is given back. Its money is decided by now. */
-  function end(call: OpenCall, status: number, code?: string): void {
+  /** The call is over here: whatever it took is given back. Unless it goes on elsewhere its money is decided by now. */
+  function end(call: OpenCall, status: number, code?: string, goesOn = false): void {
     if (call.ended) return;
     call.ended = true;
     const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
@@ -128,7 +140,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     const { takenTokens, usedTokens } = call;
     background("limits", call, keys.release(call.caller, requestId, { takenTokens, usedTokens }));
     if (call.enqueued) picture.ended(jobCatalog[call.job].pool);
-    if (call.stored) background("dropping the body", call, files.dropBody(requestId));
+    if (call.stored && !goesOn) background("dropping the body", call, files.dropBody(requestId));
     const totalMs = clock.now() - acceptedAt;
     log.info(
       { requestId, account, key: keyId, endpoint, model, stream, status, code, left: call.left, totalMs },
@@ -208,7 +220,9 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   }
 
   /** Tries until it is done. */
-  const refund = (call: OpenCall) => money.refund(call.payload.account, call.payload.requestId);
+  const refund = async (call: OpenCall) => {
+    if (!isKept(call)) await money.refund(call.payload.account, call.payload.requestId);
+  };
 
   /** From here on no frame is taken: what is refunded is not delivered as well. */
   async function refundAndFail(call: OpenCall, error: ServiceError): Promise<void> {
@@ -260,7 +274,13 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   function onClose(call: OpenCall): void {
     if (call.ended || call.left) return;
     call.left = true;
-    if (call.enqueued) background("leaving", call, leave(call));
+    if (call.enqueued && !isKept(call)) background("leaving", call, leave(call));
+  }
+
+  /** The work goes on, the caller comes again for its answer. */
+  function postpone(call: OpenCall, error: ServiceError): void {
+    if (!call.left) answerError(call.res, error, call.codec.error(error, call.payload.requestId));
+    call.left = true;
   }
 
   /** The caller is gone. A job that waits is taken back; one that runs is aborted and decided by its worker. */
@@ -287,14 +307,17 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     const now = clock.now();
     for (const call of open.values()) {
       if (now > call.payload.deadlineAt + deadlineGraceMs)
-        background("deadline", call, giveUp(call, upstreamTimeout("The call ran out of time."), { mayWait: false }));
-      else if (call.left) {
+        background("deadline", call, giveUp(call, outOfTime(), { mayWait: false }));
+      else if (isKept(call)) {
+        if (call.enqueued && now >= (call.answerBy ?? Number.POSITIVE_INFINITY)) postpone(call, generationInProgress());
+      } else if (call.left) {
         if (call.enqueued) background("leaving", call, leave(call));
       } else if (call.payload.stream && now - call.lastWriteAt >= deps.pingIntervalMs)
         writeChunk(call, call.codec.ping);
     }
   }
 
+  const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
   const stopping = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
   return {
@@ -322,7 +345,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       }
       // Given up meanwhile, by a deadline or a shutdown.
       if (call.ended) return files.dropBody(payload.requestId);
-      if (call.left) {
+      if (call.left && !isKept(call)) {
         await settleNothing(call, "cancelled");
         return end(call, 499);
       }
@@ -339,7 +362,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
         return giveUp(call, noCapacity("The queue is away; nothing was charged.", 1, cause), { mayWait: true });
       }
       // Who left while the job was being added found nothing to take back.
-      if (call.left) {
+      if (call.left && !isKept(call)) {
         call.leaving = false;
         await leave(call);
       }
@@ -358,6 +381,10 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       const signal = AbortSignal.timeout(lastDecisionMs);
       const givenUp = [...open.values()].map(async (call) => {
         const error = stopping();
+        if (isKept(call) && call.enqueued) {
+          postpone(call, error);
+          return end(call, error.status, error.code, true);
+        }
         // Without a decision the hold stays, dated, and the sweeper finds it.
         await giveUp(call, error, { mayWait: false, signal }).catch(() => fail(call, error));
       });

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { createDocument } from "zod-openapi";
 import { errorKinds } from "#errors";
-import { chatRequest, embeddingsRequest } from "#formats";
+import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#formats";
 import { modelList, modelObject } from "./routes/models.ts";
+import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
 /** Specification, part 2, "Error body". */
 const errorBody = z
@@ -54,6 +55,35 @@ const embeddingsResponse = z
   })
   .meta({ id: "EmbeddingsResponse" });
 
+const unixSeconds = z.int().describe("unix seconds");
+
+const imageResponse = z
+  .object({
+    created: unixSeconds,
+    expires_at: z.int().describe("unix seconds; when the files are deleted, 24 hours after creation"),
+    data: z.array(
+      z.looseObject({
+        url: z.url().optional(),
+        b64_json: z.string().optional(),
+        revised_prompt: z.string().optional(),
+        expires_at: unixSeconds,
+      }),
+    ),
+  })
+  .meta({ id: "ImageResponse" });
+
+const mediaResponse = z
+  .object({
+    id: z.string(),
+    object: z.literal("media.generation"),
+    created: unixSeconds,
+    model: z.string(),
+    expires_at: unixSeconds,
+    output: z.looseObject({}).describe("What the model says beside its files, such as a transcript"),
+    files: z.array(z.looseObject({ url: z.url(), content_type: z.string(), bytes: z.int(), expires_at: unixSeconds })),
+  })
+  .meta({ id: "MediaResponse" });
+
 const json = (schema: z.ZodType) => ({ "application/json": { schema } });
 const retryAfter = z.int().min(1).max(60).describe("Seconds").optional();
 
@@ -75,6 +105,32 @@ const requestIdHeader = z.object({
   "x-xm-cost-usd": z.string().describe("What the request cost; absent on streams").optional(),
 });
 
+const idempotencyKey = z.object({
+  "Idempotency-Key": z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("The same key and body joins the running work or gets its answer, for 24 hours"),
+});
+const replayedHeader = requestIdHeader.extend({
+  "idempotent-replayed": z.literal("true").describe("This answer was made before").optional(),
+});
+const generation = (operationId: string, summary: string, request: z.ZodType, response: z.ZodType) => ({
+  post: {
+    operationId,
+    summary,
+    requestParams: { header: idempotencyKey },
+    requestBody: { required: true, content: json(request) },
+    responses: {
+      "200": { description: "The answer", headers: replayedHeader, content: json(response) },
+      ...errorAnswers(...paid, 409, 410),
+    },
+  },
+});
+const uploadId = z.object({ id: z.string().meta({ example: "upl_..." }) });
+const binary = z.string().meta({ format: "binary" });
+
 /** OpenAPI 3.1 of the public interface, made from the schemas that check the requests. */
 export const openApiDocument = (serverUrl: string) =>
   createDocument({
@@ -82,7 +138,7 @@ export const openApiDocument = (serverUrl: string) =>
     info: {
       title: "Inference service",
       version: "1.0.0",
-      description: "Text and embedding models behind one address and one key, prepaid by balance.",
+      description: "Text, image, video, audio and embedding models behind one address and one key, prepaid by balance.",
     },
     servers: [{ url: serverUrl }],
     security: [{ bearer: [] }],
@@ -111,6 +167,95 @@ export const openApiDocument = (serverUrl: string) =>
           responses: {
             "200": { description: "The embeddings", headers: requestIdHeader, content: json(embeddingsResponse) },
             ...errorAnswers(...paid),
+          },
+        },
+      },
+      "/v1/images/generations": generation(
+        "createImage",
+        "Images from a prompt, priced per image",
+        imageRequest,
+        imageResponse,
+      ),
+      "/v1/media/generations": generation(
+        "createMedia",
+        "Video, audio and other media, priced per unit of output",
+        mediaRequest,
+        mediaResponse,
+      ),
+      "/v1/uploads": {
+        post: {
+          operationId: "createUpload",
+          summary: "Upload a file as a raw body, as a form, or in parts (JSON)",
+          requestParams: { header: idempotencyKey },
+          requestBody: {
+            required: true,
+            content: {
+              "application/octet-stream": { schema: binary },
+              "multipart/form-data": { schema: z.object({ file: binary }) },
+              ...json(newUpload),
+            },
+          },
+          responses: {
+            "200": { description: "The upload", headers: replayedHeader, content: json(uploadObject) },
+            ...errorAnswers(400, 401, 402, 403, 409, 411, 413, 415, 429, 500, 503),
+          },
+        },
+        get: {
+          operationId: "listUploads",
+          summary: "The account's uploads of the last 24 hours, newest first",
+          requestParams: {
+            query: z.object({ limit: z.int().min(1).max(200).optional(), after: z.string().optional() }),
+          },
+          responses: {
+            "200": { description: "The uploads", content: json(uploadList) },
+            ...errorAnswers(400, 401, 500, 503),
+          },
+        },
+      },
+      "/v1/uploads/{id}": {
+        get: {
+          operationId: "getUpload",
+          summary: "One upload",
+          requestParams: { path: uploadId },
+          responses: {
+            "200": { description: "The upload", content: json(uploadObject) },
+            ...errorAnswers(401, 404, 410, 500, 503),
+          },
+        },
+        delete: {
+          operationId: "deleteUpload",
+          summary: "Delete an upload at once",
+          requestParams: { path: uploadId },
+          responses: {
+            "200": { description: "It is gone", content: json(deletedUpload) },
+            ...errorAnswers(401, 404, 410, 500, 503),
+          },
+        },
+      },
+      "/v1/uploads/{id}/complete": {
+        post: {
+          operationId: "completeUpload",
+          summary: "Complete an upload in parts: the `complete_url` of a pending one",
+          requestParams: { path: uploadId },
+          requestBody: { required: false, content: json(completion) },
+          responses: {
+            "200": { description: "The upload", headers: requestIdHeader, content: json(uploadObject) },
+            ...errorAnswers(400, 401, 404, 410, 415, 500, 503),
+          },
+        },
+      },
+      "/media/{id}": {
+        get: {
+          operationId: "getFile",
+          summary: "A generated file; takes Range",
+          security: [],
+          requestParams: { path: z.object({ id: z.string().meta({ example: "file_..." }) }) },
+          responses: {
+            "200": { description: "The file", content: { "*/*": { schema: binary } } },
+            "206": { description: "The part that was asked for", content: { "*/*": { schema: binary } } },
+            "304": { description: "It is the one that the caller has" },
+            ...errorAnswers(404, 410, 503),
+            "416": { description: "The file ends before that part" },
           },
         },
       },

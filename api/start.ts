@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { loadCatalog } from "#catalog";
 import { createFiles } from "#files";
-import { createPicture, createQueues, createReplyReader } from "#jobs";
+import { createPicture, createQueues, createReplyReader, isPool } from "#jobs";
 import { createKeys } from "#keys";
 import { createMoney } from "#money";
 import type { Clock } from "#platform/clock";
@@ -12,8 +12,8 @@ import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { connectRedis } from "#platform/redis";
-import { connectS3 } from "#platform/s3";
 import type { Step } from "#platform/shutdown";
+import { createReplays, type Owner } from "#replay";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createOpenCalls } from "./open-calls.ts";
@@ -24,6 +24,9 @@ export interface Api {
   /** listen -> drain -> flush -> close. */
   readonly shutdown: readonly Step[];
 }
+
+/** The longest that a request may take to come: 95 MB at 80 KB a second. */
+const uploadTimeoutMs = 1_200_000;
 
 /** Last bytes get a moment to leave; then no connection is waited for. */
 async function disconnect(server: Server, closed: Promise<unknown>, clock: Clock): Promise<void> {
@@ -57,7 +60,9 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   });
   await Promise.all([money.prepare(), keys.prepare()]);
 
-  const files = createFiles({ s3: connectS3(config), bucket: config.S3_BUCKET, clock });
+  const files = createFiles({ config, mongo, money, clock, log });
+  const replays = createReplays({ mongo, money, files, clock });
+  await Promise.all([files.prepare(), replays.prepare()]);
   const queues = createQueues({ redis, log });
   const picture = createPicture({ redis, queues, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
@@ -65,6 +70,10 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
 
   const pingIntervalMs = config.PING_INTERVAL_MS;
   const openCalls = createOpenCalls({ reader, queues, picture, money, keys, files, clock, log, pingIntervalMs });
+  const isAlive = async ({ instance, requestId, pool }: Owner) =>
+    instance === reader.instance ||
+    (await reader.instanceLives(instance)) ||
+    (isPool(pool) && (await queues.isPending(pool, requestId)));
   const state = { draining: false, publicUrl: "" };
   const app = createApp({
     config,
@@ -72,11 +81,15 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
     picture,
     keys,
     money,
+    files,
+    replays,
+    isAlive,
     openCalls,
     readBody: createBodyReader(config.BODY_LIMIT_BYTES),
     instance: reader.instance,
     backlogLimit: config.BACKLOG_LIMIT,
     callTimeoutMs: config.CALL_TIMEOUT_MS,
+    syncTimeoutMs: config.MEDIA_SYNC_TIMEOUT * 1_000,
     ping: { mongodb: () => mongo.ping(), redis: () => redis.ping() },
     draining: () => state.draining,
     publicUrl: () => state.publicUrl,
@@ -85,7 +98,10 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   });
 
   // Pings keep a socket busy and our own deadlines end a call: Node's limits would cut long bodies and idle callers.
-  const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 300_000, headersTimeout: 60_000 }, app);
+  const limits = { keepAliveTimeout: 65_000, requestTimeout: uploadTimeoutMs, headersTimeout: 60_000 };
+  const server = createServer(limits, app);
+  // A caller who asks first is answered first: whoever reads the body says when it may come.
+  server.on("checkContinue", app);
   server.listen(config.PORT, config.HOST);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

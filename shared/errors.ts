@@ -26,14 +26,23 @@ export const errorKinds = {
   model_not_found: { status: 404, type: missing, when: "no such model is listed" },
   unknown_url: { status: 404, type: missing, when: "no such route" },
   not_found: { status: 404, type: missing, when: "no such account, key or request (admin interface)" },
+  upload_not_found: { status: 404, type: missing, when: "this account has no such upload" },
   method_not_allowed: { status: 405, type: missing, when: "the route exists, but not for this method" },
   conflict: {
     status: 409,
     type: "conflict_error",
     when: "an idempotency key came again with another body, or more is taken back than there is",
   },
+  upload_expired: { status: 410, type: missing, when: "the upload's 24 hours, or the time to complete it, are over" },
+  upload_deleted: { status: 410, type: missing, when: "the upload was deleted" },
+  file_expired: { status: 410, type: missing, when: "the generated file's 24 hours are over" },
+  length_required: { status: 411, type: invalid, when: "a raw upload came without Content-Length" },
   request_too_large: { status: 413, type: invalid, when: "the body is over the limit" },
-  unsupported_media_type: { status: 415, type: invalid, when: "the body is not of an accepted type or encoding" },
+  unsupported_media_type: {
+    status: 415,
+    type: invalid,
+    when: "the body or file is not of an accepted type or encoding",
+  },
   rate_limit_exceeded: {
     status: 429,
     type: "rate_limit_error",
@@ -45,6 +54,11 @@ export const errorKinds = {
     status: 503,
     type: "server_error",
     when: "no worker, no upstream or no store can take the call now, or its worker died",
+  },
+  generation_in_progress: {
+    status: 503,
+    type: "server_error",
+    when: "the work of this Idempotency-Key goes on; repeat the request to wait for it",
   },
   upstream_timeout: { status: 504, type: "server_error", when: "the upstream or the call ran out of time" },
 } as const satisfies Record<string, ErrorKind>;
@@ -104,8 +118,9 @@ export class ServiceError extends Error implements ErrorFields {
 const make = (code: ErrorCode, message: string, details: Details = {}, cause?: unknown) =>
   new ServiceError({ code, message, ...details }, cause);
 
-export const invalidValue = (param: string | undefined, message: string) =>
-  make("invalid_value", message, param === undefined ? {} : { param });
+const at = (param: string | undefined): Details => (param === undefined ? {} : { param });
+
+export const invalidValue = (param: string | undefined, message: string) => make("invalid_value", message, at(param));
 export const modelNotSupported = (message: string, param = "model") => make("model_not_supported", message, { param });
 export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
 export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
@@ -114,12 +129,22 @@ export const modelNotFound = (model: string) =>
   make("model_not_found", `The model '${model}' does not exist.`, { param: "model" });
 export const unknownUrl = (method: string, path: string) => make("unknown_url", `Unknown URL: ${method} ${path}.`);
 export const notFound = (what: string) => make("not_found", `No such ${what}.`);
+export const uploadNotFound = (id: string, param?: string) =>
+  make("upload_not_found", `There is no upload '${id}'.`, at(param));
+export const uploadExpired = (id: string, param?: string) =>
+  make("upload_expired", `The upload '${id}' has expired.`, at(param));
+export const uploadDeleted = (id: string, param?: string) =>
+  make("upload_deleted", `The upload '${id}' was deleted.`, at(param));
+export const fileExpired = () => make("file_expired", "This file has expired; files are kept for 24 hours.");
+export const lengthRequired = () =>
+  make("length_required", "A raw upload needs a Content-Length.", { param: "content-length" });
 export const methodNotAllowed = (method: string, path: string) =>
   make("method_not_allowed", `${method} is not allowed on ${path}.`);
 export const conflict = (message: string) => make("conflict", message, { shouldRetry: false });
-export const requestTooLarge = (limitBytes: number) =>
-  make("request_too_large", `The body is over the limit of ${limitBytes} bytes.`);
-export const unsupportedMediaType = (message: string) => make("unsupported_media_type", message);
+export const requestTooLarge = (limitBytes: number, param?: string) =>
+  make("request_too_large", `${param ?? "The body"} is over the limit of ${limitBytes} bytes.`, at(param));
+export const unsupportedMediaType = (message: string, param?: string) =>
+  make("unsupported_media_type", message, at(param));
 export const rateLimited = (message: string, retryAfterSeconds: number) =>
   make("rate_limit_exceeded", message, { retryAfterSeconds });
 export const internalError = (cause?: unknown) =>
@@ -127,7 +152,16 @@ export const internalError = (cause?: unknown) =>
 export const upstreamError = (message: string, cause?: unknown) => make("upstream_error", message, {}, cause);
 export const noCapacity = (message: string, retryAfterSeconds = 5, cause?: unknown) =>
   make("no_capacity", message, { retryAfterSeconds }, cause);
-export const upstreamTimeout = (message: string) => make("upstream_timeout", message);
+export const generationInProgress = () =>
+  make(
+    "generation_in_progress",
+    "The work goes on. Repeat the request with the same Idempotency-Key to get its answer.",
+    {
+      retryAfterSeconds: 5,
+    },
+  );
+export const upstreamTimeout = (message: string, details: Pick<Details, "shouldRetry"> = {}) =>
+  make("upstream_timeout", message, details);
 
 /** Whatever was thrown, as an error that may be answered. Defects become 500; their text stays in the log. */
 export const toServiceError = (thrown: unknown): ServiceError =>

@@ -1,10 +1,11 @@
-import type { Catalog, Model, Usage } from "#catalog";
-import { noCapacity, type ServiceError, toServiceError, upstreamTimeout } from "#errors";
-import type { Files } from "#files";
+import type { Catalog, Model, Tier, Usage } from "#catalog";
+import { noCapacity, ServiceError, toServiceError, upstreamTimeout } from "#errors";
+import type { Files, MakerJob } from "#files";
 import type { Cancellations, Outcome, PaidCall, Replies, Reply } from "#jobs";
 import type { Decision, Money } from "#money";
-import type { Clock } from "#platform/clock";
+import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import type { KeptCall, Replays } from "#replay";
 import { Aborted, type Running } from "./running.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -13,6 +14,7 @@ export interface CallDeps {
   readonly upstreams: Upstreams;
   readonly money: Money;
   readonly files: Files;
+  readonly replays: Replays;
   readonly replies: Replies;
   readonly cancellations: Cancellations;
   readonly running: Running;
@@ -23,11 +25,15 @@ export interface CallDeps {
 /** One attempt, as the work of a pool sees it. */
 export interface Attempt {
   readonly payload: PaidCall;
+  readonly catalog: Catalog;
   readonly model: Model;
   readonly request: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   readonly reply: Reply;
   readonly upstreams: Upstreams;
+  readonly files: Files;
+  /** What an earlier delivery submitted to a maker, and was not there to see the end of. */
+  readonly job: MakerJob | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Filled as the work goes on, and written to the ledger however it ends. */
@@ -38,6 +44,8 @@ export interface Progress {
   upstream?: string;
   attempts: number;
   firstTokenAt?: number;
+  /** The maker's job: whoever gets the call next goes on with it. */
+  job?: string;
   /** What has been delivered of a stream that is cut off; absent: nothing is charged. */
   delivered?: () => Counted | undefined;
 }
@@ -51,6 +59,13 @@ export interface Counted {
 export interface Answer extends Counted {
   /** The whole body, or the last events of a stream, in the caller's format. */
   readonly text: string;
+  /** Where the price depends on what was asked for: the model's own parameters. */
+  readonly input?: Readonly<Record<string, unknown>>;
+}
+
+/** The attempt ends here and decides nothing: the next delivery goes on with the maker's job. */
+export class HandedOver extends Error {
+  override readonly name = "HandedOver";
 }
 
 export type Work = (attempt: Attempt) => Promise<Answer>;
@@ -58,6 +73,8 @@ export type Work = (attempt: Attempt) => Promise<Answer>;
 /** How an attempt ended: what is decided, and what the caller is told once it is. Resolves false if nobody was there. */
 interface Ending {
   readonly decision: Decision;
+  /** It tells the answer that is kept, which may have been decided by a delivery that did not live to tell it. */
+  readonly kept?: boolean;
   tell(costNanoUsd: bigint): Promise<boolean>;
 }
 
@@ -71,12 +88,15 @@ const totalTokens = (usage: Usage) =>
 
 /**
  * One delivery of a paid call: at most one attempt, one decision, one application, whatever happens (ARCHITECTURE,
- * sections 3 and 5). Resolving acknowledges the job.
+ * sections 3 and 5). Resolving acknowledges the job. A later delivery only ends what an earlier one began: it tells the
+ * answer that was kept, or goes on with the maker's job. Throws `HandedOver` to be delivered again.
  */
 export async function runCall(deps: CallDeps, payload: PaidCall, delivery: number, work: Work): Promise<void> {
   const { replies, running, clock, money } = deps;
   const { requestId, replyTo, account } = payload;
-  if (delivery > 1)
+  const isKept = payload.replay !== undefined;
+  const earlier = delivery > 1 ? await leftBehind(deps, payload) : {};
+  if (!earlier)
     return endUnrun(
       deps,
       payload,
@@ -84,22 +104,27 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
     );
 
   // Watched before it is asked for: a cancellation between the two is not lost.
-  const attempt = running.begin(payload);
+  const { deadlineAt } = payload;
+  const attempt = running.begin({ requestId, deadlineAt, ...(!isKept && { replyTo }) });
   try {
     // A job that waits is taken back, not cancelled: that it was cancelled just before this line is rare, and not waited for.
     deps.cancellations.isCancelled(requestId).then(
       (cancelled) => cancelled && attempt.abort("cancelled"),
       (error: Error) => deps.log.warn({ err: error.message, requestId }, "asking for a cancellation"),
     );
-    if (!(await replies.instanceLives(replyTo))) attempt.abort("gone");
-    if (clock.now() >= payload.deadlineAt) attempt.abort("deadline");
-    const reply = replies.open(replyTo, requestId, () => attempt.abort("gone"));
-    const ending = await attemptCall(deps, payload, reply, attempt.signal, work);
+    const onGone = () => {
+      if (!isKept) attempt.abort("gone");
+    };
+    if (!isKept && !(await replies.instanceLives(replyTo))) onGone();
+    if (clock.now() >= deadlineAt) attempt.abort("deadline");
+    const reply = replies.open(replyTo, requestId, onGone);
+    const ending = await attemptCall(deps, payload, reply, attempt.signal, work, earlier);
     const { won, entry } = await money.decide(ending.decision);
-    const told = won ? await ending.tell(entry.costNanoUsd) : true;
+    const isOurs = won || (ending.kept && entry.request?.status === "succeeded");
+    const told = isOurs ? await ending.tell(entry.costNanoUsd) : true;
     await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd: entry.costNanoUsd });
     // A JSON answer that nobody was there to take costs nothing, found out now or later.
-    if (payload.stream || entry.costNanoUsd === 0n || !won) return;
+    if (payload.stream || isKept || entry.costNanoUsd === 0n || !won) return;
     if (!told) return void (await money.refund(account, requestId));
     reply.onLost(() => {
       money.refund(account, requestId).catch((error: unknown) => deps.log.error({ err: error, requestId }, "refund"));
@@ -109,17 +134,52 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   }
 }
 
+/** What an earlier delivery left to go on with. */
+interface Earlier {
+  readonly answer?: KeptCall;
+  readonly job?: MakerJob;
+}
+
+const lookAgainMs = 500;
+
+/** MongoDB is waited for, as with every decision: what is not seen now would be lost. */
+async function leftBehind(deps: CallDeps, payload: PaidCall): Promise<Earlier | undefined> {
+  const { clock, log } = deps;
+  for (;;) {
+    try {
+      return await look(deps, payload);
+    } catch (error) {
+      if (clock.now() >= payload.deadlineAt) throw error;
+      log.warn(
+        { err: (error as Error).message, requestId: payload.requestId },
+        "what was left behind is not known yet",
+      );
+      await sleep(clock, lookAgainMs);
+    }
+  }
+}
+
+async function look({ replays, money, files }: CallDeps, payload: PaidCall): Promise<Earlier | undefined> {
+  const { requestId, replay } = payload;
+  const answer = replay === undefined ? undefined : await replays.kept(replay, requestId);
+  if (answer) return { answer };
+  if (await money.entry(requestId)) return undefined;
+  const job = await files.generated.remembered(requestId);
+  return job && { job };
+}
+
 /** A call that is not run, or not run again: decided 0, or by the entry that stands; the caller hears of it. */
 export async function endUnrun(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {
   const { money, replies, log, clock } = deps;
-  const { account, requestId, replyTo, stream } = payload;
+  const { account, requestId, replyTo, stream, replay } = payload;
   const progress = { attempts: 0 };
   const decision = { ...describe(payload, progress, clock.now(), clock.now()), ...free("failed", error) };
   const { entry } = await money.settle(decision);
   const answerLost = entry.costNanoUsd > 0n;
   log.warn({ requestId, answerLost, code: error.code }, "a call ended without being run here");
   const told = await replies.late(replyTo, requestId, error, answerLost ? { answerLost } : undefined);
-  if (!told && answerLost && !stream) await money.refund(account, requestId);
+  // What is kept under a key is there for whoever asks again.
+  if (!told && answerLost && !stream && replay === undefined) await money.refund(account, requestId);
 }
 
 async function attemptCall(
@@ -128,30 +188,34 @@ async function attemptCall(
   reply: Reply,
   signal: AbortSignal,
   work: Work,
+  earlier: Earlier,
 ): Promise<Ending> {
-  const { catalog, upstreams, clock } = deps;
+  const { catalog, upstreams, files, clock } = deps;
   const log = deps.log.child({ requestId: payload.requestId });
   const startedAt = clock.now();
-  const progress: Progress = { attempts: 0 };
+  const progress: Progress = { attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
   const described = () => describe(payload, progress, startedAt, clock.now());
   const costOf = (model: Model, usage: Usage) => catalog.cost(model, usage, payload.tier);
   const model = catalog.find(payload.model);
   try {
     signal.throwIfAborted();
     if (!model) throw noCapacity(`This worker does not know the model '${payload.model}'.`);
-    const request = JSON.parse(await bodyOf(deps.files, payload, signal)) as Readonly<Record<string, unknown>>;
-    const answer = await work({ payload, model, request, signal, reply, upstreams, clock, log, progress });
-    const { usage, estimated } = answer;
-    const decision: Decision = {
-      ...described(),
-      status: "succeeded",
-      costNanoUsd: costOf(model, usage),
-      usage,
-      estimated,
+    const run = async () => {
+      const request = JSON.parse(await bodyOf(deps.files, payload, signal)) as Readonly<Record<string, unknown>>;
+      const { job } = earlier;
+      return work({ payload, catalog, model, request, signal, reply, upstreams, files, job, clock, log, progress });
     };
-    const tokens = totalTokens(usage);
-    return { decision, tell: (cost) => reply.final(answer.text, { cost: String(cost), tokens }) };
+    const { text, ...charge } =
+      earlier.answer ?? (await keep(deps, payload, priced(catalog, payload.tier, model, await run()), signal));
+    const decision: Decision = { ...described(), status: "succeeded", ...charge };
+    const tokens = totalTokens(charge.usage);
+    return {
+      decision,
+      kept: payload.replay !== undefined,
+      tell: (cost) => reply.final(text, { cost: String(cost), tokens }),
+    };
   } catch (thrown) {
+    if (progress.job !== undefined && isHandedOver(signal)) throw new HandedOver("the maker's job goes on");
     const { status, error, silent, free: nothing } = verdict(thrown, signal);
     if (error.code === "internal_error") log.error({ err: thrown }, "a call failed by a defect");
     else log.info({ code: error.code, ...reasonOf(error), ...progress }, "a call failed");
@@ -164,6 +228,45 @@ async function attemptCall(
     return { decision, tell: async (cost) => silent || reply.error(error, { ...outcome, cost: String(cost) }) };
   }
 }
+
+const priced = (catalog: Catalog, tier: Tier, model: Model, { text, usage, estimated, input }: Answer): KeptCall => ({
+  text,
+  usage,
+  estimated,
+  costNanoUsd: catalog.cost(model, usage, tier, input),
+});
+
+const keepAgainMs = 500;
+
+/**
+ * Before it is decided: so no crash can leave a charge without its answer. Resolves with the one that counts: a worker
+ * that was taken for dead may have been faster.
+ */
+async function keep(
+  deps: CallDeps,
+  { replay, requestId }: PaidCall,
+  answer: KeptCall,
+  signal: AbortSignal,
+): Promise<KeptCall> {
+  if (replay === undefined) return answer;
+  const { replays, clock, log } = deps;
+  for (;;) {
+    try {
+      if (await replays.keep(replay, requestId, answer)) return answer;
+      const first = await replays.kept(replay, requestId);
+      if (first) return first;
+      throw noCapacity("Another request has the Idempotency-Key by now.", 1);
+    } catch (error) {
+      if (error instanceof ServiceError) throw error;
+      log.warn({ err: (error as Error).message, requestId }, "an answer is not kept yet");
+      await sleep(clock, keepAgainMs, signal);
+    }
+  }
+}
+
+/** Another worker has the call, or will have it. */
+const isHandedOver = ({ reason }: AbortSignal) =>
+  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
 
 async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: AbortSignal): Promise<string> {
   if ("json" in body) return body.json;
@@ -195,7 +298,7 @@ function verdict(thrown: unknown, signal: AbortSignal) {
     case "deadline":
       return {
         status: "failed" as const,
-        error: upstreamTimeout("The call ran out of time."),
+        error: upstreamTimeout("The call ran out of time.", { shouldRetry: false }),
         silent: false,
         free: true,
       };

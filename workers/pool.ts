@@ -1,8 +1,8 @@
-import { Worker } from "bullmq";
+import { DelayedError, type Job, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { noCapacity } from "#errors";
 import { isPaidCall, type JobName, jobCatalog, type Pool } from "#jobs";
-import { endUnrun } from "./call.ts";
+import { endUnrun, HandedOver } from "./call.ts";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 
 export interface RunningPool {
@@ -22,12 +22,15 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
 
   const worker = new Worker(
     pool,
-    async (job) => {
+    async (job, token) => {
       active++;
       try {
         const name = job.name as JobName;
         const payload = jobCatalog[name].payload.parse(job.data);
         await (handlers[name] as Handler<JobName>)(deps, payload as never, job.attemptsStarted);
+      } catch (error) {
+        if (error instanceof HandedOver) return await handOver(job, token);
+        throw error;
       } finally {
         active--;
       }
@@ -63,4 +66,10 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
     pause: () => worker.pause(true),
     close: () => worker.close(),
   };
+}
+
+/** Back to the queue without a decision. If another worker has it already, that is as good. */
+async function handOver(job: Job, token: string | undefined): Promise<never> {
+  await job.moveToDelayed(Date.now(), token).catch(() => undefined);
+  throw new DelayedError();
 }

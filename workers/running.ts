@@ -25,14 +25,15 @@ export class Aborted extends Error {
 }
 
 interface Attempt {
-  readonly replyTo: string;
+  /** Absent: it goes on whoever waits. */
+  readonly replyTo?: string;
   readonly deadlineAt: number;
   readonly abort: (cause: AbortCause) => void;
 }
 
 /** The paid calls that run in this process, and everything that may end one early. */
 export interface Running {
-  begin(call: { requestId: string; replyTo: string; deadlineAt: number }): {
+  begin(call: { requestId: string; replyTo?: string; deadlineAt: number }): {
     signal: AbortSignal;
     abort(cause: AbortCause): void;
     end(): void;
@@ -64,10 +65,11 @@ export function createRunning(deps: {
     if (looking) return;
     looking = true;
     try {
-      const instances = [...new Set([...attempts.values()].map(({ replyTo }) => replyTo))];
+      const instances = [...new Set([...attempts.values()].flatMap(({ replyTo }) => replyTo ?? []))];
       const alive = await Promise.all(instances.map((instance) => replies.instanceLives(instance)));
       const gone = new Set(instances.filter((_, i) => !alive[i]));
-      for (const attempt of attempts.values()) if (gone.has(attempt.replyTo)) attempt.abort("gone");
+      for (const attempt of attempts.values())
+        if (attempt.replyTo !== undefined && gone.has(attempt.replyTo)) attempt.abort("gone");
       await replies.lookAfterAnswers();
     } finally {
       looking = false;
@@ -79,7 +81,7 @@ export function createRunning(deps: {
       const controller = new AbortController();
       const abort = (cause: AbortCause) => controller.abort(new Aborted(cause));
       const unwatch = cancellations.watch(requestId, () => abort("cancelled"));
-      attempts.set(requestId, { replyTo, deadlineAt, abort });
+      attempts.set(requestId, { ...(replyTo !== undefined && { replyTo }), deadlineAt, abort });
       // BullMQ may hand out one more job while it pauses.
       if (graceIsOver) abort("shutdown");
       return {

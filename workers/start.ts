@@ -1,6 +1,6 @@
 import { loadCatalog } from "#catalog";
 import { createFiles } from "#files";
-import { announce, createCancellations, createQueues, createReplies, type Pool, pools } from "#jobs";
+import { announce, createCancellations, createQueues, createReplies, isPool, type Pool, pools } from "#jobs";
 import { createMoney } from "#money";
 import type { Clock } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
@@ -8,8 +8,8 @@ import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { connectRedis } from "#platform/redis";
-import { connectS3 } from "#platform/s3";
 import type { Step } from "#platform/shutdown";
+import { createReplays } from "#replay";
 import type { HandlerDeps } from "./handlers/index.ts";
 import { startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
@@ -24,12 +24,14 @@ export interface WorkerProcess {
 const concurrencyOf = (config: Config): Readonly<Record<Pool, number>> => ({
   chat: config.WORKER_CONCURRENCY_CHAT,
   embeddings: config.WORKER_CONCURRENCY_EMBEDDINGS,
+  image: config.WORKER_CONCURRENCY_IMAGE,
+  media: config.WORKER_CONCURRENCY_MEDIA,
   maintenance: config.WORKER_CONCURRENCY_MAINTENANCE,
 });
 
 function poolsOf(config: Config): Pool[] {
   const named = [...new Set(config.WORKER_POOLS.split(","))];
-  const unknown = named.find((pool) => !(pools as readonly string[]).includes(pool));
+  const unknown = named.find((pool) => !isPool(pool));
   if (unknown) throw new ConfigError(`WORKER_POOLS: there is no pool '${unknown}'; there are ${pools.join(", ")}.`);
   return named as Pool[];
 }
@@ -66,12 +68,15 @@ export async function startWorker(deps: {
   const cancellations = createCancellations({ subscriber, commands: redis, log });
   const running = createRunning({ cancellations, replies, clock, log });
   const upstreams = createUpstreams({ catalog, env, clock, log });
-  const files = createFiles({ s3: connectS3(config), bucket: config.S3_BUCKET, clock });
+  const files = createFiles({ config, mongo, money, clock, log });
+  const replays = createReplays({ mongo, money, files, clock });
+  await Promise.all([files.prepare(), replays.prepare()]);
   const handlerDeps: HandlerDeps = {
     catalog,
     upstreams,
     money,
     files,
+    replays,
     replies,
     cancellations,
     running,
@@ -82,7 +87,11 @@ export async function startWorker(deps: {
 
   await cancellations.start();
   running.start();
-  if (served.includes("maintenance")) await queues.schedule();
+  if (served.includes("maintenance")) {
+    await queues.schedule();
+    // A worker does not wait for storage that is away. It never rejects.
+    void files.prepareBucket();
+  }
   const concurrency = concurrencyOf(config);
   const started = served.map((pool) =>
     startPool(handlerDeps, { pool, concurrency: concurrency[pool], redis: queueRedis }),

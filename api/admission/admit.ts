@@ -1,11 +1,12 @@
 import type { Catalog, Model } from "#catalog";
-import { noCapacity } from "#errors";
+import type { Files } from "#files";
 import { estimateTokens, type ParsedCall } from "#formats";
 import type { Picture, Pool } from "#jobs";
 import type { Caller, Keys, RateLimits } from "#keys";
-import { HoldUnknown, type Money } from "#money";
+import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { boundOf } from "./bound.ts";
 import { checkCapacity } from "./capacity.ts";
 import { type Held, hold } from "./hold.ts";
 import { resolveModel } from "./model.ts";
@@ -15,6 +16,7 @@ export interface AdmissionDeps {
   readonly picture: Picture;
   readonly keys: Keys;
   readonly money: Money;
+  readonly files: Files;
   readonly clock: Clock;
   readonly backlogLimit: number;
   readonly log: Logger;
@@ -49,44 +51,20 @@ const holdMarginMs = 120_000;
 export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const { call, caller, requestId } = ask;
   const model = resolveModel(deps, ask.endpoint, call);
+  if (call.input) deps.catalog.checkInput(model, call.input);
   checkCapacity(deps, ask.pool, model);
-  const bound = deps.catalog.bound(model, call.size, caller.tier);
+  const bound = await boundOf(deps, caller, model, call);
   const inputEstimate = Math.min(bound.inputTokens, estimateTokens(call.textBytes));
   const takenTokens = inputEstimate + (call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices);
   const ttlMs = ask.deadlineAt - ask.arrivedAt;
   const limits = await deps.keys.take(caller, { requestId, tokens: takenTokens, ttlMs });
   try {
     const expiresAt = ask.deadlineAt + holdMarginMs;
-    const held = await hold(deps, { account: caller.account, requestId, expiresAt, bound });
+    const whose = { account: caller.account, key: caller.keyId, requestId, endpoint: ask.endpoint, model: model.id };
+    const held = await hold(deps.money, { ...whose, expiresAt, bound });
     return { ...held, model, limits, takenTokens, inputEstimate };
   } catch (error) {
     await deps.keys.giveBack(caller, requestId, takenTokens);
-    if (!(error instanceof HoldUnknown)) throw error;
-    releaseUnknown(deps, ask, model, error);
-    throw noCapacity("The balance could not be reached; nothing was charged.", 1, error);
+    throw error;
   }
-}
-
-/** The hold may stand: it is decided 0 as soon as MongoDB takes it, and the caller does not wait for that. */
-function releaseUnknown({ money, log }: AdmissionDeps, ask: Ask, model: Model, unknown: HoldUnknown): void {
-  const { requestId, caller, endpoint } = ask;
-  const settled = money.settle({
-    account: caller.account,
-    requestId,
-    key: caller.keyId,
-    endpoint,
-    model: model.id,
-    heldNanoUsd: unknown.heldNanoUsd,
-    costNanoUsd: 0n,
-    status: "failed",
-    error: "no_capacity",
-    attempts: 0,
-    usage: {},
-    estimated: false,
-    totalMs: 0,
-    signal: AbortSignal.timeout(holdMarginMs),
-  });
-  settled.catch((error: unknown) =>
-    log.warn({ err: error, requestId }, "a hold of unknown fate is left to the sweeper"),
-  );
 }

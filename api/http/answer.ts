@@ -3,11 +3,15 @@ import type { ServiceError } from "#errors";
 
 /** The one place that turns an error into a status and headers; the body comes in the caller's format. */
 export function answerError(res: Response, error: ServiceError, body: string): void {
+  errorHeaders(res, error);
+  answerJson(res, body);
+}
+
+export function errorHeaders(res: Response, error: ServiceError): void {
   res.status(error.status);
   if (error.retryAfterSeconds !== undefined) res.set("retry-after", String(error.retryAfterSeconds));
   if (error.status === 401) res.set("www-authenticate", "Bearer");
   if (error.shouldRetry === false) res.set("x-should-retry", "false");
-  answerJson(res, body);
 }
 
 /** Ends the answer with text that already is JSON. */

@@ -1,5 +1,6 @@
 import express, { type Request, type Response } from "express";
 import { invalidValue, requestTooLarge, type ServiceError, toServiceError, unsupportedMediaType } from "#errors";
+import { proceed } from "./continue.ts";
 
 /** A JSON body as it came, checked to be JSON once. */
 export interface JsonBody {
@@ -17,6 +18,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 export function createBodyReader(limitBytes: number) {
   const read = express.raw({ type: () => true, limit: limitBytes, inflate: true });
   return async (req: Request, res: Response): Promise<JsonBody> => {
+    proceed(req, res);
     await new Promise<void>((resolve, reject) => {
       read(req, res, (error?: unknown) => (error === undefined ? resolve() : reject(bodyError(error, limitBytes))));
     });

@@ -27,6 +27,10 @@ export const modelObject = z
     features: z.array(z.string()),
     x_elite_discount_bps: z.int(),
     x_pricing: z.record(z.string(), price),
+    x_input_schema: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe("Of models for images and media: JSON Schema of their own parameters"),
   })
   .meta({ id: "Model" });
 
@@ -45,6 +49,7 @@ const render = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => 
   features: [...model.features],
   x_elite_discount_bps: model.eliteDiscountBps,
   x_pricing: { ...catalog.pricing(model) },
+  ...(model.inputSchema && { x_input_schema: model.inputSchema }),
 });
 
 /** `GET /v1/models` and `GET /v1/models/{id}`; the id's slash may come raw or as %2F. No key is needed. */

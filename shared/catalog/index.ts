@@ -3,28 +3,43 @@
  * without a price, or one that contradicts itself, stops the start. Sources: the specification, parts 1 and 2 ("Model");
  * ARCHITECTURE, section 5 (the bound of a call's cost); wire-details (price keys, units, output cap).
  *
- * The file (`schema.ts` has every field):
+ * The file (`schema.ts` has every field, `media-schema.ts` those of models for images and media):
  *   elite_discount_bps  for models that name none of their own
  *   upstreams           by name: provider, address and key variables, concurrency, deadlines
  *   models              id, type, limits, features, prices as decimal strings in USD per unit, upstreams in order
  *
  * Units: a million tokens for `input`, `cached_input`, `cache_write`, `cache_write_1h`, `audio_input`, `output` and
  * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute` and `request` (units of the same
- * names). A count whose key has no price is billed as `input` or `output` (`cache_write_1h` as `cache_write` first).
+ * names), and for `input_image` (unit `image`): a picture that is given. A count whose key has no price is billed as
+ * `input` or `output` (`cache_write_1h` as `cache_write` first).
  * `tiers` price whole prompts by their length: all tokens of a prompt, and of its answer, cost what the last tier says
  * whose `above_input_tokens` the prompt exceeds.
  *
- * Money is bigint nano-USD. Prices are exact rationals; a cost is rounded once, half up. Elite prices are
- * list x (10000 - bps) / 10000, exactly.
+ * A model for images or media has besides:
+ *   task          the kind of call, which decides the provider's route
+ *   input_schema  JSON Schema of its own parameters (for images of the body itself), held to by zod
+ *   units         for every price key, how many units an input makes: what holds are worked out from, before the work.
+ *                 `{field}` its value or default, `{minutes_of, bytes_per_second, max, min?}` of an uploaded recording:
+ *                 these say at most how much is made, and what the maker delivers decides. `{characters_of, per?}`,
+ *                 `{items_of, per?}`, `{count}`: the input alone decides, reported or not, if anything is delivered.
+ *   variants      prices by input: a price key costs what the first variant says whose every `when` fits and that names
+ *                 the key, else what `pricing` says. Fields that `when` lists values of are enums.
+ * Defaults of the schema are sent to the maker. What it chooses by itself (`auto`) is priced as the dearest that it may.
+ *
+ * Money is bigint nano-USD. Prices are exact rationals; a cost is rounded once, half up; seconds and minutes have six
+ * decimals. Elite prices are list x (10000 - bps) / 10000, exactly.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import type { CallSize } from "#formats";
+import type { CallSize, ModelInput } from "#formats";
 import { boundOf } from "./bound.ts";
-import { costOf, type ListBand, priceBook, pricingOf } from "./prices.ts";
+import { checkInput, checkOf } from "./input.ts";
+import { boundOfUnits, costOfMedia } from "./media.ts";
+import { costOf, priceBook, pricesOf, pricingOf } from "./prices.ts";
 import { catalogFile, endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 import { type Bound, CatalogError, type Model, type PriceLine, type Tier, type Upstream, type Usage } from "./types.ts";
+import { unitsOf } from "./units.ts";
 
 export {
   type Bound,
@@ -33,6 +48,7 @@ export {
   type ModelType,
   type PriceKey,
   type PriceLine,
+  type Task,
   type Tier,
   type Upstream,
   type Usage,
@@ -46,11 +62,25 @@ export interface Catalog {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** What to hold for a call of a `text` or `embeddings` model; throws TypeError for the others. */
   bound(model: Model, size: CallSize, tier: Tier): Bound;
-  /** In nano-USD. Throws RangeError for a count that is no count, or that the model has no price for. */
-  cost(model: Model, usage: Usage, tier: Tier): bigint;
+  /**
+   * Throws a ServiceError that names the field (`size`, or `input.duration` when `at` is "input") if the model does not
+   * take these parameters; else gives them with the schema's defaults. This and the next two are for models with an input
+   * schema, and throw TypeError for others.
+   */
+  checkInput(model: Model, input: ModelInput): ModelInput["value"];
+  /** The most units that a checked input can make. `uploadBytes`: of the uploads that it names, by id. */
+  units(model: Model, input: ModelInput["value"], uploadBytes: ReadonlyMap<string, number>): Usage;
+  /** What to hold for a call that makes so many units at most: all of it, or the call does not run. */
+  boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound;
+  /**
+   * In nano-USD. Throws RangeError for a count that is no count, or that the model has no price for. `input` is that of a
+   * media call: prices can depend on it (TypeError without it), and what it alone determines (characters, input images,
+   * the request) need not stand in `usage`. For usage within the units never more than their bound.
+   */
+  cost(model: Model, usage: Usage, tier: Tier, input?: ModelInput["value"]): bigint;
   /**
    * `x_pricing`: a line for each price key. A price of long prompts is a line of its own, named for the length that it
-   * begins above: `input_above_200000`.
+   * begins above, and so is a variant's: `input_above_200000`, `image_hd`.
    */
   pricing(model: Model): Readonly<Record<string, PriceLine>>;
 }
@@ -64,12 +94,18 @@ export function loadCatalog(file: string | undefined): Catalog {
   const byId = new Map<string, Model>();
   for (const entry of models) {
     const bps = entry.elite_discount_bps ?? elite_discount_bps;
-    const bands = [
-      { aboveInputTokens: -1, pricing: entry.pricing },
-      ...entry.tiers.map((tier) => ({ aboveInputTokens: tier.above_input_tokens, pricing: tier.pricing })),
-    ];
-    byId.set(entry.id, modelOf(entry, bands, bps));
-    pricing.set(entry.id, pricingOf(bands, bps));
+    byId.set(entry.id, modelOf(entry, bps));
+    pricing.set(
+      entry.id,
+      pricingOf(
+        [
+          { suffix: "", pricing: entry.pricing },
+          ...entry.tiers.map((tier) => ({ suffix: `_above_${tier.above_input_tokens}`, pricing: tier.pricing })),
+          ...entry.variants.map((variant) => ({ suffix: `_${variant.name}`, pricing: variant.pricing })),
+        ],
+        bps,
+      ),
+    );
   }
   const list = [...byId.values()];
   return {
@@ -77,7 +113,11 @@ export function loadCatalog(file: string | undefined): Catalog {
     list: () => list,
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
     bound: boundOf,
-    cost: (model, usage, tier) => costOf(model.prices[tier], usage),
+    checkInput,
+    units: unitsOf,
+    boundOfUnits,
+    cost: (model, usage, tier, input) =>
+      model.media ? costOfMedia(model, usage, tier, input) : costOf(model.prices[tier], usage),
     pricing: (model) => pricing.get(model.id) ?? {},
   };
 }
@@ -123,7 +163,13 @@ function whose(path: readonly PropertyKey[], content: unknown): string {
   return [entry, ...(field.length > 0 ? [field.join(".")] : [])].join(": ");
 }
 
-function modelOf(entry: ModelEntry, bands: readonly ListBand[], eliteDiscountBps: number): Model {
+function modelOf(entry: ModelEntry, eliteDiscountBps: number): Model {
+  const { task, input_schema, units } = entry;
+  const bands = [
+    { aboveInputTokens: -1, pricing: entry.pricing },
+    ...entry.tiers.map((tier) => ({ aboveInputTokens: tier.above_input_tokens, pricing: tier.pricing })),
+  ];
+  const variants = entry.variants.map(({ when, pricing }) => ({ when, prices: pricesOf(pricing, eliteDiscountBps) }));
   return {
     id: entry.id,
     name: entry.name,
@@ -139,7 +185,12 @@ function modelOf(entry: ModelEntry, bands: readonly ListBand[], eliteDiscountBps
     aliases: entry.aliases,
     created: Date.parse(entry.released) / 1000,
     upstreams: entry.upstreams,
+    ...(task !== undefined && { task }),
     prices: priceBook(bands, eliteDiscountBps),
+    ...(input_schema !== undefined && {
+      inputSchema: input_schema,
+      media: { schema: input_schema, check: checkOf(input_schema), units, variants },
+    }),
   };
 }
 

@@ -1,11 +1,13 @@
-import type { Band, Bands, PriceBook, PriceKey, PriceLine, Usage } from "./types.ts";
+import type { Band, Bands, PriceBook, PriceKey, PriceLine, Tier, Usage } from "./types.ts";
 
 /** Price keys that count input tokens, and those that count output tokens: unit `1M_tokens`. */
 export const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h", "audio_input"] as const;
 const outputKeys = ["output", "audio_output"] as const;
 /** Price keys that are units of the same name. */
-const unitKeys = ["image", "second", "character", "minute", "request"] as const;
+const unitKeys = ["image", "input_image", "second", "character", "minute", "request"] as const;
 export const priceKeys = [...inputKeys, ...outputKeys, ...unitKeys] as const satisfies readonly PriceKey[];
+/** A picture is a picture, made or given. */
+const unitOf = (key: PriceKey): string => (tokenKeys.has(key) ? "1M_tokens" : key === "input_image" ? "image" : key);
 
 /** In this order: what a count without a price of its own is billed as, so that nothing is free by accident. */
 const stands = [
@@ -25,6 +27,12 @@ export type ListPrices = Readonly<Partial<Record<PriceKey, string | undefined>>>
 /** Prices of every token of a prompt longer than `aboveInputTokens`. The first band is above -1. */
 export interface ListBand {
   readonly aboveInputTokens: number;
+  readonly pricing: ListPrices;
+}
+
+/** Prices that the file states, and what their lines' names end in: nothing, `_above_200000`, `_hd`. */
+export interface Listed {
+  readonly suffix: string;
   readonly pricing: ListPrices;
 }
 
@@ -108,10 +116,15 @@ export const toNanoUsd = (amount: bigint): bigint => (amount + perNanoUsd / 2n) 
 /** The largest amount that does not round to more than `nanoUsd`. */
 export const mostWithin = (nanoUsd: bigint): bigint => nanoUsd * perNanoUsd + perNanoUsd / 2n - 1n;
 
-export function costOf(bands: Bands, usage: Usage): bigint {
-  let inputTokens = 0;
-  for (const key of inputKeys) inputTokens += usage[key] ?? 0;
-  const { prices } = bandAt(bands, inputTokens);
+export type Prices = Band["prices"];
+
+/** In 10^-10 nano-USD, of one unit. */
+export const pricesOf = (pricing: ListPrices, eliteDiscountBps: number): Readonly<Record<Tier, Prices>> => ({
+  standard: amounts(pricing, 0),
+  elite: amounts(pricing, eliteDiscountBps),
+});
+
+export function costAt(prices: Prices, usage: Usage): bigint {
   let total = 0n;
   for (const key of priceKeys) {
     const count = usage[key];
@@ -125,15 +138,21 @@ export function costOf(bands: Bands, usage: Usage): bigint {
   return toNanoUsd(total);
 }
 
-export function pricingOf(list: readonly ListBand[], eliteDiscountBps: number): Readonly<Record<string, PriceLine>> {
+export function costOf(bands: Bands, usage: Usage): bigint {
+  let inputTokens = 0;
+  for (const key of inputKeys) inputTokens += usage[key] ?? 0;
+  return costAt(bandAt(bands, inputTokens).prices, usage);
+}
+
+export function pricingOf(list: readonly Listed[], eliteDiscountBps: number): Readonly<Record<string, PriceLine>> {
   const lines: Record<string, PriceLine> = {};
-  for (const { aboveInputTokens, pricing } of list) {
+  for (const { suffix, pricing } of list) {
     for (const key of priceKeys) {
       const price = pricing[key];
       if (price === undefined) continue;
       const billionths = parsePrice(price);
-      lines[aboveInputTokens < 0 ? key : `${key}_above_${aboveInputTokens}`] = {
-        unit: tokenKeys.has(key) ? "1M_tokens" : key,
+      lines[`${key}${suffix}`] = {
+        unit: unitOf(key),
         list_usd: formatDecimal(billionths, listDecimals),
         elite_usd: formatDecimal(billionths * BigInt(10_000 - eliteDiscountBps), listDecimals + discountDecimals),
       };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Feature } from "#formats";
+import { checkMedia, mediaFields } from "./media-schema.ts";
 import { inputKeys, type ListPrices, parsePrice, priceKeys, pricePattern } from "./prices.ts";
 import type { ModelType, PriceKey } from "./types.ts";
 
@@ -21,10 +22,10 @@ const keysOf = {
     may: ["cached_input", "cache_write", "cache_write_1h", "audio_input", "audio_output", "request"],
   },
   embeddings: { all: ["input"], one: [], may: [] },
-  image: { all: [], one: ["image", "request"], may: [] },
-  video: { all: [], one: ["second", "minute", "request"], may: [] },
+  image: { all: [], one: ["image", "request"], may: ["input_image", "character"] },
+  video: { all: [], one: ["second", "minute", "request"], may: ["input_image", "character"] },
   audio: { all: [], one: ["second", "character", "minute", "request"], may: [] },
-  other: { all: [], one: ["image", "second", "character", "minute", "request"], may: [] },
+  other: { all: [], one: ["image", "second", "character", "minute", "request"], may: ["input_image"] },
 } as const satisfies Record<ModelType, Record<"all" | "one" | "may", readonly PriceKey[]>>;
 
 /** `service_tier` is not among them: no price key could carry what it costs. */
@@ -61,6 +62,7 @@ const pricing = z.strictObject({
   output: price.optional(),
   audio_output: price.optional(),
   image: price.optional(),
+  input_image: price.optional(),
   second: price.optional(),
   character: price.optional(),
   minute: price.optional(),
@@ -91,6 +93,7 @@ const modelEntry = z.strictObject({
   tiers: z.array(z.strictObject({ above_input_tokens: tokens, pricing })).default([]),
   /** Price keys that are meant to cost nothing: a zero that is not named here is a mistake. */
   free: z.array(z.enum(priceKeys)).refine(unique, "names a key twice").default([]),
+  ...mediaFields(pricing),
   elite_discount_bps: discount.optional(),
   aliases: z
     .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must be a bare name, without a slash"))
@@ -186,7 +189,15 @@ function checkModel(entry: ModelEntry, complain: Complain) {
     if (entry.pricing[key] === undefined) complain(["free"], `names '${key}', which has no price`);
   checkPrices(entry, entry.pricing, ["pricing"], complain);
   checkTiers(entry, complain);
+  checkMedia(entry, complain);
+  entry.variants.forEach((variant, at) => {
+    checkPrices(entry, { ...entry.pricing, ...stated(variant.pricing) }, ["variants", at, "pricing"], complain);
+  });
 }
+
+/** Without the keys that are there and say nothing. */
+const stated = (prices: ListPrices): ListPrices =>
+  Object.fromEntries(Object.entries(prices).filter(([, price]) => price !== undefined));
 
 function checkUpstream(entry: UpstreamEntry, complain: Complain) {
   const named = entry.base_url !== undefined || entry.base_url_env !== undefined;

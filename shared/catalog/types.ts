@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { Feature } from "#formats";
 
 /** Whose prices: `list_usd` or `elite_usd`. */
@@ -13,6 +14,7 @@ export type PriceKey =
   | "output"
   | "audio_output"
   | "image"
+  | "input_image"
   | "second"
   | "character"
   | "minute"
@@ -22,6 +24,9 @@ export type PriceKey =
 export type Usage = Readonly<Partial<Record<PriceKey, number>>>;
 
 export type ModelType = "text" | "image" | "video" | "audio" | "embeddings" | "other";
+
+/** What kind of call a media model takes: which of a provider's routes it goes to. */
+export type Task = "images" | "speech" | "transcription" | "video" | "music";
 
 /** Prices for prompts of more than `aboveInputTokens`, read from their strings once, at load. */
 export interface Band {
@@ -35,6 +40,42 @@ export interface Band {
     readonly output: bigint;
     readonly request: bigint;
   };
+}
+
+/** How many units of a price key an input makes, or can make at most. Fields are those of the input itself. */
+export type UnitRule =
+  /** The field's number, or string of digits. */
+  | { readonly field: string }
+  /** Of one call, whatever is in it. */
+  | { readonly count: number }
+  /** Unicode code points of a text; with `per`, again for each unit of that key (makers that bill every image's prompt). */
+  | { readonly characters_of: string; readonly per?: "image" | undefined }
+  /** What the fields name together: a list has its items, a lone value is one. */
+  | { readonly items_of: readonly string[]; readonly per?: "image" | undefined }
+  /** A recording's length: `bytes_per_second` is what the most compressed one has. Billed as `min` at least. */
+  | {
+      readonly minutes_of: string;
+      readonly bytes_per_second: number;
+      readonly max: number;
+      readonly min?: number | undefined;
+    };
+
+/** One of these values, or being there at all. */
+export type Condition = readonly (string | number | boolean)[] | { readonly present: boolean };
+
+/** Prices of inputs that meet every condition. */
+export interface Variant {
+  readonly when: Readonly<Record<string, Condition>>;
+  readonly prices: Readonly<Record<Tier, Readonly<Partial<Record<PriceKey, bigint>>>>>;
+}
+
+/** What a model needs whose cost goes by its input. */
+export interface Media {
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly check: z.ZodType;
+  readonly units: Readonly<Partial<Record<PriceKey, UnitRule | undefined>>>;
+  /** In order: a price key costs what the first says that fits and names it. */
+  readonly variants: readonly Variant[];
 }
 
 /** Ascending; the first holds for every prompt. */
@@ -63,10 +104,15 @@ export interface Model {
   readonly aliases: readonly string[];
   /** Unix seconds. */
   readonly created: number;
+  /** Of types image, video, audio and other. */
+  readonly task?: Task;
+  /** JSON Schema (draft 2020-12 subset) of the model's own parameters: `x_input_schema` in `GET /v1/models`. */
+  readonly inputSchema?: Readonly<Record<string, unknown>>;
   /** In the order in which they are tried. */
   readonly upstreams: readonly { readonly upstream: string; readonly model: string }[];
-  /** For this module alone: `bound`, `cost` and `pricing` read it. */
+  /** For this module alone, as is `media`: `bound`, `cost` and `pricing` read it. */
   readonly prices: PriceBook;
+  readonly media?: Media;
 }
 
 export interface Upstream {

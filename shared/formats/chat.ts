@@ -4,7 +4,8 @@ import { outputBytes } from "./chat-answer.ts";
 import { commonError } from "./error-body.ts";
 import { invalidFrom } from "./invalid.ts";
 import { byteLength, type Loose, object } from "./loose.ts";
-import type { Codec, Feature } from "./types.ts";
+import type { Codec, Feature, UploadRef } from "./types.ts";
+import { addUpload, isUploadId, partUpload } from "./uploads.ts";
 
 const tokenCap = z.int().positive().max(1e9).nullish();
 const contentPart = z.looseObject({ type: z.string() });
@@ -50,6 +51,7 @@ const textParts: readonly string[] = ["text", "refusal", "thinking"];
 /** Counts the media parts of a request and the bytes that they take, and refuses what has no bound. */
 function measureParts(messages: ChatRequest["messages"], features: Map<Feature, string>) {
   const parts = { image: 0, audio: 0, file: 0 };
+  const uploads: UploadRef[] = [];
   let mediaBytes = 0;
   let textBytes = 0;
   messages.forEach((message, m) => {
@@ -58,21 +60,23 @@ function measureParts(messages: ChatRequest["messages"], features: Map<Feature, 
     if (!Array.isArray(content)) return;
     content.forEach((part, c) => {
       const at = `messages[${m}].content[${c}]`;
+      const upload = partUpload(part, at);
+      if (upload) addUpload(uploads, upload);
       switch (part.type) {
         case "image_url":
           parts.image++;
           features.set("image", at);
-          mediaBytes += addressBytes(part["image_url"], `${at}.image_url`);
+          if (!upload) mediaBytes += addressBytes(part["image_url"], `${at}.image_url`);
           break;
         case "input_audio":
           parts.audio++;
           features.set("audio", at);
-          mediaBytes += dataBytes(part["input_audio"], "data", `${at}.input_audio`);
+          if (!upload) mediaBytes += dataBytes(part["input_audio"], "data", `${at}.input_audio`);
           break;
         case "file":
           parts.file++;
           features.set("file", at);
-          mediaBytes += dataBytes(part["file"], "file_data", `${at}.file`);
+          if (!upload) mediaBytes += dataBytes(part["file"], "file_data", `${at}.file`);
           break;
         default:
           if (!textParts.includes(part.type))
@@ -81,7 +85,7 @@ function measureParts(messages: ChatRequest["messages"], features: Map<Feature, 
       }
     });
   });
-  return { parts, mediaBytes, textBytes };
+  return { parts, mediaBytes, textBytes, uploads };
 }
 
 function dataBytes(holder: unknown, field: string, at: string): number {
@@ -94,7 +98,7 @@ function dataBytes(holder: unknown, field: string, at: string): number {
 function addressBytes(holder: unknown, at: string): number {
   const url = typeof holder === "string" ? holder : object(holder)["url"];
   if (typeof url !== "string" || !/^(https?:\/\/|data:)/i.test(url))
-    throw invalidValue(`${at}.url`, `${at}.url must be an http, https or data address.`);
+    throw invalidValue(`${at}.url`, `${at}.url must be an http, https or data address, or the id of an upload.`);
   return /^data:/i.test(url) ? url.length : 0;
 }
 
@@ -130,7 +134,8 @@ function refuseStored({ messages, extra_body }: ChatRequest): void {
     if (audio != null) refuse(`messages[${m}].audio`);
     if (!Array.isArray(content)) return;
     content.forEach((part, c) => {
-      if (object(part["file"])["file_id"] != null) refuse(`messages[${m}].content[${c}].file.file_id`);
+      const { file_id } = object(part["file"]);
+      if (file_id != null && !isUploadId(file_id)) refuse(`messages[${m}].content[${c}].file.file_id`);
     });
   });
   const cached = object(object(extra_body)["google"])["cached_content"];
@@ -144,7 +149,7 @@ export const chatCodec: Codec = {
     const request = parsed.data;
     refuseStored(request);
     const features = featuresOf(request);
-    const { parts, mediaBytes, textBytes } = measureParts(request.messages, features);
+    const { parts, mediaBytes, textBytes, uploads } = measureParts(request.messages, features);
     const caps = [request.max_tokens, request.max_completion_tokens].filter((cap) => cap != null);
     const inputBytes = Math.max(0, bodyBytes - mediaBytes);
     return {
@@ -160,6 +165,7 @@ export const chatCodec: Codec = {
         ...(caps.length > 0 && { outputCap: Math.min(...caps) }),
       },
       features,
+      uploads,
     };
   },
   error: (error, requestId) => JSON.stringify(commonError(error, requestId)),

@@ -33,6 +33,7 @@ export const embeddingsCodec: Codec = {
         choices: 1,
       },
       features: new Map(),
+      uploads: [],
     };
   },
 };

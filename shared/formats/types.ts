@@ -26,6 +26,22 @@ export interface CallSize {
   readonly outputCap?: number;
 }
 
+/** An upload that a request names, and the field that names it. */
+export interface UploadRef {
+  /** `upl_...` */
+  readonly id: string;
+  readonly param: string;
+  /** What the field takes; undefined where it is the maker's affair. */
+  readonly kind?: "image" | "audio" | undefined;
+}
+
+/** The model's own parameters, checked against its input schema. */
+export interface ModelInput {
+  readonly value: Readonly<Record<string, unknown>>;
+  /** Where they stand in the body: "" (in the body itself) or "input". */
+  readonly at: "" | "input";
+}
+
 /** What admission needs to know of a call, whatever its format. */
 export interface ParsedCall {
   readonly model: string;
@@ -35,6 +51,9 @@ export interface ParsedCall {
   readonly textBytes: number;
   /** Each feature with the field that asked for it. */
   readonly features: ReadonlyMap<Feature, string>;
+  readonly uploads: readonly UploadRef[];
+  /** Of a call for images or media. */
+  readonly input?: ModelInput;
 }
 
 /** The API's face of a format. */

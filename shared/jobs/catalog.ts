@@ -1,8 +1,9 @@
 import { z } from "zod";
 
 /** One queue each, so that operators scale them apart. */
-export const pools = ["chat", "embeddings", "maintenance"] as const;
+export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as const;
 export type Pool = (typeof pools)[number];
+export const isPool = (name: string | undefined): name is Pool => (pools as readonly string[]).includes(name ?? "");
 
 /** What a paid call carries to a worker. The caller's body is opaque here: checked in the API, parsed in the worker. */
 export const paidCall = z.object({
@@ -25,6 +26,10 @@ export const paidCall = z.object({
   /** Unix milliseconds. */
   acceptedAt: z.number(),
   deadlineAt: z.number(),
+  /** What links to generated files begin with. */
+  publicUrl: z.string().optional(),
+  /** The `Idempotency-Key` under which the answer is kept: nobody's leaving ends such a call. */
+  replay: z.string().optional(),
   body: z.union([z.object({ json: z.string() }), z.object({ stored: z.literal(true) })]),
 });
 export type PaidCall = z.infer<typeof paidCall>;
@@ -45,7 +50,10 @@ interface JobDefinition {
 export const jobCatalog = {
   chat: { pool: "chat", payload: paidCall },
   embeddings: { pool: "embeddings", payload: paidCall },
+  image: { pool: "image", payload: paidCall },
+  media: { pool: "media", payload: paidCall },
   "sweep-holds": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
+  "expire-files": { pool: "maintenance", payload: nothing, everyMs: 60_000 },
   "expire-bodies": { pool: "maintenance", payload: nothing, everyMs: 3_600_000 },
 } as const satisfies Record<string, JobDefinition>;
 

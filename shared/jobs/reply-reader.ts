@@ -12,6 +12,8 @@ export interface ReplyReader {
   expect(requestId: string, onFrame: (frame: Frame) => void): () => void;
   /** Tells the workers that nobody waits any more; holds until the deadline for a job that has not begun. */
   cancel(requestId: string, ttlMs: number): Promise<void>;
+  /** Whether an instance, this one or another, holds its lease. */
+  instanceLives(instance: string): Promise<boolean>;
   stop(): Promise<void>;
 }
 
@@ -137,6 +139,7 @@ export function createReplyReader(deps: {
       };
     },
     cancel,
+    instanceLives: async (other) => (await commands.exists(replyKey(other))) === 1,
     async stop() {
       stopped = true;
       stopRenewing();

@@ -12,12 +12,14 @@ import { assertAmount } from "./usd.ts";
 
 /** How a call ended and what it really cost. */
 export interface Decision {
+  /** `usage`, a model call, unless this says otherwise. */
+  readonly kind?: "usage" | "storage" | undefined;
   readonly account: string;
   readonly requestId: string;
   /** The id of the API key. */
   readonly key: string;
   readonly endpoint: string;
-  readonly model: string;
+  readonly model?: string | undefined;
   readonly heldNanoUsd: bigint;
   /** Unbounded: what exceeds the hold is not charged, but written as shortfall. */
   readonly costNanoUsd: bigint;
@@ -34,7 +36,7 @@ export interface Decision {
 }
 
 /** The sweeper decides for a call of which only the hold is known. */
-export type AnyDecision = Omit<Decision, "key" | "endpoint" | "model"> & Partial<Decision>;
+export type AnyDecision = Omit<Decision, "key" | "endpoint"> & Partial<Decision>;
 
 export interface Decided {
   /** Ours is the entry that stands. Exact, also when the answer to our insert was lost. */
@@ -94,7 +96,7 @@ export function createDecide(deps: { ledger: Ledger; clock: Clock; log: Logger }
 
   /** Throws for what can never be an entry. */
   function encode(decision: AnyDecision): StoredEntry {
-    const { account, requestId, heldNanoUsd, costNanoUsd } = decision;
+    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd } = decision;
     assertRequestId(requestId);
     assertAmount(heldNanoUsd, "heldNanoUsd");
     assertAmount(costNanoUsd, "costNanoUsd");
@@ -104,7 +106,7 @@ export function createDecide(deps: { ledger: Ledger; clock: Clock; log: Logger }
     const entry: StoredEntry = {
       _id: requestId,
       account,
-      kind: "usage",
+      kind,
       amount: -chargedNanoUsd,
       createdAt: new Date(clock.now()),
       decider: randomBase62(12),

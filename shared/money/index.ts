@@ -19,6 +19,7 @@ import { createHold, type Hold, type HoldAnswer } from "./holds.ts";
 import { createLedger, type EntryKind, type LedgerEntry } from "./ledger.ts";
 import { type Credit, createMovements, type Moved } from "./movements.ts";
 import { createSweep, type Swept } from "./sweep.ts";
+import { createTake, type Take } from "./take.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Check } from "./check.ts";
@@ -26,6 +27,7 @@ export type { Decided, Decision } from "./decide.ts";
 export { type Hold, type HoldAnswer, HoldUnknown } from "./holds.ts";
 export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export type { Credit, Moved } from "./movements.ts";
+export type { Take } from "./take.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export interface Money {
@@ -37,6 +39,11 @@ export interface Money {
    * was taken (then settle 0 with its `heldNanoUsd`), and 503, with nothing taken, while MongoDB is away.
    */
   hold(hold: Hold): Promise<HoldAnswer>;
+  /**
+   * `hold` for a caller who waits: resolves with what is held, or throws the error to answer (402, 403, 429, 503). A hold
+   * of unknown fate is decided 0 behind its back. A balance that only waits for a call to be applied gets a moment.
+   */
+  take(ask: Take): Promise<bigint>;
   /** Tries until a decision stands, this one or an earlier one. Rejects with the reason of `signal`. */
   decide(decision: Decision): Promise<Decided>;
   /** Ends the hold with the cost of the entry that stands. Tries until it is done; doing it again changes nothing. */
@@ -77,19 +84,22 @@ export function createMoney({ mongo, clock, log }: { mongo: Mongo; clock: Clock;
   const { apply, applyOnce } = createApply({ accounts, clock, log });
   const { credit, refund } = createMovements({ mongo, accounts, ledger, clock, log });
 
+  async function settle(decision: Decision): Promise<Decided> {
+    const decided = await decide(decision);
+    const { account, requestId, heldNanoUsd, signal } = decision;
+    await apply({ account, requestId, heldNanoUsd, costNanoUsd: decided.entry.costNanoUsd, signal });
+    return decided;
+  }
+
   return {
     async prepare() {
       await Promise.all([accounts.prepare(), ledger.prepare()]);
     },
     hold,
+    take: createTake({ hold, settle, account: accounts.find, clock, log }),
     decide,
     apply,
-    async settle(decision) {
-      const decided = await decide(decision);
-      const { account, requestId, heldNanoUsd, signal } = decision;
-      await apply({ account, requestId, heldNanoUsd, costNanoUsd: decided.entry.costNanoUsd, signal });
-      return decided;
-    },
+    settle,
     shortfalls,
     credit,
     refund,

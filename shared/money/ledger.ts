@@ -5,7 +5,7 @@ import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { isRequestId } from "./request-id.ts";
 
-export const entryKinds = ["credit", "adjustment", "usage", "refund"] as const;
+export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
 /** One decided movement. It never changes. */
@@ -16,7 +16,7 @@ export interface LedgerEntry {
   readonly kind: EntryKind;
   /** What it does to the account: a credit adds, usage takes. */
   readonly amountNanoUsd: bigint;
-  /** What the call cost; 0 for whatever is no call. */
+  /** What the call or the upload cost; 0 for whatever is neither. */
   readonly costNanoUsd: bigint;
   readonly createdAt: Date;
   readonly idempotencyKey?: string;
@@ -85,7 +85,7 @@ export function toEntry(stored: StoredEntry): LedgerEntry {
     account,
     kind,
     amountNanoUsd: amount,
-    costNanoUsd: kind === "usage" ? -amount : 0n,
+    costNanoUsd: kind === "usage" || kind === "storage" ? -amount : 0n,
     createdAt,
     ...(idempotencyKey != null && { idempotencyKey }),
     ...(reason != null && { reason }),

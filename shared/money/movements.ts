@@ -4,7 +4,7 @@ import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
-import { type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
+import { type EntryKind, type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
 import { untilDone } from "./retry.ts";
 import { maxNanoUsd } from "./usd.ts";
 
@@ -21,6 +21,8 @@ export interface Moved {
   /** False if the entry stood before. */
   readonly created: boolean;
 }
+
+const refundable: ReadonlySet<EntryKind> = new Set(["usage", "storage"]);
 
 /** Conflicts with running calls are tried again for so long. */
 const transactionTimeoutMs = 15_000;
@@ -105,7 +107,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
 
   async function refundOnce(account: string, requestId: string): Promise<LedgerEntry> {
     const call = (await ledger.standing([requestId])).get(requestId);
-    if (call?.kind !== "usage" || call.account !== account) throw notFound("request");
+    if (!call || !refundable.has(call.kind) || call.account !== account) throw notFound("request");
     const { entry } = await move({ _id: `refund:${requestId}`, kind: "refund", ...common(account, -call.amount) });
     return entry;
   }

@@ -39,6 +39,17 @@ export const environment = z.object({
     .describe("Least level that is logged"),
   BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
   CALL_TIMEOUT_MS: count("Longest that one call may take, from its arrival to its last byte", 900_000),
+  MEDIA_SYNC_TIMEOUT: z.coerce
+    .number()
+    .positive()
+    .max(86_400)
+    .default(285)
+    .describe("Seconds that a call for images or media is waited for; with an `Idempotency-Key` the work goes on"),
+  UPLOAD_USD_PER_GB_DAY: z
+    .string()
+    .regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount of USD")
+    .default("0.10")
+    .describe("What an upload costs, once, for its 24 hours: USD for 1,073,741,824 bytes"),
   PING_INTERVAL_MS: count("Silence after which a streaming caller gets a ping", 15_000),
   SHUTDOWN_GRACE_MS: count("Time that running calls get to finish after SIGTERM", 25_000),
   RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests a minute for a key without limits of its own", 10_000),
@@ -48,10 +59,12 @@ export const environment = z.object({
   WORKER_POOLS: z
     .string()
     .regex(/^[a-z]+(,[a-z]+)*$/)
-    .default("chat,embeddings,maintenance")
+    .default("chat,embeddings,image,media,maintenance")
     .describe("Pools that this worker process serves, separated by commas"),
   WORKER_CONCURRENCY_CHAT: count("Chat calls that one worker process runs at once", 500),
   WORKER_CONCURRENCY_EMBEDDINGS: count("Embeddings calls that one worker process runs at once", 200),
+  WORKER_CONCURRENCY_IMAGE: count("Image calls that one worker process runs at once", 50),
+  WORKER_CONCURRENCY_MEDIA: count("Media calls that one worker process runs at once", 50),
   WORKER_CONCURRENCY_MAINTENANCE: count("Scheduled jobs that one worker process runs at once", 2),
 });
 

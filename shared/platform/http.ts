@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { Readable } from "node:stream";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "./clock.ts";
 
@@ -9,14 +10,18 @@ import type { Clock } from "./clock.ts";
  */
 export interface HttpClient {
   /** Resolves when the status and headers are there. Rejects with the signal's reason, or with undici's error. */
-  post(options: {
-    path: string;
-    headers: Readonly<Record<string, string>>;
-    body: string;
-    signal: AbortSignal;
-  }): Promise<HttpAnswer>;
+  send(request: HttpRequest): Promise<HttpAnswer>;
   /** Cuts what is under way. */
   close(): Promise<void>;
+}
+
+export interface HttpRequest {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+  /** With the `content-length` of a body in pieces: else it goes out in chunks. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | readonly Buffer[];
+  readonly signal: AbortSignal;
 }
 
 export interface HttpAnswer {
@@ -29,7 +34,7 @@ export interface HttpAnswer {
   readonly body: AsyncIterableIterator<Buffer>;
 }
 
-const connectTimeoutMs = 5_000;
+export const connectTimeoutMs = 5_000;
 const bufferedBytes = 256 * 1024;
 const droppedBytes = 64 * 1024;
 const droppedMs = 1_000;
@@ -44,14 +49,25 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
     allowH2: false,
   });
   return {
-    post: ({ signal, ...request }) =>
-      new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        pool.dispatch({ method: "POST", ...request }, exchange(signal, deps.clock, resolve, reject));
-      }),
+    send: ({ signal, body = null, ...request }) => {
+      const sent = Array.isArray(body) ? Readable.from(body) : (body as string | null);
+      return dispatch(pool, { ...request, body: sent }, signal, deps.clock);
+    },
     close: () => pool.destroy(),
   };
 }
+
+/** One exchange over any of undici's dispatchers. */
+export const dispatch = (
+  dispatcher: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<HttpAnswer> =>
+  new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    dispatcher.dispatch(request, exchange(signal, clock, resolve, reject));
+  });
 
 function exchange(
   signal: AbortSignal,

@@ -20,3 +20,6 @@ export function randomBase62(length: number): string {
 /** `req_...`: names the job, the hold and the ledger entry of one call. Safe as a map key and as a job id. */
 export const newRequestId = () => `req_${randomBase62(24)}`;
 export const newId = (prefix: "acct" | "key" | "api" | "wrk") => `${prefix}_${randomBase62(20)}`;
+/** An upload is its account's alone; a generated file belongs to whoever knows its id, so that has 238 bits. */
+export const newUploadId = () => `upl_${randomBase62(24)}`;
+export const newFileId = () => `file_${randomBase62(40)}`;

@@ -8,13 +8,15 @@ import { freeOrigin, type Measured, measured, startNode } from "./processes.ts";
 import { profileWhile, summarize } from "./profile.ts";
 import { medianRate, type Report, renderReport } from "./report.ts";
 import { type Service, startService } from "./service.ts";
+import { measureUploads, renderUploads } from "./uploads.ts";
 import { proveTarget, type Target } from "./workload.ts";
 
 /**
- * npm run bench -- [--quick] [--profile] [--gateways direct,portkey,service] [--connections 50]
+ * npm run bench -- [--quick] [--profile] [--uploads] [--gateways direct,portkey,service] [--connections 50]
  *
  * Measures the service beside Portkey's gateway and beside no gateway at all, and writes RESULTS.md.
  * `--quick`: few short rounds, printed only. `--connections`: this one load, printed only.
+ * `--uploads`: ten large uploads at once into the service, written to UPLOADS.md.
  * `--profile`: the service alone, with a CPU profile of API and worker.
  * Whatever is started here ends with this process, also when that is killed.
  */
@@ -22,11 +24,14 @@ const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     profile: { type: "boolean", default: false },
+    uploads: { type: "boolean", default: false },
     gateways: { type: "string" },
     connections: { type: "string" },
   },
 });
-const wanted = new Set((options.gateways ?? (options.profile ? "service" : "direct,portkey,service")).split(","));
+const wanted = new Set(
+  (options.gateways ?? (options.profile || options.uploads ? "service" : "direct,portkey,service")).split(","),
+);
 const command = ["npm run bench", ...(process.argv.length > 2 ? ["--", ...process.argv.slice(2)] : [])].join(" ");
 const root = join(import.meta.dirname, "../..");
 const dataDir = join(root, ".data/bench");
@@ -153,6 +158,19 @@ async function compare(bench: Bench): Promise<void> {
     await writeFile(join(import.meta.dirname, "RESULTS.md"), text);
 }
 
+/** What large uploads do to the API's memory. */
+async function uploads({ service }: Bench): Promise<void> {
+  const api = service?.processes.find(({ name }) => name === "api");
+  if (!service || !api) throw new Error("--uploads needs the service among the gateways");
+  const rounds = await measureUploads(service.target, api);
+  const { ok, open_holds } = await service.check();
+  if (!ok || open_holds > 0) throw new Error("The books are not in order after the uploads.");
+  const machine = [new Date().toISOString().slice(0, 10), ...describeMachine(service.stores)];
+  const text = renderUploads(rounds, command, machine);
+  say(`\n${text}`);
+  await writeFile(join(import.meta.dirname, "UPLOADS.md"), text);
+}
+
 /** Where API and worker spend their time at 50 connections. */
 async function profile({ gateways, processes, service }: Bench): Promise<void> {
   const gateway = gateways.find(({ name }) => name === "service");
@@ -179,7 +197,7 @@ await rm(dataDir, { recursive: true, force: true });
 await mkdir(dataDir, { recursive: true });
 try {
   const bench = await start(stops);
-  await (options.profile ? profile(bench) : compare(bench));
+  await (options.uploads ? uploads : options.profile ? profile : compare)(bench);
 } finally {
   for (const stop of stops) await stop();
 }

@@ -2,16 +2,31 @@ import { expect, test } from "vitest";
 import { hold } from "../../api/admission/hold.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
-import { balance, decisionOf, free, held, holdOf, startBank } from "./money-setup.ts";
+import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "./money-setup.ts";
 
 const bound = { mostNanoUsd: 600n, leastNanoUsd: 600n, inputTokens: 1, outputCap: 10, capFor: () => 3 };
-const ask = (account: string) => ({ account, requestId: "req_second", expiresAt: Date.now() + 60_000, bound });
+const ask = (account: string) => ({
+  account,
+  requestId: "req_second",
+  key: "key_test",
+  endpoint: "/v1/chat/completions",
+  model: "local/chat",
+  expiresAt: Date.now() + 60_000,
+  bound,
+});
+
+/** A bank, and a process on it whose time stands still. */
+async function startWaiting() {
+  const bank = await startBank();
+  const clock = createManualClock(Date.now());
+  const { money: waiting } = await startMoney(bank.uri, clock);
+  return { ...bank, clock, waiting };
+}
 
 test("who calls again at once is not told that what the call before did not use is missing", async () => {
-  const { money, account } = await startBank();
+  const { money, account, clock, waiting } = await startWaiting();
   const before = await held(money, holdOf(account, 600n));
-  const clock = createManualClock();
-  const again = hold({ money, clock }, ask(account));
+  const again = hold(waiting, ask(account));
   await eventually(() => clock.pending() === 1);
   // The call before was answered already; its cost is applied only now.
   await money.settle(decisionOf(before, 10n));
@@ -20,16 +35,30 @@ test("who calls again at once is not told that what the call before did not use 
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 390n, heldNanoUsd: 600n });
 });
 
-test("who is poor without a call in flight is told so at once", async () => {
-  const { money, account } = await startBank();
-  const clock = createManualClock();
-  const poor = hold(
-    { money, clock },
-    { ...ask(account), bound: { ...bound, mostNanoUsd: 2_000n, leastNanoUsd: 2_000n } },
-  );
+test("who is poor without a call in flight is told so at once, in tokens", async () => {
+  const { money, account, waiting } = await startWaiting();
+  const poor = hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 2_000n, leastNanoUsd: 2_000n } });
   await expect(poor).rejects.toMatchObject({
     code: "insufficient_balance",
     message: expect.stringContaining("covers 3"),
   });
   expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("what is not counted in tokens is told in USD", async () => {
+  const { account, waiting } = await startWaiting();
+  const picture = { ...bound, mostNanoUsd: 20_000_000n, leastNanoUsd: 20_000_000n, outputCap: 0 };
+  await expect(hold(waiting, { ...ask(account), bound: picture })).rejects.toMatchObject({
+    code: "insufficient_balance",
+    message: "The balance is too low. The call can cost 0.02 USD; the balance has 0.000001.",
+  });
+});
+
+test("a balance below the most, and not below the least, is held whole, and its cap with it", async () => {
+  const { money, account, waiting } = await startWaiting();
+  expect(await hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 5_000n } })).toEqual({
+    heldNanoUsd: 1_000n,
+    outputCap: 3,
+  });
+  expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n });
 });

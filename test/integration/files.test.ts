@@ -1,22 +1,13 @@
-import { CreateBucketCommand } from "@aws-sdk/client-s3";
-import { expect, onTestFinished, test } from "vitest";
-import { createFiles } from "#files";
-import { connectS3 } from "#platform/s3";
-import { createManualClock } from "../support/manual-clock.ts";
-import { ownServers, type Stores, testStores } from "../support/servers.ts";
+import { GetBucketCorsCommand, PutBucketCorsCommand } from "@aws-sdk/client-s3";
+import { expect, test } from "vitest";
+import { createFiles } from "../../shared/files/index.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { dayMs, forever, minutesMs, startArchive, startOwnStorage } from "./files-setup.ts";
 
-const day = 24 * 3_600_000;
 const gone = expect.objectContaining({ name: "NoSuchKey" });
-const forever = new AbortController().signal;
-
-function open(stores: Stores, clock = createManualClock(Date.now())) {
-  const s3 = connectS3(stores);
-  onTestFinished(() => s3.destroy());
-  return { s3, clock, files: createFiles({ s3, bucket: stores.S3_BUCKET, clock }) };
-}
 
 test("a body is kept as it is until it is dropped", async () => {
-  const { files } = open(await testStores());
+  const { files } = await startArchive();
   const json = JSON.stringify({ text: "€😀\0".repeat(300_000) });
   await files.putBody("req_files_kept", json);
   expect(await files.getBody("req_files_kept", forever)).toBe(json);
@@ -26,33 +17,75 @@ test("a body is kept as it is until it is dropped", async () => {
 });
 
 test("reading a body ends when nobody wants it any more", async () => {
-  const { files } = open(await testStores());
+  const { files } = await startArchive();
   await files.putBody("req_files_aborted", "{}");
   await expect(files.getBody("req_files_aborted", AbortSignal.abort())).rejects.toThrow("abort");
-  await files.dropBody("req_files_aborted");
 });
 
-test("bodies that a crash left are removed after a day", async () => {
-  const { stores } = await ownServers({ s3: true });
-  const { files, s3, clock } = open(stores);
-  await s3.send(new CreateBucketCommand({ Bucket: stores.S3_BUCKET })).catch(() => undefined);
-  await Promise.all(Array.from({ length: 20 }, (_, i) => files.putBody(`req_${i}`, "{}")));
+test("an answer is kept as it is, beside the body of the same request", async () => {
+  const { files } = await startArchive();
+  await files.putBody("req_1", "the body");
+  await files.putAnswer("req_1", "the answer: €😀");
+  expect(await files.getAnswer("req_1")).toBe("the answer: €😀");
+  expect(await files.getBody("req_1", forever)).toBe("the body");
+  await expect(files.getAnswer("req_2")).rejects.toThrow(gone);
+});
+
+test("bodies and answers that a crash left are removed after a day", async () => {
+  const { files, clock, objects } = await startArchive();
+  const texts = Array.from({ length: 20 }, (_, i) => [
+    files.putBody(`req_${i}`, "{}"),
+    files.putAnswer(`req_${i}`, "{}"),
+  ]);
+  await Promise.all(texts.flat());
   expect(await files.expireBodies()).toBe(0);
-  clock.advance(day - 60_000);
+  clock.later(dayMs - minutesMs);
   expect(await files.expireBodies()).toBe(0);
   expect(await files.getBody("req_0", forever)).toBe("{}");
-  clock.advance(120_000);
-  expect(await files.expireBodies()).toBe(20);
+  clock.later(2 * minutesMs);
+  expect(await files.expireBodies()).toBe(40);
   expect(await files.expireBodies()).toBe(0);
-  await expect(files.getBody("req_0", forever)).rejects.toThrow(gone);
+  expect(await objects()).toEqual([]);
 });
 
 test("with storage away keeping and reading fail", async () => {
-  const { s3: server, stores } = await ownServers({ s3: true });
-  const { files } = open(stores);
+  const { server, files } = await startOwnStorage();
+  await files.ping();
   await server.stop();
   const refused = expect.objectContaining({ code: "ECONNREFUSED" });
+  await expect(files.ping()).rejects.toThrow(refused);
   await expect(files.putBody("req_1", "{}")).rejects.toThrow(refused);
   await expect(files.getBody("req_1", forever)).rejects.toThrow(refused);
   await expect(files.expireBodies()).rejects.toThrow(refused);
+});
+
+test("the bucket shows browsers the ETag of a part; the rules of others stay", async () => {
+  const { files, s3, stores, ask } = await startArchive();
+  const Bucket = stores.S3_BUCKET;
+  const theirs = { ID: "theirs", AllowedMethods: ["GET"], AllowedOrigins: ["https://example.com"] };
+  await s3.send(new PutBucketCorsCommand({ Bucket, CORSConfiguration: { CORSRules: [theirs] } }));
+  const rules = async () => (await s3.send(new GetBucketCorsCommand({ Bucket }))).CORSRules;
+  await files.prepareBucket();
+  const once = await rules();
+  expect(once).toMatchObject([
+    theirs,
+    { ID: "inference-service", AllowedMethods: ["GET", "HEAD", "PUT"], AllowedOrigins: ["*"], ExposeHeaders: ["ETag"] },
+  ]);
+  await files.prepareBucket();
+  expect(await rules()).toEqual(once);
+  const { multipart } = await files.uploads.start({ ...ask(), bytes: 4, mime: "image/png" });
+  const url = multipart?.parts[0]?.url as string;
+  const answer = await fetch(url, { method: "PUT", body: "1234", headers: { origin: "https://app.example.com" } });
+  expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+  expect(answer.headers.get("access-control-expose-headers")).toMatch(/etag/i);
+});
+
+test("what a server does not take of the bucket's settings is said, and stops nothing", async () => {
+  const { stores, mongo, money, clock } = await startArchive();
+  const lines: string[] = [];
+  const log = createLogger("test", "silent");
+  log.info = (...line: unknown[]) => void lines.push(JSON.stringify(line));
+  const config = { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10" };
+  await createFiles({ config, mongo, money, clock, log }).prepareBucket();
+  expect(lines).toEqual([expect.stringContaining("lifecycle rules of the bucket cannot be set here")]);
 });

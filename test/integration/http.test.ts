@@ -105,7 +105,7 @@ describe("routes", () => {
     const ready = await ask("GET", "/readyz");
     expect([ready.status, await ready.json()]).toEqual([
       200,
-      { status: "ready", mongodb: true, redis: true, workers: { chat: 1, embeddings: 1 } },
+      { status: "ready", mongodb: true, redis: true, workers: { chat: 1, embeddings: 1, image: 1, media: 1 } },
     ]);
   });
 });

@@ -31,18 +31,29 @@ test("it has every public route, and every route of it is there", async () => {
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
   expect(described.toSorted()).toEqual([
+    "DELETE /v1/uploads/{id}",
+    "GET /media/{id}",
     "GET /v1/models",
     "GET /v1/models/{id}",
+    "GET /v1/uploads",
+    "GET /v1/uploads/{id}",
     "POST /v1/chat/completions",
     "POST /v1/embeddings",
+    "POST /v1/images/generations",
+    "POST /v1/media/generations",
+    "POST /v1/uploads",
+    "POST /v1/uploads/{id}/complete",
   ]);
   const routes = readFileSync(new URL("../../api/app.ts", import.meta.url), "utf8");
   for (const [path = ""] of routes.matchAll(/(?<=")\/v1[^"]*/g))
     expect([path, described.some((each) => each.includes(` ${path}`))]).toEqual([path, true]);
   for (const each of described) {
     const [method = "", path = ""] = each.split(" ");
-    const response = await fetch(running.service.baseUrl + path.replace("{id}", "local/chat"), { method });
-    expect([200, 401]).toContain(response.status);
+    const response = await fetch(
+      running.service.baseUrl + path.replace("{id}", path.includes("models") ? "local/chat" : "none"),
+      { method },
+    );
+    expect([200, 401, ...(path === "/media/{id}" ? [404] : [])]).toContain(response.status);
     expect(Object.keys(paths[path]?.[method.toLowerCase()]?.responses ?? {})).toContain(String(response.status));
   }
   expect(await refusalOf(await get("/v1/other"))).toEqual(

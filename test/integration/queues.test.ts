@@ -125,12 +125,13 @@ test("schedules are made once, whoever makes them and however often, and are not
     return jobs.map(({ name, id }) => `${name} ${id}`).toSorted();
   };
   const before = await runs();
-  expect(before.map((run) => run.split(" ")[0])).toEqual(["expire-bodies", "sweep-holds"]);
+  expect(before.map((run) => run.split(" ")[0])).toEqual(["expire-bodies", "expire-files", "sweep-holds"]);
   await other.schedule();
   expect(await runs()).toEqual(before);
   const schedulers = await queue.getJobSchedulers();
   expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual({
     "expire-bodies": 3_600_000,
+    "expire-files": 60_000,
     "sweep-holds": 30_000,
   });
 });

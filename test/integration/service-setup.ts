@@ -23,7 +23,7 @@ export async function startWithMaker(
 ): Promise<Running> {
   const maker = await startMockOpenai();
   const service = await startService(await testStores(), {
-    env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: maker.url, ...env },
+    env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: maker.url, GEMINI_COMPAT_BASE_URL: maker.url, ...env },
     ...(onEnd && { onEnd }),
   });
   return { service, maker };
@@ -127,10 +127,11 @@ export async function expectUntouched(service: Client, customer: Customer, avail
   expect(await customer.available()).toBe(available);
 }
 
-/** The shipped catalog with other fields here and there; the file goes with the machine's temporary folder. */
+/** The shipped catalog with other fields here and there, and more models; the file goes with the machine's temporary folder. */
 export function catalogWith(
   upstreams: Readonly<Record<string, object>>,
   models: Readonly<Record<string, object>> = {},
+  more: readonly object[] = [],
 ): string {
   const shipped = JSON.parse(readFileSync(new URL("../../shared/catalog/models.json", import.meta.url), "utf8")) as {
     upstreams: Record<string, object>;
@@ -141,7 +142,7 @@ export function catalogWith(
     upstreams: Object.fromEntries(
       Object.entries(shipped.upstreams).map(([id, fields]) => [id, { ...fields, ...upstreams[id] }]),
     ),
-    models: shipped.models.map((model) => ({ ...model, ...models[model.id] })),
+    models: [...shipped.models.map((model) => ({ ...model, ...models[model.id] })), ...more],
   };
   const file = join(tmpdir(), `catalog-${randomUUID()}.json`);
   writeFileSync(file, JSON.stringify(changed));

@@ -1,10 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { type FormPart, fieldsOf, isMedia, mediaAnswer, partsOf } from "./mock-openai-media.ts";
 
 /**
- * Stands where the OpenAI API would be: `POST /v1/chat/completions` (JSON and streams) and `POST /v1/embeddings`, in the
- * shapes of https://platform.openai.com/docs/api-reference. Without a script it answers as OpenAI does; a test scripts
+ * Stands where the OpenAI API would be: `POST /v1/chat/completions` (JSON and streams), `POST /v1/embeddings`, images,
+ * speech, transcriptions and videos (mock-openai-media.ts), in the shapes of
+ * https://platform.openai.com/docs/api-reference. Without a script it answers as OpenAI does; a test scripts
  * one answer a request with `respond`, or all further ones with `always`. Nothing sleeps: where an answer must wait, the
  * test gives the promise it waits for.
  */
@@ -32,7 +34,10 @@ export interface MockRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
+  /** Of a form: its text fields. */
   readonly body: Record<string, unknown>;
+  /** The parts of a form, in their order. */
+  readonly form?: readonly FormPart[];
   /** True when the client closed the connection before the answer had ended. */
   readonly aborted: boolean;
   /** Events of a stream that are out, as far as this side knows. */
@@ -64,6 +69,10 @@ export interface Answer {
   readonly cutAfter?: number;
   /** Compresses the answer as a whole. */
   readonly encoding?: "gzip" | "br";
+  /** Of a new video: what the looks at it tell, one each; the last one stays. Else it is done at the first look. */
+  readonly states?: readonly string[];
+  /** Of a new video: why it fails in the end. */
+  readonly error?: unknown;
 }
 
 export const mockText = "Hello there, how may I help you today?";
@@ -122,6 +131,7 @@ export async function startMockOpenai(options: { port?: number; record?: boolean
   let usual: Answer = {};
   let open = 0;
   const waiting = new Map<number, (request: MockRequest) => void>();
+  const jobs: Parameters<typeof mediaAnswer>[2] = new Map();
 
   const server = createServer((incoming, outgoing) => {
     const parts: Buffer[] = [];
@@ -135,7 +145,7 @@ export async function startMockOpenai(options: { port?: number; record?: boolean
       }
       open++;
       outgoing.once("close", () => open--);
-      reply(request, outgoing, answer).catch((error: unknown) => outgoing.destroy(error as Error));
+      reply(request, outgoing, answer, jobs).catch((error: unknown) => outgoing.destroy(error as Error));
     });
   });
   let connections = 0;
@@ -165,6 +175,7 @@ export async function startMockOpenai(options: { port?: number; record?: boolean
       script = [];
       usual = {};
       waiting.clear();
+      jobs.clear();
     },
     close: () => stop(server),
   };
@@ -176,12 +187,16 @@ interface Recorded extends MockRequest {
 }
 
 function receive(incoming: IncomingMessage, outgoing: ServerResponse, parts: Buffer[]): Recorded {
-  const text = (parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)).toString("utf8");
+  const bytes = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  const type = incoming.headers["content-type"] ?? "";
+  const form = type.startsWith("multipart/") ? partsOf(type, bytes) : undefined;
+  const text = form ? "" : bytes.toString("utf8");
   const request: Recorded = {
     method: incoming.method ?? "",
     path: incoming.url ?? "",
     headers: incoming.headers,
-    body: text === "" ? {} : (JSON.parse(text) as Record<string, unknown>),
+    body: form ? fieldsOf(form) : text === "" ? {} : (JSON.parse(text) as Record<string, unknown>),
+    ...(form && { form }),
     aborted: false,
     eventsSent: 0,
     closed: new Promise((resolve) =>
@@ -194,11 +209,17 @@ function receive(incoming: IncomingMessage, outgoing: ServerResponse, parts: Buf
   return request;
 }
 
-async function reply(request: Recorded, outgoing: ServerResponse, answer: Answer): Promise<void> {
-  if (answer.beforeHeaders) await answer.beforeHeaders;
-  if (answer.cutAfter === -1) return cut(outgoing);
-  const plain = answer.body === undefined && answer.events === undefined;
+async function reply(
+  request: Recorded,
+  outgoing: ServerResponse,
+  scripted: Answer,
+  jobs: Parameters<typeof mediaAnswer>[2],
+): Promise<void> {
+  if (scripted.beforeHeaders) await scripted.beforeHeaders;
+  if (scripted.cutAfter === -1) return cut(outgoing);
+  const plain = scripted.body === undefined && scripted.events === undefined;
   const refusal = plain ? refusalOf(request) : undefined;
+  const answer = plain && !refusal && isMedia(request) ? usualMedia(request, scripted, jobs) : scripted;
   const streams = (request.body.stream === true && answer.body === undefined) || answer.events !== undefined;
   if (refusal || !streams) {
     const { status = 200, body, headers } = refusal ?? { ...answer, body: answer.body ?? jsonOf(request, answer) };
@@ -207,10 +228,17 @@ async function reply(request: Recorded, outgoing: ServerResponse, answer: Answer
   await sendStream(request, outgoing, answer, answer.events ?? eventsOf(request, answer));
 }
 
-function refusalOf({ method, path, headers, body }: MockRequest): Answer | undefined {
+function usualMedia(request: MockRequest, scripted: Answer, jobs: Parameters<typeof mediaAnswer>[2]): Answer {
+  const usual = mediaAnswer(request, scripted, jobs);
+  return { ...usual, ...scripted, headers: { ...usual.headers, ...scripted.headers } };
+}
+
+function refusalOf(request: MockRequest): Answer | undefined {
+  const { method, path, headers, body } = request;
   if (!headers.authorization?.startsWith("Bearer ")) {
     return mockError(401, "You didn't provide an API key.", { type: "invalid_request_error" });
   }
+  if (isMedia(request)) return undefined;
   if (method !== "POST" || !(path === "/v1/chat/completions" || path === "/v1/embeddings")) {
     return mockError(404, `Invalid URL (${method} ${path})`);
   }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PriceKey, Tier, Usage } from "#catalog";
-import { catalogWith, embeddingsModel, imageModel, textModel } from "./catalog-fixture.ts";
+import { catalogWith, embeddingsModel, imageModel, textModel, videoModel, withField } from "./catalog-fixture.ts";
 
 /** A rational number, worked out without the code under test. */
 interface Ratio {
@@ -77,7 +77,9 @@ describe("cost", () => {
 
   test("counts pieces whole, and seconds and minutes to the millionth", () => {
     const pricing = { second: "0.123456789", minute: "7.000000001", request: "0.000000001" };
-    const { catalog, model } = catalogWith({ ...imageModel, type: "video", pricing });
+    const units = { second: { field: "duration" }, minute: { field: "minutes" }, request: { count: 1 } };
+    const minutes = { type: "number", minimum: 0.1, maximum: 9, default: 1 };
+    const { catalog, model } = catalogWith({ ...withField(videoModel, "minutes", minutes), units, pricing });
     const millionths = fc.integer({ min: 0, max: 10_000_000_000 }).map((count) => count / 1e6);
     const usage = fc.record({ second: millionths, minute: millionths, request: fc.nat() });
     fc.assert(

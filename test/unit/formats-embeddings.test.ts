@@ -29,6 +29,7 @@ test("measures a text and 256 texts", () => {
     size: { inputBytes: 100, messages: 1, parts: { image: 0, audio: 0, file: 0 }, choices: 1 },
     textBytes: 2,
     features: new Map(),
+    uploads: [],
   });
   expect(parse(request({ input: ["é", "abc"] })).textBytes).toBe(5);
   expect(parse(request({ input: Array(256).fill("a") })).size.messages).toBe(256);

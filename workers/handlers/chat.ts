@@ -1,5 +1,6 @@
 import { chatStream, completeChat, estimateTokens, outputBytes, prepareChat, tokenUsage } from "#formats";
 import type { Answer, Attempt, Counted } from "../call.ts";
+import { withUploads } from "./chat-uploads.ts";
 
 type Loose = Readonly<Record<string, unknown>>;
 
@@ -8,8 +9,12 @@ export async function chat(attempt: Attempt): Promise<Answer> {
   return attempt.payload.stream ? streamed(attempt) : whole(attempt);
 }
 
-const prepared = ({ request, model, payload }: Attempt, upstreamModel: string) =>
+const prepared = ({ model, payload }: Attempt, request: Loose, upstreamModel: string) =>
   prepareChat(request, { model: upstreamModel, capField: model.outputCapField, cap: payload.outputCap });
+
+async function* later<T>(items: Promise<AsyncIterable<T>>): AsyncGenerator<T, void, undefined> {
+  yield* await items;
+}
 
 /** What the maker says was used; where it says nothing, what four bytes to a token make of it. */
 function counted(usage: unknown, { payload }: Attempt, bytes: number): Counted {
@@ -34,11 +39,13 @@ const oursOf = ({ model, requestId }: Attempt["payload"], clock: Attempt["clock"
 
 async function whole(attempt: Attempt): Promise<Answer> {
   const { payload, model, upstreams, signal, progress, log, clock } = attempt;
+  const requestFor = await withUploads(attempt);
   const response = await upstreams.once(
     model,
     signal,
     progress,
-    (provider, upstreamModel, signal) => provider.chat({ body: prepared(attempt, upstreamModel), signal, log }),
+    async (provider, upstreamModel, signal) =>
+      provider.chat({ body: prepared(attempt, await requestFor(provider), upstreamModel), signal, log }),
     log,
   );
   const choices = Array.isArray(response["choices"]) ? (response["choices"] as Loose[]) : [];
@@ -53,11 +60,17 @@ async function streamed(attempt: Attempt): Promise<Answer> {
   const { payload, model, upstreams, signal, progress, reply, log, clock } = attempt;
   const stream = chatStream(oursOf(payload, clock));
   progress.delivered = () => (reply.delivered() > 0 ? cutOff(stream.usage(), attempt, reply.delivered()) : undefined);
+  const requestFor = await withUploads(attempt);
   const items = await upstreams.stream(
     model,
     signal,
     progress,
-    (provider, upstreamModel, signal) => provider.streamChat({ body: prepared(attempt, upstreamModel), signal, log }),
+    (provider, upstreamModel, signal) => {
+      const begin = (request: Loose) =>
+        provider.streamChat({ body: prepared(attempt, request, upstreamModel), signal, log });
+      const request = requestFor(provider);
+      return request instanceof Promise ? later(request.then(begin)) : begin(request);
+    },
     log,
   );
   for await (const chunks of items) {

@@ -3,6 +3,8 @@ import { type CallDeps, runCall } from "../call.ts";
 import { chat } from "./chat.ts";
 import { embeddings } from "./embeddings.ts";
 import { expireBodies } from "./expire-bodies.ts";
+import { expireFiles } from "./expire-files.ts";
+import { image, media } from "./generate.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
 export interface HandlerDeps extends CallDeps {
@@ -20,6 +22,9 @@ export type Handler<Name extends JobName> = (
 export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   chat: (deps, payload, delivery) => runCall(deps, payload, delivery, chat),
   embeddings: (deps, payload, delivery) => runCall(deps, payload, delivery, embeddings),
+  image: (deps, payload, delivery) => runCall(deps, payload, delivery, image),
+  media: (deps, payload, delivery) => runCall(deps, payload, delivery, media),
   "sweep-holds": (deps) => sweepHolds(deps),
+  "expire-files": (deps) => expireFiles(deps),
   "expire-bodies": (deps) => expireBodies(deps),
 };

@@ -5,7 +5,13 @@ import { createLocal } from "./local/index.ts";
 import { createOpenai } from "./openai/index.ts";
 import type { Provider } from "./provider.ts";
 
-export { type Provider, UpstreamFailure } from "./provider.ts";
+export {
+  type GenerationCall,
+  type InputFile,
+  type JsonObject,
+  type Provider,
+  UpstreamFailure,
+} from "./provider.ts";
 
 /** An upstream with the environment's values. */
 export interface Target {

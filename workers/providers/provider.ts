@@ -1,3 +1,4 @@
+import type { Task, Usage } from "#catalog";
 import type { Logger } from "#platform/logger";
 
 /**
@@ -9,6 +10,48 @@ export interface UpstreamCall {
   /** Once aborted, the call rejects with its reason at once and lets go of everything. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+}
+
+/** A file that the caller uploaded, as a provider may use it. Checked for owner and life. */
+export interface InputFile {
+  /** `upl_...`, as it stands in the input. */
+  readonly id: string;
+  /** The field that names it, for errors. */
+  readonly param: string;
+  readonly mime: string;
+  readonly kind: "image" | "video" | "audio";
+  readonly bytes: number;
+  /** A signed address that the maker can fetch it from; undefined where storage cannot be reached from outside. */
+  readonly link: string | undefined;
+  /** All of it. Throws 400 naming the field if it has more bytes than the maker takes. */
+  read(limitBytes: number): Promise<Buffer>;
+}
+
+/** A call that makes files: images, video, audio; or reads one (transcription). */
+export interface GenerationCall {
+  readonly task: Task;
+  /** The upstream's own name for the model. */
+  readonly model: string;
+  /** Checked against the model's input schema. Upload ids still stand in it. */
+  readonly input: JsonObject;
+  /** By id: every upload that the input names. */
+  readonly uploads: ReadonlyMap<string, InputFile>;
+  /** The maker's job that an earlier delivery of this call submitted here: go on with it, submit nothing. */
+  readonly job: string | undefined;
+  /** Resolves once the job id is kept: what is submitted before that is lost if the worker dies. */
+  remember(job: string): Promise<void>;
+  /** Keeps one file that was made, as it comes; never whole in memory if it comes in pieces. */
+  keep(body: Buffer | AsyncIterable<Buffer>, about?: JsonObject): Promise<void>;
+  /** Once aborted, the call rejects with its reason at once and lets go of everything. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+export interface Generated {
+  /** What there is beside the files: a transcript, a revised prompt... */
+  readonly output: JsonObject;
+  /** What the maker delivered, in the units that the model is priced by. */
+  readonly usage: Usage;
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -27,6 +70,10 @@ export interface Provider {
   streamChat(call: UpstreamCall): AsyncIterable<readonly JsonObject[]>;
   /** The list of embeddings. */
   embed(call: UpstreamCall): Promise<JsonObject>;
+  /** Files go to `keep` as they come; what is returned is the rest. */
+  generate(call: GenerationCall): Promise<Generated>;
+  /** Chat bodies may name uploads by a link that the maker fetches; else their bytes are put in. */
+  readonly takesLinks: boolean;
   close(): Promise<void>;
 }
 

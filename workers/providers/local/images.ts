@@ -3,7 +3,11 @@ import { UpstreamFailure } from "../provider.ts";
 /** What the local model sees of an image: of a data address its kind, size and bytes; of any other the address. */
 export function describeImage(url: string, at: string): string {
   if (!/^data:/i.test(url)) return `an image at ${url.slice(0, 200)} (not fetched: this model has no network)`;
-  const bytes = dataOf(url);
+  return describeImageFile(dataOf(url), at);
+}
+
+/** Its kind, size and bytes. */
+export function describeImageFile(bytes: Buffer | undefined, at: string): string {
   const image = bytes && (png(bytes) ?? gif(bytes) ?? webp(bytes) ?? jpeg(bytes));
   if (!image) throw new UpstreamFailure("refused", "The image is not a PNG, JPEG, GIF or WebP file.", { param: at });
   return `a ${image.kind} image of ${image.width} x ${image.height} pixels, ${bytes.length} bytes`;
@@ -51,11 +55,14 @@ function webp(bytes: Buffer): Image | undefined {
   }
 }
 
+/** Far more than any camera writes: a file of nothing but fill bytes would hold up everyone else. */
+const mostSteps = 100_000;
+
 /** Goes from segment to segment to the frame header (SOF), which has the size. */
 function jpeg(bytes: Buffer): Image | undefined {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return undefined;
-  for (let at = 2; at + 9 <= bytes.length; ) {
-    if (bytes[at] !== 0xff) return undefined;
+  for (let at = 2, steps = 0; at + 9 <= bytes.length; steps++) {
+    if (bytes[at] !== 0xff || steps === mostSteps) return undefined;
     const marker = bytes[at + 1] as number;
     if (marker === 0xff) at++;
     else if (marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc)

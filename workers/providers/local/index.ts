@@ -15,11 +15,26 @@
  *   stream-error:<n>     the stream breaks after n chunks (a JSON answer fails)
  *
  * Embeddings are hashed words and trigrams (embeddings.ts), 256 dimensions unless `dimensions` asks for 1 to 3072.
+ *
+ * Files are made by task (media/), from these fields of the input:
+ *   images         prompt, n (1 to 4), size (WxH, 16 to 2048 each; 512x512), image (an upload or several: what they are is
+ *                  said, and changes the picture): PNG files
+ *   speech         text (up to 4096 characters), voice (any name: another name, another voice), format (wav): a WAV file,
+ *                  16 bits, mono, 24 kHz, of 15 characters a second and at least 0.3 s, that sounds like speech and says nothing
+ *   transcription  file (an upload, up to 25 MB), prompt (for triggers): its kind, length and bytes; no file
+ *   video          prompt, duration (1 to 20, whole seconds), resolution (WxH, even, 64 to 1920 each), image (an upload): an
+ *                  MP4 file, H.264 Constrained Baseline, 24 pictures a second, no sound. A job: another worker goes on with it
+ *
+ * A prompt (or text) that is nothing but one of these makes something happen:
+ *   error:<status>       as above
+ *   slow:<ms>            the work takes so long
+ *   deliver:<n>          at most so many of the images, or seconds of the video, are made and paid
  */
 import { setImmediate } from "node:timers/promises";
 import { type Clock, sleep } from "#platform/clock";
 import type { JsonObject, Provider, UpstreamCall } from "../provider.ts";
 import { embed } from "./embeddings.ts";
+import { generate } from "./media/index.ts";
 import { type Choice, lastUserMessage, type Reply, replyTo } from "./reply.ts";
 import { type ChatRequest, parseChat, textOf } from "./request.ts";
 import { brokenOff, triggerOf } from "./triggers.ts";
@@ -74,6 +89,8 @@ export function createLocal({ clock }: { clock: Clock }): Provider {
       if (broken) throw brokenOff();
     },
     embed: ({ body, signal }) => embed(body, signal),
+    generate: (call) => generate(call, clock),
+    takesLinks: false,
     close: () => Promise.resolve(),
   };
 }

@@ -7,6 +7,7 @@ interface MakerError {
   readonly message?: string;
   /** The code, else the type. Some servers put the status here. */
   readonly code?: string | number;
+  readonly type?: string;
   readonly param?: string;
 }
 
@@ -21,6 +22,7 @@ function readError(body: unknown): MakerError {
   return {
     ...(typeof message === "string" && { message }),
     ...((typeof kind === "string" || typeof kind === "number") && { code: kind }),
+    ...(typeof type === "string" && { type }),
     ...(typeof param === "string" && { param }),
   };
 }
@@ -45,16 +47,22 @@ export function failureOf(status: number, headers: IncomingHttpHeaders, body: un
   });
 }
 
-/** The failure that an error inside a stream, or in the place of an answer, stands for. */
+/** The failure that an error inside a stream, in the place of an answer or of a job stands for. */
 export function failureInside(body: unknown, clock: Clock): UpstreamFailure {
-  const { code } = readError(body);
-  return failureOf(typeof code === "number" ? code : (statusOf[code ?? ""] ?? 500), {}, body, clock);
+  const { code, type } = readError(body);
+  const status = typeof code === "number" ? code : (statusOf[code ?? ""] ?? statusOf[type ?? ""] ?? 500);
+  return failureOf(status, {}, body, clock);
 }
 
 /** An error that comes without a status, by its code or type. */
 const statusOf: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
+  invalid_prompt: 400,
   content_filter: 400,
+  content_policy_violation: 400,
+  moderation_blocked: 400,
+  image_generation_user_error: 400,
+  video_generation_user_error: 400,
   context_length_exceeded: 400,
   rate_limit_exceeded: 429,
   rate_limit_error: 429,

@@ -1,0 +1,62 @@
+import type { Response } from "express";
+import { generationInProgress, noCapacity, ServiceError } from "#errors";
+import { type Clock, sleep } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import type { Ask, Begun, Owner, Replays } from "#replay";
+
+export interface ReplayDeps {
+  readonly replays: Replays;
+  /** Whether anybody may still end this request. */
+  readonly isAlive: (owner: Owner) => Promise<boolean>;
+  readonly draining: () => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** This request has the key, or another one has answered. */
+export type Claimed = Exclude<Begun, { kind: "running" }>;
+
+const firstAskAgainMs = 100;
+const lastAskAgainMs = 2_000;
+const releaseAgainMs = 1_000;
+
+/** Takes an `Idempotency-Key` for this request, or waits for the answer of the one that has it. */
+export async function claimKey(
+  { replays, isAlive, draining, clock }: ReplayDeps,
+  ask: Ask,
+  /** `answerBy`: unix milliseconds. */
+  waiting: { readonly answerBy: number; readonly res: Response },
+): Promise<Claimed> {
+  for (let askAgainMs = firstAskAgainMs; ; askAgainMs = Math.min(lastAskAgainMs, askAgainMs * 1.5)) {
+    const begun = await replays.begin(ask, isAlive).catch(storesAway);
+    if (begun.kind !== "running") return begun;
+    const leftMs = waiting.answerBy - clock.now();
+    if (leftMs <= 0 || waiting.res.closed) throw generationInProgress();
+    if (draining()) throw noCapacity("This instance is shutting down; repeat the request.", 1);
+    await sleep(clock, Math.min(askAgainMs, leftMs));
+  }
+}
+
+function storesAway(error: unknown): never {
+  if (error instanceof ServiceError) throw error;
+  throw noCapacity("The Idempotency-Key cannot be looked up right now.", 1, error);
+}
+
+/**
+ * Gives the key of a request back that ended before anything was decided. Resolves after the first try, so that no caller
+ * waits for a store that is away; goes on until it is done: who else would?
+ */
+export async function releaseKey(deps: ReplayDeps, id: string, requestId: string): Promise<void> {
+  const { replays, clock, log } = deps;
+  try {
+    await replays.release(id, requestId);
+  } catch (error) {
+    log.warn({ err: (error as Error).message, requestId }, "an idempotency key is not released yet");
+    void sleep(clock, releaseAgainMs).then(() => releaseKey(deps, id, requestId));
+  }
+}
+
+/** The answer is another request's: its id names the charge. */
+export function markReplayed(res: Response, requestId: string): void {
+  res.set({ "idempotent-replayed": "true", "x-request-id": requestId });
+}

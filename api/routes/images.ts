@@ -1,0 +1,9 @@
+import { imagesCodec } from "#formats";
+import type { PaidRoute } from "../call.ts";
+
+export const imagesRoute: PaidRoute = {
+  job: "image",
+  endpoint: "/v1/images/generations",
+  codec: imagesCodec,
+  replayable: true,
+};

@@ -1,0 +1,9 @@
+import { mediaCodec } from "#formats";
+import type { PaidRoute } from "../call.ts";
+
+export const mediaRoute: PaidRoute = {
+  job: "media",
+  endpoint: "/v1/media/generations",
+  codec: mediaCodec,
+  replayable: true,
+};

@@ -1,0 +1,105 @@
+import { type Request, type RequestHandler, type Response, Router } from "express";
+import type { Upload } from "#files";
+import type { Caller, Keys } from "#keys";
+import { formatUsd } from "#money";
+import { authenticate } from "../admission/authenticate.ts";
+import { createBodyReader } from "../http/body.ts";
+import { methodNotAllowed } from "../http/errors.ts";
+import { localsOf } from "../http/headers.ts";
+import { refuseEarly } from "../http/refuse.ts";
+import { mediaTypeOf } from "../http/upload-body.ts";
+import { pageQuery, parse } from "./admin/input.ts";
+import { type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
+import { completion, renderUpload } from "./upload-object.ts";
+
+export interface UploadDeps extends CreateDeps {
+  readonly keys: Keys;
+  readonly publicUrl: () => string;
+  /** Throws 503 while draining; else the drain waits until the returned function is called. */
+  readonly arrive: () => () => void;
+}
+
+const readJson = createBodyReader(16 * 1024);
+
+/** Mounted at `/v1/uploads`. */
+export function uploadRoutes(deps: UploadDeps): Router {
+  const { uploads } = deps.files;
+  const render = (upload: Upload) => renderUpload(upload, deps.publicUrl());
+
+  /** One line for each upload, as for each call. */
+  const logWhenClosed = (req: Request, res: Response, { account, keyId }: Caller) =>
+    res.once("close", () => {
+      const { requestId, arrivedAt } = localsOf(res);
+      const [endpoint, status, left] = [req.baseUrl + req.path, res.statusCode, !res.writableFinished];
+      deps.log.info(
+        { requestId, account, key: keyId, endpoint, status, left, totalMs: deps.clock.now() - arrivedAt },
+        "upload",
+      );
+    });
+
+  type Handle = (req: Request<{ id: string }>, res: Response, caller: Caller) => Promise<object>;
+  /** What every route does first: a place in the drain, then the key. */
+  const handler =
+    (handle: Handle): RequestHandler<{ id: string }> =>
+    async (req, res) => {
+      const left = deps.arrive();
+      try {
+        const caller = await authenticate(deps.keys, req);
+        if (req.method === "POST") logWhenClosed(req, res, caller);
+        res.json(await handle(req, res, caller));
+      } finally {
+        left();
+      }
+    };
+
+  const router = Router();
+  router.post(
+    "/",
+    handler(async (req, res, caller) => {
+      const upload = isJson(req)
+        ? await startUpload(deps, { req, res, caller }, await readJson(req, res))
+        : await receiveUpload(deps, { req, res, caller });
+      if (!isJson(req)) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
+      return render(upload);
+    }),
+  );
+  router.get(
+    "/",
+    handler(async (req, _res, { account }) => {
+      const { data, hasMore } = await uploads.list(account, parse(pageQuery, req.query));
+      return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
+    }),
+  );
+  router.all("/", methodNotAllowed("GET", "HEAD", "POST"));
+
+  router.post(
+    "/:id/complete",
+    handler(async (req, res, { account }) => {
+      if (hasBody(req)) parse(completion, (await readJson(req, res)).value);
+      const upload = await uploads.complete(account, req.params.id);
+      res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
+      return render(upload);
+    }),
+  );
+  router.all("/:id/complete", methodNotAllowed("POST"));
+
+  router.get(
+    "/:id",
+    handler(async (req, _res, { account }) => render(await uploads.find(account, req.params.id))),
+  );
+  router.delete(
+    "/:id",
+    handler(async (req, _res, { account }) => {
+      await uploads.delete(account, req.params.id);
+      return { id: req.params.id, deleted: true };
+    }),
+  );
+  router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
+
+  router.use(refuseEarly(deps));
+  return router;
+}
+
+const isJson = (req: Request<{ id: string }>) => mediaTypeOf(req) === "application/json";
+const hasBody = ({ headers }: Request<{ id: string }>) =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;

@@ -1,0 +1,216 @@
+import { z } from "zod";
+import { checkOf } from "./input.ts";
+import { type ListPrices, parsePrice, priceKeys } from "./prices.ts";
+import type { ModelType, PriceKey, Task, UnitRule } from "./types.ts";
+import { countOf, fieldSchema, type JsonSchema } from "./units.ts";
+
+/** The kinds of call that models of a type can take. */
+const tasksOf = {
+  text: [],
+  embeddings: [],
+  image: ["images"],
+  video: ["video"],
+  audio: ["speech", "transcription", "music"],
+  other: ["images", "speech", "transcription", "video", "music"],
+} as const satisfies Record<ModelType, readonly Task[]>;
+
+const field = z.string().min(1);
+const per = z.literal("image").optional();
+const rules = {
+  field: z.strictObject({ field }),
+  count: z.strictObject({ count: z.int().positive().max(1_000) }),
+  characters: z.strictObject({ characters_of: field, per }),
+  items: z.strictObject({ items_of: z.array(field).min(1), per }),
+  minutes: z.strictObject({
+    minutes_of: field,
+    bytes_per_second: z.int().positive(),
+    max: z.number().positive().max(10_000),
+    min: z.number().positive().max(10).optional(),
+  }),
+} as const;
+
+/** What the units of each price key can be read from. */
+const units = z.strictObject({
+  image: rules.field.optional(),
+  input_image: rules.items.optional(),
+  second: rules.field.optional(),
+  character: rules.characters.optional(),
+  minute: z.union([rules.minutes, rules.field]).optional(),
+  request: rules.count.optional(),
+} satisfies Partial<Record<PriceKey, unknown>>);
+
+const condition = z.union([
+  z.array(z.union([z.string(), z.number(), z.boolean()])).min(1),
+  z.strictObject({ present: z.boolean() }),
+]);
+
+/** Beside what every entry has. `pricing` is that of the entries: all of a model's prices, or those that differ. */
+export const mediaFields = <Pricing extends z.ZodType<ListPrices>>(pricing: Pricing) => ({
+  /** What kind of call it takes: which of a provider's routes it goes to. */
+  task: z.enum(["images", "speech", "transcription", "video", "music"]).optional(),
+  /** JSON Schema of the model's own parameters. */
+  input_schema: z.record(z.string(), z.unknown()).optional(),
+  /** How many units an input can make, for every price key. */
+  units: units.default({}),
+  /** Prices that depend on the input: a price key costs what the first says that fits and names it. */
+  variants: z
+    .array(
+      z.strictObject({
+        name: z.string().regex(/^[a-z0-9]+(_[a-z0-9]+)*$/, "must be words in small letters, joined by _"),
+        when: z.record(z.string(), condition).refine((when) => Object.keys(when).length > 0, "names no field"),
+        pricing,
+      }),
+    )
+    .default([]),
+});
+
+type Fields = z.infer<z.ZodObject<ReturnType<typeof mediaFields<z.ZodType<ListPrices>>>>>;
+export interface MediaEntry extends Fields {
+  readonly type: ModelType;
+  readonly pricing: ListPrices;
+}
+type Complain = (path: readonly (string | number)[], message: string) => void;
+
+const isRequired = (schema: JsonSchema, name: string) =>
+  Array.isArray(schema["required"]) && schema["required"].includes(name);
+
+/** The branches of `anyOf`, or the schema itself. */
+const branches = (schema: JsonSchema): readonly JsonSchema[] =>
+  Array.isArray(schema["anyOf"]) ? (schema["anyOf"] as readonly JsonSchema[]) : [schema];
+
+const atMost = (limit: unknown, most: number) => typeof limit === "number" && limit <= most;
+
+/** No number of units that a field can say is without bound, nor 0. */
+function countFault(named: JsonSchema, whole: boolean): string | undefined {
+  const fits = (value: unknown) => {
+    const count = countOf(value);
+    return count !== undefined && (!whole || Number.isInteger(count));
+  };
+  if (Array.isArray(named["enum"])) return named["enum"].every(fits) ? undefined : "has values that are no count";
+  if (named["type"] !== "integer" && (whole || named["type"] !== "number"))
+    return `must be an enum or of type ${whole ? "integer" : "number"}`;
+  if (!atMost(named["maximum"], 100_000)) return "needs a maximum, of 100000 at most";
+  return fits(named["minimum"]) ? undefined : "needs a minimum above 0";
+}
+
+function itemsFault(named: JsonSchema): string | undefined {
+  const bounded = branches(named).every(
+    ({ type, maxItems }) => type === "string" || (type === "array" && atMost(maxItems, 1_000)),
+  );
+  return bounded ? undefined : "must be a string, or a list with maxItems";
+}
+
+function ruleFault(key: PriceKey, rule: UnitRule, named: JsonSchema): string | undefined {
+  if ("field" in rule) return countFault(named, key !== "second" && key !== "minute");
+  if ("items_of" in rule) return itemsFault(named);
+  if (named["type"] !== "string") return "must be of type string";
+  if ("characters_of" in rule && !atMost(named["maxLength"], 1_000_000)) return "needs a maxLength";
+  return undefined;
+}
+
+const fieldsOf = (rule: UnitRule): readonly string[] => {
+  if ("field" in rule) return [rule.field];
+  if ("characters_of" in rule) return [rule.characters_of];
+  if ("minutes_of" in rule) return [rule.minutes_of];
+  return "items_of" in rule ? rule.items_of : [];
+};
+
+/** A default is counted and priced as if the caller had given it, so it is held to the schema as well. */
+function checkDefaults(schema: JsonSchema, complain: Complain) {
+  const { properties, $defs } = schema;
+  for (const name of Object.keys((properties ?? {}) as object)) {
+    const named = fieldSchema(schema, name);
+    if (named?.["default"] === undefined) continue;
+    if (!checkOf({ ...named, ...($defs !== undefined && { $defs }) }).safeParse(named["default"]).success)
+      complain(["input_schema", "properties", name, "default"], "is not what the field takes");
+  }
+}
+
+/** Every hold is bounded: what is counted is there, and has a limit. */
+function checkUnits(entry: MediaEntry, schema: JsonSchema, complain: Complain) {
+  for (const key of priceKeys) {
+    const rule = (entry.units as Partial<Record<PriceKey, UnitRule>>)[key];
+    if ((rule === undefined) !== (entry.pricing[key] === undefined))
+      complain(["units", key], "and its price need each other");
+    if (rule === undefined) continue;
+    if ("per" in rule && rule.per && entry.pricing[rule.per] === undefined)
+      complain(["units", key, "per"], `'${rule.per}' has no price`);
+    for (const name of fieldsOf(rule)) {
+      const named = fieldSchema(schema, name);
+      const fault = named && ruleFault(key, rule, named);
+      if (named === undefined) complain(["units", key], `counts '${name}', which input_schema does not have`);
+      else if (fault) complain(["input_schema", "properties", name], `${fault}, because units.${key} counts it`);
+      else if (!("items_of" in rule) && !isRequired(schema, name) && named["default"] === undefined)
+        complain(["input_schema", "properties", name], `is neither required nor has a default: units.${key} counts it`);
+    }
+  }
+  const n = fieldSchema(schema, "n");
+  if (entry.task === "images" && n !== undefined && !atMost(n["maximum"], 4))
+    complain(["input_schema", "properties", "n"], "must have a maximum of 4 or less");
+}
+
+/** The values that a field can have; undefined if they are without number. */
+function valuesOf(named: JsonSchema): readonly unknown[] | undefined {
+  if (named["type"] === "boolean") return [true, false];
+  return Array.isArray(named["enum"]) ? named["enum"] : undefined;
+}
+
+type Variant = MediaEntry["variants"][number];
+
+/** Every value that a price depends on has one, and so has its absence: that of the model itself. */
+function conditionFaults(entry: MediaEntry, variant: Variant, name: string, schema: JsonSchema): readonly string[] {
+  const named = fieldSchema(schema, name);
+  const given = variant.when[name];
+  if (named === undefined) return ["is not in input_schema"];
+  if (given === undefined || "present" in given) return [];
+  const values = valuesOf(named);
+  if (values === undefined) return ["must be an enum in input_schema, so that every value has a price"];
+  const never = given.filter((value) => !values.includes(value));
+  const mayBeAbsent = !isRequired(schema, name) && named["default"] === undefined;
+  const dearer = priceKeys.filter(
+    (key) => parsePrice(variant.pricing[key] ?? "0") > parsePrice(entry.pricing[key] ?? "0"),
+  );
+  return [
+    ...never.map((value) => `has ${JSON.stringify(value)}, which it never is`),
+    ...(mayBeAbsent ? dearer.map((key) => `has no default, and ${key} is dearer with it than without`) : []),
+  ];
+}
+
+function checkVariants(entry: MediaEntry, schema: JsonSchema, complain: Complain) {
+  const names = new Set<string>();
+  entry.variants.forEach((variant, at) => {
+    const { name, when, pricing } = variant;
+    const path = ["variants", at];
+    if (names.has(name)) complain([...path, "name"], `'${name}' is taken already`);
+    names.add(name);
+    if (priceKeys.every((key) => pricing[key] === undefined)) complain([...path, "pricing"], "has no price");
+    for (const key of priceKeys)
+      if (pricing[key] !== undefined && entry.pricing[key] === undefined)
+        complain([...path, "pricing", key], "must be priced in the model too");
+    for (const field of Object.keys(when))
+      for (const fault of conditionFaults(entry, variant, field, schema)) complain([...path, "when", field], fault);
+  });
+}
+
+export function checkMedia(entry: MediaEntry, complain: Complain) {
+  const tasks: readonly Task[] = tasksOf[entry.type];
+  if (tasks.length === 0) {
+    for (const name of ["task", "input_schema"] as const)
+      if (entry[name] !== undefined) complain([name], `does not fit a model of type '${entry.type}'`);
+    for (const name of ["units", "variants"] as const)
+      if (Object.keys(entry[name]).length > 0) complain([name], `do not fit a model of type '${entry.type}'`);
+    return;
+  }
+  if (entry.task === undefined || !tasks.includes(entry.task))
+    complain(["task"], `must be one of ${tasks.join(", ")} for a model of type '${entry.type}'`);
+  if (entry.input_schema === undefined) return complain(["input_schema"], "is missing");
+  if (entry.input_schema["type"] !== "object") return complain(["input_schema", "type"], "must be 'object'");
+  try {
+    checkOf(entry.input_schema);
+  } catch (error) {
+    return complain(["input_schema"], `is no schema that inputs can be held to: ${(error as Error).message}`);
+  }
+  checkDefaults(entry.input_schema, complain);
+  checkUnits(entry, entry.input_schema, complain);
+  checkVariants(entry, entry.input_schema, complain);
+}

@@ -1,0 +1,70 @@
+import {
+  DeleteObjectCommand,
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from "@aws-sdk/client-s3";
+import type { Clock } from "#platform/clock";
+import type { Files } from "./types.ts";
+
+type Bodies = Pick<Files, "putBody" | "getBody" | "dropBody" | "putAnswer" | "getAnswer" | "expireBodies" | "ping">;
+
+const prefixes = ["bodies/", "answers/"] as const;
+const lifeMs = 24 * 3_600_000;
+const bodyKey = (requestId: string) => `bodies/${requestId}`;
+const answerKey = (requestId: string) => `answers/${requestId}`;
+
+/** Text of calls that is too large to ride in a job or in a record. */
+export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock }): Bodies {
+  const { s3, bucket, clock } = deps;
+
+  async function put(Key: string, text: string): Promise<void> {
+    const Body = Buffer.from(text);
+    await s3.send(new PutObjectCommand({ Bucket: bucket, Key, Body, ContentLength: Body.length }));
+  }
+
+  async function get(Key: string, signal?: AbortSignal): Promise<string> {
+    const options = signal ? { abortSignal: signal } : {};
+    const object = await s3.send(new GetObjectCommand({ Bucket: bucket, Key }), options);
+    return (await object.Body?.transformToString("utf-8")) ?? "";
+  }
+
+  async function expire(prefix: string): Promise<number> {
+    const oldest = clock.now() - lifeMs;
+    let removed = 0;
+    let token: string | undefined;
+    do {
+      const page = await s3.send(
+        new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token }),
+      );
+      const old = (page.Contents ?? []).filter((each) => (each.LastModified?.getTime() ?? 0) < oldest);
+      if (old.length > 0) {
+        const Objects = old.map(({ Key }) => ({ Key }));
+        await s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }));
+      }
+      removed += old.length;
+      token = page.NextContinuationToken;
+    } while (token);
+    return removed;
+  }
+
+  return {
+    putBody: (requestId, json) => put(bodyKey(requestId), json),
+    getBody: (requestId, signal) => get(bodyKey(requestId), signal),
+    async dropBody(requestId) {
+      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: bodyKey(requestId) }));
+    },
+    putAnswer: (requestId, text) => put(answerKey(requestId), text),
+    getAnswer: (requestId) => get(answerKey(requestId)),
+    async expireBodies() {
+      let removed = 0;
+      for (const prefix of prefixes) removed += await expire(prefix);
+      return removed;
+    },
+    async ping() {
+      await s3.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefixes[0], MaxKeys: 1 }));
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import { fileTypeFromBuffer } from "file-type";
+import type { Kind } from "./types.ts";
+
+export interface MediaType {
+  readonly mime: string;
+  readonly kind: Kind;
+}
+
+/** What is accepted, under the name that most makers know; after it what the detection and what callers call the same. */
+const accepted: Readonly<Record<string, readonly string[]>> = {
+  "image/png": ["image/x-png", "image/apng"],
+  "image/jpeg": ["image/jpg", "image/pjpeg"],
+  "image/gif": [],
+  "image/webp": [],
+  "image/avif": [],
+  "image/heic": ["image/heic-sequence"],
+  "image/heif": ["image/heif-sequence"],
+  "image/bmp": ["image/x-bmp", "image/x-ms-bmp"],
+  "image/tiff": ["image/tif"],
+  "video/mp4": ["video/x-m4v", "video/m4v"],
+  "video/quicktime": [],
+  "video/webm": [],
+  "video/x-matroska": ["video/matroska", "video/mkv"],
+  "video/mpeg": ["video/mp1s", "video/mp2p", "video/mpg", "video/x-mpeg"],
+  "video/x-msvideo": ["video/vnd.avi", "video/avi", "video/msvideo"],
+  "video/3gpp": ["video/3gp"],
+  "video/3gpp2": ["video/3g2"],
+  "audio/mpeg": ["audio/mp3", "audio/x-mp3", "audio/x-mpeg", "audio/mpeg3"],
+  "audio/wav": ["audio/x-wav", "audio/wave", "audio/x-pn-wav", "audio/vnd.wave"],
+  "audio/flac": ["audio/x-flac"],
+  "audio/ogg": ["audio/opus", "audio/vorbis", "audio/x-vorbis+ogg", "application/ogg"],
+  "audio/aac": ["audio/x-aac", "audio/aacp", "audio/x-hx-aac-adts"],
+  "audio/mp4": ["audio/x-m4a", "audio/m4a", "audio/x-m4b"],
+  "audio/aiff": ["audio/x-aiff", "audio/aif"],
+  "audio/webm": [],
+  "audio/x-matroska": ["audio/matroska"],
+};
+
+const byName = new Map<string, MediaType>(
+  Object.entries(accepted).flatMap(([mime, aliases]) => {
+    const type = { mime, kind: mime.slice(0, 5) as Kind };
+    return [mime, ...aliases].map((name) => [name, type] as const);
+  }),
+);
+
+/** By the name that a caller or the detection has for it, in any case, with or without parameters. */
+export const mediaType = (mime: string): MediaType | undefined =>
+  byName.get((mime.split(";")[0] ?? "").trim().toLowerCase());
+
+/** As many first bytes as the type is read from. */
+export const headBytes = 64 * 1024;
+
+/** From the first bytes of a file, or from all of a small one. Undefined: nothing that is accepted. */
+export async function detect(head: Buffer): Promise<MediaType | undefined> {
+  const found = await fileTypeFromBuffer(head);
+  const type = found && mediaType(found.mime);
+  const audio = type && soundOnly[type.mime];
+  return audio?.isSound(head) ? mediaType(audio.mime) : type;
+}
+
+/** Containers that are named for video and often hold sound alone: what browsers record. */
+const soundOnly: Readonly<Record<string, { readonly mime: string; isSound(head: Buffer): boolean }>> = {
+  "video/webm": { mime: "audio/webm", isSound: hasSoundTracks },
+  "video/x-matroska": { mime: "audio/x-matroska", isSound: hasSoundTracks },
+  "video/mp4": { mime: "audio/mp4", isSound: hasSoundHandlers },
+};
+
+/** Matroska: a CodecID is the element 0x86, its length in one byte, then `A_OPUS`, `V_VP9`... */
+function hasSoundTracks(head: Buffer): boolean {
+  const text = head.toString("latin1");
+  return /\x86[\x81-\xff]A_/.test(text) && !/\x86[\x81-\xff]V_/.test(text);
+}
+
+/** MP4: only if the whole index is here; each track's handler says `soun` or `vide`. */
+function hasSoundHandlers(head: Buffer): boolean {
+  const at = head.indexOf("moov");
+  if (at < 4 || at - 4 + head.readUInt32BE(at - 4) > head.length) return false;
+  const index = head.toString("latin1", at, at - 4 + head.readUInt32BE(at - 4));
+  return /hdlr[^]{8}soun/.test(index) && !/hdlr[^]{8}vide/.test(index);
+}

@@ -1,0 +1,82 @@
+import { accountFrozen, insufficientBalance, noCapacity, rateLimited } from "#errors";
+import { type Clock, sleep } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import type { Account } from "./accounts.ts";
+import type { Decided, Decision } from "./decide.ts";
+import { type Hold, type HoldAnswer, HoldUnknown, mostOpenHolds } from "./holds.ts";
+
+/** What is to be held, and whose entry it is if it has to be decided 0 at once. */
+export interface Take extends Hold, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
+  /** Says what was asked for and what the balance covers: the text of the 402. */
+  poor(availableNanoUsd: bigint): string;
+}
+
+interface Deps {
+  readonly hold: (hold: Hold) => Promise<HoldAnswer>;
+  readonly settle: (decision: Decision) => Promise<Decided>;
+  readonly account: (id: string) => Promise<Account | undefined>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * A call is answered before its cost is applied: what it held and did not use is there a moment later. Who calls again at
+ * once must not be told that it is missing.
+ */
+const momentMs = 50;
+/** After this a hold of unknown fate is the sweeper's. */
+const unknownMs = 120_000;
+
+export function createTake({ hold, settle, account, clock, log }: Deps) {
+  async function patiently(ask: Hold): Promise<HoldAnswer> {
+    const answer = await hold(ask);
+    if (answer.ok || answer.reason !== "poor") return answer;
+    // Unreadable just now: then the answer that is there stands.
+    const { openHolds = 0, availableNanoUsd = 0n } = (await account(ask.account).catch(() => undefined)) ?? {};
+    if (openHolds > 0) await sleep(clock, momentMs);
+    return openHolds > 0 || availableNanoUsd >= ask.leastNanoUsd ? hold(ask) : answer;
+  }
+
+  /** The hold may stand: it is decided 0 as soon as MongoDB takes it, and the caller does not wait for that. */
+  function releaseUnknown({ kind, account, requestId, key, endpoint, model }: Take, unknown: HoldUnknown): void {
+    const settled = settle({
+      kind,
+      account,
+      requestId,
+      key,
+      endpoint,
+      model,
+      heldNanoUsd: unknown.heldNanoUsd,
+      costNanoUsd: 0n,
+      status: "failed",
+      error: "no_capacity",
+      attempts: 0,
+      usage: {},
+      estimated: false,
+      totalMs: 0,
+      signal: AbortSignal.timeout(unknownMs),
+    });
+    settled.catch((error: unknown) =>
+      log.warn({ err: error, requestId }, "a hold of unknown fate is left to the sweeper"),
+    );
+  }
+
+  return async function take(ask: Take): Promise<bigint> {
+    const answer = await patiently(ask).catch((error: unknown) => {
+      if (!(error instanceof HoldUnknown)) throw error;
+      releaseUnknown(ask, error);
+      throw noCapacity("The balance could not be reached; nothing was charged.", 1, error);
+    });
+    if (answer.ok) return answer.heldNanoUsd;
+    switch (answer.reason) {
+      case "frozen":
+        throw accountFrozen();
+      case "full": {
+        const most = mostOpenHolds.toLocaleString("en");
+        throw rateLimited(`This account has ${most} calls in flight, the most that there may be.`, 1);
+      }
+      case "poor":
+        throw insufficientBalance(ask.poor(answer.availableNanoUsd));
+    }
+  };
+}

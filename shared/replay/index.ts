@@ -1,0 +1,252 @@
+/**
+ * `Idempotency-Key`: the same key and body joins the work that runs or gets the answer that was kept, for 24 hours
+ * (wire-details, "Uploads and long calls"). Owns the collection `replays`: one document for a key of an account, which
+ * names the request that has it.
+ *
+ * An answer is kept before its call is decided, and counts once the ledger says that the call succeeded; so a crash
+ * between the two loses neither the answer nor the charge. A call that failed frees its key: the same request runs again.
+ * So does one that can end no more, because nobody is left who would end it.
+ *
+ * Throws `invalidValue("idempotency-key")`, `conflict` for a key that came with another body, `noCapacity` while storage is
+ * away that a large answer needs. An upload's answer is the
+ * upload itself, which is shown as it is when it is asked for again.
+ */
+import { createHash } from "node:crypto";
+import { type Collection, mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import type { Usage } from "#catalog";
+import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
+import type { Files } from "#files";
+import type { Money } from "#money";
+import { type Clock, sleep } from "#platform/clock";
+import { answered, type Mongo } from "#platform/mongo";
+
+export interface Replays {
+  prepare(): Promise<void>;
+  /** `isAlive`: whether anybody may still end the request that has the key. */
+  begin(ask: Ask, isAlive: (owner: Owner) => Promise<boolean>): Promise<Begun>;
+  /** False: another answer is kept already, or the key is another request's by now. `hash` where it was not known at the beginning. */
+  keep(id: string, requestId: string, answer: Kept, hash?: string): Promise<boolean>;
+  kept(id: string, requestId: string): Promise<KeptCall | undefined>;
+  /** Of a request that ended before anything was decided. */
+  release(id: string, requestId: string): Promise<void>;
+}
+
+export interface Ask extends Owner {
+  readonly account: string;
+  /** As the caller sent it: 1 to 255 characters. */
+  readonly key: string;
+  /** Of the body; undefined where it is known only once the body was read. */
+  readonly hash: string | undefined;
+}
+
+/** The request that has a key. */
+export interface Owner {
+  readonly requestId: string;
+  /** The API instance that took it in. */
+  readonly instance: string;
+  /** The queue that its job goes to, if it has one. */
+  readonly pool?: string | undefined;
+}
+
+export type Begun =
+  /** `before`: the request that had the key and left it without an end. */
+  | { readonly kind: "new"; readonly id: string; readonly before?: string }
+  | { readonly kind: "running" }
+  | { readonly kind: "answered"; readonly requestId: string; readonly hash: string; readonly answer: Answer };
+
+export interface KeptCall {
+  readonly text: string;
+  readonly usage: Usage;
+  readonly estimated: boolean;
+  readonly costNanoUsd: bigint;
+}
+export type Kept = KeptCall | { readonly upload: string };
+export type Answer = { readonly text: string; readonly costNanoUsd: bigint } | { readonly upload: string };
+
+const lifeMs = 24 * 3_600_000;
+/** Larger answers go to object storage. */
+const inlineBytes = 64 * 1024;
+const duplicateKey = 11_000;
+const giveBackAgainMs = 1_000;
+const mostGiveBacks = 600;
+
+const answer = {
+  upload: { type: String },
+  text: { type: String },
+  usage: { type: Map, of: Number },
+  estimated: { type: Boolean },
+  costNanoUsd: { type: BigInt },
+} as const;
+const definition = {
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  requestId: { type: String, required: true },
+  instance: { type: String, required: true },
+  pool: { type: String },
+  hash: { type: String },
+  answer: { type: new Schema(answer, { _id: false, strict: "throw" }) },
+  expiresAt: { type: Date, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "replays", strict: "throw", versionKey: false });
+schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
+
+interface StoredAnswer {
+  readonly upload?: string;
+  readonly text?: string;
+  readonly usage?: Usage;
+  readonly estimated?: boolean;
+  readonly costNanoUsd?: bigint;
+}
+type Stored = Omit<InferRawDocType<typeof definition>, "answer"> & { readonly answer?: StoredAnswer };
+
+const idOf = (account: string, key: string) =>
+  createHash("sha256")
+    .update(JSON.stringify([account, key]))
+    .digest("base64url");
+
+export function createReplays(deps: {
+  mongo: Mongo;
+  money: Pick<Money, "entry">;
+  files: Pick<Files, "putAnswer" | "getAnswer">;
+  clock: Clock;
+}): Replays {
+  const { mongo, money, files, clock } = deps;
+  const model = mongo.connection.model("replays", schema);
+  const collection = model.collection as Collection as unknown as Collection<Stored>;
+
+  const fresh = ({ account, requestId, instance, pool, hash }: Ask) => ({
+    account,
+    requestId,
+    instance,
+    ...(pool !== undefined && { pool }),
+    ...(hash !== undefined && { hash }),
+    expiresAt: new Date(clock.now() + lifeMs),
+  });
+
+  /** A write that is done only after it counted as failed: who wanted the key was told so, and does not come for it. */
+  async function taking<T>(id: string, { requestId }: Ask, write: Promise<T>): Promise<T> {
+    try {
+      return await answered(write);
+    } catch (error) {
+      write.then(
+        () => giveBack(id, requestId),
+        () => undefined,
+      );
+      throw error;
+    }
+  }
+
+  async function insert(_id: string, ask: Ask): Promise<boolean> {
+    try {
+      await taking(_id, ask, collection.insertOne({ _id, ...fresh(ask) } as Stored));
+      return true;
+    } catch (error) {
+      if (error instanceof driver.MongoServerError && error.code === duplicateKey) return false;
+      throw error;
+    }
+  }
+
+  /** From the request that had it. False: somebody else was faster, or its answer has come meanwhile. */
+  async function takeOver(_id: string, { requestId, answer }: Stored, ask: Ask): Promise<boolean> {
+    const asItWas = { _id, requestId, ...(!answer && { answer: { $exists: false } }) };
+    const taken = await taking(_id, ask, collection.replaceOne(asItWas, fresh(ask) as Stored));
+    return taken.modifiedCount === 1;
+  }
+
+  const textOf = async ({ requestId, answer }: Stored) => answer?.text ?? (await files.getAnswer(requestId));
+
+  /** How the request that has the key stands: what it answered, that it runs, or that its key is free. */
+  async function stateOf(
+    stored: Stored,
+    isAlive: (owner: Owner) => Promise<boolean>,
+  ): Promise<Begun | "free" | "look again"> {
+    const { requestId, hash = "", instance, pool } = stored;
+    if (stored.answer?.upload !== undefined)
+      return { kind: "answered", requestId, hash: hash ?? "", answer: { upload: stored.answer.upload } };
+    const entry = await money.entry(requestId);
+    if (!entry) {
+      if (await isAlive({ requestId, instance, pool: pool ?? undefined })) return { kind: "running" };
+      // Whoever was to end it may have done so between the two looks.
+      return (await money.entry(requestId)) ? "look again" : "free";
+    }
+    if (!stored.answer || entry.request?.status !== "succeeded") return "free";
+    const answer = { text: await textOf(stored), costNanoUsd: entry.costNanoUsd };
+    return { kind: "answered", requestId, hash: hash ?? "", answer };
+  }
+
+  async function take(id: string, ask: Ask, isAlive: (owner: Owner) => Promise<boolean>): Promise<Begun> {
+    for (;;) {
+      // Read first: many may wait for one answer, and ask again and again.
+      const stored = await answered(collection.findOne({ _id: id }));
+      if (!stored) {
+        if (await insert(id, ask)) return { kind: "new", id };
+        continue;
+      }
+      const over = stored.expiresAt.getTime() <= clock.now();
+      if (!over && ask.hash !== undefined && stored.hash != null && stored.hash !== ask.hash)
+        throw conflict("This Idempotency-Key was used with another request.");
+      const state = over ? "free" : await stateOf(stored, isAlive);
+      if (state === "look again") continue;
+      if (state !== "free") return state;
+      if (await takeOver(id, stored, ask)) return { kind: "new", id, before: stored.requestId };
+    }
+  }
+
+  async function release(_id: string, requestId: string): Promise<void> {
+    await answered(collection.deleteOne({ _id, requestId, answer: { $exists: false } }));
+  }
+
+  /** A write that was not answered may stand all the same, and its request would count as alive with its process. */
+  async function giveBack(id: string, requestId: string): Promise<void> {
+    for (let tries = 0; tries < mostGiveBacks; tries++) {
+      try {
+        return await release(id, requestId);
+      } catch {
+        await sleep(clock, giveBackAgainMs);
+      }
+    }
+  }
+
+  return {
+    async prepare() {
+      await model.createCollection();
+      await model.createIndexes();
+    },
+
+    async begin(ask, isAlive) {
+      if (ask.key.length < 1 || ask.key.length > 255)
+        throw invalidValue("idempotency-key", "Idempotency-Key must have 1 to 255 characters.");
+      const id = idOf(ask.account, ask.key);
+      try {
+        return await take(id, ask, isAlive);
+      } catch (error) {
+        if (!(error instanceof ServiceError)) void giveBack(id, ask.requestId);
+        throw error;
+      }
+    },
+
+    async keep(id, requestId, kept, hash) {
+      const isLarge = "text" in kept && Buffer.byteLength(kept.text) > inlineBytes;
+      if (isLarge)
+        await files.putAnswer(requestId, kept.text).catch((error: unknown) => {
+          throw noCapacity("Storage for answers is away; nothing was charged.", 5, error);
+        });
+      const { text, ...rest }: StoredAnswer = { ...kept };
+      const answer = { ...rest, ...(text !== undefined && !isLarge && { text }) };
+      const change = { $set: { answer, ...(hash !== undefined && { hash }) } };
+      // None yet, or this very one, by a write whose answer was lost.
+      const free = { _id: id, requestId, answer: { $in: [null, answer] } } as driver.Filter<Stored>;
+      const { matchedCount } = await answered(collection.updateOne(free, change));
+      return matchedCount === 1;
+    },
+
+    async kept(id, requestId) {
+      const stored = await answered(collection.findOne({ _id: id, requestId }));
+      if (!stored?.answer?.usage) return undefined;
+      const { usage, estimated = false, costNanoUsd = 0n } = stored.answer;
+      return { text: await textOf(stored), usage, estimated, costNanoUsd };
+    },
+
+    release,
+  };
+}

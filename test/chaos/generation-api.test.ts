@@ -1,0 +1,203 @@
+import { expect, test } from "vitest";
+import { brokenWire } from "../integration/money-proxy.ts";
+import { mockPng } from "../support/mock-openai-media.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnApi } from "../support/service.ts";
+import {
+  askImage,
+  charges,
+  expectFiles,
+  holdCommands,
+  imagesPath,
+  keyed,
+  maintenance,
+  outcomeOf,
+  postAt,
+  posts,
+  repeated,
+} from "./generation-setup.ts";
+import { availableUsd, callsOf, heldWire, lost, ready, redisOf, startMaker, startProcesses } from "./setup.ts";
+
+const hourMs = 3_600_000;
+
+/** A worker, and two API instances: one to be hurt, whose lease is named, and one to go to. */
+async function startTwo(only: Parameters<typeof startProcesses>[2] = {}) {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { api } = await startProcesses(stores, env, only);
+  const redis = redisOf(stores);
+  const [lease] = (await redis.keys("reply:*")) as [string];
+  const { client } = await spawnApi(stores, env);
+  await ready(client);
+  const customer = await client.account("1.00");
+  const post = () => customer.post(imagesPath, askImage(), keyed());
+  const postThere = (init: { headers?: Record<string, string> } = keyed()) =>
+    postAt(api.client, customer)(imagesPath, askImage(), init);
+  return { stores, maker, api, client, customer, post, postThere, endLease: () => redis.del(lease) };
+}
+
+test("an API killed: what came with a key goes on, and its answer is had elsewhere, while it runs and later", async () => {
+  const { maker, api, client, customer, post, postThere, endLease } = await startTwo();
+  const gate = Promise.withResolvers<void>();
+  maker.always({ beforeHeaders: gate.promise });
+  const left = [lost(postThere())];
+  await maker.request(0);
+  left.push(lost(postThere({})));
+  const [withKey, without] = [await maker.request(0), await maker.request(1)];
+  api.kill("SIGKILL");
+  expect(await Promise.all(left)).toEqual([true, true]);
+  const joining = [outcomeOf(post()), outcomeOf(post())];
+  await endLease();
+  await without.closed;
+  expect(without.aborted).toBe(true);
+  joining.push(outcomeOf(post()));
+  gate.resolve();
+
+  const [first, ...others] = await Promise.all(joining);
+  expect(first).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
+  if (first) await expectFiles(client, first, mockPng);
+  expect(withKey.aborted).toBe(false);
+  others.push(await outcomeOf(post()));
+  for (const { status, replayed, requestId, body } of others)
+    expect({ status, replayed, requestId, body }).toEqual({
+      status: 200,
+      replayed: true,
+      requestId: first?.requestId,
+      body: first?.body,
+    });
+  expect(posts(maker)).toHaveLength(2);
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(await callsOf(client, customer)).toHaveLength(2);
+  expect(await callsOf(client, customer, "refund")).toEqual([]);
+});
+
+test("an API killed after its answer was kept: repeated elsewhere it is had, and stays paid", async () => {
+  const { maker, api, client, customer, post, postThere, endLease } = await startTwo();
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const left = lost(postThere());
+  await maker.request(0);
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  await endLease();
+  gate.resolve();
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
+  expect(await callsOf(client, customer, "refund")).toEqual([]);
+  expect(await availableUsd(client, customer)).toBe("0.96");
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("an API killed between hold and queue: its key is free once its lease is over, and its hold is swept", async () => {
+  const shared = await testStores();
+  const wire = await heldWire(shared.REDIS_URL);
+  // The hold is written and what follows is lost, be it the job or the decision of who gives up.
+  const { stores } = await holdCommands(shared, ({ update, insert }) => {
+    if (update === "accounts") wire.hold();
+    return insert === "ledger";
+  });
+  const { maker, env } = await startMaker();
+  const apiStores = { ...stores, REDIS_URL: wire.address };
+  const { api } = await startProcesses(shared, env, { apiStores });
+  const redis = redisOf(shared);
+  const [lease] = (await redis.keys("reply:*")) as [string];
+  const { client } = await spawnApi(shared, { ...env, MEDIA_SYNC_TIMEOUT: "1" });
+  await ready(client);
+  const customer = await client.account("1.00");
+  const left = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
+  await eventually(async () => (await client.check()).open_holds === 1);
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+
+  const post = () => customer.post(imagesPath, askImage(), keyed());
+  const waiting = await outcomeOf(post());
+  expect(waiting).toMatchObject({ status: 503, code: "generation_in_progress", retryAfter: "5" });
+  await redis.del(lease);
+  const answer = await repeated(post);
+  expect(answer.costUsd).toBe("0.04");
+  expect((await client.check()).open_holds).toBe(1);
+  await (await maintenance(shared)).pass(hourMs);
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(await availableUsd(client, customer)).toBe("0.96");
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("an API killed and Redis emptied: who repeats runs anew, and only one of the two runs is charged", async () => {
+  const { stores, maker, api, client, customer, post, postThere } = await startTwo();
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const left = lost(postThere());
+  await maker.request(0);
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  const redis = redisOf(stores);
+  await redis.flushdb();
+  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await ready(client);
+  const answer = await repeated(post);
+  expect(answer.replayed).toBe(false);
+  gate.resolve();
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(await callsOf(client, customer)).toHaveLength(2);
+  expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: true, body: answer.body });
+  expect(posts(maker)).toHaveLength(2);
+});
+
+test("a key whose taking was written though its caller was told otherwise is not taken for ever", async () => {
+  const stores = await testStores();
+  let lose = 2;
+  const wire = await brokenWire(stores.MONGODB_URI, ({ insert }) =>
+    insert === "replays" && lose-- > 0 ? "lose the answer" : "pass",
+  );
+  const { maker, env } = await startMaker();
+  const apiStores = { ...stores, MONGODB_URI: wire };
+  const { client } = await startProcesses(stores, { ...env, MEDIA_SYNC_TIMEOUT: "2" }, { apiStores });
+  const customer = await client.account("1.00");
+  const post = () => customer.post(imagesPath, askImage(), keyed());
+  expect(await outcomeOf(post())).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: false });
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("a key whose taking is written long after its caller was told otherwise is not taken for ever", async () => {
+  const shared = await testStores();
+  const givenBack = Promise.withResolvers<void>();
+  const { stores, letThrough } = await holdCommands(shared, (command) => {
+    if (command["delete"] === "replays") givenBack.resolve();
+    return command["insert"] === "replays";
+  });
+  const { maker, env } = await startMaker();
+  const { client } = await startProcesses(shared, { ...env, MEDIA_SYNC_TIMEOUT: "2" }, { apiStores: stores });
+  const customer = await client.account("1.00");
+  const post = () => customer.post(imagesPath, askImage(), keyed());
+  expect(await outcomeOf(post())).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  await givenBack.promise;
+  await client.check();
+  letThrough();
+  await client.check();
+  expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: false });
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("SIGTERM to an API past its grace time: 503 now, and the answer from another instance", async () => {
+  const { maker, api, client, customer, post, postThere } = await startTwo({ api: { SHUTDOWN_GRACE_MS: "200" } });
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const told = outcomeOf(postThere());
+  await maker.request(0);
+  const joined = outcomeOf(postThere());
+  // What comes later is answered: so that one is in.
+  await ready(api.client);
+  api.kill("SIGTERM");
+  for (const answer of [told, joined])
+    expect(await answer).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  expect(await api.exited).toBe(0);
+  const answer = outcomeOf(post());
+  gate.resolve();
+  expect(await answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(await callsOf(client, customer)).toHaveLength(1);
+  expect(posts(maker)).toHaveLength(1);
+});

@@ -1,0 +1,158 @@
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
+import { ownServers, testStores } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+import {
+  askImage,
+  askVideo,
+  charges,
+  expectFiles,
+  imagesPath,
+  isRefusal,
+  keyed,
+  maintenance,
+  mediaPath,
+  outcomeOf,
+  posts,
+  repeated,
+} from "./generation-setup.ts";
+import { callsOf, heldWire, redisOf, startMaker, startProcesses } from "./setup.ts";
+
+const dayMs = 24 * 3_600_000;
+
+test("S3 stopped before and during generations: a clear 503 that costs nothing; started again it works", async () => {
+  const { s3, stores } = await ownServers({ s3: true });
+  const { maker, env } = await startMaker();
+  const { client } = await startProcesses(stores, env);
+  const later = await maintenance(stores);
+  const [customer, keeping] = await Promise.all([client.account("1.00"), client.account("1.00")]);
+  const large = askImage({ response_format: "b64_json" });
+  const body = { created: 1, data: [{ b64_json: randomBytes(100_000).toString("base64") }] };
+
+  const gate = Promise.withResolvers<void>();
+  maker.respond(
+    { beforeHeaders: gate.promise },
+    { beforeHeaders: gate.promise, body },
+    {},
+    { beforeHeaders: gate.promise },
+  );
+  const image = outcomeOf(customer.post(imagesPath, askImage()));
+  await maker.request(0);
+  // Its answer is kept in storage.
+  const stored = outcomeOf(keeping.post(imagesPath, large, keyed()));
+  await maker.request(1);
+  const video = outcomeOf(customer.post(mediaPath, askVideo()));
+  await maker.request(3);
+
+  await s3.stop();
+  const before = await outcomeOf(customer.post(imagesPath, askImage()));
+  expect(before.ms).toBeLessThan(5_000);
+  gate.resolve();
+  for (const refused of [before, await image, await video, await stored]) {
+    expect(isRefusal(refused)).toBe(true);
+    expect(refused).toMatchObject({ code: "no_capacity", costUsd: null });
+    expect(refused.body.error?.message).toMatch(/storage/i);
+  }
+  expect(posts(maker)).toHaveLength(3);
+  expect(await charges(client, customer)).toEqual([]);
+  expect(await charges(client, keeping)).toEqual([]);
+  // The maker's job is of no use any more.
+  await eventually(() => maker.requests.some(({ method }) => method === "DELETE"));
+
+  await s3.start();
+  await expectFiles(client, await outcomeOf(customer.post(imagesPath, askImage())), mockPng);
+  maker.respond({ body });
+  for (const replayed of [false, true]) {
+    const answer = await outcomeOf(keeping.post(imagesPath, large, keyed()));
+    expect({ status: answer.status, replayed: answer.replayed }).toEqual({ status: 200, replayed });
+    expect(answer.body.data?.[0]?.b64_json === body.data[0]?.b64_json).toBe(true);
+  }
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(await charges(client, keeping)).toEqual(["-0.04"]);
+  // One picture, and one kept answer.
+  expect(await later.objects()).toHaveLength(2);
+  await later.pass(dayMs + 60_000);
+  await later.files.expireBodies();
+  expect(await later.objects()).toEqual([]);
+});
+
+test("Redis stopped and started during a call with a key: it is answered where it was asked, and charged once", async () => {
+  const { redis, stores } = await ownServers({ redis: true });
+  const { maker, env } = await startMaker();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+  const gate = Promise.withResolvers<void>();
+  maker.respond({}, { beforeHeaders: gate.promise });
+  const post = () => customer.post(mediaPath, askVideo(), keyed());
+  const answer = outcomeOf(post());
+  await maker.request(1);
+  await redis.stop();
+  const joined = outcomeOf(post());
+  expect(isRefusal(await outcomeOf(customer.post(mediaPath, askVideo(), keyed("another"))))).toBe(true);
+  gate.resolve();
+  await eventually(async () => (await callsOf(client, customer)).length === 1);
+  await redis.start();
+  const outcome = await answer;
+  expect(outcome).toMatchObject({ status: 200, costUsd: "0.40", replayed: false });
+  await expectFiles(client, outcome, mockMp4);
+  for (const again of [await joined, await repeated(post)])
+    expect(again).toMatchObject({ status: 200, replayed: true, requestId: outcome.requestId, body: outcome.body });
+  expect(await charges(client, customer)).toEqual(["-0.40"]);
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("Redis comes back empty during a call with a key: whoever repeats it gets its answer, and one run is charged", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const wire = await heldWire(stores.REDIS_URL);
+  const { client } = await startProcesses(stores, env, { apiStores: { ...stores, REDIS_URL: wire.address } });
+  const customer = await client.account("1.00");
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const post = () => customer.post(imagesPath, askImage(), keyed());
+  const answer = outcomeOf(post());
+  await maker.request(0);
+  const redis = redisOf(stores);
+  wire.hold();
+  await redis.flushdb();
+  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  gate.resolve();
+  await eventually(async () => (await callsOf(client, customer)).length === 1);
+  wire.mend();
+  const outcome = await answer;
+  expect(outcome).toMatchObject({ status: 200, replayed: false });
+  expect(await repeated(post)).toMatchObject({ replayed: true, body: outcome.body });
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test.for([
+  ["before the maker's job is known", 0],
+  ["while the maker's job runs", 1],
+  ["while its file is fetched", 2],
+] as const)(
+  "MongoDB stopped %s and started again: an answer or a clear 503, and one run is charged",
+  async ([, at]) => {
+    const { mongo, stores } = await ownServers({ mongo: true });
+    const { maker, env } = await startMaker();
+    const { client } = await startProcesses(stores, env);
+    const customer = await client.account("1.00");
+    const gate = Promise.withResolvers<void>();
+    maker.respond(...[{}, {}, {}].map((usual, i) => (i === at ? { beforeHeaders: gate.promise } : usual)));
+    const post = () => customer.post(mediaPath, askVideo(), keyed());
+    const answer = outcomeOf(post());
+    await maker.request(at);
+    await mongo.stop();
+    gate.resolve();
+    const meanwhile = await outcomeOf(post());
+    expect(isRefusal(meanwhile)).toBe(true);
+    await mongo.start();
+    const outcome = await answer;
+    expect(outcome.status === 200 || isRefusal(outcome)).toBe(true);
+    const again = await repeated(post);
+    expect(again.replayed).toBe(outcome.status === 200);
+    await expectFiles(client, again, mockMp4);
+    expect(await charges(client, customer)).toEqual(["-0.40"]);
+  },
+);

@@ -1,0 +1,252 @@
+import { randomBytes } from "node:crypto";
+import OpenAI from "openai";
+import { expect, test } from "vitest";
+import { brokenWire } from "../integration/money-proxy.ts";
+import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
+import { ownServers, type Stores, testStores } from "../support/servers.ts";
+import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import {
+  askImage,
+  askVideo,
+  charges,
+  endLocks,
+  expectFiles,
+  holdCommands,
+  imagesPath,
+  keyed,
+  looks,
+  maintenance,
+  mediaPath,
+  outcomeOf,
+  postAt,
+  posts,
+  repeated,
+  slowVideo,
+} from "./generation-setup.ts";
+import { availableUsd, callsOf, heldWire, lost, never, ready, redisOf, startMaker, startProcesses } from "./setup.ts";
+
+/** 10 s until the lock of a job has run out, 5 s between two looks for such jobs. */
+const noticedWithinMs = 16_500;
+const dayMs = 24 * 3_600_000;
+
+test("a worker killed while images are made: one clear error, nothing charged, no file left; repeated, one run is paid", async () => {
+  const { stores } = await ownServers({ s3: true });
+  const { maker, env } = await startMaker();
+  const { client, worker } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+  const keeping = await client.account("1.00");
+  const retrying = await client.account("1.00");
+  const later = await maintenance(stores);
+
+  // One image is kept already, the other never comes.
+  const second = `${maker.url}/second.png`;
+  maker.respond(
+    { body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }, { url: second }] } },
+    { beforeHeaders: never, body: mockPng },
+  );
+  const plain = outcomeOf(customer.post(imagesPath, askImage({ n: 2 })));
+  await maker.request(1);
+  expect(await later.objects()).toHaveLength(1);
+  maker.always({ beforeHeaders: never });
+  const withKey = outcomeOf(keeping.post(imagesPath, askImage(), keyed()));
+  const official = new OpenAI({ apiKey: retrying.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 2 });
+  const image = official.images.generate(askImage());
+  await maker.request(3);
+  await spawnWorker(stores, env);
+
+  maker.always();
+  worker.kill("SIGKILL");
+  const refused = await plain;
+  expect(refused).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1", costUsd: null });
+  expect(refused.ms).toBeLessThan(noticedWithinMs);
+  expect(await withKey).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1", replayed: false });
+  expect((await image).data).toHaveLength(1);
+
+  const again = await repeated(() => keeping.post(imagesPath, askImage(), keyed()));
+  expect(again).toMatchObject({ replayed: false, costUsd: "0.04" });
+  await expectFiles(client, again, mockPng);
+  expect(await charges(client, customer)).toEqual([]);
+  expect(await callsOf(client, customer)).toMatchObject([
+    { id: refused.requestId, amount_usd: "0.00", request: { status: "failed", error: "no_capacity" } },
+  ]);
+  expect(await charges(client, keeping)).toEqual(["-0.04"]);
+  expect(await charges(client, retrying)).toEqual(["-0.04"]);
+  expect(posts(maker)).toHaveLength(5);
+  // What the dead attempt left has a record of its own, which ends it.
+  expect(await later.objects()).toHaveLength(3);
+  await later.pass(dayMs + 60_000);
+  expect(await later.objects()).toEqual([]);
+});
+
+/** MongoDB by a wire that breaks the first times when a collection is read. */
+async function unlucky(stores: Stores, collection: string): Promise<Stores> {
+  let times = 4;
+  const MONGODB_URI = await brokenWire(stores.MONGODB_URI, ({ find }) =>
+    find === collection && times-- > 0 ? "lose the request" : "pass",
+  );
+  return { ...stores, MONGODB_URI };
+}
+
+test("a worker killed while a maker's jobs run: the next one goes on with them, on the same connections, paid once", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { client, worker } = await startProcesses(stores, env);
+  const plain = await client.account("1.00");
+  const keeping = await client.account("1.00");
+  maker.always(slowVideo);
+  const answers = [
+    outcomeOf(plain.post(mediaPath, askVideo())),
+    outcomeOf(keeping.post(mediaPath, askVideo({ duration: 2 }), keyed())),
+  ];
+  await eventually(() => looks(maker) === 2);
+
+  worker.kill("SIGKILL");
+  await worker.exited;
+  await endLocks(redisOf(stores));
+  // It does not take a lost connection for the answer that there is no job.
+  await spawnWorker(await unlucky(stores, "generations"), env);
+  const [first, second] = await Promise.all(answers);
+  expect(first).toMatchObject({ status: 200, costUsd: "0.40" });
+  expect(second).toMatchObject({ status: 200, costUsd: "0.20", replayed: false });
+  for (const answer of [first, second]) if (answer) await expectFiles(client, answer, mockMp4);
+  expect(posts(maker)).toHaveLength(2);
+  expect(await charges(client, plain)).toEqual(["-0.40"]);
+  expect(await charges(client, keeping)).toEqual(["-0.20"]);
+  const again = await outcomeOf(keeping.post(mediaPath, askVideo({ duration: 2 }), keyed()));
+  expect(again).toMatchObject({ status: 200, replayed: true, requestId: second?.requestId, body: second?.body });
+});
+
+test("a worker killed between decision and answer: what was kept is delivered, what was not is given back", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const wire = await heldWire(stores.REDIS_URL);
+  const workerStores = { ...stores, REDIS_URL: wire.address };
+  const { client, worker } = await startProcesses(stores, env, { workerStores });
+  const plain = await client.account("1.00");
+  const keeping = await client.account("1.00");
+
+  const gate = Promise.withResolvers<void>();
+  // Too large for one frame, and for the record that keeps it.
+  const picture = randomBytes(400_000);
+  const body = { created: 1, data: [{ b64_json: picture.toString("base64") }] };
+  maker.always({ beforeHeaders: gate.promise, body });
+  const ask = askImage({ response_format: "b64_json" });
+  const lost = outcomeOf(plain.post(imagesPath, ask));
+  const kept = outcomeOf(keeping.post(imagesPath, ask, keyed()));
+  await maker.request(1);
+  wire.hold();
+  gate.resolve();
+  await eventually(async () => {
+    const decided = await Promise.all([plain, keeping].map((each) => callsOf(client, each)));
+    return decided.flat().filter(({ amount_usd }) => amount_usd === "-0.04").length === 2;
+  });
+  worker.kill("SIGKILL");
+  await worker.exited;
+  await endLocks(redisOf(stores));
+  await spawnWorker(stores, env);
+
+  expect(await lost).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  const answer = await kept;
+  expect(answer).toMatchObject({ status: 200, replayed: false, costUsd: "0.04" });
+  expect(answer.body.data?.[0]?.b64_json).toBe(picture.toString("base64"));
+  await client.settled();
+  expect(await availableUsd(client, plain)).toBe("1.00");
+  expect(await callsOf(client, plain, "refund")).toHaveLength(1);
+  expect(await availableUsd(client, keeping)).toBe("0.96");
+  expect(posts(maker)).toHaveLength(2);
+  const again = await outcomeOf(keeping.post(imagesPath, ask, keyed()));
+  expect(again).toMatchObject({ status: 200, replayed: true, requestId: answer.requestId, body: answer.body });
+});
+
+test("a worker killed after its answer was kept and before it was decided: the answer is delivered, and charged then", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const { stores: workerStores, reached } = await holdCommands(stores, ({ insert }) => insert === "ledger");
+  const { client, worker } = await startProcesses(stores, env, { workerStores });
+  const customer = await client.account("1.00");
+  const answer = outcomeOf(customer.post(imagesPath, askImage(), keyed()));
+  await reached;
+  worker.kill("SIGKILL");
+  await worker.exited;
+  await endLocks(redisOf(stores));
+  await spawnWorker(stores, env);
+  const outcome = await answer;
+  expect(outcome).toMatchObject({ status: 200, costUsd: "0.04", replayed: false });
+  await expectFiles(client, outcome, mockPng);
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("an answer that is kept stays paid though its caller is gone, and MongoDB when the next worker looks for it", async () => {
+  const shared = await testStores();
+  const { maker, env } = await startMaker();
+  const wire = await heldWire(shared.REDIS_URL);
+  const workerStores = { ...shared, REDIS_URL: wire.address };
+  const { api, worker } = await startProcesses(shared, env, { workerStores });
+  const redis = redisOf(shared);
+  const [lease] = (await redis.keys("reply:*")) as [string];
+  const { client } = await spawnApi(shared, env);
+  await ready(client);
+  const customer = await client.account("1.00");
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const left = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
+  await maker.request(0);
+  wire.hold();
+  gate.resolve();
+  await eventually(async () => (await callsOf(client, customer)).length === 1);
+  api.kill("SIGKILL");
+  worker.kill("SIGKILL");
+  expect(await left).toBe(true);
+  await redis.del(lease);
+  await worker.exited;
+  await endLocks(redis);
+  const next = await spawnWorker(await unlucky(shared, "replays"), env);
+  await next.line(({ msg }) => msg === "what was left behind is not known yet");
+  await eventually(async () => (await redis.llen("bull:image:active")) === 0);
+  const answer = await outcomeOf(customer.post(imagesPath, askImage(), keyed()));
+  expect(answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
+  expect(await charges(client, customer)).toEqual(["-0.04"]);
+  expect(await callsOf(client, customer, "refund")).toEqual([]);
+  expect(await availableUsd(client, customer)).toBe("0.96");
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("SIGTERM to a worker with a maker's job past its grace time: another one ends it; what has no job is told", async () => {
+  const stores = await testStores();
+  const { maker, env } = await startMaker();
+  const worker = { SHUTDOWN_GRACE_MS: "200" };
+  const { client, worker: stopping } = await startProcesses(stores, env, { worker });
+  const plain = await client.account("1.00");
+  const keeping = await client.account("1.00");
+  const hopeless = await client.account("1.00");
+  maker.always(slowVideo);
+  const answers = [
+    outcomeOf(plain.post(mediaPath, askVideo())),
+    outcomeOf(keeping.post(mediaPath, askVideo(), keyed())),
+  ];
+  await eventually(() => looks(maker) === 2);
+  maker.respond({ beforeHeaders: never });
+  const image = outcomeOf(hopeless.post(imagesPath, askImage(), keyed()));
+  const asked = await maker.request(4);
+  await spawnWorker(stores, env);
+
+  stopping.kill("SIGTERM");
+  expect(await stopping.exited).toBe(0);
+  expect(await image).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  expect(asked.aborted).toBe(true);
+  for (const answer of await Promise.all(answers)) {
+    expect(answer).toMatchObject({ status: 200, costUsd: "0.40" });
+    expect(answer.ms).toBeLessThan(noticedWithinMs);
+    await expectFiles(client, answer, mockMp4);
+  }
+  expect(posts(maker)).toHaveLength(3);
+  expect(maker.requests.filter(({ method }) => method === "DELETE")).toEqual([]);
+  for (const customer of [plain, keeping]) {
+    expect(await charges(client, customer)).toEqual(["-0.40"]);
+    expect(await callsOf(client, customer)).toHaveLength(1);
+  }
+  const again = await repeated(() => hopeless.post(imagesPath, askImage(), keyed()));
+  expect(again.replayed).toBe(false);
+  expect(await charges(client, hopeless)).toEqual(["-0.04"]);
+});

@@ -1,0 +1,88 @@
+import { text } from "node:stream/consumers";
+import { expect, test } from "vitest";
+import { ownServers } from "../support/servers.ts";
+import { spawnApi } from "../support/service.ts";
+import { holdCommands, keyed, maintenance, outcomeOf, postAt } from "./generation-setup.ts";
+import { availableUsd, callsOf, lost } from "./setup.ts";
+import { bytes, costUsd, held, listed, path, sendHalf, upload, uploadEnv, video } from "./uploads-setup.ts";
+
+const hourMs = 3_600_000;
+
+/** From which number on commands of a kind do not get through. */
+function from(number: number, isMeant: (command: Readonly<Record<string, unknown>>) => boolean) {
+  let count = 0;
+  return (command: Readonly<Record<string, unknown>>) => isMeant(command) && ++count >= number;
+}
+
+test.for([
+  ["before its charge is decided", from(1, ({ insert }) => insert === "ledger"), 0],
+  ["before it is active", from(1, ({ findAndModify }) => findAndModify === "uploads"), 0],
+  ["before its hold is ended", from(2, ({ update }) => update === "accounts"), 1],
+] as const)(
+  "an API killed with an upload that is stored, %s: paid and there, or neither",
+  async ([, isHeld, stands]) => {
+    const { stores } = await ownServers({ s3: true });
+    const { stores: apiStores, reached } = await holdCommands(stores, isHeld);
+    const [api, { client }] = await Promise.all([spawnApi(apiStores, uploadEnv), spawnApi(stores, uploadEnv)]);
+    const later = await maintenance(stores);
+    const customer = await client.account("10.00");
+    const left = lost(upload(api.client, customer));
+    await reached;
+    api.kill("SIGKILL");
+    expect(await left).toBe(true);
+    expect(await later.objects()).toHaveLength(1);
+    await later.pass(2 * hourMs);
+    await client.settled();
+    expect(await later.objects()).toHaveLength(stands);
+    expect(await listed(client, customer)).toHaveLength(stands);
+    expect(await availableUsd(client, customer)).toBe(stands ? "6.00" : "10.00");
+  },
+);
+
+test("an API killed while parts are completed: completed again elsewhere it is active, paid once", async () => {
+  const { stores } = await ownServers({ s3: true });
+  const { stores: apiStores, reached } = await holdCommands(stores, ({ findAndModify }) => findAndModify === "uploads");
+  const [api, { client }] = await Promise.all([spawnApi(apiStores, uploadEnv), spawnApi(stores, uploadEnv)]);
+  const later = await maintenance(stores);
+  const customer = await client.account("10.00");
+  const headers = { "content-type": "application/json" };
+  const started = await postAt(client, customer)(path, { bytes, mime: "video/mp4" }, { headers });
+  const { id, part_urls } = (await started.json()) as { id: string; part_urls: { url: string }[] };
+  const [part] = part_urls as [{ url: string }];
+  expect((await fetch(part.url, { method: "PUT", body: video })).status).toBe(200);
+  const complete = `${path}/${id}/complete`;
+  const left = lost(postAt(api.client, customer)(complete, {}, { headers }));
+  await reached;
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  for (let again = 0; again < 2; again++)
+    expect(await outcomeOf(postAt(client, customer)(complete, {}, { headers }))).toMatchObject({
+      status: 200,
+      body: { id, status: "active", bytes, cost_usd: costUsd },
+    });
+  await client.settled();
+  expect(await callsOf(client, customer, "storage")).toHaveLength(1);
+  expect(await availableUsd(client, customer)).toBe("6.00");
+  expect(await later.objects()).toEqual([`uploads/${id}`]);
+});
+
+test("SIGTERM to an API past its grace time in the middle of an upload: it ends, and nothing of it stays", async () => {
+  const { stores } = await ownServers({ s3: true });
+  const [api, { client }] = await Promise.all([
+    spawnApi(stores, { ...uploadEnv, SHUTDOWN_GRACE_MS: "200" }),
+    spawnApi(stores, uploadEnv),
+  ]);
+  const later = await maintenance(stores);
+  const customer = await client.account("10.00");
+  const ended = text(await sendHalf(api.client, customer, ["idempotency-key: once"])).catch(() => "");
+  await held(client);
+  api.kill("SIGTERM");
+  expect(await api.exited).toBe(0);
+  expect(await ended).not.toMatch(/^HTTP\/1.1 200/);
+  const again = await outcomeOf(upload(client, customer, keyed().headers));
+  expect(again).toMatchObject({ status: 200, replayed: false, body: { status: "active" } });
+  await later.pass(2 * hourMs);
+  await client.settled();
+  expect(await later.objects()).toHaveLength(1);
+  expect(await availableUsd(client, customer)).toBe("6.00");
+});

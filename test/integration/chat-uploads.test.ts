@@ -1,0 +1,223 @@
+import { describe, expect, test } from "vitest";
+import type { Customer } from "../support/service.ts";
+import { charges, pngOf, uploaded, wavOf } from "./generation-setup.ts";
+import {
+  expectUntouched,
+  localModel,
+  makerModel,
+  type Refusal,
+  refusal,
+  refusalOf,
+  serviceOfFile,
+} from "./service-setup.ts";
+
+const chat = "/v1/chat/completions";
+/** One of another maker's, which hears; the same stand-in serves it. */
+const hearingModel = "google/gemini-3.8-flash";
+const env = { GEMINI_API_KEY: "operator" };
+const running = serviceOfFile(env);
+const mebi = 1024 * 1024;
+
+type Part = Readonly<Record<string, unknown>>;
+const saying = (model: string, ...content: readonly Part[]) => ({
+  model,
+  messages: [{ role: "user" as const, content }],
+  max_tokens: 50,
+});
+const image = (url: string, more: object = {}): Part => ({ type: "image_url", image_url: { url, ...more } });
+const text = (said: string): Part => ({ type: "text", text: said });
+const base64 = (bytes: Buffer) => bytes.toString("base64");
+const dataOf = (mime: string, bytes: Buffer) => `data:${mime};base64,${base64(bytes)}`;
+
+/** A PNG by its head, of any size. */
+function largePng(bytes: number): Buffer<ArrayBuffer> {
+  const file = Buffer.alloc(bytes);
+  pngOf(30, 20).copy(file, 0, 0, 50);
+  return file;
+}
+
+/** The content that the maker got. */
+async function sent(there: typeof running, customer: Customer, body: object): Promise<readonly Part[]> {
+  const response = await customer.post(chat, body);
+  expect([response.status, await response.text()]).toEqual([200, expect.stringContaining("Hello")]);
+  const [message] = (there.maker.requests.at(-1)?.body["messages"] ?? []) as { content: Part[] }[];
+  return message?.content ?? [];
+}
+
+describe("as bytes, where storage cannot be reached from outside", () => {
+  test.each([false, true])("an image, stream: %s", async (stream) => {
+    const customer = await running.service.account("1");
+    const file = pngOf(30, 20);
+    const id = await uploaded(running.service, customer, file);
+    const body = { ...saying(makerModel, text(`What is ${id}?`), image(id, { detail: "low" })), stream };
+    expect(await sent(running, customer, body)).toEqual([
+      text(`What is ${id}?`),
+      image(dataOf("image/png", file), { detail: "low" }),
+    ]);
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+  });
+
+  test("an image that is named as some clients do, without an object", async () => {
+    const customer = await running.service.account("1");
+    const id = await uploaded(running.service, customer, pngOf(3, 2));
+    const body = saying(makerModel, { type: "image_url", image_url: id });
+    expect(await sent(running, customer, body)).toEqual([image(dataOf("image/png", pngOf(3, 2)))]);
+  });
+
+  test.each([false, true])("sound, in the format that it has, stream: %s", async (stream) => {
+    const customer = await running.service.account("10");
+    const id = await uploaded(running.service, customer, wavOf(1));
+    const part = { type: "input_audio", input_audio: { data: id, format: "mp3" } };
+    expect(await sent(running, customer, { ...saying(hearingModel, part), stream })).toEqual([
+      { type: "input_audio", input_audio: { data: base64(wavOf(1)), format: "wav" } },
+    ]);
+  });
+
+  test("a file, by its id or in the place of its bytes", async () => {
+    const customer = await running.service.account("10");
+    const file = pngOf(3, 2);
+    const id = await uploaded(running.service, customer, file);
+    const body = saying(
+      makerModel,
+      { type: "file", file: { file_id: id } },
+      { type: "file", file: { file_data: id, filename: "picture.png" } },
+    );
+    expect(await sent(running, customer, body)).toEqual([
+      { type: "file", file: { filename: id, file_data: dataOf("image/png", file) } },
+      { type: "file", file: { filename: "picture.png", file_data: dataOf("image/png", file) } },
+    ]);
+  });
+
+  test("several, in several messages, the same one twice; what is no upload stays", async () => {
+    const customer = await running.service.account("1");
+    const [one, other] = [
+      await uploaded(running.service, customer, pngOf(3, 2)),
+      await uploaded(running.service, customer, pngOf(5, 4)),
+    ];
+    const plain = [text("and"), image("https://example.com/a.png"), image("data:image/png;base64,AAAA")];
+    const messages = [
+      { role: "system", content: `Never say ${one}.` },
+      { role: "user", content: [image(one), ...plain, image(other)] },
+      { role: "assistant", content: "Yes?" },
+      { role: "user", content: [image(one)] },
+    ];
+    expect((await customer.post(chat, { model: makerModel, messages, max_tokens: 50 })).status).toBe(200);
+    const [first, second] = [image(dataOf("image/png", pngOf(3, 2))), image(dataOf("image/png", pngOf(5, 4)))];
+    expect(running.maker.requests[0]?.body["messages"]).toEqual([
+      messages[0],
+      { role: "user", content: [first, ...plain, second] },
+      messages[2],
+      { role: "user", content: [first] },
+    ]);
+  });
+
+  test("what is held goes by the catalog, not by the bytes of the upload", async () => {
+    const customer = await running.service.account("0.02");
+    const id = await uploaded(running.service, customer, largePng(2 * mebi));
+    expect(await sent(running, customer, saying(makerModel, image(id)))).toHaveLength(1);
+  });
+
+  test.each([false, true])("the local model sees it, stream: %s", async (stream) => {
+    const customer = await running.service.account("1");
+    const id = await uploaded(running.service, customer, pngOf(30, 20));
+    const response = await customer.post(chat, { ...saying(localModel, text("What is it?"), image(id)), stream });
+    expect(response.status).toBe(200);
+    const said = (await response.text()).replaceAll(/"\}.*\n\ndata: .*?"content":"/g, "");
+    expect(said).toContain("PNG image of 30 x 20 pixels");
+    expect(said).not.toContain(id);
+  });
+});
+
+const tooLarge = (param: string): Refusal => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: "invalid_value",
+  param,
+  message: /bytes/,
+});
+
+describe("more than makers take", () => {
+  test.each([false, true])("in one: refused by name, no charge, stream: %s", async (stream) => {
+    const customer = await running.service.account("1");
+    const [small, large] = [
+      await uploaded(running.service, customer, pngOf(3, 2)),
+      await uploaded(running.service, customer, largePng(20 * mebi + 1)),
+    ];
+    const before = await customer.available();
+    const body = { ...saying(makerModel, text("x"), image(small), image(large)), stream };
+    expect(await refusalOf(await customer.post(chat, body))).toEqual(
+      refusal(tooLarge("messages[0].content[2].image_url.url")),
+    );
+    await expectUntouched(running.service, customer, before);
+    expect(running.maker.requests).toEqual([]);
+  });
+
+  test("in all: refused by name, no charge, also where it is the same one again and again", async () => {
+    const customer = await running.service.account("1");
+    const id = await uploaded(running.service, customer, largePng(18 * mebi));
+    const before = await customer.available();
+    const body = saying(makerModel, image(id), image(id), image(id), image(id));
+    expect(await refusalOf(await customer.post(chat, body))).toEqual(
+      refusal(tooLarge("messages[0].content[2].image_url.url")),
+    );
+    await expectUntouched(running.service, customer, before);
+  });
+});
+
+describe("by a signed link, where storage can be reached from outside", () => {
+  const open = serviceOfFile({ ...env, S3_PUBLIC_ENDPOINT: "https://storage.acme-cloud.com" });
+  const link = expect.stringMatching(
+    /^https:\/\/storage\.acme-cloud\.com\/inference\/uploads\/upl_[0-9A-Za-z]{24}\?.*X-Amz-Signature=[0-9a-f]{64}/,
+  ) as string;
+
+  test.each([false, true])("an image, stream: %s", async (stream) => {
+    const customer = await open.service.account("1");
+    const id = await uploaded(open.service, customer, pngOf(30, 20));
+    const body = { ...saying(makerModel, image(id, { detail: "high" })), stream };
+    expect(await sent(open, customer, body)).toEqual([image(link, { detail: "high" })]);
+  });
+
+  test("of any size: the maker fetches it", async () => {
+    const customer = await open.service.account("1");
+    const id = await uploaded(open.service, customer, largePng(20 * mebi + 1));
+    expect(await sent(open, customer, saying(makerModel, image(id)))).toEqual([image(link)]);
+  });
+
+  test("sound and files go as bytes: no maker takes links to them everywhere", async () => {
+    const customer = await open.service.account("10");
+    const sound = await uploaded(open.service, customer, wavOf(1));
+    const part = { type: "input_audio", input_audio: { data: sound } };
+    expect(await sent(open, customer, saying(hearingModel, part))).toEqual([
+      { type: "input_audio", input_audio: { data: base64(wavOf(1)), format: "wav" } },
+    ]);
+  });
+
+  test("the same upload as an image and as a file: each in its own way, in any order", async () => {
+    const customer = await open.service.account("10");
+    const id = await uploaded(open.service, customer, pngOf(3, 2));
+    const file: Part = { type: "file", file: { file_id: id } };
+    const asBytes = { type: "file", file: { filename: id, file_data: dataOf("image/png", pngOf(3, 2)) } };
+    expect(await sent(open, customer, saying(makerModel, image(id), file))).toEqual([image(link), asBytes]);
+    expect(await sent(open, customer, saying(makerModel, file, image(id)))).toEqual([asBytes, image(link)]);
+  });
+
+  test("the local model has no network: it gets the bytes", async () => {
+    const customer = await open.service.account("1");
+    const id = await uploaded(open.service, customer, pngOf(30, 20));
+    const response = await customer.post(chat, saying(localModel, text("What is it?"), image(id)));
+    expect(await response.text()).toContain("PNG image of 30 x 20 pixels");
+  });
+});
+
+describe("as bytes, where the public address of storage is none", () => {
+  const shut = serviceOfFile({ ...env, S3_PUBLIC_ENDPOINT: "http://10.0.0.5:9000" });
+
+  test("an image", async () => {
+    const customer = await shut.service.account("1");
+    const id = await uploaded(shut.service, customer, pngOf(30, 20));
+    expect(await sent(shut, customer, saying(makerModel, image(id)))).toEqual([
+      image(dataOf("image/png", pngOf(30, 20))),
+    ]);
+  });
+});

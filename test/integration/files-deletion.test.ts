@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { pngOf, priceOf, refused, sendParts, sent, startArchive, upload, wavOf } from "./files-setup.ts";
+
+test("an active upload is gone at once; what it cost stays paid", async () => {
+  const archive = await startArchive();
+  const { files, account } = archive;
+  const { id, url, requestId } = await upload(archive, pngOf());
+  await files.uploads.delete(account, id);
+  expect((await fetch(url as string)).status).toBe(404);
+  await expect(files.uploads.find(account, id)).rejects.toThrow(refused("upload_deleted"));
+  await expect(files.uploads.complete(account, id)).rejects.toThrow(refused("upload_deleted"));
+  await expect(files.uploads.delete(account, id)).rejects.toThrow(refused("upload_deleted"));
+  expect(await files.uploads.byRequest(account, requestId)).toMatchObject({ id, status: "deleted", url: null });
+  await archive.expectNothing(priceOf(pngOf().length));
+  expect(await files.expire()).toEqual({ expired: 0, removed: 0 });
+});
+
+test("a pending upload is gone at once, with its parts and its hold, and its links take nothing more", async () => {
+  const archive = await startArchive();
+  const { files, account, money } = archive;
+  const body = wavOf(5_000);
+  const started = await sent(archive, body);
+  await files.uploads.delete(account, started.id);
+  await archive.expectNothing();
+  await expect(sendParts(started, body)).rejects.toThrow("404");
+  await expect(files.uploads.complete(account, started.id)).rejects.toThrow(refused("upload_deleted"));
+  await expect(files.uploads.delete(account, started.id)).rejects.toThrow(refused("upload_deleted"));
+  expect(await money.entry(started.requestId)).toMatchObject({
+    kind: "storage",
+    costNanoUsd: 0n,
+    request: { status: "cancelled", error: "upload_deleted" },
+  });
+  const { data } = await files.uploads.list(account, { limit: 5 });
+  expect(data).toMatchObject([{ id: started.id, status: "deleted", costNanoUsd: 0n }]);
+  await archive.expectNothing();
+});
+
+test("a pending upload that a completion had charged is given back when it is deleted", async () => {
+  const archive = await startArchive();
+  const { id, requestId } = await sent(archive, wavOf(5_000));
+  await archive.money.decide({
+    kind: "storage",
+    account: archive.account,
+    requestId,
+    key: "key_test",
+    endpoint: "/v1/uploads",
+    heldNanoUsd: priceOf(5_000),
+    costNanoUsd: priceOf(5_000),
+    status: "succeeded",
+    attempts: 0,
+    usage: {},
+    estimated: false,
+    totalMs: 1,
+  });
+  await archive.files.uploads.delete(archive.account, id);
+  expect(await archive.money.ledger(archive.account, { limit: 1 })).toMatchObject([{ kind: "refund" }]);
+  await archive.expectNothing();
+});

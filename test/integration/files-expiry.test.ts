@@ -1,0 +1,376 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { CreateMultipartUploadCommand } from "@aws-sdk/client-s3";
+import { expect, onTestFinished, test } from "vitest";
+import { createManualClock } from "../support/manual-clock.ts";
+import { eventually } from "../support/service.ts";
+import {
+  type Archive,
+  dayMs,
+  mib,
+  minutesMs,
+  pieces,
+  pngOf,
+  priceOf,
+  refused,
+  sent,
+  startArchive,
+  startOwnStorage,
+  upload,
+  wavOf,
+} from "./files-setup.ts";
+
+const uploadsOf = ({ mongo }: Archive) => mongo.connection.collection<{ _id: string }>("uploads");
+
+test("an upload ends to the millisecond after 24 hours, whether expiry came by or not", async () => {
+  const archive = await startArchive();
+  const clock = createManualClock(Date.now());
+  const files = archive.another({ clock });
+  const { id, requestId } = await upload({ ...archive, files }, pngOf());
+  clock.advance(dayMs - 1);
+  expect(await files.uploads.find(archive.account, id)).toMatchObject({ status: "active" });
+  expect(await files.expire()).toEqual({ expired: 0, removed: 0 });
+  clock.advance(1);
+  const gone = refused("upload_expired");
+  await expect(files.uploads.find(archive.account, id)).rejects.toThrow(gone);
+  await expect(files.uploads.complete(archive.account, id)).rejects.toThrow(gone);
+  await expect(files.uploads.delete(archive.account, id)).rejects.toThrow(gone);
+  expect(await files.uploads.byRequest(archive.account, requestId)).toMatchObject({ status: "expired", url: null });
+  expect(await archive.objects()).toHaveLength(1);
+  expect(await files.expire()).toEqual({ expired: 1, removed: 1 });
+  await archive.expectNothing(priceOf(pngOf().length));
+});
+
+test("an expired upload is 410 for good", async () => {
+  const archive = await startArchive();
+  const { id } = await upload(archive, pngOf());
+  archive.clock.later(dayMs);
+  await archive.files.expire();
+  archive.clock.later(1_000 * dayMs);
+  expect(await archive.files.expire()).toEqual({ expired: 0, removed: 0 });
+  await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
+});
+
+test("an upload in parts that nobody completes ends, and its hold and parts are let go", async () => {
+  const archive = await startArchive();
+  const { id, requestId } = await sent(archive, wavOf(5_000));
+  archive.clock.later(70 * minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 0, removed: 0 });
+  archive.clock.later(2 * minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
+  await archive.expectNothing();
+  expect(await archive.money.entry(requestId)).toMatchObject({ costNanoUsd: 0n, request: { error: "upload_expired" } });
+  await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
+});
+
+test("an upload that a crash left before its first byte leaves nothing, not even a record", async () => {
+  const archive = await startArchive();
+  await archive.files.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  archive.clock.later(22 * minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+test("parts that were begun, but whose id was never written down, are ended", async () => {
+  const archive = await startArchive();
+  const { id } = await sent(archive, wavOf(5_000));
+  await uploadsOf(archive).updateOne({ _id: id }, { $set: { announced: false }, $unset: { "multipart.uploadId": "" } });
+  archive.clock.later(72 * minutesMs);
+  await archive.files.expire();
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+test("a charge without an active file, as a crash leaves it, is given back", async () => {
+  const archive = await startArchive();
+  const body = wavOf(5_000);
+  const { requestId } = await sent(archive, body);
+  await archive.money.settle({
+    kind: "storage",
+    account: archive.account,
+    requestId,
+    key: "key_test",
+    endpoint: "/v1/uploads",
+    heldNanoUsd: priceOf(body.length),
+    costNanoUsd: priceOf(body.length),
+    status: "succeeded",
+    attempts: 0,
+    usage: {},
+    estimated: false,
+    totalMs: 1,
+  });
+  await archive.expectMoney(priceOf(body.length));
+  archive.clock.later(72 * minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
+  await archive.expectNothing();
+  await archive.files.expire();
+  await archive.expectNothing();
+});
+
+test("a hold that a crash left at an active upload is ended by the sweeper, with its charge", async () => {
+  const archive = await startArchive();
+  const body = pngOf();
+  const money = { ...archive.money, apply: () => Promise.reject(new Error("died here")) };
+  const { id } = await upload({ ...archive, files: archive.another({ money }) }, body);
+  expect(await archive.money.account(archive.account)).toMatchObject({ openHolds: 1 });
+  archive.clock.later(21 * minutesMs);
+  await archive.money.sweep(async () => false);
+  await archive.expectMoney(priceOf(body.length));
+  expect(await archive.files.uploads.find(archive.account, id)).toMatchObject({ status: "active" });
+});
+
+test("what the sweeper let go of cannot be charged any more: the upload fails", async () => {
+  const archive = await startArchive();
+  const { id, requestId } = await sent(archive, wavOf(5_000));
+  await archive.money.settle({
+    account: archive.account,
+    requestId,
+    key: "key_test",
+    endpoint: "/v1/uploads",
+    heldNanoUsd: priceOf(5_000),
+    costNanoUsd: 0n,
+    status: "failed",
+    attempts: 0,
+    usage: {},
+    estimated: false,
+    totalMs: 1,
+  });
+  await expect(archive.files.uploads.complete(archive.account, id)).rejects.toMatchObject({ status: 410 });
+  await archive.expectNothing();
+});
+
+test("one record that cannot be settled does not keep the others", async () => {
+  const archive = await startArchive();
+  const { id } = await sent(archive, wavOf(1_000));
+  const broken = await archive.files.uploads.begin({ ...archive.ask(), mostBytes: 10 });
+  const requestId = (await archive.records()).find(({ _id }) => _id === broken.id)?.["requestId"];
+  await uploadsOf(archive).updateOne({ _id: broken.id }, { $set: { requestId: "no.request" } });
+  archive.clock.later(72 * minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 2, removed: 1 });
+  expect(await archive.files.expire()).toEqual({ expired: 0, removed: 0 });
+  await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
+  await uploadsOf(archive).updateOne({ _id: broken.id }, { $set: { requestId } });
+  archive.clock.later(minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 0, removed: 1 });
+  await archive.expectNothing();
+});
+
+test("a whole batch that cannot be settled makes way for the next", async () => {
+  const archive = await startArchive();
+  const { id } = await sent(archive, wavOf(1_000));
+  const [record] = await archive.records();
+  const dueAt = new Date(archive.clock.now());
+  const broken = Array.from({ length: 200 }, (_, at) => ({
+    ...record,
+    _id: `upl_b${at}`,
+    requestId: `no.${at}`,
+    dueAt,
+  }));
+  await uploadsOf(archive).insertMany(broken as { _id: string }[]);
+  archive.clock.later(72 * minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 200, removed: 0 });
+  expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
+  await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
+  await archive.expectNothing();
+});
+
+test("parts in storage that are older than a day are ended", async () => {
+  const archive = await startArchive();
+  const { s3, stores, clock } = archive;
+  const begin = (Key: string) => s3.send(new CreateMultipartUploadCommand({ Bucket: stores.S3_BUCKET, Key }));
+  await begin("uploads/upl_forgotten");
+  await begin("uploads/upl_forgotten");
+  await begin("else/where");
+  await archive.files.expire();
+  expect(await archive.multiparts()).toHaveLength(3);
+  clock.later(dayMs + minutesMs);
+  await archive.files.expire();
+  expect(await archive.multiparts()).toEqual(["else/where"]);
+});
+
+test("more than one batch goes in one round", async () => {
+  const archive = await startArchive();
+  const { id } = await upload(archive, pngOf());
+  const [record] = await archive.records();
+  const copies = Array.from({ length: 450 }, (_, at) => ({
+    ...record,
+    _id: `upl_copy${at}`,
+    requestId: `req_copy${at}`,
+  }));
+  await archive.mongo.connection.collection<{ _id: string }>("uploads").insertMany(copies as { _id: string }[]);
+  archive.clock.later(dayMs);
+  expect(await archive.files.expire()).toEqual({ expired: 451, removed: 451 });
+  await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
+  await archive.expectNothing(priceOf(pngOf().length));
+});
+
+test("with storage away at a deletion the upload is gone at once, its object when storage is back", async () => {
+  const archive = await startOwnStorage();
+  const { files, account, server, clock } = archive;
+  const { id } = await upload(archive, pngOf());
+  await server.stop();
+  await files.uploads.delete(account, id);
+  await expect(files.uploads.find(account, id)).rejects.toThrow(refused("upload_deleted"));
+  clock.later(2 * minutesMs);
+  await expect(files.expire()).rejects.toThrow(refused("no_capacity"));
+  await server.start();
+  expect(await archive.objects()).toEqual([`uploads/${id}`]);
+  clock.later(minutesMs);
+  expect(await files.expire()).toEqual({ expired: 0, removed: 1 });
+  await archive.expectNothing(priceOf(pngOf().length));
+});
+
+test("with storage away at expiry uploads end, and their objects go when it is back", async () => {
+  const archive = await startOwnStorage();
+  const { files, account, server, clock } = archive;
+  const active = await upload(archive, pngOf());
+  const pending = await sent(archive, wavOf(3_000));
+  await server.stop();
+  clock.later(dayMs);
+  await expect(files.expire()).rejects.toThrow(refused("no_capacity"));
+  for (const { id } of [active, pending])
+    await expect(files.uploads.find(account, id)).rejects.toThrow(refused("upload_expired"));
+  await archive.expectMoney(priceOf(pngOf().length));
+  await server.start();
+  clock.later(minutesMs);
+  expect(await files.expire()).toEqual({ expired: 0, removed: 2 });
+  await archive.expectNothing(priceOf(pngOf().length));
+});
+
+test("storage that stops in the middle of a file: 503, no charge, and nothing stays", async () => {
+  const archive = await startOwnStorage();
+  const { files, server, clock } = archive;
+  const body = wavOf(8 * mib);
+  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  async function* stopping() {
+    let at = 0;
+    for await (const piece of pieces(body)) {
+      if (at++ === 60) await server.kill();
+      yield piece;
+    }
+  }
+  await expect(receiving.store({ bytes: body.length, body: stopping() })).rejects.toMatchObject({
+    code: "no_capacity",
+    retryAfterSeconds: 5,
+  });
+  await archive.expectMoney(0n);
+  await server.start();
+  clock.later(minutesMs);
+  await files.expire();
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+test("with storage away nothing begins that stays: 503, no hold", async () => {
+  const archive = await startOwnStorage();
+  const { files, server, clock } = archive;
+  await server.stop();
+  await expect(upload(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
+  const started = files.uploads.start({ ...archive.ask(), bytes: 1_000, mime: "image/png" });
+  await expect(started).rejects.toThrow(refused("no_capacity"));
+  await archive.expectMoney(0n);
+  await server.start();
+  clock.later(22 * minutesMs);
+  await files.expire();
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+test("with storage away a completion is 503, the upload stays pending, and is completed when it is back", async () => {
+  const archive = await startOwnStorage();
+  const { files, server, account } = archive;
+  const body = wavOf(3_000);
+  const { id } = await sent(archive, body);
+  await server.stop();
+  await expect(files.uploads.complete(account, id)).rejects.toThrow(refused("no_capacity"));
+  expect(await files.uploads.find(account, id)).toMatchObject({ status: "pending" });
+  await server.start();
+  expect(await files.uploads.complete(account, id)).toMatchObject({ status: "active" });
+  await archive.expectMoney(priceOf(body.length));
+});
+
+test("storage that hangs is given up after 15 seconds; what it makes of the file later goes too", async () => {
+  const archive = await startOwnStorage();
+  const { server } = archive;
+  const clock = createManualClock(Date.now());
+  const files = archive.another({ clock });
+  const body = wavOf(100_000);
+  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  // Everything is on its way before it hangs: whether it becomes an object nobody can say.
+  async function* hanging() {
+    yield body.subarray(0, 70_000);
+    await server.kill("SIGSTOP");
+    yield body.subarray(70_000);
+    over = true;
+  }
+  let over = false;
+  const stored = receiving.store({ bytes: body.length, body: hanging() });
+  stored.catch(() => undefined);
+  await eventually(() => over && clock.pending() === 1);
+  clock.advance(14_000);
+  expect(clock.pending()).toBe(1);
+  clock.advance(1_000);
+  await eventually(async () => (await archive.money.account(archive.account))?.openHolds === 0);
+  await server.kill("SIGCONT");
+  await expect(stored).rejects.toThrow(refused("no_capacity"));
+  clock.advance(22 * minutesMs);
+  await files.expire();
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+test("a file that storage makes after it was given up goes when its time is over", async () => {
+  const archive = await startArchive();
+  const clock = createManualClock(Date.now());
+  const wire = await slowWire(archive.stores.S3_ENDPOINT, 80_000);
+  const files = archive.another({ clock, env: { S3_ENDPOINT: wire.url } });
+  const body = wavOf(100_000);
+  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  const stored = receiving.store({ bytes: body.length, body: pieces(body, 50_000) });
+  stored.catch(() => undefined);
+  await wire.holding;
+  await eventually(() => clock.pending() === 1);
+  clock.advance(15_000);
+  await expect(stored).rejects.toThrow(refused("no_capacity"));
+  await archive.expectNothing();
+  wire.release();
+  await eventually(async () => (await archive.objects()).length === 1);
+  clock.advance(5 * minutesMs);
+  await files.expire();
+  clock.advance(17 * minutesMs);
+  await files.expire();
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+/** A wire to storage: what the first connection sends beyond `bytes` is held back, and delivered even if the sender has left. */
+async function slowWire(endpoint: string, bytes: number) {
+  const { hostname, port } = new URL(endpoint);
+  const holding = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let connections = 0;
+  const server = createServer((client) => {
+    const slow = connections++ === 0;
+    const storage = connect({ host: hostname, port: Number(port) });
+    storage.on("data", (data) => client.writable && client.write(data));
+    for (const socket of [client, storage]) socket.on("error", () => undefined);
+    storage.on("close", () => client.destroy());
+    let sent = 0;
+    let before = Promise.resolve();
+    client.on("data", (data) => {
+      sent += data.length;
+      if (slow && sent > bytes) {
+        holding.resolve();
+        before = before.then(() => released.promise);
+      }
+      before = before.then(() => void storage.write(data));
+    });
+    client.on("close", () => void before.then(() => storage.end()));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { port: own } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${own}`, holding: holding.promise, release: released.resolve };
+}

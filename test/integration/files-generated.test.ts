@@ -1,0 +1,238 @@
+import { HeadObjectCommand } from "@aws-sdk/client-s3";
+import { expect, test } from "vitest";
+import { createManualClock } from "../support/manual-clock.ts";
+import { eventually } from "../support/service.ts";
+import {
+  type Archive,
+  dayMs,
+  forever,
+  hourMs,
+  mib,
+  minutesMs,
+  pieces,
+  pngOf,
+  refused,
+  startArchive,
+  startOwnStorage,
+  wavOf,
+} from "./files-setup.ts";
+
+const keep = (
+  { files, ask }: Pick<Archive, "files" | "ask">,
+  body: Buffer | AsyncIterable<Buffer>,
+  more: object = {},
+) => {
+  const { account, requestId } = ask();
+  return files.generated.keep({ account, requestId, body, limitBytes: 10 * mib, signal: forever, ...more });
+};
+
+const all = async (chunks: AsyncIterable<Buffer>) => Buffer.concat(await Array.fromAsync(chunks));
+
+test("a file is kept whole or in pieces, with the type of its bytes, and read as it is", async () => {
+  const archive = await startArchive();
+  const { generated } = archive.files;
+  const body = wavOf(3 * mib + 1);
+  for (const given of [body, pieces(body, 10_000)]) {
+    const kept = await keep(archive, given);
+    expect(kept).toMatchObject({
+      id: expect.stringMatching(/^file_[0-9A-Za-z]{40}$/),
+      contentType: "audio/wav",
+      bytes: body.length,
+      expiresAt: kept.createdAt + dayMs,
+    });
+    const { createdAt: _, ...found } = kept;
+    expect(await generated.find(kept.id)).toEqual({ ...found, etag: expect.stringMatching(/^"[^"]+"$/) });
+    expect((await all(await generated.open(kept.id, undefined, forever))).equals(body)).toBe(true);
+    const part = await all(await generated.open(kept.id, { start: mib, end: mib + 9 }, forever));
+    expect(part.equals(body.subarray(mib, mib + 10))).toBe(true);
+    const object = { Bucket: archive.stores.S3_BUCKET, Key: `files/${kept.id}` };
+    expect((await archive.s3.send(new HeadObjectCommand(object))).ContentType).toBe("audio/wav");
+  }
+});
+
+test("the record is there before the object", async () => {
+  const archive = await startArchive();
+  let before: unknown;
+  async function* watching() {
+    before = await archive.records("files");
+    yield pngOf();
+  }
+  const { id } = await keep(archive, watching());
+  expect(before).toMatchObject([{ _id: id, status: "pending", announced: false }]);
+});
+
+test("what is no image, video or audio is kept as bytes", async () => {
+  const archive = await startArchive();
+  expect(await keep(archive, Buffer.from("<html></html>"))).toMatchObject({ contentType: "application/octet-stream" });
+});
+
+test("a file over the limit, an empty one, and one whose stream breaks are not kept", async () => {
+  const archive = await startArchive();
+  const limitBytes = 100_000;
+  const large = wavOf(limitBytes + 1);
+  let asked = 0;
+  async function* endless() {
+    for (;;) {
+      asked++;
+      yield large;
+    }
+  }
+  async function* broken() {
+    yield large.subarray(0, 50_000);
+    throw new Error("the maker broke off");
+  }
+  await expect(keep(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  await expect(keep(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  expect(asked).toBeLessThan(4);
+  await expect(keep(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
+  await expect(keep(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
+  await expect(keep(archive, broken())).rejects.toThrow("the maker broke off");
+  archive.clock.later(2 * minutesMs);
+  await archive.files.expire();
+  expect(await archive.records("files")).toEqual([]);
+  expect(await archive.objects()).toEqual([]);
+});
+
+test("keeping ends when the call ends, and nothing stays", async () => {
+  const archive = await startArchive();
+  const ending = new AbortController();
+  async function* stuck() {
+    yield pngOf(1_000);
+    ending.abort(new Error("the caller left"));
+    await new Promise(() => {});
+  }
+  await expect(keep(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller left");
+  await expect(keep(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller left");
+  archive.clock.later(2 * minutesMs);
+  await archive.files.expire();
+  expect(await archive.records("files")).toEqual([]);
+  expect(await archive.objects()).toEqual([]);
+});
+
+test("a file expires after 24 hours, to the millisecond, for good; what never was is not there", async () => {
+  const archive = await startArchive();
+  const { generated } = archive.files;
+  const { id } = await keep(archive, pngOf());
+  archive.clock.later(dayMs - minutesMs);
+  expect(await archive.files.expire()).toEqual({ expired: 0, removed: 0 });
+  expect(await generated.find(id)).toMatchObject({ id });
+  archive.clock.later(minutesMs);
+  expect(await generated.find(id)).toBe("expired");
+  expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
+  expect(await archive.objects()).toEqual([]);
+  archive.clock.later(1_000 * dayMs);
+  await archive.files.expire();
+  expect(await generated.find(id)).toBe("expired");
+  expect(await generated.find("file_none")).toBeUndefined();
+  await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("file_expired"));
+});
+
+test("the files of an attempt that failed are gone, as if they never were", async () => {
+  const archive = await startArchive();
+  const kept = await Promise.all([keep(archive, pngOf()), keep(archive, pngOf()), keep(archive, wavOf(100))]);
+  const [first, second, third] = kept.map(({ id }) => id) as [string, string, string];
+  await archive.files.generated.drop([first, second]);
+  await archive.files.generated.drop([first]);
+  await archive.files.generated.drop([]);
+  expect(await archive.files.generated.find(first)).toBeUndefined();
+  expect(await archive.objects()).toEqual([`files/${third}`]);
+  expect(await archive.records("files")).toHaveLength(1);
+});
+
+test("a file that a crash left half kept leaves nothing", async () => {
+  const archive = await startArchive();
+  const { id } = await keep(archive, pngOf());
+  const records = archive.mongo.connection.collection<{ _id: string }>("files");
+  const dueAt = new Date(archive.clock.now() + 2 * hourMs);
+  await records.updateOne({ _id: id }, { $set: { status: "pending", announced: false, dueAt } });
+  expect(await archive.files.generated.find(id)).toBeUndefined();
+  archive.clock.later(2 * hourMs);
+  expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
+  expect(await archive.records("files")).toEqual([]);
+  expect(await archive.objects()).toEqual([]);
+});
+
+test("with storage away nothing is kept or read: 503; what it left goes when storage is back", async () => {
+  const archive = await startOwnStorage();
+  const { generated } = archive.files;
+  const { id } = await keep(archive, pngOf());
+  const { id: dropped } = await keep(archive, pngOf());
+  await archive.server.stop();
+  await expect(keep(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
+  await expect(keep(archive, pieces(wavOf(100_000)))).rejects.toThrow(refused("no_capacity"));
+  await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("no_capacity"));
+  await generated.drop([dropped]);
+  expect(await generated.find(dropped)).toBeUndefined();
+  await archive.server.start();
+  archive.clock.later(3 * minutesMs);
+  await archive.files.expire();
+  expect(await archive.objects()).toEqual([`files/${id}`]);
+  expect(await archive.records("files")).toHaveLength(1);
+});
+
+test("the maker's job of a call is remembered for a day", async () => {
+  const archive = await startArchive();
+  const { generated } = archive.files;
+  expect(await generated.remembered("req_1")).toBeUndefined();
+  await generated.remember("req_1", { upstream: "fal", job: "a" });
+  await generated.remember("req_1", { upstream: "replicate", job: "b" });
+  expect(await archive.another().generated.remembered("req_1")).toEqual({ upstream: "replicate", job: "b" });
+  const indexes = await archive.mongo.connection.collection("generations").indexes();
+  expect(indexes).toContainEqual(expect.objectContaining({ key: { expiresAt: 1 }, expireAfterSeconds: 0 }));
+  archive.clock.later(dayMs);
+  expect(await generated.remembered("req_1")).toBeUndefined();
+});
+
+test("a reader who is slow gets all of it", async () => {
+  const archive = await startArchive();
+  const clock = createManualClock(Date.now());
+  const { generated } = archive.another({ clock });
+  const body = wavOf(3_000_000);
+  const { id } = await keep(archive, body);
+  const got: Buffer[] = [];
+  for await (const chunk of await generated.open(id, undefined, forever)) {
+    clock.advance(20_000);
+    got.push(chunk);
+  }
+  expect(Buffer.concat(got).equals(body)).toBe(true);
+  expect(clock.pending()).toBe(0);
+});
+
+test("storage that hangs while a file is read is given up after 15 seconds", async () => {
+  const archive = await startOwnStorage();
+  const clock = createManualClock(Date.now());
+  const { generated } = archive.another({ clock });
+  const { id } = await keep(archive, wavOf(30 * mib), { limitBytes: 30 * mib });
+  const chunks = (await generated.open(id, undefined, forever))[Symbol.asyncIterator]();
+  await chunks.next();
+  await archive.server.kill("SIGSTOP");
+  let failed: unknown;
+  const drain = async () => {
+    while (!(await chunks.next()).done);
+  };
+  const reading = drain().catch((error: unknown) => {
+    failed = error;
+  });
+  await eventually(() => {
+    clock.advance(15_000);
+    return failed !== undefined;
+  });
+  await reading;
+  expect(failed).toMatchObject({ code: "no_capacity" });
+  await archive.server.kill("SIGCONT");
+});
+
+test("a reader who leaves lets go of storage", async () => {
+  const archive = await startArchive();
+  const clock = createManualClock(Date.now());
+  const { generated } = archive.another({ clock });
+  const { id } = await keep(archive, wavOf(9 * mib));
+  const leaving = new AbortController();
+  const chunks = await generated.open(id, undefined, leaving.signal);
+  const reading = all(chunks);
+  reading.catch(() => undefined);
+  leaving.abort(new Error("left"));
+  await expect(reading).rejects.toThrow("left");
+  for await (const _ of await generated.open(id, undefined, forever)) break;
+  expect(clock.pending()).toBe(0);
+});

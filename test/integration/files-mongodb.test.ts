@@ -1,0 +1,110 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createFiles } from "../../shared/files/index.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { connectMongo } from "../../shared/platform/mongo.ts";
+import { eventually } from "../support/service.ts";
+import { mib, pngOf, priceOf, refused, sent, startArchive, upload, wavOf } from "./files-setup.ts";
+import { brokenWire, type Command, type Fate } from "./money-proxy.ts";
+
+/** A process whose wire to MongoDB loses what a test wants it to; its money has a wire of its own. */
+async function startFar(fate: (command: Command) => Fate) {
+  const archive = await startArchive();
+  const { stores, money, clock } = archive;
+  const log = createLogger("test", "silent");
+  const wire = await brokenWire(stores.MONGODB_URI, fate);
+  const mongo = await connectMongo(`${wire}&retryWrites=false`, clock, log);
+  onTestFinished(() => mongo.close());
+  const config = { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10" };
+  return { ...archive, far: createFiles({ config, mongo, money, clock, log }) };
+}
+
+/** The first command that fits. */
+function once(fate: Fate, fits: (command: Command) => boolean): (command: Command) => Fate {
+  let done = false;
+  return (command) => {
+    if (done || !fits(command)) return "pass";
+    done = true;
+    return fate;
+  };
+}
+
+const activates = (command: Command) => {
+  const { $set } = (command["update"] ?? {}) as { $set?: { status?: string } };
+  return command["findAndModify"] === "uploads" && $set?.status === "active";
+};
+
+test("an upload whose record could not be written is 503, and its hold is let go", async () => {
+  const archive = await startFar(once("lose the request", (command) => command["insert"] === "uploads"));
+  const begun = archive.far.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  await expect(begun).rejects.toThrow(refused("no_capacity"));
+  await eventually(async () => (await archive.money.account(archive.account))?.openHolds === 0);
+  await archive.expectNothing();
+});
+
+test("an upload whose record was written, but nobody heard of it, leaves nothing", async () => {
+  const archive = await startFar(once("lose the answer", (command) => command["insert"] === "uploads"));
+  const begun = archive.far.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  await expect(begun).rejects.toThrow(refused("no_capacity"));
+  await eventually(async () => (await archive.records()).length === 0);
+  await archive.expectNothing();
+});
+
+for (const fate of ["lose the answer", "lose the request"] as const)
+  test(`an upload becomes active, once charged, when MongoDB was to ${fate}`, async () => {
+    const archive = await startFar(once(fate, activates));
+    const raw = await upload({ ...archive, files: archive.far }, pngOf());
+    expect(await archive.files.uploads.find(archive.account, raw.id)).toMatchObject({ status: "active" });
+    await archive.expectMoney(priceOf(pngOf().length));
+  });
+
+test("a start of which storage heard, but whose record could not be written, leaves no parts", async () => {
+  const updates = (command: Command) => command["findAndModify"] === "uploads";
+  const archive = await startFar(once("lose the request", updates));
+  const started = archive.far.uploads.start({ ...archive.ask(), bytes: 1_000, mime: "image/png" });
+  await expect(started).rejects.toThrow(refused("no_capacity"));
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+test("a deletion that dies after its first write is finished by expiry", async () => {
+  let dead = false;
+  const archive = await startFar((command) => {
+    if (dead) return "lose the request";
+    dead = command["findAndModify"] === "uploads";
+    return "pass";
+  });
+  const { id } = await upload(archive, pngOf());
+  await archive.far.uploads.delete(archive.account, id);
+  expect(await archive.objects()).toEqual([`uploads/${id}`]);
+  expect(await archive.files.expire()).toEqual({ expired: 0, removed: 1 });
+  await archive.expectNothing(priceOf(pngOf().length));
+});
+
+test("while MongoDB cannot be asked, so much is said", async () => {
+  const archive = await startFar(({ find, aggregate }) => (find || aggregate ? "lose the request" : "pass"));
+  const { id } = await sent(archive, wavOf(1_000));
+  const { uploads, generated } = archive.far;
+  const asked = [
+    uploads.find(archive.account, id),
+    uploads.complete(archive.account, id),
+    uploads.delete(archive.account, id),
+    uploads.list(archive.account, { limit: 1 }),
+    uploads.check(archive.account, [{ id, param: "input" }]),
+    generated.find("file_none"),
+  ];
+  for (const each of await Promise.allSettled(asked))
+    expect(each).toMatchObject({ status: "rejected", reason: { code: "no_capacity", retryAfterSeconds: 1 } });
+});
+
+test("a charge that cannot be decided leaves no active upload", async () => {
+  const archive = await startArchive();
+  const money = { ...archive.money, decide: () => Promise.reject(new Error("away for too long")) };
+  const files = archive.another({ money });
+  await expect(upload({ ...archive, files }, pngOf())).rejects.toThrow(refused("no_capacity"));
+  await archive.expectNothing();
+  const { id } = await sent(archive, wavOf(2_000));
+  await expect(files.uploads.complete(archive.account, id)).rejects.toThrow(refused("no_capacity"));
+  expect(await archive.files.uploads.find(archive.account, id)).toMatchObject({ status: "pending" });
+  expect(await archive.files.uploads.complete(archive.account, id)).toMatchObject({ status: "active" });
+  await archive.expectMoney(priceOf(2_000));
+});

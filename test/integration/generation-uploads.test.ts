@@ -1,0 +1,188 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, type Customer, startService } from "../support/service.ts";
+import { charges, drawing, images, media, pngOf, uploaded, wavOf } from "./generation-setup.ts";
+import { asking, localModel, type Refusal, refusal, refusalOf } from "./service-setup.ts";
+
+const day = 24 * 3_600_000;
+
+/** One customer with an upload in every state, and one of somebody else's. */
+interface There {
+  readonly service: Client;
+  readonly customer: Customer;
+  readonly ids: Readonly<
+    Record<"unknown" | "foreign" | "expired" | "deleted" | "pending" | "picture" | "sound", string>
+  >;
+}
+let there: There;
+
+async function begun({ baseUrl }: Client, { key }: Customer): Promise<string> {
+  const response = await fetch(`${baseUrl}/v1/uploads`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ bytes: 1_000, mime: "image/png" }),
+  });
+  return ((await response.json()) as { id: string }).id;
+}
+
+async function removed({ baseUrl }: Client, { key }: Customer, id: string): Promise<string> {
+  await fetch(`${baseUrl}/v1/uploads/${id}`, { method: "DELETE", headers: { authorization: `Bearer ${key}` } });
+  return id;
+}
+
+beforeAll(async () => {
+  let aheadMs = 0;
+  const clock: Clock = { ...systemClock, now: () => Date.now() + aheadMs };
+  const stops: (() => Promise<void>)[] = [];
+  const service = await startService(await testStores(), { clock, onEnd: (stop) => stops.push(stop) });
+  const [customer, other] = [await service.account("1"), await service.account("1")];
+  const expired = await uploaded(service, customer, pngOf(3, 2));
+  aheadMs = day + 1;
+  const ids = {
+    unknown: `upl_${"a".repeat(24)}`,
+    foreign: await uploaded(service, other, pngOf(3, 2)),
+    expired,
+    deleted: await removed(service, customer, await uploaded(service, customer, pngOf(3, 2))),
+    pending: await begun(service, customer),
+    picture: await uploaded(service, customer, pngOf(3, 2)),
+    sound: await uploaded(service, customer, wavOf(1)),
+  };
+  there = { service, customer, ids };
+  return async () => {
+    for (const stop of stops) await stop();
+  };
+});
+
+const refusals: Readonly<Record<Exclude<keyof There["ids"], "picture" | "sound">, Refusal>> = {
+  unknown: { status: 404, type: "not_found_error", code: "upload_not_found" },
+  foreign: { status: 404, type: "not_found_error", code: "upload_not_found" },
+  expired: { status: 410, type: "not_found_error", code: "upload_expired" },
+  deleted: { status: 410, type: "not_found_error", code: "upload_deleted" },
+  pending: { status: 400, type: "invalid_request_error", code: "invalid_value", message: /not complete/ },
+};
+
+/** Every place where a request may name an upload. */
+const places: readonly (readonly [param: string, path: string, body: (id: string, picture: string) => object])[] = [
+  ["image", images, (image) => drawing("x", { image })],
+  ["image[1]", images, (id, picture) => drawing("x", { image: [picture, id] })],
+  ["more.deep[0].file", images, (file) => drawing("x", { more: { deep: [{ file }] } })],
+  ["input.image", media, (image) => ({ model: "local/video", input: { prompt: "x", duration: 1, image } })],
+  ["input.file", media, (file) => ({ model: "local/transcription", input: { file } })],
+  ["input.more[0]", media, (id) => ({ model: "local/video", input: { prompt: "x", duration: 1, more: [id] } })],
+  ["input.prompt", media, (prompt) => ({ model: "local/video", input: { prompt, duration: 1 } })],
+  [
+    "messages[0].content[1].image_url.url",
+    "/v1/chat/completions",
+    (url) => ({
+      ...asking(localModel),
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "x" },
+            { type: "image_url", image_url: { url } },
+          ],
+        },
+      ],
+    }),
+  ],
+];
+
+describe.each(Object.keys(refusals) as (keyof typeof refusals)[])("an upload that is %s", (state) => {
+  test.each(places)("at %s: refused by name; no hold, no charge", async (param, path, body) => {
+    const { service, customer, ids } = there;
+    const before = await customer.available();
+    const answer = await refusalOf(await customer.post(path, body(ids[state], ids.picture)));
+    expect(answer).toEqual(refusal({ ...refusals[state], param }));
+    expect(answer.error.message).toContain(ids[state]);
+    expect(await customer.available()).toBe(before);
+    expect(await charges(customer)).toEqual([]);
+    expect((await service.check()).ok).toBe(true);
+  });
+});
+
+const wrong = (param: string): Refusal => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: "invalid_value",
+  param,
+  message: /kind/,
+});
+
+test.each<readonly [what: string, path: string, body: (ids: There["ids"]) => object, param: string]>([
+  ["sound in the place of a picture", images, ({ sound }) => drawing("x", { image: sound }), "image"],
+  [
+    "sound in the place of a video's picture",
+    media,
+    ({ sound }) => ({ model: "local/video", input: { prompt: "x", duration: 1, image: sound } }),
+    "input.image",
+  ],
+  [
+    "a picture in the place of a recording",
+    media,
+    ({ picture }) => ({ model: "local/transcription", input: { file: picture } }),
+    "input.file",
+  ],
+  [
+    "sound in the place of a chat's picture",
+    "/v1/chat/completions",
+    ({ sound }) => ({
+      ...asking(localModel),
+      messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: sound } }] }],
+    }),
+    "messages[0].content[0].image_url.url",
+  ],
+])("%s: refused by name, no charge", async (_, path, body, param) => {
+  const { service, customer, ids } = there;
+  const before = await customer.available();
+  expect(await refusalOf(await customer.post(path, body(ids)))).toEqual(refusal(wrong(param)));
+  await expectUnheld(service, customer, before);
+});
+
+test("where the field itself says what it takes, no work is begun for anything else", async () => {
+  const { customer, ids } = there;
+  const entries = (await customer.ledger("usage")).length;
+  expect((await customer.post(images, drawing("x", { image: ids.sound }))).status).toBe(400);
+  const content = [{ type: "image_url", image_url: { url: ids.sound } }];
+  const chat = { ...asking(localModel), messages: [{ role: "user", content }] };
+  expect((await customer.post("/v1/chat/completions", chat)).status).toBe(400);
+  expect(await customer.ledger("usage")).toHaveLength(entries);
+});
+
+/** The pending upload keeps its own hold. */
+async function expectUnheld(service: Client, customer: Customer, before: string) {
+  await expect.poll(async () => (await service.check()).open_holds).toBe(1);
+  expect(await customer.available()).toBe(before);
+}
+
+test("the first of several that is at fault is named", async () => {
+  const { customer, ids } = there;
+  const image = [ids.picture, ids.deleted, ids.unknown];
+  expect(await refusalOf(await customer.post(images, drawing("x", { image })))).toEqual(
+    refusal({ ...refusals.deleted, param: "image[1]" }),
+  );
+});
+
+test("a prompt that merely speaks of an upload is a prompt", async () => {
+  const { customer, ids } = there;
+  const prompts = [`${ids.unknown}?`, `Draw ${ids.expired}`, `${ids.deleted}\n`];
+  for (const prompt of prompts) expect((await customer.post(images, drawing(prompt))).status).toBe(200);
+  // Of an image call the prompt is never anything else.
+  expect((await customer.post(images, drawing(ids.unknown))).status).toBe(200);
+});
+
+test("a hundred uploads in one request are looked up; more are refused by name, however many", async () => {
+  const { customer, ids } = there;
+  const named = (count: number) => Array.from({ length: count }, (_, at) => `upl_${String(at).padStart(24, "0")}`);
+  const ask = async (more: readonly string[]) => refusalOf(await customer.post(images, drawing("x", { more })));
+  expect(await ask(named(100))).toEqual(refusal({ ...refusals.unknown, param: "more[0]" }));
+  const tooMany: Refusal = { status: 400, type: "invalid_request_error", code: "invalid_value", param: "more[100]" };
+  for (const count of [101, 100_000])
+    expect(await ask(named(count))).toEqual(refusal({ ...tooMany, message: /100 uploads/ }));
+  const content = Array.from({ length: 101 }, () => ({ type: "image_url", image_url: { url: ids.picture } }));
+  const chat = { ...asking(localModel), messages: [{ role: "user", content }] };
+  expect(await refusalOf(await customer.post("/v1/chat/completions", chat))).toEqual(
+    refusal({ ...tooMany, param: "messages[0].content[100].image_url.url" }),
+  );
+});

@@ -1,0 +1,331 @@
+import { parseBuffer } from "music-metadata";
+import { describe, expect, test } from "vitest";
+import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { testStores } from "../support/servers.ts";
+import { startService } from "../support/service.ts";
+import {
+  charges,
+  drawing,
+  fileAt,
+  type ImageAnswer,
+  imageModel,
+  images,
+  type MediaAnswer,
+  media,
+  paid,
+  pngOf,
+  uploaded,
+  wavOf,
+} from "./generation-setup.ts";
+import {
+  catalogWith,
+  expectUntouched,
+  localModel,
+  nanoUsd,
+  type Refusal,
+  refusal,
+  refusalOf,
+  serviceOfFile,
+} from "./service-setup.ts";
+
+/** USD a character, a second, a minute: what the shipped list says, and what it may say tomorrow. */
+const CATALOG_FILE = catalogWith(
+  {},
+  {
+    "local/speech": { pricing: { character: "0.000005" }, elite_discount_bps: 1_500 },
+    "local/transcription": { pricing: { minute: "0.002" } },
+    "local/video": {
+      pricing: { second: "0.01" },
+      variants: [{ name: "1280x720", when: { resolution: ["1280x720"] }, pricing: { second: "0.02" } }],
+    },
+  },
+);
+const running = serviceOfFile({ CATALOG_FILE });
+const day = 86_400;
+
+const speech = (text: string, input: object = {}) => ({ model: "local/speech", input: { text, ...input } });
+const video = (prompt: string, input: object = {}) => ({
+  model: "local/video",
+  input: { prompt, resolution: "320x240", ...input },
+});
+const transcription = (file: string, input: object = {}) => ({
+  model: "local/transcription",
+  input: { file, ...input },
+});
+
+/** A call that is delivered, its files, and what each is. */
+async function generated(body: { model: string; input: object }, options: { usd?: string; tier?: "elite" } = {}) {
+  const { usd = "1", ...more } = options;
+  const customer = await running.service.account(usd, more);
+  const call = await paid<MediaAnswer>(running.service, customer, media, body);
+  const { answer, entry } = call;
+  expect(answer).toMatchObject({ object: "media.generation", model: body.model, expires_at: answer.created + day });
+  expect(answer.id).toBe(entry.id.replace("req_", "gen_"));
+  expect(Math.abs(answer.created - Date.now() / 1000)).toBeLessThan(20);
+  const files = await Promise.all(
+    answer.files.map(async ({ url, content_type, bytes, expires_at }) => {
+      expect(url).toMatch(new RegExp(`^${running.service.baseUrl}/media/file_[0-9A-Za-z]{40}$`));
+      expect(Math.abs(expires_at - answer.expires_at)).toBeLessThan(20);
+      const file = await fileAt(url);
+      expect({ type: file.type, bytes: file.bytes.length }).toEqual({ type: content_type, bytes });
+      return file;
+    }),
+  );
+  return { ...call, customer, files };
+}
+
+type File = Awaited<ReturnType<typeof fileAt>>;
+
+/** Seconds of sound, by somebody else's reading of the file. */
+const secondsOf = async (file: File | undefined) =>
+  (await parseBuffer(file?.bytes ?? Buffer.alloc(0), undefined, { duration: true })).format.duration;
+
+/** Seconds that an MP4's head (`mvhd`) tells: a count, after how many make a second. */
+function filmSeconds(file: File | undefined): number {
+  const at = file?.bytes.indexOf("mvhd") ?? 0;
+  return (file?.bytes.readUInt32BE(at + 20) ?? 0) / (file?.bytes.readUInt32BE(at + 16) ?? 0);
+}
+
+describe("speech, by the character", () => {
+  test("a WAV file, at 15 characters a second", async () => {
+    const text = "The quick brown fox jumps over it.";
+    const { answer, entry, costNanoUsd, files } = await generated(speech(text));
+    expect(files).toMatchObject([{ type: "audio/wav" }]);
+    expect(await secondsOf(files[0])).toBeCloseTo(text.length / 15, 1);
+    expect(answer.output).toMatchObject({ format: "wav", duration: expect.any(Number) as number });
+    expect(costNanoUsd).toBe(BigInt(text.length) * 5_000n);
+    expect(entry.request).toMatchObject({
+      model: "local/speech",
+      upstream: "local",
+      usage: { character: text.length },
+    });
+  });
+
+  test("characters are what people call so, and elite costs less", async () => {
+    const { costNanoUsd, entry } = await generated(speech("Grüße 👋🏽!"), { tier: "elite" });
+    // The wave is two: a hand and its colour.
+    expect(entry.request.usage).toEqual({ character: 9 });
+    expect(costNanoUsd).toBe((9n * 5_000n * 85n) / 100n);
+  });
+
+  test("the same text in the same voice is the same file; in another it is not", async () => {
+    const [one, again, other] = [
+      await generated(speech("Hello")),
+      await generated(speech("Hello", { voice: "alto" })),
+      await generated(speech("Hello", { voice: "bass" })),
+    ].map(({ files }) => files[0]?.bytes);
+    expect(again).toEqual(one);
+    expect(other).not.toEqual(one);
+  });
+
+  test("all of the balance is enough, a nano-USD less is not", async () => {
+    const { customer } = await generated(speech("x".repeat(100)), { usd: "0.0005" });
+    expect(await customer.available()).toBe("0.00");
+    const poor = await running.service.account("0.000499999");
+    const answer = await refusalOf(await poor.post(media, speech("x".repeat(100))));
+    const tooPoor: Refusal = { status: 402, type: "insufficient_quota", code: "insufficient_balance" };
+    expect(answer).toEqual(refusal({ ...tooPoor, message: /can cost 0\.0005 USD; the balance has 0\.000499999/ }));
+    await expectUntouched(running.service, poor, "0.000499999");
+  });
+});
+
+describe("video, by the second", () => {
+  test("an MP4 file of the length and size that were asked for", async () => {
+    const { answer, entry, costNanoUsd, files } = await generated(video("waves", { duration: 2 }));
+    expect(files).toMatchObject([{ type: "video/mp4" }]);
+    expect(filmSeconds(files[0])).toBeCloseTo(2, 1);
+    expect(answer.output).toMatchObject({ duration: 2, resolution: "320x240" });
+    expect(costNanoUsd).toBe(20_000_000n);
+    expect(entry.request.usage).toEqual({ second: 2 });
+  });
+
+  test("without a length and a size it has the model's own, and costs what they cost", async () => {
+    const { costNanoUsd, answer } = await generated({ model: "local/video", input: { prompt: "waves" } });
+    expect(answer.output).toMatchObject({ duration: 4, resolution: "640x360" });
+    expect(costNanoUsd).toBe(40_000_000n);
+  });
+
+  test("the dearer size costs more, exactly", async () => {
+    const { costNanoUsd } = await generated(video("waves", { duration: 1, resolution: "1280x720" }));
+    expect(costNanoUsd).toBe(20_000_000n);
+  });
+
+  test("a shorter video than was asked for costs less", async () => {
+    const { answer, entry, costNanoUsd, customer, files } = await generated(video("deliver:1", { duration: 5 }), {
+      usd: "0.05",
+    });
+    expect(filmSeconds(files[0])).toBeCloseTo(1, 1);
+    expect(answer.output).toMatchObject({ duration: 1 });
+    expect(costNanoUsd).toBe(10_000_000n);
+    expect(entry.request.usage).toEqual({ second: 1 });
+    expect(await customer.available()).toBe("0.04");
+  });
+
+  test("never more than was held: more than was asked for is not delivered", async () => {
+    const { costNanoUsd } = await generated(video("deliver:9", { duration: 2 }), { usd: "0.02" });
+    expect(costNanoUsd).toBe(20_000_000n);
+  });
+
+  test("no video: 502, no charge", async () => {
+    const customer = await running.service.account("1");
+    const response = await customer.post(media, video("deliver:0"));
+    const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
+    expect(await refusalOf(response)).toEqual(refusal(failed));
+    await expectUntouched(running.service, customer, "1.00");
+    expect(await charges(customer)).toEqual([]);
+  });
+
+  test("a picture to begin with, by the id of its upload", async () => {
+    const customer = await running.service.account("1");
+    const image = await uploaded(running.service, customer, pngOf(30, 20));
+    const body = video("waves", { duration: 1, image });
+    const { answer } = await paid<MediaAnswer>(running.service, customer, media, body);
+    expect(answer.output).toMatchObject({ image: expect.stringContaining("30 x 20") as string });
+  });
+
+  test("what the model does not know passes", async () => {
+    const { costNanoUsd } = await generated(video("waves", { duration: 1, seed: 7, camera: { pan: ["left"] } }));
+    expect(costNanoUsd).toBe(10_000_000n);
+  });
+});
+
+describe("transcription, by the minute", () => {
+  test.each([
+    [3, 50_000n, 100_000n],
+    [60, 1_000_000n, 2_000_000n],
+    [7.5, 125_000n, 250_000n],
+  ])("of an uploaded recording of %f seconds", async (seconds, millionths, costsNanoUsd) => {
+    const customer = await running.service.account("1");
+    const file = await uploaded(running.service, customer, wavOf(seconds));
+    const { answer, entry, costNanoUsd } = await paid<MediaAnswer>(
+      running.service,
+      customer,
+      media,
+      transcription(file),
+    );
+    expect(answer.files).toEqual([]);
+    expect(answer.output).toMatchObject({
+      duration: seconds,
+      text: expect.stringContaining(`${seconds} seconds`) as string,
+    });
+    expect(entry.request.usage).toEqual({ minute: Number(millionths) / 1e6 });
+    expect(costNanoUsd).toBe(costsNanoUsd);
+  });
+
+  test("what is held goes by the size of the file: 402 below it", async () => {
+    const customer = await running.service.account("0.01");
+    const file = await uploaded(running.service, customer, wavOf(10));
+    const left = await customer.available();
+    // 160,044 bytes may be 5.3 minutes of the thriftiest sound: 0.0107 USD.
+    expect(await refusalOf(await customer.post(media, transcription(file)))).toEqual(
+      refusal({ status: 402, type: "insufficient_quota", code: "insufficient_balance", message: /can cost 0\.010669/ }),
+    );
+    await expectUntouched(running.service, customer, left);
+  });
+
+  test("speech that was made here can be uploaded and read back", async () => {
+    const { customer, files } = await generated(speech("The quick brown fox jumps over it."));
+    const file = await uploaded(running.service, customer, Buffer.from(files[0]?.bytes ?? []));
+    const { answer } = await paid<MediaAnswer>(running.service, customer, media, transcription(file));
+    expect(answer.output["duration"]).toBeCloseTo(34 / 15, 1);
+  });
+});
+
+const invalid = (param: string | null, message?: RegExp): Refusal => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: "invalid_value",
+  param,
+  ...(message && { message }),
+});
+const unsupported: Refusal = { ...invalid("model"), code: "model_not_supported" };
+
+test.each<readonly [what: string, body: unknown, expected: Refusal]>([
+  ["no input", { model: "local/video" }, invalid("input")],
+  ["an input that is a list", { model: "local/video", input: [] }, invalid("input")],
+  ["no prompt", { model: "local/video", input: {} }, invalid("input.prompt")],
+  ["an empty prompt", video(""), invalid("input.prompt")],
+  ["a prompt that is a number", { model: "local/video", input: { prompt: 5 } }, invalid("input.prompt", /string/)],
+  ["a length that is none", video("x", { duration: "long" }), invalid("input.duration")],
+  ["no length", video("x", { duration: 0 }), invalid("input.duration", /1/)],
+  ["a length below nothing", video("x", { duration: -4 }), invalid("input.duration", /1/)],
+  ["a part of a second", video("x", { duration: 1.5 }), invalid("input.duration", /int/)],
+  ["a length over the longest", video("x", { duration: 21 }), invalid("input.duration", /20/)],
+  ["a length that nobody can count", video("x", { duration: 1e308 }), invalid("input.duration")],
+  ["a size that the model does not have", video("x", { resolution: "1x1" }), invalid("input.resolution", /1280x720/)],
+  ["a voice that there is not", speech("x", { voice: "choir" }), invalid("input.voice", /alto/)],
+  ["no text", speech(""), invalid("input.text")],
+  ["a text that is too long", speech("x".repeat(4_097)), invalid("input.text", /4096/)],
+  ["a parameter that the model refuses", speech("x", { speed: 2 }), invalid("input.speed")],
+  ["a recording that is no upload", transcription("recording.wav"), invalid("input.file", /id of an upload/)],
+  ["a recording by its address", transcription("https://example.com/a.wav"), invalid("input.file", /id of an upload/)],
+  ["a buyback token beside a key", { ...speech("x"), buyback_token: "mint" }, invalid("buyback_token", /API key/)],
+  ["what the local model is told to refuse", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
+  [
+    "an unknown model",
+    { ...speech("x"), model: "nobody/nothing" },
+    { status: 404, type: "not_found_error", code: "model_not_found", param: "model" },
+  ],
+  ["a chat model", { ...speech("x"), model: localModel }, unsupported],
+  ["an image model", { ...speech("x"), model: imageModel }, unsupported],
+  [
+    "an input that is nested without end",
+    `{"model":"local/video","input":{"prompt":"x","a":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`,
+    invalid(`input.a${"[0]".repeat(63)}`, /deep/),
+  ],
+])("%s: refused by name; no hold, no charge", async (_, body, expected) => {
+  const customer = await running.service.account("1");
+  expect(await refusalOf(await customer.post(media, body))).toEqual(refusal(expected));
+  await expectUntouched(running.service, customer, "1.00");
+  expect(await charges(customer)).toEqual([]);
+});
+
+test("50 calls of every kind: every account of the money agrees", async () => {
+  const customer = await running.service.account("100");
+  const file = await uploaded(running.service, customer, wavOf(3));
+  const before = nanoUsd(await customer.available());
+  const kinds: readonly object[] = [
+    speech("Hello"),
+    transcription(file),
+    speech("x", { voice: "choir" }),
+    video("deliver:0"),
+    video("deliver:1", { duration: 2, resolution: "320x240" }),
+  ];
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async (_, at) => {
+      const response = await customer.post(media, kinds[at % kinds.length]);
+      await response.text();
+      return response;
+    }),
+  );
+  const statuses = answers.map(({ status }) => status);
+  expect([200, 400, 502].map((status) => statuses.filter((each) => each === status).length)).toEqual([30, 10, 10]);
+  await running.service.settled();
+  const told = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
+  expect(told).toBe(10n * (25_000n + 100_000n + 10_000_000n));
+  expect(before - nanoUsd(await customer.available())).toBe(told);
+});
+
+test.each<readonly [what: string, path: string, body: object]>([
+  ["images", images, drawing("slow:1200", { n: 2 })],
+  ["media", media, { model: "local/speech", input: { text: "slow:1200" } }],
+])("%s that take long to make are gone when the answer says so, and not before", async (_, path, body) => {
+  let aheadMs = 0;
+  const clock: Clock = { ...systemClock, now: () => Date.now() + aheadMs };
+  const service = await startService(await testStores(), { clock });
+  const customer = await service.account("1");
+  const { answer } = await paid<Pick<MediaAnswer, "created" | "expires_at" | "files"> & ImageAnswer>(
+    service,
+    customer,
+    path,
+    body,
+  );
+  expect(answer.expires_at).toBe(answer.created + day);
+  for (const { url = "", expires_at } of answer.data ?? answer.files) {
+    expect(expires_at - answer.expires_at).toBeLessThanOrEqual(1);
+    aheadMs = expires_at * 1_000 - 2_000 - Date.now();
+    expect((await fetch(url)).status).toBe(200);
+    aheadMs = expires_at * 1_000 + 1_000 - Date.now();
+    expect((await fetch(url)).status).toBe(410);
+  }
+});

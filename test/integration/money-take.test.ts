@@ -1,0 +1,68 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createMoney, type Take } from "../../shared/money/index.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { connectMongo } from "../../shared/platform/mongo.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { eventually } from "../support/service.ts";
+import { brokenWire } from "./money-proxy.ts";
+import { balance, createMovableClock, decisionOf, free, held, holdOf, startBank, startMoney } from "./money-setup.ts";
+
+const takeOf = (account: string, nanoUsd: bigint, more: Partial<Take> = {}): Take => ({
+  ...holdOf(account, nanoUsd),
+  kind: "storage",
+  key: "key_test",
+  endpoint: "/v1/uploads",
+  poor: (availableNanoUsd) => `There are ${availableNanoUsd}.`,
+  ...more,
+});
+
+test("what is there is held, in full or what there is of it", async () => {
+  const { money, account } = await startBank();
+  expect(await money.take(takeOf(account, 600n))).toBe(600n);
+  expect(await money.take(takeOf(account, 600n, { leastNanoUsd: 1n }))).toBe(400n);
+  expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n });
+});
+
+test("who is too poor or frozen is told so, with nothing held", async () => {
+  const { money, account } = await startBank();
+  const poor = { code: "insufficient_balance", status: 402, message: "There are 1000." };
+  await expect(money.take(takeOf(account, 1_001n))).rejects.toMatchObject(poor);
+  await money.updateAccount(account, { frozen: true });
+  await expect(money.take(takeOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("what a call before held and is about to give back gets a moment", async () => {
+  const { uri, money, account } = await startBank();
+  const before = await held(money, holdOf(account, 600n));
+  const clock = createManualClock();
+  const log = createLogger("test", "silent");
+  const mongo = await connectMongo(uri, clock, log);
+  onTestFinished(() => mongo.close());
+  const taken = createMoney({ mongo, clock, log }).take(takeOf(account, 600n));
+  await eventually(() => clock.pending() === 1);
+  await money.settle(decisionOf(before, 10n));
+  clock.advance(50);
+  expect(await taken).toBe(600n);
+});
+
+test("a hold of unknown fate is 503, and let go behind the caller's back", async () => {
+  const { uri, money, account } = await startBank();
+  let lose = true;
+  const wire = await brokenWire(uri, (command) => {
+    if (!lose || command["update"] !== "accounts") return "pass";
+    lose = false;
+    return "lose the answer";
+  });
+  const far = (await startMoney(`${wire}&retryWrites=false`, createMovableClock())).money;
+  const ask = takeOf(account, 300n);
+  await expect(far.take(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
+  const entry = await eventually(() => money.entry(ask.requestId));
+  expect(entry).toMatchObject({
+    kind: "storage",
+    costNanoUsd: 0n,
+    request: { status: "failed", error: "no_capacity" },
+  });
+  await eventually(async () => (await money.account(account))?.openHolds === 0);
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});

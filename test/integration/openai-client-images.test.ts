@@ -1,0 +1,335 @@
+import OpenAI from "openai";
+import { describe, expect, test } from "vitest";
+import { mockError } from "../support/mock-openai.ts";
+import { mockPng } from "../support/mock-openai-media.ts";
+import {
+  charges,
+  drawing,
+  fileAt,
+  imageModel,
+  imagePrices,
+  images,
+  makerImages,
+  paid,
+  pngOf,
+  pngSize,
+  uploaded,
+} from "./generation-setup.ts";
+import {
+  catalogWith,
+  entryOf,
+  expectUntouched,
+  localModel,
+  nanoUsd,
+  type Refusal,
+  refusal,
+  refusalOf,
+  serviceOfFile,
+} from "./service-setup.ts";
+
+const running = serviceOfFile({ CATALOG_FILE: catalogWith({}, imagePrices) });
+const millionth = 1_000n;
+const cent = 10_000_000n;
+const day = 86_400;
+
+/** `client.images.generate`, and what the ledger says of it. */
+async function generated(openai: OpenAI, body: OpenAI.ImageGenerateParamsNonStreaming) {
+  const { data, response } = await openai.images.generate(body).withResponse();
+  await running.service.settled();
+  const entry = await entryOf(running.service, response.headers.get("x-request-id"));
+  expect(response.headers.get("x-xm-cost-usd")).toBe(entry.amount_usd.replace("-", ""));
+  return { answer: data, entry, costNanoUsd: -nanoUsd(entry.amount_usd) };
+}
+
+const createdNow = expect.toSatisfy((seconds: number) => Math.abs(seconds - Date.now() / 1000) < 20) as number;
+
+describe("the local model", () => {
+  test.each([1, 2, 3, 4])("%i images by address: each is there, in its size, and each costs the same", async (n) => {
+    const { openai, ...customer } = await running.service.account("1");
+    const { answer, entry, costNanoUsd } = await generated(openai, {
+      model: imageModel,
+      prompt: "a lighthouse",
+      n,
+      size: "96x64" as "256x256",
+    });
+    expect(answer.created).toEqual(createdNow);
+    expect(answer).toMatchObject({ expires_at: answer.created + day });
+    expect(answer.data).toHaveLength(n);
+    const urls = answer.data?.map(({ url }) => url ?? "") ?? [];
+    expect(new Set(urls).size).toBe(n);
+    for (const [at, url] of urls.entries()) {
+      expect(url).toMatch(new RegExp(`^${running.service.baseUrl}/media/file_[0-9A-Za-z]{40}$`));
+      expect(answer.data?.[at]).toMatchObject({ expires_at: answer.created + day });
+      const { type, bytes } = await fileAt(url);
+      expect([type, pngSize(bytes)]).toEqual(["image/png", "96x64"]);
+    }
+    expect(costNanoUsd).toBe(BigInt(n) * cent);
+    expect(await customer.available()).toBe((1 - n * 0.01).toFixed(2));
+    expect(entry.request).toMatchObject({
+      model: imageModel,
+      endpoint: images,
+      upstream: "local",
+      attempts: 1,
+      status: "succeeded",
+      usage: { image: n },
+      estimated: false,
+      shortfall_usd: "0.00",
+    });
+  });
+
+  test("as base64", async () => {
+    const { openai } = await running.service.account("1");
+    const { answer, costNanoUsd } = await generated(openai, {
+      model: imageModel,
+      prompt: "a lighthouse",
+      n: 2,
+      size: "64x32" as "256x256",
+      response_format: "b64_json",
+    });
+    expect(answer.data).toHaveLength(2);
+    for (const image of answer.data ?? []) {
+      expect(image).not.toHaveProperty("url");
+      expect(image).toMatchObject({ expires_at: answer.created + day });
+      expect(pngSize(Buffer.from(image.b64_json ?? "", "base64"))).toBe("64x32");
+    }
+    expect(costNanoUsd).toBe(2n * cent);
+  });
+
+  test("without n and size there is one image, in the model's own size", async () => {
+    const { openai } = await running.service.account("1");
+    const { answer, costNanoUsd } = await generated(openai, { model: imageModel, prompt: "a lighthouse" });
+    expect(answer.data).toHaveLength(1);
+    expect(pngSize((await fileAt(answer.data?.[0]?.url ?? "")).bytes)).toBe("512x512");
+    expect(costNanoUsd).toBe(cent);
+  });
+
+  test("elite: the discount, exactly", async () => {
+    const { openai } = await running.service.account("1", { tier: "elite" });
+    const { costNanoUsd, entry } = await generated(openai, { model: imageModel, prompt: "a lighthouse", n: 3 });
+    expect(costNanoUsd).toBe(25_500_000n);
+    expect(entry.amount_usd).toBe("-0.0255");
+  });
+
+  test("all of the balance is enough, a nano-USD less is not", async () => {
+    const exact = await running.service.account("0.03");
+    await generated(exact.openai, { model: imageModel, prompt: "a lighthouse", n: 3 });
+    expect(await exact.available()).toBe("0.00");
+    const poor = await running.service.account("0.029999999");
+    const answer = await refusalOf(await poor.post(images, drawing("a lighthouse", { n: 3 })));
+    expect(answer).toEqual(
+      refusal({
+        status: 402,
+        type: "insufficient_quota",
+        code: "insufficient_balance",
+        message: /can cost 0\.03 USD; the balance has 0\.029999999/,
+      }),
+    );
+    await expectUntouched(running.service, poor, "0.029999999");
+  });
+
+  test("fewer images than were asked for are charged as those that are there", async () => {
+    const { openai, ...customer } = await running.service.account("0.04");
+    const { answer, costNanoUsd, entry } = await generated(openai, { model: imageModel, prompt: "deliver:3", n: 4 });
+    expect(answer.data).toHaveLength(3);
+    expect(costNanoUsd).toBe(3n * cent);
+    expect(entry.request.usage).toEqual({ image: 3 });
+    expect(await customer.available()).toBe("0.01");
+  });
+
+  test("no image: 502, no charge", async () => {
+    const customer = await running.service.account("1");
+    const failed = customer.openai.images.generate({ model: imageModel, prompt: "deliver:0", n: 2 });
+    await expect(failed).rejects.toMatchObject({ status: 502, code: "upstream_error" });
+    await expectUntouched(running.service, customer, "1.00");
+    expect(await charges(customer)).toEqual([]);
+  });
+
+  test("an edit: uploads are named by id, and each costs what the catalog says of it", async () => {
+    const customer = await running.service.account("1");
+    const [one, other] = [
+      await uploaded(running.service, customer, pngOf(30, 20)),
+      await uploaded(running.service, customer, pngOf(7, 5)),
+    ];
+    const before = nanoUsd(await customer.available());
+    const edit = { model: imageModel, prompt: "at night", n: 2, image: [one, other] };
+    const { answer, costNanoUsd, entry } = await generated(
+      customer.openai,
+      edit as OpenAI.ImageGenerateParamsNonStreaming,
+    );
+    expect(answer.data?.[0]?.revised_prompt).toMatch(
+      /at night.*PNG image of 30 x 20 pixels.*PNG image of 7 x 5 pixels/,
+    );
+    expect(costNanoUsd).toBe(2n * cent + 2n * 2_000n * millionth);
+    expect(before - nanoUsd(await customer.available())).toBe(costNanoUsd);
+    expect(entry.request.usage).toMatchObject({ image: 2 });
+  });
+});
+
+describe("a maker's model", () => {
+  test("by address: what came as base64 is kept, with the maker's revised prompt", async () => {
+    const { openai, ...customer } = await running.service.account("1");
+    running.maker.respond({
+      body: { created: 5, data: [{ b64_json: mockPng.toString("base64"), revised_prompt: "A tall lighthouse" }] },
+    });
+    const { answer, costNanoUsd, entry } = await generated(openai, {
+      model: makerImages,
+      prompt: "a lighthouse",
+      size: "1024x1024",
+      quality: "low",
+      response_format: "url",
+      user: "u-1",
+    });
+    expect(answer.created).toEqual(createdNow);
+    expect(answer.data).toMatchObject([{ revised_prompt: "A tall lighthouse" }]);
+    const { type, bytes } = await fileAt(answer.data?.[0]?.url ?? "");
+    expect([type, bytes]).toEqual(["image/png", mockPng]);
+    expect(costNanoUsd).toBe(6_000_000n);
+    expect(await customer.available()).toBe("0.994");
+    expect(entry.request).toMatchObject({ model: makerImages, upstream: "openai", attempts: 1, usage: { image: 1 } });
+    expect(running.maker.requests).toHaveLength(1);
+    const { path, body } = running.maker.requests[0] ?? {};
+    expect(path).toBe("/v1/images/generations");
+    expect(body).toMatchObject({ model: "gpt-image-2", prompt: "a lighthouse", size: "1024x1024", quality: "low" });
+    for (const ours of ["response_format", "user"]) expect(body).not.toHaveProperty(ours);
+  });
+
+  test("as base64: what came goes on", async () => {
+    const { openai } = await running.service.account("2");
+    const body = { model: makerImages, prompt: "a lighthouse", n: 4, response_format: "b64_json" as const };
+    const { answer, costNanoUsd } = await generated(openai, body);
+    const image = { b64_json: mockPng.toString("base64"), expires_at: answer.created + day };
+    expect(answer.data).toEqual([image, image, image, image]);
+    expect(costNanoUsd).toBe(4n * 211_000_000n);
+    expect(running.maker.requests[0]?.body["n"]).toBe(4);
+  });
+
+  test("what came as an address is fetched and kept: the maker's address is not shown", async () => {
+    const { openai } = await running.service.account("1");
+    const address = running.maker.url.replace("/v1", "/pictures/1.png");
+    running.maker.respond(
+      { body: { created: 5, data: [{ url: address }] } },
+      { body: mockPng, headers: { "content-type": "image/jpeg" } },
+    );
+    const { answer } = await generated(openai, { model: makerImages, prompt: "a lighthouse" });
+    const { type, bytes } = await fileAt(answer.data?.[0]?.url ?? "");
+    expect([type, bytes]).toEqual(["image/png", mockPng]);
+    expect(JSON.stringify(answer)).not.toContain("pictures");
+  });
+
+  test("fewer images than were asked for: charged as those that are there, and more are not charged", async () => {
+    const { openai } = await running.service.account("1");
+    const image = { b64_json: mockPng.toString("base64") };
+    running.maker.respond({ body: { data: [image, {}] } }, { body: { data: [image, image, image] } });
+    const fewer = await generated(openai, { model: makerImages, prompt: "x", n: 2, quality: "low" });
+    expect([fewer.answer.data?.length, fewer.costNanoUsd]).toEqual([1, 6_000_000n]);
+    const more = await generated(openai, { model: makerImages, prompt: "x", n: 2, quality: "low" });
+    expect([more.answer.data?.length, more.costNanoUsd]).toEqual([2, 12_000_000n]);
+    expect(more.entry.request).toMatchObject({ usage: { image: 2 }, shortfall_usd: "0.00" });
+  });
+
+  test.each([
+    ["no image", { body: { data: [] } }],
+    ["no list", { body: { created: 1 } }],
+    ["what is no JSON", { body: "<html>" }],
+    ["an error", mockError(500, "sk-secret broke")],
+    ["half of an answer", { cutAfter: 1 }],
+  ])("%s: 502, no charge, and nothing of what the maker said", async (_, answer) => {
+    const customer = await running.service.account("1");
+    running.maker.respond(answer);
+    const failed: unknown = await customer.openai.images
+      .generate({ model: makerImages, prompt: "x" })
+      .catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(OpenAI.APIError);
+    expect(failed).toMatchObject({ status: 502, code: "upstream_error" });
+    expect(String(failed)).not.toContain("sk-secret");
+    await expectUntouched(running.service, customer, "1.00");
+    // A success between the failures keeps the breaker closed.
+    await customer.openai.images.generate({ model: makerImages, prompt: "x" });
+  });
+
+  test("a refusal by the maker is the caller's to mend: 400 with its text and field", async () => {
+    const customer = await running.service.account("1");
+    running.maker.respond(mockError(400, "Your request was rejected by the safety system.", { param: "prompt" }));
+    const failed = customer.openai.images.generate({ model: makerImages, prompt: "x" });
+    await expect(failed).rejects.toMatchObject({
+      status: 400,
+      code: "invalid_value",
+      param: "prompt",
+      message: expect.stringContaining("safety system") as string,
+    });
+    await expectUntouched(running.service, customer, "1.00");
+  });
+
+  test("an edit sends the bytes of the uploads in a form, and charges for each", async () => {
+    const customer = await running.service.account("1");
+    const picture = pngOf(30, 20);
+    const [image, mask] = [
+      await uploaded(running.service, customer, picture),
+      await uploaded(running.service, customer, pngOf(30, 21)),
+    ];
+    const edit = { model: makerImages, prompt: "at night", quality: "low" as const, image: [image], mask };
+    const { costNanoUsd } = await generated(customer.openai, edit as OpenAI.ImageGenerateParamsNonStreaming);
+    expect(costNanoUsd).toBe(6_000_000n + 2n * 12_288_000n);
+    const { path, form } = running.maker.requests[0] ?? {};
+    expect(path).toBe("/v1/images/edits");
+    expect(form?.find(({ name }) => name === "image[]")).toMatchObject({ type: "image/png", bytes: picture });
+    expect(form?.find(({ name }) => name === "mask")?.bytes).toEqual(pngOf(30, 21));
+    expect(JSON.stringify(form?.map(({ bytes }) => bytes.toString("latin1")))).not.toContain(image);
+  });
+});
+
+const invalid = (param: string | null, message?: RegExp): Refusal => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: "invalid_value",
+  param,
+  ...(message && { message }),
+});
+const unsupported: Refusal = { ...invalid("model"), code: "model_not_supported" };
+const noModel: Refusal = { status: 404, type: "not_found_error", code: "model_not_found", param: "model" };
+const draw = (fields: object) => drawing("a lighthouse", fields);
+
+test.each<readonly [what: string, body: unknown, expected: Refusal]>([
+  ["no prompt", { model: imageModel }, invalid("prompt")],
+  ["n of 5", draw({ n: 5 }), invalid("n", /4/)],
+  ["n of 0", draw({ n: 0 }), invalid("n", /1/)],
+  ["a size that is none", draw({ size: "big" }), invalid("size", /<width>x<height>/)],
+  ["a size that the model does not have", draw({ size: "4096x16" }), invalid("size", /2048/)],
+  [
+    "a size of a maker's model that it does not have",
+    { ...draw({ size: "512x512" }), model: makerImages },
+    invalid("size", /1024x1024/),
+  ],
+  ["an unknown response_format", draw({ response_format: "png" }), invalid("response_format", /b64_json/)],
+  ["a stream", draw({ stream: true }), invalid("stream")],
+  ["a buyback token beside a key", draw({ buyback_token: "mint" }), invalid("buyback_token", /API key/)],
+  [
+    "a parameter that the maker's model does not have",
+    { ...draw({ size: null, style: "vivid" }), model: makerImages },
+    invalid("style"),
+  ],
+  ["a prompt that is too long", drawing("x".repeat(32_001)), invalid("prompt", /32000/)],
+  ["an unknown model", draw({ model: "nobody/nothing" }), noModel],
+  ["a chat model", draw({ model: localModel }), unsupported],
+  ["a media model", draw({ model: "local/video" }), unsupported],
+  [
+    "parameters that are nested without end",
+    `{"model":"${imageModel}","prompt":"x","more":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
+    invalid("more" + "[0]".repeat(63)),
+  ],
+])("%s: refused by name; no hold, no charge, no limit", async (_, body, expected) => {
+  const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });
+  expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(expected));
+  expect(await customer.available()).toBe("1.00");
+  expect(await customer.ledger("usage")).toEqual([]);
+  expect(running.maker.requests).toEqual([]);
+  const { response } = await paid(running.service, customer, images, drawing());
+  expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("6");
+});
+
+test("only POST is taken", async () => {
+  const response = await fetch(running.service.baseUrl + images);
+  expect(await refusalOf(response)).toEqual(
+    refusal({ status: 405, type: "not_found_error", code: "method_not_allowed" }),
+  );
+});

@@ -1,0 +1,138 @@
+import { expect, test } from "vitest";
+import { noCapacity } from "../../shared/errors.ts";
+import { mockError } from "../support/mock-openai.ts";
+import { mockMp3 } from "../support/mock-openai-media.ts";
+import { startMedia, uploadsOf } from "./openai-media-setup.ts";
+import { errorOf, gate } from "./upstreams-setup.ts";
+
+const hello = { text: "Hello", voice: "alloy" };
+const mp3 = { headers: { "content-type": "audio/mpeg" }, done: false as const };
+
+test("text and format go in the maker's names, the rest as it is; the sound is kept to the byte", async () => {
+  const { mock, provider, kept, call } = await startMedia();
+  const input = { voice: "coral", speed: 1.5, instructions: "Whisper.", x: { y: 1 } };
+  const made = await provider.generate(
+    call("speech", { ...input, text: "Hi 👩‍👧 ü", format: "opus", stream_format: "sse" }),
+  );
+  const [request] = mock.requests;
+  expect(request).toMatchObject({ method: "POST", path: "/v1/audio/speech" });
+  expect(request?.body).toEqual({ ...input, input: "Hi 👩‍👧 ü", response_format: "opus", model: "maker-model" });
+  expect(kept).toEqual([{ bytes: mockMp3, about: undefined }]);
+  expect(made).toEqual({ output: {}, usage: { character: 8 } });
+});
+
+test("the maker's own names are taken too", async () => {
+  const { mock, provider, call } = await startMedia();
+  await provider.generate(call("speech", { input: "Hello", voice: "alloy", response_format: "wav" }));
+  expect(mock.requests[0]?.body).toEqual({
+    input: "Hello",
+    voice: "alloy",
+    response_format: "wav",
+    model: "maker-model",
+  });
+});
+
+test("the sound is handed on as it comes, not gathered", async () => {
+  const { mock, provider, call } = await startMedia();
+  const rest = gate();
+  mock.respond({ ...mp3, events: ["", "first", "second"], beforeEvent: { 2: rest.promise } });
+  const pieces: string[] = [];
+  const keep = async (body: Buffer | AsyncIterable<Buffer>) => {
+    for await (const piece of body as AsyncIterable<Buffer>) {
+      pieces.push(piece.toString());
+      rest.resolve();
+    }
+  };
+  await provider.generate(call("speech", hello, { keep }));
+  expect(pieces).toEqual(["first", "second"]);
+});
+
+test.each([
+  ["nothing at all", { body: "", headers: { "content-type": "audio/mpeg" } }, "unavailable"],
+  ["JSON", { body: { audio: "AAAA" } }, "unavailable"],
+  ["an error with status 200", { body: { error: { message: "no", type: "invalid_request_error" } } }, "refused"],
+  ["a problem with status 200", { body: "{}", headers: { "content-type": "application/problem+json" } }, "unavailable"],
+  ["a page", { body: "<html>", headers: { "content-type": "text/html" } }, "unavailable"],
+  ["half of the sound", { ...mp3, events: ["one", "two"], cutAfter: 1 }, "unavailable"],
+  [
+    "an unknown compression",
+    { body: "AAAA", headers: { "content-type": "audio/mpeg", "content-encoding": "zip" } },
+    "unavailable",
+  ],
+  ["a full maker", mockError(429, "Slow down", { headers: { "retry-after": "2" } }), "busy"],
+])("%s is no sound", async (_, answer, kind) => {
+  const { mock, provider, kept, call } = await startMedia();
+  mock.respond(answer);
+  expect(await errorOf(provider.generate(call("speech", hello)))).toMatchObject({ name: "UpstreamFailure", kind });
+  expect(kept).toEqual([]);
+});
+
+test("sound that breaks off is the maker's failure, whatever storage makes of it", async () => {
+  const { mock, provider, call } = await startMedia();
+  mock.respond({ ...mp3, events: ["one", "two"], cutAfter: 1 });
+  const keep = async (body: Buffer | AsyncIterable<Buffer>) => {
+    await Array.fromAsync(body as AsyncIterable<Buffer>).catch(() => {
+      throw noCapacity("Storage is away.");
+    });
+  };
+  expect(await errorOf(provider.generate(call("speech", hello, { keep })))).toMatchObject({ kind: "unavailable" });
+});
+
+test("a refusal names the caller's own field", async () => {
+  const { mock, provider, call } = await startMedia();
+  for (const param of ["input", "voice", "speed"]) mock.respond(mockError(400, "no", { param }));
+  const params: unknown[] = [];
+  for (let i = 0; i < 3; i++) params.push(await errorOf(provider.generate(call("speech", hello))));
+  expect(params).toMatchObject([{ param: "input.text" }, { param: "input.voice" }, { param: "input.speed" }]);
+});
+
+test("an upload has no place in it", async () => {
+  const { mock, provider, call } = await startMedia();
+  const uploads = uploadsOf([{ id: "upl_1", param: "input.voice", mime: "audio/mpeg", content: mockMp3 }]);
+  const input = { ...hello, voice: "upl_1" };
+  expect(await errorOf(provider.generate(call("speech", input, { uploads })))).toMatchObject({
+    kind: "refused",
+    param: "input.voice",
+  });
+  expect(mock.requests).toEqual([]);
+});
+
+test.each(["before it reads", "in the middle"])(
+  "storage that fails %s is no failure of the maker, and lets go of it",
+  async (when) => {
+    const { mock, provider, call } = await startMedia({ concurrency: 1 });
+    const piece = Buffer.alloc(256 * 1024);
+    mock.respond({ ...mp3, events: [piece, piece], beforeEvent: { 1: new Promise(() => {}) } });
+    const error = noCapacity("Storage is away.");
+    const keep = async (body: Buffer | AsyncIterable<Buffer>) => {
+      if (when === "in the middle") for await (const _ of body as AsyncIterable<Buffer>) throw error;
+      throw error;
+    };
+    expect(await errorOf(provider.generate(call("speech", hello, { keep })))).toBe(error);
+    const request = await mock.request(0);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+  },
+);
+
+test("a caller who leaves in the middle is let go at once, and so is the maker", async () => {
+  const { mock, provider, call } = await startMedia({ concurrency: 1 });
+  mock.respond({ ...mp3, events: ["one", "two"], beforeEvent: { 1: new Promise(() => {}) } });
+  const caller = new AbortController();
+  const answer = errorOf(provider.generate(call("speech", hello, { signal: caller.signal })));
+  const request = await mock.request(0);
+  const reason = new Error("left");
+  caller.abort(reason);
+  expect(await answer).toBe(reason);
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  await provider.generate(call("speech", hello));
+});
+
+test("music is not made here", async () => {
+  const { mock, provider, call } = await startMedia();
+  expect(await errorOf(provider.generate(call("music", { prompt: "a waltz" })))).toMatchObject({
+    kind: "misconfigured",
+  });
+  expect(mock.requests).toEqual([]);
+});

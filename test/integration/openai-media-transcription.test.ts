@@ -1,0 +1,155 @@
+import { expect, test } from "vitest";
+import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-media.ts";
+import { startMedia, uploadsOf } from "./openai-media-setup.ts";
+import { errorOf } from "./upstreams-setup.ts";
+
+/** Silence of that many seconds: 8,000 samples of 16 bits each. */
+function wavOf(seconds: number): Buffer {
+  const data = Buffer.alloc(Math.round(seconds * 8_000) * 2);
+  const head = Buffer.alloc(44);
+  head.write("RIFF").toString();
+  head.writeUInt32LE(36 + data.length, 4);
+  head.write("WAVEfmt ", 8);
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(1, 20);
+  head.writeUInt16LE(1, 22);
+  head.writeUInt32LE(8_000, 24);
+  head.writeUInt32LE(16_000, 28);
+  head.writeUInt16LE(2, 32);
+  head.writeUInt16LE(16, 34);
+  head.write("data", 36);
+  head.writeUInt32LE(data.length, 40);
+  return Buffer.concat([head, data]);
+}
+
+const recording = (content: Buffer | number = wavOf(1.5), mime = "audio/wav") =>
+  uploadsOf([{ id: "upl_1", param: "input.file", mime, content }]);
+
+test("the recording goes as a form that is exact, with the model's own parameters", async () => {
+  const { mock, provider, kept, call } = await startMedia();
+  const content = wavOf(0.1);
+  const input = {
+    file: "upl_1",
+    language: "en",
+    prompt: "Names",
+    temperature: 0.2,
+    include: ["logprobs"],
+    stream: true,
+  };
+  const made = await provider.generate(
+    call(
+      "transcription",
+      { ...input, format: "json", chunking_strategy: { type: "server_vad" } },
+      { uploads: recording(content) },
+    ),
+  );
+  const [request] = mock.requests;
+  expect(request).toMatchObject({ method: "POST", path: "/v1/audio/transcriptions" });
+  const text = (name: string, value: string) => ({ name, bytes: Buffer.from(value) });
+  expect(request?.form).toEqual([
+    { name: "file", filename: "file-0.wav", type: "audio/wav", bytes: content },
+    text("language", "en"),
+    text("prompt", "Names"),
+    text("temperature", "0.2"),
+    text("include[]", "logprobs"),
+    text("chunking_strategy[type]", "server_vad"),
+    text("response_format", "json"),
+    text("model", "maker-model"),
+  ]);
+  expect(made).toEqual({
+    output: { text: mockTranscript, usage: { type: "duration", seconds: mockRecordingSeconds } },
+    usage: { minute: 0.15 },
+  });
+  expect(kept).toEqual([]);
+});
+
+test.each([
+  ["audio/mpeg", "mp3"],
+  ["audio/x-m4a", "m4a"],
+  ["audio/mp4", "m4a"],
+  ["audio/ogg; codecs=opus", "ogg"],
+  ["audio/flac", "flac"],
+  ["audio/x-wav", "wav"],
+  ["video/webm", "webm"],
+  ["video/mp4", "mp4"],
+])("the maker tells the format by the name: %s is .%s", async (mime, ending) => {
+  const { mock, provider, call } = await startMedia();
+  await provider.generate(call("transcription", { file: "upl_1" }, { uploads: recording(undefined, mime) }));
+  expect(mock.requests[0]?.form?.[0]).toMatchObject({ filename: `file-0.${ending}`, type: mime.split(";")[0] });
+});
+
+test("segments, words and the language come along", async () => {
+  const { provider, call } = await startMedia();
+  const input = { file: "upl_1", response_format: "verbose_json" };
+  const { output } = await provider.generate(call("transcription", input, { uploads: recording() }));
+  expect(output).toMatchObject({ text: mockTranscript, language: "english", duration: 8.5, segments: [{ id: 0 }] });
+});
+
+test.each(["text", "srt", "vtt"])("an answer as %s is the text", async (format) => {
+  const { provider, call } = await startMedia();
+  const input = { file: "upl_1", format };
+  const made = await provider.generate(call("transcription", input, { uploads: recording() }));
+  expect(made).toEqual({ output: { text: `${mockTranscript}\n` }, usage: { minute: 0.025 } });
+});
+
+test.each([
+  ["as the maker billed it", { usage: { type: "duration", seconds: 7 }, duration: 6.4 }, 0.116667],
+  ["as the maker measured it", { usage: { type: "tokens", total_tokens: 5 }, duration: 6.5 }, 0.108333],
+  ["as another maker billed it", { usage: { prompt_audio_seconds: 3, prompt_tokens: 4 } }, 0.05],
+  ["as the maker measured it, in a text", { duration: "90.0" }, 1.5],
+  ["as it is measured here, where the maker tells none", { usage: { type: "tokens" } }, 0.025],
+  [
+    "as it is measured here, where the maker tells nonsense",
+    { duration: -3, usage: { type: "duration", seconds: 0 } },
+    0.025,
+  ],
+])("the length counts %s", async (_, told, minute) => {
+  const { mock, provider, call } = await startMedia();
+  mock.respond({ body: { text: "", ...told } });
+  const { usage } = await provider.generate(call("transcription", { file: "upl_1" }, { uploads: recording() }));
+  expect(usage).toEqual({ minute });
+});
+
+test("a recording whose length nobody can tell is refused", async () => {
+  const { mock, provider, call } = await startMedia();
+  mock.respond({ body: { text: "Hm." } });
+  const uploads = recording(Buffer.from("noise"));
+  expect(await errorOf(provider.generate(call("transcription", { file: "upl_1" }, { uploads })))).toMatchObject({
+    kind: "refused",
+    param: "input.file",
+  });
+});
+
+test("over 25 MB, or without a recording: nothing is sent", async () => {
+  const { mock, provider, call } = await startMedia();
+  const uploads = recording(25 * 1024 * 1024 + 1);
+  for (const asked of [call("transcription", { file: "upl_1" }, { uploads }), call("transcription", { file: "a.mp3" })])
+    expect(await errorOf(provider.generate(asked))).toMatchObject({ param: "input.file" });
+  expect(mock.requests).toEqual([]);
+});
+
+test.each([
+  ["no text", { body: { usage: { type: "duration", seconds: 1 } } }, "unavailable"],
+  ["no JSON", { body: "Hello", headers: { "content-type": "text/plain" } }, "unavailable"],
+  ["an error", { body: { error: { message: "oops", type: "rate_limit_error" } } }, "busy"],
+])("%s is no answer", async (_, answer, kind) => {
+  const { mock, provider, call } = await startMedia();
+  mock.respond(answer);
+  const asked = call("transcription", { file: "upl_1" }, { uploads: recording() });
+  expect(await errorOf(provider.generate(asked))).toMatchObject({ kind });
+});
+
+test("a caller who leaves while a large form is sent frees the connection", async () => {
+  const { mock, provider, call } = await startMedia({ concurrency: 1 });
+  mock.respond({ beforeHeaders: new Promise(() => {}) });
+  const caller = new AbortController();
+  const uploads = recording(Buffer.alloc(20 * 1024 * 1024));
+  const asked = call("transcription", { file: "upl_1" }, { uploads, signal: caller.signal });
+  const answer = errorOf(provider.generate(asked));
+  const request = await mock.request(0);
+  const reason = new Error("left");
+  caller.abort(reason);
+  expect(await answer).toBe(reason);
+  await request.closed;
+  expect(request.aborted).toBe(true);
+});

@@ -1,0 +1,267 @@
+import { CreateBucketCommand } from "@aws-sdk/client-s3";
+import mongoose from "mongoose";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { newRequestId, randomBase62 } from "../../shared/platform/ids.ts";
+import { connectS3 } from "../../shared/platform/s3.ts";
+import type { Begun } from "../../shared/replay/index.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { ownServers, testStores } from "../support/servers.ts";
+import { times } from "./money-setup.ts";
+import { alive, dead, keptCall, openReplays, startReplays, taken } from "./replays-setup.ts";
+
+const day = 24 * 3_600_000;
+
+async function indexesOf(uri: string): Promise<unknown[]> {
+  const connection = await mongoose.createConnection(uri).asPromise();
+  try {
+    return await connection.collection("replays").indexes();
+  } finally {
+    await connection.close();
+  }
+}
+
+const news = (begun: readonly Begun[]) => begun.filter(({ kind }) => kind === "new");
+
+describe("a key", () => {
+  test("is taken by the first request, and the same request again finds it running", async () => {
+    const { replays, ask } = await startReplays();
+    const first = ask();
+    await taken(replays, first);
+    const asked: unknown[] = [];
+    const begun = await replays.begin(ask(), async (owner) => {
+      asked.push(owner);
+      return true;
+    });
+    expect(begun).toEqual({ kind: "running" });
+    expect(asked).toEqual([{ requestId: first.requestId, instance: "api_1", pool: "image" }]);
+  });
+
+  test.each([0, 256, 10_000])("of %i characters is refused by name", async (length) => {
+    const { replays, ask } = await startReplays();
+    await expect(replays.begin(ask({ key: "k".repeat(length) }), dead)).rejects.toMatchObject({
+      status: 400,
+      code: "invalid_value",
+      param: "idempotency-key",
+    });
+  });
+
+  test("of 1 and of 255 characters is taken, and every one is another", async () => {
+    const { replays, ask } = await startReplays();
+    const keys = ["k", "K", " k", "k".repeat(255), `${"k".repeat(254)}l`, "ключ", '","', "\\"];
+    const begun = await Promise.all(keys.map((key) => replays.begin(ask({ key }), alive)));
+    expect(news(begun)).toHaveLength(keys.length);
+  });
+
+  test("is the account's own, however names and keys are put together", async () => {
+    const { replays, ask } = await startReplays();
+    const whose = [
+      ["a", "b"],
+      ["b", "a"],
+      ["ab", ""],
+      ["a", 'b","c'],
+      ['a","b', "c"],
+    ];
+    const begun = await Promise.all(
+      whose.map(([account = "", key]) => replays.begin(ask({ account, key: `${key}.` }), alive)),
+    );
+    expect(news(begun)).toHaveLength(whose.length);
+  });
+
+  test("that comes with another body is a conflict, while it runs and when it was answered", async () => {
+    const { replays, ask, decide } = await startReplays();
+    const first = ask();
+    const id = await taken(replays, first);
+    const conflict = { status: 409, code: "conflict", shouldRetry: false };
+    await expect(replays.begin(ask({ hash: "hash-2" }), alive)).rejects.toMatchObject(conflict);
+    await expect(replays.begin(ask({ hash: "hash-2" }), dead)).rejects.toMatchObject(conflict);
+    await replays.keep(id, first.requestId, keptCall());
+    await decide(first.requestId, 600n);
+    await expect(replays.begin(ask({ hash: "hash-2" }), alive)).rejects.toMatchObject(conflict);
+    expect(await replays.begin(ask(), alive)).toMatchObject({ kind: "answered" });
+  });
+
+  test("of a request that ended before anything was decided is free", async () => {
+    const { replays, ask } = await startReplays();
+    const first = ask();
+    const id = await taken(replays, first);
+    await replays.release(id, "req_other");
+    expect(await replays.begin(ask(), alive)).toEqual({ kind: "running" });
+    await replays.release(id, first.requestId);
+    await replays.release(id, first.requestId);
+    // Another body too: nothing was begun with the first.
+    expect(await replays.begin(ask({ hash: "hash-2" }), alive)).toEqual({ kind: "new", id });
+  });
+
+  test("is not released once its answer is kept", async () => {
+    const { replays, ask, decide } = await startReplays();
+    const first = ask();
+    const id = await taken(replays, first);
+    await replays.keep(id, first.requestId, keptCall());
+    await replays.release(id, first.requestId);
+    await decide(first.requestId, 600n);
+    expect(await replays.begin(ask(), dead)).toMatchObject({ kind: "answered", requestId: first.requestId });
+  });
+});
+
+describe("an answer", () => {
+  test("counts once the call has succeeded, with the cost of the ledger", async () => {
+    const { replays, ask, decide } = await startReplays();
+    const first = ask();
+    const id = await taken(replays, first);
+    expect(await replays.keep(id, first.requestId, keptCall("the answer", { costNanoUsd: 5_000n }))).toBe(true);
+    expect(await replays.begin(ask(), alive)).toEqual({ kind: "running" });
+    // The hold was 1,000: more is not charged.
+    await decide(first.requestId, 5_000n);
+    expect(await replays.begin(ask(), alive)).toEqual({
+      kind: "answered",
+      requestId: first.requestId,
+      hash: "hash-1",
+      answer: { text: "the answer", costNanoUsd: 1_000n },
+    });
+  });
+
+  test("that cost nothing is an answer", async () => {
+    const { replays, ask, decide } = await startReplays();
+    const first = ask();
+    await replays.keep(await taken(replays, first), first.requestId, keptCall("{}", { costNanoUsd: 0n }));
+    await decide(first.requestId, 0n);
+    expect(await replays.begin(ask(), alive)).toMatchObject({ answer: { text: "{}", costNanoUsd: 0n } });
+  });
+
+  test("of a call that failed after all is none: the key is free, and what was kept goes", async () => {
+    const { replays, ask, decide } = await startReplays();
+    const [first, second] = [ask(), ask()];
+    const id = await taken(replays, first);
+    await replays.keep(id, first.requestId, keptCall());
+    await decide(first.requestId, 0n, "failed");
+    expect(await replays.begin(second, alive)).toEqual({ kind: "new", id, before: first.requestId });
+    expect(await replays.kept(id, first.requestId)).toBeUndefined();
+    expect(await replays.kept(id, second.requestId)).toBeUndefined();
+    // Who had it keeps nothing any more.
+    expect(await replays.keep(id, first.requestId, keptCall("late"))).toBe(false);
+    expect(await replays.begin(ask(), alive)).toEqual({ kind: "running" });
+  });
+
+  test.each([
+    ["small", "x"],
+    ["of 65,536 bytes", "x".repeat(65_536)],
+    ["of 65,537 bytes", "x".repeat(65_537)],
+    ["of few characters and many bytes", "€".repeat(30_000)],
+    ["of five megabytes", '"b64_json":"'.padEnd(5_000_000, "A€\u0000\\")],
+  ])("%s comes back as it was", async (_, text) => {
+    const { replays, ask, decide } = await startReplays();
+    const first = ask();
+    const id = await taken(replays, first);
+    const usage = { image: 3, minute: 0.083333, character: 2 ** 33, input_image: 0 };
+    const call = keptCall(text, { usage, estimated: true, costNanoUsd: 2n ** 53n + 1n });
+    await replays.keep(id, first.requestId, call);
+    expect(await replays.kept(id, first.requestId)).toEqual(call);
+    await decide(first.requestId, 600n);
+    const again = await replays.begin(ask(), alive);
+    expect(again).toMatchObject({ kind: "answered", answer: { costNanoUsd: 600n } });
+    expect(again.kind === "answered" && "text" in again.answer && again.answer.text === text).toBe(true);
+  });
+
+  test("that is kept again, as after a lost connection, is the same answer", async () => {
+    const { replays, ask, decide } = await startReplays();
+    const first = ask();
+    const id = await taken(replays, first);
+    expect(await replays.keep(id, first.requestId, keptCall())).toBe(true);
+    expect(await replays.keep(id, first.requestId, keptCall())).toBe(true);
+    await decide(first.requestId, 600n);
+    expect(await replays.begin(ask(), alive)).toMatchObject({ kind: "answered" });
+  });
+
+  test("is nobody else's: neither by request nor by key", async () => {
+    const { replays, ask } = await startReplays();
+    const first = ask();
+    const id = await taken(replays, first);
+    await replays.keep(id, first.requestId, keptCall());
+    expect(await replays.kept(id, newRequestId())).toBeUndefined();
+    expect(await replays.kept("another", first.requestId)).toBeUndefined();
+    expect(await replays.keep(id, newRequestId(), keptCall("theirs"))).toBe(false);
+    expect(await replays.kept(id, first.requestId)).toEqual(keptCall());
+  });
+
+  test("that is an upload counts at once, with a hash that was known only then", async () => {
+    const { replays, ask } = await startReplays();
+    const first = ask({ hash: undefined, pool: undefined });
+    const id = await taken(replays, first);
+    expect(await replays.begin(ask({ hash: undefined }), alive)).toEqual({ kind: "running" });
+    await replays.keep(id, first.requestId, { upload: "upl_1" }, "hash-of-the-file");
+    expect(await replays.begin(ask({ hash: undefined }), alive)).toEqual({
+      kind: "answered",
+      requestId: first.requestId,
+      hash: "hash-of-the-file",
+      answer: { upload: "upl_1" },
+    });
+    // A call under the key of an upload.
+    await expect(replays.begin(ask({ hash: "hash-1" }), alive)).rejects.toMatchObject({ code: "conflict" });
+    expect(await replays.kept(id, first.requestId)).toBeUndefined();
+  });
+});
+
+describe("24 hours", () => {
+  test("until then the answer stands; after them the key is new, for any body", async () => {
+    const clock = createManualClock(Date.now());
+    const { replays, ask, decide } = await startReplays(clock);
+    const first = ask();
+    const id = await taken(replays, first);
+    await replays.keep(id, first.requestId, keptCall());
+    await decide(first.requestId, 600n);
+    clock.advance(day - 1);
+    expect(await replays.begin(ask(), dead)).toMatchObject({ kind: "answered" });
+    await expect(replays.begin(ask({ hash: "hash-2" }), dead)).rejects.toMatchObject({ code: "conflict" });
+    clock.advance(1);
+    const second = ask({ hash: "hash-2" });
+    expect(await replays.begin(second, alive)).toMatchObject({ kind: "new", id });
+    expect(await replays.begin(ask({ hash: "hash-2" }), alive)).toEqual({ kind: "running" });
+    expect(await replays.keep(id, first.requestId, keptCall("late"))).toBe(false);
+    clock.advance(day - 1);
+    expect(await replays.begin(ask({ hash: "hash-2" }), alive)).toEqual({ kind: "running" });
+  });
+
+  test("the answer in storage lasts as long as its key", async () => {
+    const stores = { ...(await testStores()), S3_BUCKET: `replays-${randomBase62(16).toLowerCase()}` };
+    const s3 = connectS3(loadConfig({ ...stores }));
+    onTestFinished(() => s3.destroy());
+    await s3.send(new CreateBucketCommand({ Bucket: stores.S3_BUCKET }));
+    const clock = createManualClock(Date.now());
+    const { replays, files, ask, decide } = await startReplays(clock, stores);
+    const first = ask();
+    const id = await taken(replays, first);
+    await replays.keep(id, first.requestId, keptCall("x".repeat(100_000)));
+    await decide(first.requestId, 600n);
+    // Storage tells the age of an object in whole seconds.
+    clock.advance(day - 1_000);
+    expect(await files.expireBodies()).toBe(0);
+    expect(await replays.begin(ask(), dead)).toMatchObject({ kind: "answered" });
+    clock.advance(60_000);
+    expect(await files.expireBodies()).toBe(1);
+  });
+
+  test("MongoDB removes what is over", async () => {
+    const { stores, ask, replays } = await startReplays();
+    await taken(replays, ask());
+    const indexes = await indexesOf(stores.MONGODB_URI);
+    expect(indexes).toContainEqual(expect.objectContaining({ key: { expiresAt: 1 }, expireAfterSeconds: 0 }));
+  });
+});
+
+test("with storage away a large answer is not kept, so nothing is charged for it; a small one is", async () => {
+  const { s3, stores } = await ownServers({ s3: true });
+  const { replays } = await openReplays(stores);
+  const ask = { account: "acct_1", key: "key-1", hash: "hash-1", requestId: newRequestId(), instance: "api_1" };
+  const id = await taken(replays, ask);
+  await s3.stop();
+  const large = replays.keep(id, ask.requestId, keptCall("x".repeat(100_000)));
+  await expect(large).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  expect(await replays.kept(id, ask.requestId)).toBeUndefined();
+  expect(await replays.keep(id, ask.requestId, keptCall("x"))).toBe(true);
+});
+
+test("processes that start at once make the collection once", async () => {
+  const { stores } = await startReplays();
+  await expect(Promise.all(times(4, () => openReplays(stores)))).resolves.toHaveLength(4);
+});

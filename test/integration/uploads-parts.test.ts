@@ -1,0 +1,160 @@
+import { expect, test } from "vitest";
+import { putPart } from "./uploads-callers.ts";
+import { fileOf, heads, mebi } from "./uploads-files.ts";
+import { ok, refused, type UploadAnswer, type Uploader, uploadServiceOfFile } from "./uploads-setup.ts";
+
+const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
+
+const partSize = 16 * mebi;
+const complete = (customer: Uploader, upload: UploadAnswer, body?: object) =>
+  fetch(upload.complete_url, {
+    method: "POST",
+    headers: { ...customer.headers, "content-type": "application/json" },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+
+/** The first part with a head, the others zeros. */
+const zeros = Buffer.alloc(partSize);
+const bodyOf = ({ part_number, bytes }: UploadAnswer["part_urls"][number], head: Buffer) => {
+  if (part_number > 1) return zeros.subarray(0, bytes);
+  const body = Buffer.alloc(bytes);
+  head.copy(body);
+  return body;
+};
+
+test("200 MB go up in parts, at once and in any order, and are one file; one byte more is 413", async () => {
+  const customer = await there.customer();
+  const bytes = 200 * mebi;
+  expect(await refused(customer.start(bytes + 1, "video/mp4"))).toMatchObject({ status: 413, param: "bytes" });
+  const started = await customer.start(bytes, "video/mp4");
+  const upload = await ok(started);
+  expect(started.headers.get("x-xm-cost-usd")).toBeNull();
+  expect(upload).toMatchObject({
+    status: "pending",
+    url: null,
+    mime: "video/mp4",
+    kind: "video",
+    bytes,
+    part_size: partSize,
+    links_expire_at: upload.created_at + 3_600,
+    expires_at: upload.created_at + 86_400,
+    complete_url: `${there.service.baseUrl}/v1/uploads/${upload.id}/complete`,
+  });
+  expect(upload.part_urls.map(({ part_number, bytes: size }) => [part_number, size])).toEqual([
+    ...Array.from({ length: 12 }, (_, index) => [index + 1, partSize]),
+    [13, 8 * mebi],
+  ]);
+  // Real S3 refuses a presigned part that is signed with a checksum.
+  for (const { url } of upload.part_urls) expect(url.toLowerCase()).not.toContain("checksum");
+
+  const waiting = upload.part_urls.toSorted((a, b) => (a.part_number % 5) - (b.part_number % 5));
+  const etags: { part_number: number; etag: string }[] = [];
+  const sender = async () => {
+    for (let part = waiting.shift(); part; part = waiting.shift()) {
+      const sent = await putPart(part.url, bodyOf(part, heads.mp4(bytes)));
+      expect(sent.status).toBe(200);
+      etags.push({ part_number: part.part_number, etag: sent.headers.get("etag") as string });
+    }
+  };
+  await Promise.all([sender(), sender(), sender(), sender()]);
+
+  const completed = await complete(customer, upload, { parts: etags });
+  expect(completed.headers.get("x-xm-cost-usd")).toBe("0.01953125");
+  const active = await ok(completed);
+  expect(active).toMatchObject({ id: upload.id, status: "active", bytes, mime: "video/mp4", cost_usd: "0.01953125" });
+  expect(active).not.toHaveProperty("part_urls");
+  const stored = await fetch(active.url as string, { method: "GET", headers: { range: "bytes=0-31" } });
+  expect(Buffer.from(await stored.arrayBuffer()).equals(heads.mp4(bytes).subarray(0, 32))).toBe(true);
+  expect(stored.headers.get("content-range")).toBe(`bytes 0-31/${bytes}`);
+  await there.service.settled();
+  expect(await customer.available()).toBe("9.98046875");
+});
+
+test("a missing part is 400 naming it, the upload stays pending, and can be completed", async () => {
+  const customer = await there.customer();
+  const upload = await ok(customer.start(2 * partSize + 100, "audio/wav"));
+  const [first, second, third] = upload.part_urls;
+  if (!first || !second || !third) throw new Error("three parts were expected");
+  await putPart(second.url, bodyOf(second, heads.wav(upload.bytes)));
+  const missing = await refused(complete(customer, upload));
+  expect(missing).toMatchObject({ status: 400, code: "invalid_value", param: "parts" });
+  expect(missing.message).toMatch(/\b1\b.*\b3\b/);
+  expect(await ok(customer.get(`/${upload.id}`))).toMatchObject({ status: "pending", part_urls: expect.any(Array) });
+  await putPart(third.url, bodyOf(third, heads.wav(upload.bytes)));
+  await putPart(first.url, bodyOf(first, heads.wav(upload.bytes)));
+  expect(await ok(complete(customer, upload))).toMatchObject({ status: "active", kind: "audio" });
+});
+
+test("of a part that is sent twice the later counts, and completing twice is one charge and one answer", async () => {
+  const customer = await there.customer();
+  const upload = await ok(customer.start(1_000, "image/png"));
+  const [part] = upload.part_urls;
+  expect(upload.part_urls).toHaveLength(1);
+  await putPart(part?.url as string, Buffer.alloc(1_000));
+  await putPart(part?.url as string, fileOf("png", 1_000));
+  const [one, other] = await Promise.all([ok(complete(customer, upload)), ok(complete(customer, upload, {}))]);
+  const later = await ok(complete(customer, upload, { parts: [] }));
+  const { url: _url, ...answer } = one;
+  expect(other).toMatchObject(answer);
+  expect(later).toMatchObject(answer);
+  await there.service.settled();
+  expect(await customer.ledger("storage")).toHaveLength(1);
+});
+
+test("storage refuses a part that is longer than its link says", async () => {
+  const customer = await there.customer();
+  const upload = await ok(customer.start(1_000, "image/png"));
+  const sent = await putPart(upload.part_urls[0]?.url as string, fileOf("png", 1_001));
+  expect(sent.status).toBe(403);
+  expect(await refused(complete(customer, upload))).toMatchObject({ status: 400, param: "parts" });
+  expect((await customer.get(`/${upload.id}`, "DELETE")).status).toBe(200);
+});
+
+test("a declared type that the bytes contradict is corrected; one that is not accepted ends the upload", async () => {
+  const customer = await there.customer();
+  const video = await ok(customer.start(1_000, "video/mp4"));
+  expect(video).toMatchObject({ mime: "video/mp4", kind: "video" });
+  await putPart(video.part_urls[0]?.url as string, fileOf("png", 1_000));
+  expect(await ok(complete(customer, video))).toMatchObject({ mime: "image/png", kind: "image", status: "active" });
+
+  const page = await ok(customer.start(1_000, "image/png"));
+  await putPart(page.part_urls[0]?.url as string, Buffer.from("<html>".padEnd(1_000)));
+  expect(await refused(complete(customer, page))).toMatchObject({ status: 415, code: "unsupported_media_type" });
+  await there.service.settled();
+  expect(
+    await customer.ledger("storage").then((all) => all.filter(({ amount_usd }) => amount_usd !== "0.00")),
+  ).toHaveLength(1);
+});
+
+test.each([
+  [{ parts: "all" }, "parts"],
+  [{ parts: [{ part_number: "1", etag: "x" }] }, "parts[0].part_number"],
+  [{ parts: [{ part_number: 1 }] }, "parts[0].etag"],
+])("completing with %j is 400 naming the field", async (body, param) => {
+  const customer = await there.customer();
+  const upload = await ok(customer.start(1_000, "image/png"));
+  expect(await refused(complete(customer, upload, body))).toMatchObject({ status: 400, code: "invalid_value", param });
+  expect((await customer.get(`/${upload.id}`, "DELETE")).status).toBe(200);
+});
+
+test("completing what is not there, somebody else's, or deleted is 404 or 410", async () => {
+  const customer = await there.customer();
+  const upload = await ok(customer.start(1_000, "image/png"));
+  const other = await there.customer();
+  const unknown = { ...upload, complete_url: upload.complete_url.replace(upload.id, "upl_nothing") };
+  const notFound = { status: 404, code: "upload_not_found" };
+  expect(await refused(complete(customer, unknown))).toMatchObject(notFound);
+  expect(await refused(complete(other, upload))).toMatchObject(notFound);
+  expect((await customer.get(`/${upload.id}`, "DELETE")).status).toBe(200);
+  expect(await refused(complete(customer, upload))).toMatchObject({ status: 410, code: "upload_deleted" });
+});
+
+test("parts cannot be completed once the time for it is over", async () => {
+  const customer = await there.customer();
+  const upload = await ok(customer.start(1_000, "image/png"));
+  await putPart(upload.part_urls[0]?.url as string, fileOf("png", 1_000));
+  there.advance(70 * 60_000 + 1_000);
+  expect(await refused(complete(customer, upload))).toMatchObject({ status: 410, code: "upload_expired" });
+  there.advance(5 * 60_000);
+  await there.files.expire();
+});

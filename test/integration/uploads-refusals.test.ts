@@ -1,0 +1,197 @@
+import { expect, test } from "vitest";
+import { eventually } from "../support/service.ts";
+import { curl, headOf, send, wireTo } from "./uploads-callers.ts";
+import { diskFile, fileOf, formType, mebi, partHead, piecesOf, uploadLimit } from "./uploads-files.ts";
+import { ok, refused, type Uploader, uploadServiceOfFile } from "./uploads-setup.ts";
+
+const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
+
+const png = { "content-type": "image/png" };
+/** The first answer on a connection that has only sent the head of its request. */
+async function answerToHead(customer: Uploader, headers: Readonly<Record<string, string | number>>): Promise<string> {
+  const wire = await wireTo(there.service);
+  await wire.write(headOf(customer, headers));
+  return wire.received((text) => text.includes('"request_id"'));
+}
+
+test.each([
+  ["no length", {}, 411, "length_required"],
+  ["chunks", { "transfer-encoding": "chunked" }, 411, "length_required"],
+  ["no bytes", { "content-length": 0 }, 400, "invalid_value"],
+  ["a byte too many", { "content-length": uploadLimit + 1 }, 413, "request_too_large"],
+  ["more than there are numbers", { "content-length": "9".repeat(18) }, 413, "request_too_large"],
+  ["an encoding", { "content-length": 100, "content-encoding": "gzip" }, 415, "unsupported_media_type"],
+] as const)("a raw body with %s is refused from its head alone", async (_what, headers, status, code) => {
+  const customer = await there.refused();
+  const text = await answerToHead(customer, { ...png, ...headers });
+  expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  expect(text).toContain(`"code":"${code}"`);
+});
+
+test.each([
+  ["a form that is too large", { "content-length": uploadLimit + mebi + 1 }, 413, "request_too_large"],
+  ["a form with an encoding", { "content-length": 100, "content-encoding": "br" }, 415, "unsupported_media_type"],
+] as const)("%s is refused from its head alone", async (_what, headers, status, code) => {
+  const text = await answerToHead(await there.refused(), { ...formType, ...headers });
+  expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  expect(text).toContain(`"code":"${code}"`);
+});
+
+test("who, and whether they can pay, is asked before a byte of the body", async () => {
+  const nobody = { ...(await there.refused()), headers: { authorization: "Bearer sk-live-nothing" } };
+  const poor = await there.customer("0.009");
+  const frozen = await there.customer();
+  await there.service.admin("PATCH", `/accounts/${frozen.id}`, { frozen: true });
+  const head = { ...png, "content-length": uploadLimit };
+  const unknown = await answerToHead(nobody, head);
+  expect(unknown).toMatch(/^HTTP\/1\.1 401 /);
+  expect(unknown.toLowerCase()).toContain("www-authenticate: bearer");
+  const tooPoor = await answerToHead(poor, head);
+  expect(tooPoor).toMatch(/^HTTP\/1\.1 402 /);
+  expect(tooPoor).toContain("x-should-retry: false");
+  expect(tooPoor).toMatch(/0\.00927734\d* USD.*0\.009/);
+  expect(await answerToHead(frozen, head)).toMatch(/^HTTP\/1\.1 403 /);
+  await there.service.settled();
+  expect(await poor.available()).toBe("0.009");
+});
+
+test("the same for a form and for an upload in parts", async () => {
+  const poor = await there.customer("0.001");
+  const form = new FormData();
+  form.set("file", new Blob([fileOf("png", 20 * mebi)]));
+  expect(await refused(poor.form(form))).toMatchObject({ status: 402, code: "insufficient_balance" });
+  expect(await refused(poor.start(20 * mebi, "image/png"))).toMatchObject({ status: 402 });
+  const nobody = await fetch(`${there.service.baseUrl}/v1/uploads`, { method: "POST", body: "{}" });
+  expect(await refused(nobody)).toMatchObject({ status: 401, code: "invalid_api_key" });
+});
+
+test("who can pay for the small file may send it, whatever the largest would cost", async () => {
+  const poor = await there.customer("0.001");
+  expect(await ok(poor.raw(fileOf("png", mebi)))).toMatchObject({ bytes: mebi });
+});
+
+test("curl hears of a refusal before it sends a large body, and of the 100 before it sends one that is welcome", async () => {
+  const poor = await there.customer("0.001");
+  const file = await diskFile("png", 20 * mebi);
+  const url = `${there.service.baseUrl}/v1/uploads`;
+  expect(await curl(poor, "--data-binary", `@${file}`, url)).toMatchObject({ code: 0, status: 402, sent: 0 });
+  const rich = await there.customer();
+  // Longer than the second after which curl would send without the 100.
+  const patient = ["--expect100-timeout", "60", "--max-time", "30"];
+  const sent = await curl(rich, ...patient, "--data-binary", `@${file}`, url);
+  expect(sent).toMatchObject({ code: 0, status: 200, sent: 20 * mebi });
+});
+
+test.each([
+  ["SVG", '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>', "image/svg+xml"],
+  ["HTML", "<!doctype html><html><script>alert(1)</script></html>", "image/png"],
+  ["text", "Just some text, of no kind that a model could look at or listen to.", "audio/mpeg"],
+])("%s is 415, whatever it is said to be, in every form", async (_what, text, mime) => {
+  const customer = await there.refused();
+  const unsupported = { status: 415, code: "unsupported_media_type" };
+  expect(await refused(customer.raw(text, { "content-type": mime }))).toMatchObject(unsupported);
+  const form = new FormData();
+  form.set("file", new Blob([text], { type: mime }), "picture.png");
+  expect(await refused(customer.form(form))).toMatchObject(unsupported);
+  await there.service.settled();
+  expect(await customer.available()).toBe("10.00");
+});
+
+test("a large file of no accepted type is refused while it still comes, and the caller reads why", async () => {
+  const customer = await there.refused();
+  const text = Buffer.alloc(64 * 1024, "text ");
+  const body = Array.from({ length: 800 }, () => text);
+  const headers = { "content-type": "image/png", "content-length": 800 * text.length };
+  expect(await refused(send(there, customer, body, headers))).toMatchObject({ status: 415 });
+});
+
+test("a caller who is refused and goes on sending is read for five seconds, then cut off", async () => {
+  const customer = await there.refused();
+  const wire = await wireTo(there.service);
+  await wire.write(headOf(customer, { ...png, "content-length": 2 * uploadLimit }));
+  await wire.received((text) => text.startsWith("HTTP/1.1 413 ") && text.includes('"request_id"'));
+  there.advance(4_000);
+  // More than buffers on the way hold: it is read.
+  for (const piece of piecesOf("png", 30 * mebi)) await wire.write(piece);
+  expect(wire.socket.closed).toBe(false);
+  there.advance(1_000);
+  await wire.closed;
+});
+
+test("a caller who goes silent in the middle is refused after a minute, and nothing is charged", async () => {
+  const customer = await there.customer();
+  const heads = [
+    { ...png, "content-length": mebi },
+    { ...formType, "content-length": mebi },
+  ];
+  for (const head of heads) {
+    const wire = await wireTo(there.service);
+    await wire.write(headOf(customer, head));
+    await wire.write(Buffer.concat([partHead("file"), fileOf("png", 1_000)]));
+    await eventually(async () => (await there.service.check()).open_holds === 1);
+    // When it began to wait only the service knows.
+    await eventually(() => {
+      there.advance(15_000);
+      return wire.text().startsWith("HTTP/1.1 400 ");
+    });
+    there.advance(5_000);
+    await wire.closed;
+  }
+  await there.service.settled();
+  expect(await customer.available()).toBe("10.00");
+});
+
+test("a caller who is refused and sends all keeps the answer, and the connection ends well", async () => {
+  const customer = await there.customer("0.00");
+  const bytes = 30 * mebi;
+  const wire = await wireTo(there.service);
+  await wire.write(headOf(customer, { ...png, "content-length": bytes }));
+  await wire.received((text) => text.startsWith("HTTP/1.1 402 "));
+  for (const piece of piecesOf("png", bytes)) await wire.write(piece);
+  await wire.closed;
+  expect(wire.socket.errored).toBeNull();
+});
+
+test.each([
+  [{ mime: "image/png" }, "bytes"],
+  [{ bytes: 100 }, "mime"],
+  [{ bytes: "100", mime: "image/png" }, "bytes"],
+  [{ bytes: 1.5, mime: "image/png" }, "bytes"],
+  [{ bytes: 0, mime: "image/png" }, "bytes"],
+  [{ bytes: -1, mime: "image/png" }, "bytes"],
+  [{ bytes: 100, mime: 5 }, "mime"],
+  [{ bytes: 100, mime: "" }, "mime"],
+  [[], undefined],
+  ["text", undefined],
+] as const)("an upload in parts asked for as %j is 400", async (body, param) => {
+  const customer = await there.refused();
+  const answer = await refused(customer.post("/v1/uploads", JSON.stringify(body)));
+  expect(answer).toMatchObject({ status: 400, code: "invalid_value", param: param ?? null });
+});
+
+test.each(["text/html", "image/svg+xml", "application/pdf", "nonsense"])(
+  "parts of %s are 415 at the start",
+  async (mime) => {
+    const customer = await there.refused();
+    const type = await refused(customer.start(100, mime));
+    expect(type).toMatchObject({ status: 415, code: "unsupported_media_type", param: "mime" });
+  },
+);
+
+test("JSON that is no JSON is 400, and more than 16 KB of it 413", async () => {
+  const customer = await there.refused();
+  expect(await refused(customer.post("/v1/uploads", "{bytes: 1}"))).toMatchObject({ status: 400 });
+  const long = JSON.stringify({ bytes: 1, mime: "image/png", note: "x".repeat(20_000) });
+  expect(await refused(customer.post("/v1/uploads", long))).toMatchObject({ status: 413 });
+});
+
+test.each([
+  ["PUT", "", "GET, HEAD, POST"],
+  ["POST", "/upl_1", "GET, HEAD, DELETE"],
+  ["GET", "/upl_1/complete", "POST"],
+])("%s /v1/uploads%s is 405, with what is allowed", async (method, path, allowed) => {
+  const customer = await there.refused();
+  const response = await customer.get(path, method);
+  expect(response.headers.get("allow")).toBe(allowed);
+  expect(await refused(response)).toMatchObject({ status: 405, code: "method_not_allowed" });
+});

@@ -1,0 +1,127 @@
+import { expect, test } from "vitest";
+import { createManualClock } from "../support/manual-clock.ts";
+import { begin, generate, never } from "./local-media-setup.ts";
+
+/** The header, proven, and the samples. */
+function decode(wav: Buffer) {
+  expect(wav.toString("latin1", 0, 4) + wav.toString("latin1", 8, 16)).toBe("RIFFWAVEfmt ");
+  expect(wav.readUInt32LE(4)).toBe(wav.length - 8);
+  const [format, channels] = [wav.readUInt16LE(20), wav.readUInt16LE(22)];
+  const [rate, perSecond] = [wav.readUInt32LE(24), wav.readUInt32LE(28)];
+  const [block, bits] = [wav.readUInt16LE(32), wav.readUInt16LE(34)];
+  expect({ format, channels, rate, perSecond, block, bits }).toEqual({
+    format: 1,
+    channels: 1,
+    rate: 24_000,
+    perSecond: 48_000,
+    block: 2,
+    bits: 16,
+  });
+  expect(wav.toString("latin1", 36, 40)).toBe("data");
+  expect(wav.readUInt32LE(40)).toBe(wav.length - 44);
+  const samples = Array.from({ length: (wav.length - 44) / 2 }, (_, at) => wav.readInt16LE(44 + at * 2));
+  return { samples, seconds: samples.length / 24_000 };
+}
+
+const loudness = (samples: readonly number[]) =>
+  Math.sqrt(samples.reduce((sum, each) => sum + each ** 2, 0) / samples.length);
+
+const speech = async (text: string, voice = "alto") => {
+  const made = await generate("speech", { text, voice });
+  expect(made.kept).toHaveLength(1);
+  return { ...made, wav: made.kept[0]?.bytes as Buffer };
+};
+
+test.each([
+  ["a", 0.3],
+  ["abcd", 0.3],
+  ["Fifteen letters", 1],
+  ["a".repeat(150), 10],
+  ["a".repeat(900), 60],
+])("a text of 15 characters takes a second, the least 0.3: %#", async (text, seconds) => {
+  const { wav, output } = await speech(text);
+  const told = decode(wav).seconds;
+  expect(told).toBeCloseTo(seconds, 3);
+  expect(output).toEqual({ format: "wav", duration: told });
+});
+
+test("it comes in pieces, and counts the characters, not their bytes or halves", async () => {
+  const { kept, usage } = await speech("Grüße 👋🏽 ".repeat(20));
+  expect(kept[0]?.pieces).toBeGreaterThan(10);
+  expect(usage).toEqual({ character: 9 * 20 });
+});
+
+test("the most characters are counted so too", async () => {
+  expect((await generate("speech", { text: "👋".repeat(4_096) })).usage).toEqual({ character: 4_096 });
+});
+
+test("letters sound, blanks and points are silent", async () => {
+  const { samples } = decode((await speech("aaaa    aaaa....")).wav);
+  const part = (from: number) => loudness(samples.slice((from + 1) * 1600, (from + 4) * 1600));
+  const [said, blank, saidAgain, point] = [part(0), part(4), part(8), part(12)] as const;
+  expect(said).toBeGreaterThan(1_000);
+  expect(saidAgain).toBeGreaterThan(1_000);
+  expect(blank).toBeLessThan(said / 20);
+  expect(point).toBeLessThan(said / 20);
+});
+
+test("vowels sound different, and nothing is cut off at the loudest", async () => {
+  const { samples } = decode((await speech("aaaaaaaaiiiiiiii")).wav);
+  const turns = (from: number, to: number) =>
+    samples.slice(from, to).filter((each, at) => each < 0 !== (samples[from + at - 1] ?? 0) < 0).length;
+  expect(Math.abs(turns(1600, 12_000) - turns(14_400, 24_800))).toBeGreaterThan(100);
+  expect(samples.reduce((most, each) => Math.max(most, Math.abs(each)), 0)).toBeLessThan(24_000);
+});
+
+test("the same text and voice sound the same, another voice has another pitch", async () => {
+  const [alto, again, bass] = [
+    await speech("Hello there"),
+    await speech("Hello there"),
+    await speech("Hello there", "b"),
+  ];
+  expect(again.wav).toEqual(alto.wav);
+  expect(bass.wav).not.toEqual(alto.wav);
+  expect(bass.wav.length).toBe(alto.wav.length);
+});
+
+test.each([
+  ["text", { text: "" }],
+  ["text", { text: "👋".repeat(4097) }],
+  ["text", {}],
+  ["voice", { text: "a", voice: "" }],
+  ["format", { text: "a", format: "mp3" }],
+])("what it does not take is refused naming %s", async (param, input) => {
+  const { done, kept } = begin("speech", { voice: "alto", ...input });
+  await expect(done).rejects.toMatchObject({ kind: "refused", param });
+  expect(kept).toEqual([]);
+});
+
+test("triggers work: an error names the text, slow:<ms> takes so long", async () => {
+  await expect(begin("speech", { text: "error:400" }).done).rejects.toMatchObject({ status: 400, param: "text" });
+  const clock = createManualClock();
+  const { done } = begin("speech", { text: "slow:700" }, { clock });
+  expect(clock.pending()).toBe(1);
+  clock.advance(700);
+  expect((await done).usage).toEqual({ character: 8 });
+});
+
+test("once aborted no further piece is made", async () => {
+  const reason = new Error("left");
+  const controller = new AbortController();
+  const { done, kept, storing } = begin("speech", { text: "a".repeat(4096) }, { signal: controller.signal });
+  setImmediate(() => controller.abort(reason));
+  await expect(done).rejects.toBe(reason);
+  await expect(storing[0]).rejects.toBe(reason);
+  expect(kept).toEqual([]);
+});
+
+test("once aborted it rejects with the reason", async () => {
+  const reason = new Error("left");
+  for (const [text, stored] of [["slow:700"], ["a", never]] as const) {
+    const controller = new AbortController();
+    const { done, kept } = begin("speech", { text }, { signal: controller.signal, ...(stored && { stored }) });
+    setImmediate(() => controller.abort(reason));
+    await expect(done).rejects.toBe(reason);
+    expect(kept).toEqual([]);
+  }
+});

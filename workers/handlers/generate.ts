@@ -1,0 +1,126 @@
+import type { Usage } from "#catalog";
+import { invalidValue, noCapacity, ServiceError, upstreamError } from "#errors";
+import { imageAnswer, imagesCodec, type MadeFile, mediaAnswer, mediaCodec, type ParsedCall } from "#formats";
+import type { Answer, Attempt } from "../call.ts";
+import type { GenerationCall, JsonObject } from "../providers/index.ts";
+
+const lifeMs = 24 * 3_600_000;
+/** A minute of the best video that makers sell has some hundred megabytes. */
+const fileLimitBytes = 512 * 1024 * 1024;
+const inlineImageLimitBytes = 64 * 1024 * 1024;
+
+/** A call for images on an upstream that makes them. */
+export async function image(attempt: Attempt): Promise<Answer> {
+  const call = imagesCodec.parse(attempt.request, 0);
+  if (attempt.request["response_format"] === "b64_json") {
+    const { made, ...rest } = await generate(attempt, call, inline);
+    return { ...rest, text: JSON.stringify(imageAnswer(lifeOf(attempt), made)) };
+  }
+  const { made, ...rest } = await generate(attempt, call, stored(attempt));
+  const images = made.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
+  return { ...rest, text: JSON.stringify(imageAnswer(lifeOf(attempt, made), images)) };
+}
+
+/** Any other call that makes files, or reads one. */
+export async function media(attempt: Attempt): Promise<Answer> {
+  const { requestId, model } = attempt.payload;
+  const { made, output, ...rest } = await generate(attempt, mediaCodec.parse(attempt.request, 0), stored(attempt));
+  const ours = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(attempt, made) };
+  return { ...rest, text: JSON.stringify(mediaAnswer(ours, output, made)) };
+}
+
+/** Of an answer: that of its first file, or of its own if it has none. */
+function lifeOf({ clock }: Attempt, made: readonly Kept[] = []) {
+  const createdAt = made[0]?.createdAt ?? clock.now();
+  return { createdAt, expiresAt: createdAt + lifeMs };
+}
+
+/** Where what an upstream makes is kept. */
+interface Keeping<Made> {
+  keep(body: Buffer | AsyncIterable<Buffer>, about: JsonObject, signal: AbortSignal): Promise<Made>;
+  drop(made: readonly Made[]): Promise<void>;
+}
+
+interface Result<Made> {
+  readonly made: readonly Made[];
+  readonly output: JsonObject;
+  readonly usage: Usage;
+  readonly estimated: false;
+  readonly input: JsonObject;
+}
+
+async function generate<Made>(attempt: Attempt, call: ParsedCall, keeping: Keeping<Made>): Promise<Result<Made>> {
+  const { payload, catalog, model, upstreams, signal, progress, log, files, job } = attempt;
+  // With its defaults: what is priced is what is asked for.
+  const input = call.input ? catalog.checkInput(model, call.input) : {};
+  const task = model.task;
+  if (!task) throw new TypeError(`the model '${model.id}' makes no files`);
+  const uploads = await files.uploads.resolve(payload.account, call.uploads, signal);
+  // The maker would be paid for what could not be kept.
+  await files.ping().catch((error: unknown) => {
+    throw noCapacity("Storage for generated files is away; nothing was charged.", 5, error);
+  });
+  let made: Made[] = [];
+  const remember: GenerationCall["remember"] = async (id) => {
+    await files.generated.remember(payload.requestId, { upstream: progress.upstream ?? "", job: id });
+    progress.job = id;
+  };
+  // Only the upstream that has the job can go on with it.
+  const ways = job ? model.upstreams.filter(({ upstream }) => upstream === job.upstream) : model.upstreams;
+  try {
+    const { output, usage } = await upstreams.once(
+      { ...model, upstreams: ways },
+      signal,
+      progress,
+      async (provider, upstreamModel, signal) => {
+        await keeping.drop(made);
+        made = [];
+        const keep: GenerationCall["keep"] = async (body, about = {}) => {
+          made.push(await keeping.keep(body, about, signal));
+        };
+        const asked = { task, model: upstreamModel, input, uploads, job: job?.job };
+        return provider.generate({ ...asked, remember, keep, signal, log });
+      },
+      log,
+    );
+    if (Object.values(usage).every((count) => !count)) throw upstreamError("The upstream made nothing.");
+    return { made, output, usage, estimated: false, input };
+  } catch (error) {
+    await keeping.drop(made);
+    throw call.input?.at === "input" ? inInput(error) : error;
+  }
+}
+
+/** Makers name their own fields, which here stand in `input`. */
+function inInput(error: unknown): unknown {
+  if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
+  return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);
+}
+
+type Kept = MadeFile & { readonly id: string; readonly createdAt: number };
+
+const stored = ({ files, payload }: Attempt): Keeping<Kept> => ({
+  async keep(body, about, signal) {
+    const { account, requestId, publicUrl = "" } = payload;
+    const file = await files.generated.keep({ account, requestId, body, limitBytes: fileLimitBytes, signal });
+    return { ...file, url: `${publicUrl}/media/${file.id}`, about };
+  },
+  async drop(made) {
+    if (made.length > 0) await files.generated.drop(made.map(({ id }) => id));
+  },
+});
+
+/** For an answer that carries the bytes itself. */
+const inline: Keeping<{ readonly b64_json: string; readonly about: JsonObject }> = {
+  async keep(body, about) {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    for await (const piece of Buffer.isBuffer(body) ? [body] : body) {
+      bytes += piece.length;
+      if (bytes > inlineImageLimitBytes) throw upstreamError("The upstream's image is too large.");
+      pieces.push(piece);
+    }
+    return { b64_json: Buffer.concat(pieces).toString("base64"), about };
+  },
+  drop: () => Promise.resolve(),
+};

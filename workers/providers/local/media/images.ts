@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { type Clock, sleep } from "#platform/clock";
+import type { Generated, GenerationCall } from "../../provider.ts";
+import { parseRequest } from "../request.ts";
+import { mediaTriggerOf } from "../triggers.ts";
+import { pictureOf } from "./picture.ts";
+import { encodePng } from "./png.ts";
+import { seedOf } from "./seed.ts";
+import { seedBytes, seeImage } from "./uploads.ts";
+
+const leastPixels = 16;
+const mostPixels = 2048;
+const message = `must be WIDTHxHEIGHT, each ${leastPixels} to ${mostPixels}`;
+
+const input = z.object({
+  prompt: z.string().min(1),
+  n: z.int().min(1).max(4).nullish(),
+  size: z
+    .string()
+    .regex(/^\d{2,4}x\d{2,4}$/, message)
+    .refine(
+      (size) => size.split("x").every((side) => Number(side) >= leastPixels && Number(side) <= mostPixels),
+      message,
+    )
+    .nullish(),
+  image: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
+});
+
+export async function makeImages(call: GenerationCall, clock: Clock): Promise<Generated> {
+  const { prompt, n, size, image } = parseRequest(input, call.input);
+  const { signal } = call;
+  const { delayMs, deliver } = mediaTriggerOf(prompt, "prompt");
+  if (delayMs) await sleep(clock, delayMs, signal);
+  const [width, height] = (size ?? "512x512").split("x").map(Number) as [number, number];
+
+  const images: string[] = [];
+  const seeds = [seedOf(prompt)];
+  for (const [index, id] of (typeof image === "string" ? [image] : (image ?? [])).entries()) {
+    const { bytes, description } = await seeImage(call, id, typeof image === "string" ? "image" : `image[${index}]`);
+    images.push(description);
+    seeds.push(seedOf(description, bytes.subarray(0, seedBytes)));
+  }
+  const revised = images.length > 0 ? `${prompt} (with ${images.join(" and ")})` : prompt;
+
+  const count = Math.min(n ?? 1, deliver ?? Number.POSITIVE_INFINITY);
+  for (let index = 0; index < count; index++) {
+    const picture = pictureOf(seedOf(seeds.join(" "), String(index)), width, height);
+    const png = await encodePng(picture, signal);
+    await call.keep(png, { revised_prompt: revised });
+  }
+  return { output: images.length > 0 ? { images } : {}, usage: { image: count } };
+}

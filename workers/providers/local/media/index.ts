@@ -1,0 +1,30 @@
+/** Calls that make files, or read one. What each takes is in its file; the module's index.ts tells it to users. */
+import type { Task } from "#catalog";
+import type { Clock } from "#platform/clock";
+import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
+import { makeImages } from "./images.ts";
+import { makeSpeech } from "./speech.ts";
+import { transcribe } from "./transcription.ts";
+import { makeVideo } from "./video.ts";
+
+const tasks: Readonly<Partial<Record<Task, (call: GenerationCall, clock: Clock) => Promise<Generated>>>> = {
+  images: makeImages,
+  speech: makeSpeech,
+  transcription: transcribe,
+  video: makeVideo,
+};
+
+export async function generate(call: GenerationCall, clock: Clock): Promise<Generated> {
+  call.signal.throwIfAborted();
+  const work = tasks[call.task];
+  if (!work) throw new UpstreamFailure("misconfigured", `The local models do not do '${call.task}'.`);
+  return await untilAborted(call.signal, work(call, clock));
+}
+
+/** Rejects with the signal's reason at once, whatever the work waits for: its next step ends it. */
+const untilAborted = <T>(signal: AbortSignal, work: Promise<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
