@@ -231,7 +231,7 @@ async function attemptCall(
 
 const priced = (catalog: Catalog, tier: Tier, model: Model, { text, usage, estimated, input }: Answer): KeptCall => ({
   text,
-  usage,
+  usage: catalog.billed(model, usage, input),
   estimated,
   costNanoUsd: catalog.cost(model, usage, tier, input),
 });

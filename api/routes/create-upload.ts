@@ -98,7 +98,7 @@ async function once(
     const adopted = before === undefined ? undefined : await adopt(deps, asking, before, read);
     made = adopted ?? (await make(true));
   } catch (error) {
-    void releaseKey(deps, claimed.id, requestId);
+    await releaseKey(deps, claimed.id, requestId);
     throw error;
   }
   await keep(deps, claimed.id, requestId, made);

@@ -39,7 +39,7 @@ import { boundOfUnits, costOfMedia } from "./media.ts";
 import { costOf, priceBook, pricesOf, pricingOf } from "./prices.ts";
 import { catalogFile, endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 import { type Bound, CatalogError, type Model, type PriceLine, type Tier, type Upstream, type Usage } from "./types.ts";
-import { unitsOf } from "./units.ts";
+import { billed, unitsOf } from "./units.ts";
 
 export {
   type Bound,
@@ -72,6 +72,8 @@ export interface Catalog {
   units(model: Model, input: ModelInput["value"], uploadBytes: ReadonlyMap<string, number>): Usage;
   /** What to hold for a call that makes so many units at most: all of it, or the call does not run. */
   boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound;
+  /** With what the input alone decides and no maker reports: characters, input images, the request itself. */
+  billed(model: Model, usage: Usage, input?: ModelInput["value"]): Usage;
   /**
    * In nano-USD. Throws RangeError for a count that is no count, or that the model has no price for. `input` is that of a
    * media call: prices can depend on it (TypeError without it), and what it alone determines (characters, input images,
@@ -116,6 +118,7 @@ export function loadCatalog(file: string | undefined): Catalog {
     checkInput,
     units: unitsOf,
     boundOfUnits,
+    billed: (model, usage, input) => (model.media ? billed(model, usage, input) : usage),
     cost: (model, usage, tier, input) =>
       model.media ? costOfMedia(model, usage, tier, input) : costOf(model.prices[tier], usage),
     pricing: (model) => pricing.get(model.id) ?? {},

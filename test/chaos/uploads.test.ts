@@ -75,7 +75,7 @@ test("an API killed before it could say what it had stored: the same key and fil
   expect(await availableUsd(client, customer)).toBe("6.00");
 });
 
-test("S3 stopped before and in the middle of uploads: 503, nothing charged, nothing left; started again it works", async () => {
+test("S3 killed before and in the middle of uploads: 503, nothing charged, nothing left; started again it works", async () => {
   const { s3, stores } = await ownServers({ s3: true });
   const { client } = await startProcesses(stores, env);
   const later = await maintenance(stores);
@@ -84,7 +84,7 @@ test("S3 stopped before and in the middle of uploads: 503, nothing charged, noth
   const socket = await sendHalf(client, customer, ["connection: close", "idempotency-key: once"]);
   const answer = text(socket);
   await held(client);
-  await s3.stop();
+  await s3.kill();
   socket.write(video.subarray(bytes / 2));
   const response = await answer;
   expect(response).toMatch(/^HTTP\/1.1 503 /);

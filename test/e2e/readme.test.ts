@@ -50,12 +50,17 @@ test("the README's curl and TypeScript examples run as printed, and are paid for
   const outputs: string[] = [];
   for (const { language, code } of examples.filter(({ language }) => language !== "python"))
     outputs.push((await runExample(language, code, env)).stdout);
-  const [json, stream, typescript] = outputs;
+  const [json, stream, typescript, media, upload] = outputs;
   expect(JSON.parse(json as string)).toMatchObject({ object: "chat.completion", model: "local/chat" });
   expect(stream).toMatch(/"usage":\{"prompt_tokens":\d+.*\n\ndata: \[DONE\]\n/);
   expect(typescript).toMatch(/Count to three.*"name":"get_weather"/s);
+  expect(media).toMatch(/media\/file_\w+.*media\/file_\w+.*video\/mp4 0\.\d+/s);
+  expect(JSON.parse(upload as string)).toMatchObject({
+    choices: [{ message: { content: expect.stringContaining("PNG image of 256 x 256") as string } }],
+  });
   await service.settled();
-  expect(await payer.ledger("usage")).toHaveLength(4);
+  expect(await payer.ledger("usage")).toHaveLength(8);
+  expect(await payer.ledger("storage")).toHaveLength(1);
 });
 
 test("the README's Python example runs as printed", { timeout: 180_000 }, async () => {

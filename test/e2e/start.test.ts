@@ -66,7 +66,7 @@ async function account(demo: { baseUrl: string; accountId: string; adminToken: s
   const response = await fetch(`${demo.baseUrl}/admin/v1/accounts/${demo.accountId}`, {
     headers: { authorization: `Bearer ${demo.adminToken}` },
   });
-  return (await response.json()) as { name: string; available_usd: string };
+  return (await response.json()) as { name: string; available_usd: string; open_holds: number };
 }
 
 test("the printed call works; a second start has the same key and balance; nothing is left after kill -9", async () => {
@@ -123,16 +123,21 @@ test("a process that dies is started again, and the log says so", async () => {
 
 test("a second signal ends everything at once", async () => {
   const run = start(await temporaryFolder());
-  const { ports } = await run.ready();
-  const api = await childOf(run.child.pid as number, "api/main.ts");
-  // It cannot drain, so the orderly way would take long.
-  process.kill(api, "SIGSTOP");
+  const { demo, ports } = await run.ready();
+  // A call that runs is drained first, so the orderly way would take long.
+  const call = fetch(`${demo.baseUrl}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${demo.apiKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "local/chat", messages: [{ role: "user", content: "slow:60000" }] }),
+  }).catch(() => undefined);
+  await expect.poll(async () => (await account(demo)).open_holds).toBe(1);
   run.child.kill("SIGINT");
   await run.says(/Stopping API/);
   // Sooner it would count as the same Ctrl-C, passed on by both the terminal and npm.
   const again = setInterval(() => run.child.kill("SIGINT"), 100);
   expect((await run.ended).code).toBe(1);
   clearInterval(again);
+  await call;
   await expect.poll(() => allFree(ports), { timeout: 10_000 }).toBe(true);
 });
 
