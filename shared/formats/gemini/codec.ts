@@ -1,0 +1,116 @@
+import { invalidValue, type ServiceError } from "#errors";
+import { invalidFrom } from "../invalid.ts";
+import { object } from "../loose.ts";
+import type { Codec, ParsedCall } from "../types.ts";
+import { measureRequest } from "./measure.ts";
+import { formedCount, formedRequest } from "./names.ts";
+import { isSet } from "./read.ts";
+import { featuresOf, refuseStored } from "./refuse.ts";
+import { type GeminiRequest, geminiCountRequest, geminiRequest } from "./request.ts";
+
+/** What the API has to know beyond a `Codec`: without `alt=sse` a stream is one JSON array. */
+export interface GeminiCodec extends Codec {
+  /** Of a stream. */
+  readonly contentType: string;
+  /** `begun`: something but pings was written. A failure is the last element of the array, or its only one. */
+  streamError(error: ServiceError, requestId: string, begun?: boolean): string;
+}
+
+type Measured = Omit<ParsedCall, "model" | "stream">;
+
+function measured(request: GeminiRequest, at: string, bodyBytes: number): Measured {
+  refuseStored(request, at);
+  const features = featuresOf(request, at);
+  const { parts, uploads, mediaBytes, textBytes, framed } = measureRequest(request, at, features);
+  const inputBytes = Math.max(0, bodyBytes - mediaBytes);
+  const { maxOutputTokens, candidateCount } = request.generationConfig ?? {};
+  return {
+    textBytes: framed || features.has("tools") ? inputBytes : textBytes,
+    size: {
+      inputBytes,
+      messages: request.contents.length + (request.systemInstruction ? 1 : 0),
+      parts,
+      choices: candidateCount ?? 1,
+      ...(maxOutputTokens != null && { outputCap: maxOutputTokens }),
+    },
+    features,
+    uploads,
+  };
+}
+
+/** wire-details, "Errors". */
+function statusName({ status }: ServiceError): string {
+  switch (status) {
+    case 401:
+      return "UNAUTHENTICATED";
+    case 402:
+      return "FAILED_PRECONDITION";
+    case 403:
+      return "PERMISSION_DENIED";
+    case 404:
+    case 405:
+    case 410:
+      return "NOT_FOUND";
+    case 409:
+      return "ABORTED";
+    case 429:
+      return "RESOURCE_EXHAUSTED";
+    case 503:
+      return "UNAVAILABLE";
+    case 504:
+      return "DEADLINE_EXCEEDED";
+    default:
+      return status < 500 ? "INVALID_ARGUMENT" : "INTERNAL";
+  }
+}
+
+const errorBody = (error: ServiceError): string =>
+  JSON.stringify({ error: { code: error.status, message: error.message, status: statusName(error) } });
+
+const sseFace = {
+  contentType: "text/event-stream; charset=utf-8",
+  streamError: (error: ServiceError) => `data: ${errorBody(error)}\n\n`,
+  // In a frame with a chunk a comment would take it away from some clients.
+  ping: ": ping\n\n",
+};
+
+const arrayFace = {
+  contentType: "application/json; charset=utf-8",
+  streamError: (error: ServiceError, _requestId: string, begun = true) =>
+    `${begun ? ",\r\n" : "["}${errorBody(error)}\n]`,
+  // White space may stand before, between and after the elements.
+  ping: "\n",
+};
+
+/** The model and whether it streams are in the path, and how in its query: `alt=sse`. */
+export const geminiCodec = (model: string, stream: boolean, sse: boolean): GeminiCodec => ({
+  parse(body, bodyBytes) {
+    const parsed = geminiRequest.safeParse(formedRequest(body));
+    if (!parsed.success) throw invalidFrom(parsed.error);
+    return { model, stream, ...measured(parsed.data, "", bodyBytes) };
+  },
+  error: errorBody,
+  ...(sse ? sseFace : arrayFace),
+});
+
+/** Of `countTokens`: `{contents}` or `{generateContentRequest}`. */
+export const geminiCountCodec = (model: string): GeminiCodec => ({
+  ...geminiCodec(model, false, false),
+  parse(body, bodyBytes) {
+    const formed = object(formedCount(body));
+    if (!isSet(formed["generateContentRequest"])) return geminiCodec(model, false, false).parse(body, bodyBytes);
+    if (isSet(formed["contents"]))
+      throw invalidValue("contents", "contents: give it or generateContentRequest, not both.");
+    const parsed = geminiCountRequest.safeParse(formed);
+    if (!parsed.success) throw invalidFrom(parsed.error);
+    const call = measured(parsed.data.generateContentRequest, "generateContentRequest.", bodyBytes);
+    return { model, stream: false, ...call };
+  },
+});
+
+/** The request whose tokens a `countTokens` body asks for. */
+export function countedRequest(body: unknown): Record<string, unknown> {
+  const { generateContentRequest, ...alone } = object(formedCount(body));
+  const { model: _, ...request } = isSet(generateContentRequest) ? object(generateContentRequest) : alone;
+  return request;
+}

@@ -1,0 +1,181 @@
+import { invalidValue } from "#errors";
+import type { Crossed } from "../dialect.ts";
+import { type Loose, object } from "../loose.ts";
+import { thinkingOf } from "./effort.ts";
+import { contentsOf } from "./from-chat-contents.ts";
+import { type Generation, generationOf } from "./generations.ts";
+import { formedThinking } from "./names.ts";
+import { given, isSet, type LeftOut, leftOut, list, number, text } from "./read.ts";
+import { makersSchema } from "./schema.ts";
+
+/** Fields that cross, or whose only value that gets here means nothing to the format. */
+const crossing: ReadonlySet<string> = new Set([
+  "model",
+  "messages",
+  "stream",
+  "stream_options",
+  "max_tokens",
+  "max_completion_tokens",
+  "temperature",
+  "top_p",
+  "top_k",
+  "n",
+  "stop",
+  "seed",
+  "presence_penalty",
+  "frequency_penalty",
+  "logprobs",
+  "top_logprobs",
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "reasoning_effort",
+  "response_format",
+  "modalities",
+  "extra_body",
+]);
+
+const isEmpty = (value: unknown): boolean => !value || (typeof value === "object" && Object.keys(value).length === 0);
+const isTextOnly = (value: unknown): boolean =>
+  value == null || (Array.isArray(value) && value.every((each) => each === "text"));
+const isStandard = (value: unknown): boolean => value == null || value === "auto" || value === "default";
+
+/** What changes the meaning and cannot cross, by the values that mean nothing. */
+const refused: readonly (readonly [field: string, isHarmless: (value: unknown) => boolean])[] = [
+  ["modalities", isTextOnly],
+  ["prediction", isEmpty],
+  ["logit_bias", isEmpty],
+  ["functions", isEmpty],
+  ["web_search_options", isEmpty],
+  ["search_parameters", isEmpty],
+  ["enable_search", isEmpty],
+  ["plugins", isEmpty],
+  ["service_tier", (value) => isStandard(value) || value === "flex" || value === "priority"],
+];
+
+const refuse = (field: string): never => {
+  throw invalidValue(field, `${field}: this model does not take it.`);
+};
+
+function declarationOf(value: Loose, t: number): Loose {
+  const at = `tools[${t}]`;
+  if (value["type"] !== "function") refuse(`${at}.type`);
+  const { name, description, parameters } = object(value["function"]);
+  if (typeof name !== "string" || !name)
+    throw invalidValue(`${at}.function.name`, `${at}.function.name must be a string.`);
+  const schema = isEmpty(parameters) ? undefined : makersSchema(parameters, `${at}.function.parameters`);
+  return given({ name, description, parametersJsonSchema: schema });
+}
+
+interface Choice {
+  readonly mode: "AUTO" | "NONE" | "ANY";
+  readonly name?: string;
+  readonly only?: ReadonlySet<unknown>;
+}
+
+function choiceOf(choice: unknown): Choice {
+  const { type, function: named, allowed_tools } = object(choice);
+  if (choice == null || choice === "auto") return { mode: "AUTO" };
+  if (choice === "none") return { mode: "NONE" };
+  if (choice === "required") return { mode: "ANY" };
+  const { name } = object(named);
+  if (type === "function" && typeof name === "string") return { mode: "ANY", name };
+  if (type !== "allowed_tools") return refuse("tool_choice");
+  const { mode, tools } = object(allowed_tools);
+  const names = list(tools).map((tool) => object(tool["function"])["name"]);
+  return { mode: mode === "required" ? "ANY" : "AUTO", only: new Set(names) };
+}
+
+function toolsOf(request: Loose): Loose {
+  const tools = list(request["tools"]);
+  const declared = tools.map(declarationOf);
+  const { mode, name, only } = choiceOf(request["tool_choice"]);
+  if (declared.length === 0) return mode === "ANY" ? refuse("tool_choice") : {};
+  // The maker's models may always call several at once.
+  if (request["parallel_tool_calls"] === false && mode !== "NONE") refuse("parallel_tool_calls");
+  const isStrict = mode === "AUTO" && tools.some((tool) => object(tool["function"])["strict"] === true);
+  const functionDeclarations = only ? declared.filter((each) => only.has(each["name"])) : declared;
+  const functionCallingConfig = given({
+    mode: isStrict ? "VALIDATED" : mode,
+    allowedFunctionNames: name === undefined ? undefined : [name],
+  });
+  return {
+    tools: [{ functionDeclarations }],
+    ...((mode !== "AUTO" || isStrict) && { toolConfig: { functionCallingConfig } }),
+  };
+}
+
+function formatOf(responseFormat: unknown): Loose {
+  const { type, json_schema } = object(responseFormat);
+  if (type === undefined || type === "text") return {};
+  const json = { responseMimeType: "application/json" };
+  if (type === "json_object") return json;
+  if (type !== "json_schema") return refuse("response_format.type");
+  const at = "response_format.json_schema.schema";
+  return { ...json, responseJsonSchema: makersSchema(object(json_schema)["schema"], at) };
+}
+
+/** The maker takes five. */
+function stopSequences(stop: unknown): readonly unknown[] | undefined {
+  const sequences = typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];
+  if (sequences.length > 5) throw invalidValue("stop", "stop: this model takes 5 sequences at most.");
+  return sequences.length > 0 ? sequences : undefined;
+}
+
+function penalty(request: Loose, field: string, { penalties }: Generation): number | undefined {
+  const value = number(request[field]) || undefined;
+  return value === undefined || penalties ? value : refuse(field);
+}
+
+/** The maker's own chat interface takes its settings in `extra_body.google`; they go before `reasoning_effort`. */
+function thinkingFields(request: Loose, cap: number | undefined, generation: Generation, left: LeftOut): unknown {
+  const extra = object(request["extra_body"]);
+  const { thinking_config, thinkingConfig = thinking_config, ...google } = object(extra["google"]);
+  for (const field of Object.keys(extra)) if (field !== "google") left.add(field, extra[field]);
+  for (const field of Object.keys(google)) left.add(field, google[field]);
+  if (isSet(thinkingConfig)) return formedThinking(thinkingConfig);
+  const effort = text(request["reasoning_effort"]);
+  if (!effort) return undefined;
+  const fields = thinkingOf(effort, cap, generation);
+  if (!fields) left.add("reasoning_effort", effort);
+  return fields;
+}
+
+/** A chat request as a generateContent request. Its `model` goes into the path. */
+export function fromChatRequest(request: Loose): Crossed {
+  for (const [field, isHarmless] of refused) if (!isHarmless(request[field])) refuse(field);
+  const { service_tier, logprobs, top_logprobs, n } = request;
+  const hasTier = !isStandard(service_tier);
+  const left = leftOut();
+  for (const [field, value] of Object.entries(request))
+    if (!crossing.has(field) && !(field === "service_tier" && hasTier)) left.add(field, value);
+  const generation = generationOf(text(request["model"]));
+  const caps = [number(request["max_tokens"]), number(request["max_completion_tokens"])];
+  const least = Math.min(...caps.map((cap) => cap ?? Number.POSITIVE_INFINITY));
+  const maxOutputTokens = Number.isFinite(least) ? least : undefined;
+  const { system, contents } = contentsOf(request["messages"], { generation, left });
+  const generationConfig = given({
+    maxOutputTokens,
+    candidateCount: n === 1 ? undefined : n,
+    temperature: request["temperature"],
+    topP: request["top_p"],
+    topK: request["top_k"],
+    stopSequences: stopSequences(request["stop"]),
+    seed: request["seed"],
+    presencePenalty: penalty(request, "presence_penalty", generation),
+    frequencyPenalty: penalty(request, "frequency_penalty", generation),
+    responseLogprobs: logprobs === true || undefined,
+    logprobs: logprobs === true ? top_logprobs : undefined,
+    ...formatOf(request["response_format"]),
+    thinkingConfig: thinkingFields(request, maxOutputTokens, generation, left),
+  });
+  const crossed = given({
+    systemInstruction: system.length > 0 ? { parts: system } : undefined,
+    contents,
+    ...toolsOf(request),
+    generationConfig: isEmpty(generationConfig) ? undefined : generationConfig,
+    serviceTier: hasTier ? service_tier : undefined,
+    store: false,
+  });
+  return { request: crossed, ignored: left.names() };
+}

@@ -1,0 +1,81 @@
+import { invalidValue } from "#errors";
+import { byteLength, type Loose } from "../loose.ts";
+import type { Feature, UploadRef } from "../types.ts";
+import { checkLink } from "./links.ts";
+import { kindOf } from "./media.ts";
+import { isSet, list, text } from "./read.ts";
+import type { GeminiRequest } from "./request.ts";
+import { mediaUpload } from "./uploads.ts";
+
+/** What a part may have. All else has no bound that the cost could be worked out from, or is work of the maker's. */
+const known: ReadonlySet<string> = new Set([
+  "text",
+  "thought",
+  "thoughtSignature",
+  "inlineData",
+  "fileData",
+  "functionCall",
+  "functionResponse",
+  "videoMetadata",
+  "mediaResolution",
+  "mediaProcessing",
+  "partMetadata",
+  "speechMetadata",
+]);
+
+export interface Measure {
+  readonly parts: { image: number; audio: number; file: number };
+  readonly uploads: UploadRef[];
+  readonly features: Map<Feature, string>;
+  mediaBytes: number;
+  textBytes: number;
+  /** Calls and results are written out in the prompt much as they stand in the body. */
+  framed: boolean;
+}
+
+/** `inlineData` and `fileData`, of a part or of a tool's result. */
+function measureMedia(holder: Loose, at: string, measure: Measure): void {
+  // Then the model asks for as much of the film as it likes.
+  const { mediaProcessing } = holder;
+  if (isSet(mediaProcessing) && !/^(MEDIA_PROCESSING_UNSPECIFIED|STATIC)$/i.test(text(mediaProcessing)))
+    throw invalidValue(`${at}.mediaProcessing`, `${at}.mediaProcessing must be STATIC.`);
+  for (const field of ["inlineData", "fileData"] as const) {
+    const media = holder[field];
+    if (typeof media !== "object" || media === null) continue;
+    const { mimeType, data, fileUri } = media as Loose;
+    const kind = kindOf(text(mimeType));
+    measure.parts[kind]++;
+    measure.features.set(kind, `${at}.${field}`);
+    const upload = mediaUpload(media as Loose, field, `${at}.${field}`);
+    if (upload) measure.uploads.push(upload);
+    else if (field === "inlineData") measure.mediaBytes += text(data).length;
+    else checkLink(text(fileUri), `${at}.fileData.fileUri`);
+  }
+}
+
+function measurePart(part: Loose, at: string, measure: Measure): void {
+  for (const [field, value] of Object.entries(part))
+    if (!known.has(field) && isSet(value))
+      throw invalidValue(`${at}.${field}`, `${at}.${field}: parts of this type are not supported here.`);
+  measure.textBytes += byteLength(part["text"]);
+  measureMedia(part, at, measure);
+  if (isSet(part["functionCall"])) measure.framed = true;
+  const { functionResponse } = part;
+  if (typeof functionResponse !== "object" || functionResponse === null) return;
+  measure.framed = true;
+  list((functionResponse as Loose)["parts"]).forEach((each, p) => {
+    measureMedia(each, `${at}.functionResponse.parts[${p}]`, measure);
+  });
+}
+
+/** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
+export function measureRequest(request: GeminiRequest, at: string, features: Map<Feature, string>): Measure {
+  const parts = { image: 0, audio: 0, file: 0 };
+  const measure: Measure = { parts, uploads: [], features, mediaBytes: 0, textBytes: 0, framed: false };
+  const all = (content: Loose, path: string) => {
+    list(content["parts"]).forEach((part, p) => measurePart(part, `${path}.parts[${p}]`, measure));
+  };
+  if (request.systemInstruction) all(request.systemInstruction, `${at}systemInstruction`);
+  request.contents.forEach((content, c) => all(content, `${at}contents[${c}]`));
+  return measure;
+}

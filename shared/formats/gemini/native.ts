@@ -1,0 +1,55 @@
+import type { Dialect, StreamWriter } from "../dialect.ts";
+import { byteLength, type Loose, object } from "../loose.ts";
+import type { Framing } from "./framing.ts";
+import { formedRequest } from "./names.ts";
+import { list } from "./read.ts";
+import { chatUsage } from "./usage.ts";
+
+const argumentBytes = (args: unknown): number => (args == null ? 0 : byteLength(JSON.stringify(args)));
+
+/** UTF-8 bytes of what an event says. */
+function eventBytes(event: Loose): number {
+  let bytes = 0;
+  for (const { content } of list(event["candidates"]))
+    for (const { text, functionCall } of list(object(content)["parts"])) {
+      const { name, args } = object(functionCall);
+      bytes += byteLength(text) + byteLength(name) + argumentBytes(args);
+    }
+  return bytes;
+}
+
+/** With our model id in the place of the maker's. */
+const named = (answer: Loose, { model }: { readonly model: string }): Loose =>
+  "modelVersion" in answer ? { ...answer, modelVersion: model } : answer;
+
+const stream =
+  (framing: () => Framing) =>
+  (ours: { readonly model: string }): StreamWriter => {
+    const { frame, end } = framing();
+    let usage: unknown;
+    let bytes = 0;
+    return {
+      write(event) {
+        // A failure is the provider's to throw.
+        if (event["error"] != null) return "";
+        if (event["usageMetadata"] != null) usage = event["usageMetadata"];
+        bytes += eventBytes(event);
+        return frame(named(event, ours));
+      },
+      usage: () => chatUsage(usage),
+      outputBytes: () => bytes,
+      end,
+    };
+  };
+
+export const native = (framing: () => Framing): Dialect["native"] => ({
+  /** The model goes into the path. Nothing is kept at the maker, for whom all tenants are one. */
+  prepare(raw, { cap }) {
+    const { model: _, ...request } = object(formedRequest(raw));
+    const generationConfig = { ...object(request["generationConfig"]), maxOutputTokens: cap };
+    return { ...request, generationConfig, store: false };
+  },
+  finish: named,
+  usage: (answer) => chatUsage(answer["usageMetadata"]),
+  stream: stream(framing),
+});

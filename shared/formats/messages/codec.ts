@@ -1,0 +1,149 @@
+import { invalidValue, type ServiceError } from "#errors";
+import { invalidFrom } from "../invalid.ts";
+import { type Loose, object } from "../loose.ts";
+import type { Codec, Feature, ParsedCall } from "../types.ts";
+import { measureRequest, noteRetention } from "./measure.ts";
+import { text } from "./read.ts";
+import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
+
+/** Tools that the maker defines and the caller runs. All others with a type of their own run at the maker. */
+const callersTool = /^(bash|text_editor|memory)_\d{8}$/;
+/** At most, in tokens of the prompt: what stands before any tools, and one that the maker defines. */
+const toolsPreamble = 512;
+const definedTool = 1024;
+
+/** Tenants share the operator's maker key: what is kept at the maker under an id may be another tenant's. */
+const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
+/** Orders for work, or for whose account it is on, that the bound and the bill know nothing of. */
+const unpriced = ["mcp_servers", "fallbacks", "compaction", "billing_policy"];
+
+const isSet = (value: unknown): boolean =>
+  value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
+
+function refuseStored(request: Loose): void {
+  const refuse = (param: string) => {
+    throw invalidValue(param, `${param}: what is kept at the maker cannot be used here; send it itself.`);
+  };
+  for (const field of stored) if (isSet(request[field])) refuse(field);
+  if (isSet(object(request["diagnostics"])["previous_message_id"])) refuse("diagnostics.previous_message_id");
+}
+
+function refuseUnpriced(request: Loose): void {
+  const refuse = (param: string) => {
+    throw invalidValue(param, `${param}: what the maker runs or bills apart is not supported.`);
+  };
+  for (const field of unpriced) if (isSet(request[field])) refuse(field);
+  const { speed, inference_geo, context_management } = request;
+  if (isSet(speed) && speed !== "standard") refuse("speed");
+  if (isSet(inference_geo) && inference_geo !== "global") refuse("inference_geo");
+  const { edits } = object(context_management);
+  if (Array.isArray(edits))
+    edits.forEach((edit: unknown, e) => {
+      if (!text(object(edit)["type"]).startsWith("clear_")) refuse(`context_management.edits[${e}].type`);
+    });
+}
+
+/** The prompt tokens that tools bring along beside their bytes. */
+function measureTools({ tools }: CountTokensRequest, features: Map<Feature, string>): number {
+  if (!tools?.length) return 0;
+  features.set("tools", "tools");
+  let tokens = toolsPreamble;
+  tools.forEach((tool, t) => {
+    const at = `tools[${t}]`;
+    noteRetention(tool, at, features);
+    if (tool.type == null || tool.type === "custom") {
+      if (!tool.name) throw invalidValue(`${at}.name`, `${at}.name must be a string.`);
+      return;
+    }
+    if (!callersTool.test(tool.type))
+      throw invalidValue(`${at}.type`, `${at}.type: tools that the maker runs are not supported.`);
+    tokens += definedTool;
+  });
+  return tokens;
+}
+
+function featuresOf(request: CountTokensRequest): Map<Feature, string> {
+  const features = new Map<Feature, string>();
+  noteRetention(request, "", features);
+  if (request.output_config?.format) features.set("json", "output_config.format");
+  if (isSet(request["output_format"])) features.set("json", "output_format");
+  const { service_tier } = request;
+  if (isSet(service_tier) && service_tier !== "auto" && service_tier !== "standard_only")
+    features.set("service_tier", "service_tier");
+  return features;
+}
+
+function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<ParsedCall, "stream"> {
+  refuseStored(request);
+  refuseUnpriced(request);
+  const features = featuresOf(request);
+  const toolTokens = measureTools(request, features);
+  const { parts, uploads, mediaBytes, textBytes, framed } = measureRequest(request, features);
+  const inputBytes = Math.max(0, bodyBytes - mediaBytes);
+  return {
+    model: request.model,
+    textBytes: framed || features.has("tools") ? inputBytes : textBytes,
+    size: {
+      inputBytes: inputBytes + toolTokens,
+      messages: request.messages.length + (request.system == null ? 0 : 1),
+      parts,
+      choices: 1,
+    },
+    features,
+    uploads,
+  };
+}
+
+/** wire-details, "Errors". */
+function errorType({ status }: ServiceError): string {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 402:
+      return "billing_error";
+    case 403:
+      return "permission_error";
+    case 404:
+    case 405:
+    case 410:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
+const errorBody = (error: ServiceError, requestId: string): string =>
+  JSON.stringify({
+    type: "error",
+    error: { type: errorType(error), message: error.message },
+    request_id: requestId,
+  });
+
+export const messagesCodec: Codec = {
+  parse(body, bodyBytes) {
+    const parsed = messagesRequest.safeParse(body);
+    if (!parsed.success) throw invalidFrom(parsed.error);
+    const call = parsedCall(parsed.data, bodyBytes);
+    const { stream, max_tokens } = parsed.data;
+    return { ...call, stream: stream ?? false, size: { ...call.size, outputCap: max_tokens } };
+  },
+  error: errorBody,
+  streamError: (error, requestId) => `event: error\ndata: ${errorBody(error, requestId)}\n\n`,
+  ping: 'event: ping\ndata: {"type": "ping"}\n\n',
+};
+
+/** Of POST /v1/messages/count_tokens. */
+export const countTokensCodec: Codec = {
+  ...messagesCodec,
+  parse(body, bodyBytes) {
+    const parsed = countTokensRequest.safeParse(body);
+    if (!parsed.success) throw invalidFrom(parsed.error);
+    return { ...parsedCall(parsed.data, bodyBytes), stream: false };
+  },
+};

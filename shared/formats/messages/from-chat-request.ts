@@ -1,0 +1,207 @@
+import { invalidValue } from "#errors";
+import type { Crossed } from "../dialect.ts";
+import { type Loose, object } from "../loose.ts";
+import { thinkingOf } from "./effort.ts";
+import { turnsOf } from "./from-chat-messages.ts";
+import { type Generation, generationOf } from "./generations.ts";
+import { closedSchema } from "./json-schema.ts";
+import { given, type LeftOut, leftOut, list, number, text } from "./read.ts";
+
+/** Of a request that names no cap; the format must have one. */
+const defaultCap = 4096;
+
+/** Fields that cross, or whose only value that gets here means nothing to Messages. */
+const crossing: ReadonlySet<string> = new Set([
+  "model",
+  "messages",
+  "stream",
+  "stream_options",
+  "max_tokens",
+  "max_completion_tokens",
+  "temperature",
+  "top_p",
+  "top_k",
+  "stop",
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "reasoning_effort",
+  "thinking",
+  "response_format",
+  "n",
+  "logprobs",
+  "top_logprobs",
+  "modalities",
+]);
+
+const isEmpty = (value: unknown): boolean => !value || (typeof value === "object" && Object.keys(value).length === 0);
+const isAuto = (value: unknown): boolean => value == null || value === "auto" || value === "default";
+const isTextOnly = (value: unknown): boolean =>
+  value == null || (Array.isArray(value) && value.every((each) => each === "text"));
+
+/** What changes the meaning and cannot cross, by the values that mean nothing. */
+const refused: readonly (readonly [field: string, isHarmless: (value: unknown) => boolean])[] = [
+  ["n", (value) => value == null || value === 1],
+  ["logprobs", isEmpty],
+  ["top_logprobs", isEmpty],
+  ["modalities", isTextOnly],
+  ["prediction", isEmpty],
+  ["presence_penalty", isEmpty],
+  ["frequency_penalty", isEmpty],
+  ["logit_bias", isEmpty],
+  ["functions", isEmpty],
+  ["web_search_options", isEmpty],
+  ["search_parameters", isEmpty],
+  ["enable_search", isEmpty],
+  ["plugins", isEmpty],
+  ["service_tier", isAuto],
+];
+
+function refuse(request: Loose): void {
+  for (const [field, isHarmless] of refused)
+    if (!isHarmless(request[field])) throw invalidValue(field, `${field}: this model does not take it.`);
+}
+
+function toolOf(value: Loose, t: number): Loose {
+  const at = `tools[${t}]`;
+  if (value["type"] !== "function")
+    throw invalidValue(`${at}.type`, `${at}.type: this model takes only tools of type function.`);
+  const { name, description, parameters, strict } = object(value["function"]);
+  if (typeof name !== "string" || !name)
+    throw invalidValue(`${at}.function.name`, `${at}.function.name must be a string.`);
+  return given({
+    name,
+    description,
+    input_schema: { type: "object", ...object(parameters) },
+    strict: strict === true ? true : undefined,
+  });
+}
+
+interface Tools {
+  readonly fields: Loose;
+  /** The model must call one. */
+  readonly isForced: boolean;
+}
+
+const namesOf = (tools: readonly Loose[]): ReadonlySet<unknown> =>
+  new Set(tools.map((tool) => object(tool["function"])["name"]));
+
+function choiceOf(choice: unknown): { type: string; name?: string; only?: ReadonlySet<unknown> } {
+  const { type, function: named, allowed_tools } = object(choice);
+  if (choice == null || choice === "auto") return { type: "auto" };
+  if (choice === "none") return { type: "none" };
+  if (choice === "required") return { type: "any" };
+  const { name } = object(named);
+  if (type === "function" && typeof name === "string") return { type: "tool", name };
+  if (type === "allowed_tools") {
+    const { mode, tools } = object(allowed_tools);
+    return { type: mode === "required" ? "any" : "auto", only: namesOf(list(tools)) };
+  }
+  throw invalidValue("tool_choice", "tool_choice: this model does not take it.");
+}
+
+function toolsOf(request: Loose, { forcedTools }: Generation): Tools {
+  const tools = list(request["tools"]).map(toolOf);
+  const { type, name, only } = choiceOf(request["tool_choice"]);
+  const isForced = type === "any" || type === "tool";
+  if (isForced && (tools.length === 0 || !forcedTools))
+    throw invalidValue("tool_choice", "tool_choice: this model cannot be made to call a tool; leave it the choice.");
+  if (tools.length === 0) return { fields: {}, isForced };
+  const alone = request["parallel_tool_calls"] === false && type !== "none";
+  return {
+    fields: {
+      tools: only ? tools.filter((tool) => only.has(tool["name"])) : tools,
+      ...((type !== "auto" || alone) && {
+        tool_choice: given({ type, name, disable_parallel_tool_use: alone ? true : undefined }),
+      }),
+    },
+    isForced,
+  };
+}
+
+/** Sampling goes only to models that take it, and not beside thinking; of temperature and top_p one. */
+function samplingOf(request: Loose, takesIt: boolean, left: LeftOut): Loose {
+  const { temperature, top_p, top_k } = request;
+  if (!takesIt) {
+    left.add("top_k", top_k);
+    if (temperature !== 1) left.add("temperature", temperature);
+    if (top_p !== 1) left.add("top_p", top_p);
+    return {};
+  }
+  const warmth = number(temperature);
+  const nucleus = number(top_p);
+  // As the maker's own chat interface does.
+  if (warmth !== undefined && warmth > 1) left.add("temperature", true);
+  if (warmth !== undefined && nucleus !== undefined && nucleus !== 1) left.add("top_p", true);
+  return given({
+    temperature: warmth === undefined ? undefined : Math.min(1, warmth),
+    top_p: warmth === undefined ? nucleus : undefined,
+    top_k: number(top_k),
+  });
+}
+
+function stopSequences(stop: unknown): readonly unknown[] | undefined {
+  const sequences = typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];
+  if (sequences.some((each) => !text(each).trim()))
+    throw invalidValue("stop", "stop: this model takes no sequence of white space alone.");
+  return sequences.length > 0 ? sequences : undefined;
+}
+
+/** A JSON object without a schema has no field in Messages: the model is told. */
+const jsonOnly = "Answer with one JSON object and nothing else: no explanation, no code fence.";
+
+function formatOf(responseFormat: unknown): { output_config?: Loose; order?: string } {
+  const { type, json_schema } = object(responseFormat);
+  if (type === undefined || type === "text") return {};
+  if (type === "json_object") return { order: jsonOnly };
+  if (type !== "json_schema")
+    throw invalidValue("response_format.type", "response_format.type: this model does not take it.");
+  const { schema } = object(json_schema);
+  const format = { type: "json_schema", schema: closedSchema(schema, "response_format.json_schema.schema") };
+  return { output_config: { format } };
+}
+
+function thinkingFields(request: Loose, cap: number, isForced: boolean, generation: Generation, left: LeftOut): Loose {
+  const { thinking, reasoning_effort } = request;
+  // The maker's own chat interface takes its field as it is.
+  if (typeof object(thinking)["type"] === "string") return { thinking };
+  const effort = text(reasoning_effort);
+  if (!effort) return {};
+  const fields = thinkingOf(effort, cap, generation);
+  // Who thinks first cannot be made to call a tool.
+  const { thinking: _, ...rest } = fields ?? {};
+  if (fields && !(isForced && thinks(fields))) return fields;
+  if (Object.keys(rest).length === 0) left.add("reasoning_effort", true);
+  return rest;
+}
+
+const thinks = (fields: Loose): boolean => ["enabled", "adaptive"].includes(text(object(fields["thinking"])["type"]));
+
+/** A chat request as a Messages request. */
+export function fromChatRequest(request: Loose): Crossed {
+  refuse(request);
+  const left = leftOut();
+  for (const [field, value] of Object.entries(request)) if (!crossing.has(field)) left.add(field, value);
+  const generation = generationOf(text(request["model"]));
+  const caps = [number(request["max_tokens"]), number(request["max_completion_tokens"])];
+  const cap = Math.min(...caps.map((each) => each ?? Number.POSITIVE_INFINITY));
+  const max_tokens = Number.isFinite(cap) ? cap : defaultCap;
+  const tools = toolsOf(request, generation);
+  const { output_config: format, order } = formatOf(request["response_format"]);
+  const thinking = thinkingFields(request, max_tokens, tools.isForced, generation, left);
+  const { system, messages } = turnsOf(request["messages"], generation.lateSystem, left);
+  const output_config = { ...object(thinking["output_config"]), ...format };
+  const crossed = given({
+    model: request["model"],
+    max_tokens,
+    system: [system, order].filter(Boolean).join("\n\n") || undefined,
+    messages,
+    stream: request["stream"],
+    stop_sequences: stopSequences(request["stop"]),
+    ...tools.fields,
+    ...samplingOf(request, generation.samples && !thinks(thinking), left),
+    thinking: thinking["thinking"],
+    output_config: Object.keys(output_config).length > 0 ? output_config : undefined,
+  });
+  return { request: crossed, ignored: left.names() };
+}

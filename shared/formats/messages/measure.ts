@@ -1,0 +1,144 @@
+import { invalidValue } from "#errors";
+import { byteLength, type Loose, object } from "../loose.ts";
+import type { Feature, UploadRef } from "../types.ts";
+import { isUploadId } from "../uploads.ts";
+import type { CountTokensRequest } from "./request.ts";
+import { sourceUpload } from "./uploads.ts";
+
+/** What may stand in the content of each; all else has no bound that the cost could be worked out from. */
+const blocksOf = {
+  system: ["text"],
+  user: ["text", "image", "document", "search_result", "tool_result"],
+  assistant: ["text", "thinking", "redacted_thinking", "tool_use"],
+  tool_result: ["text", "image", "document", "search_result"],
+  document: ["text", "image"],
+  search_result: ["text"],
+} as const satisfies Record<string, readonly string[]>;
+
+export interface Measure {
+  readonly parts: { image: number; audio: number; file: number };
+  readonly uploads: UploadRef[];
+  readonly features: Map<Feature, string>;
+  mediaBytes: number;
+  textBytes: number;
+  /** Calls and results are written out in the prompt much as they stand in the body. */
+  framed: boolean;
+}
+
+function need(block: Loose, field: string, at: string): string {
+  const value = block[field];
+  if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
+  return value;
+}
+
+/** Marks that keep a prompt for an hour have a price of their own. */
+export function noteRetention(holder: Loose, at: string, features: Map<Feature, string>): void {
+  const { ttl } = object(holder["cache_control"]);
+  const path = at ? `${at}.cache_control.ttl` : "cache_control.ttl";
+  if (ttl != null && ttl !== "5m") features.set("cache_retention", path);
+}
+
+function measureSource(block: Loose, at: string, measure: Measure): void {
+  const upload = sourceUpload(block, at);
+  if (upload) {
+    measure.uploads.push(upload);
+    return;
+  }
+  const source = object(block["source"]);
+  const path = `${at}.source`;
+  switch (source["type"]) {
+    case "base64":
+      need(source, "media_type", path);
+      measure.mediaBytes += need(source, "data", path).length;
+      return;
+    case "url":
+      if (!/^https?:\/\//i.test(need(source, "url", path)))
+        throw invalidValue(`${path}.url`, `${path}.url must be an http or https address, or the id of an upload.`);
+      return;
+    case "file":
+      throw invalidValue(
+        `${path}.type`,
+        `${path}.type: what is kept at the maker cannot be used here; send it itself.`,
+      );
+    default:
+      throw invalidValue(`${path}.type`, `${path}.type: sources of this type are not supported.`);
+  }
+}
+
+function measureDocument(block: Loose, at: string, measure: Measure): void {
+  const source = object(block["source"]);
+  measure.features.set("file", at);
+  measure.textBytes += byteLength(block["title"]) + byteLength(block["context"]);
+  if (source["type"] === "text" && !isUploadId(source["data"]))
+    measure.textBytes += byteLength(need(source, "data", `${at}.source`));
+  else if (source["type"] === "content") measureContent(source["content"], `${at}.source.content`, "document", measure);
+  else {
+    measure.parts.file++;
+    measureSource(block, at, measure);
+  }
+}
+
+function measureBlock(block: Loose, at: string, measure: Measure): void {
+  noteRetention(block, at, measure.features);
+  switch (block["type"]) {
+    case "text":
+      measure.textBytes += byteLength(need(block, "text", at));
+      return;
+    case "thinking":
+      measure.textBytes += byteLength(need(block, "thinking", at));
+      return;
+    case "redacted_thinking":
+      measure.textBytes += byteLength(need(block, "data", at));
+      return;
+    case "image":
+      measure.parts.image++;
+      measure.features.set("image", at);
+      measureSource(block, at, measure);
+      return;
+    case "document":
+      measureDocument(block, at, measure);
+      return;
+    case "search_result":
+      measure.textBytes += byteLength(need(block, "title", at)) + byteLength(need(block, "source", at));
+      measureContent(block["content"], `${at}.content`, "search_result", measure);
+      return;
+    case "tool_use":
+      measure.framed = true;
+      need(block, "id", at);
+      need(block, "name", at);
+      if (typeof block["input"] !== "object" || block["input"] === null || Array.isArray(block["input"]))
+        throw invalidValue(`${at}.input`, `${at}.input must be an object.`);
+      return;
+    default:
+      measure.framed = true;
+      need(block, "tool_use_id", at);
+      if (block["content"] != null) measureContent(block["content"], `${at}.content`, "tool_result", measure);
+  }
+}
+
+function measureContent(content: unknown, at: string, holder: keyof typeof blocksOf, measure: Measure): void {
+  if (typeof content === "string") {
+    measure.textBytes += byteLength(content);
+    return;
+  }
+  if (!Array.isArray(content)) throw invalidValue(at, `${at} must be a string or a list of blocks.`);
+  const types: readonly string[] = blocksOf[holder];
+  content.forEach((value: unknown, b) => {
+    const block = object(value);
+    const path = `${at}[${b}]`;
+    if (!types.includes(need(block, "type", path)))
+      throw invalidValue(`${path}.type`, `${path}.type: blocks of this type are not supported here.`);
+    measureBlock(block, path, measure);
+  });
+}
+
+/** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
+export function measureRequest(request: CountTokensRequest, features: Map<Feature, string>): Measure {
+  const parts = { image: 0, audio: 0, file: 0 };
+  const measure: Measure = { parts, uploads: [], features, mediaBytes: 0, textBytes: 0, framed: false };
+  if (request.system != null) measureContent(request.system, "system", "system", measure);
+  request.messages.forEach(({ role, content }, m) => {
+    measureContent(content, `messages[${m}].content`, role, measure);
+  });
+  return measure;
+}

@@ -1,0 +1,127 @@
+import { type Loose, object } from "../loose.ts";
+import { endOf, explanationOf } from "./answer.ts";
+import { given, text, writeJson } from "./read.ts";
+import { encrypted, signedText } from "./reasoning.ts";
+import { chatUsage } from "./usage.ts";
+
+/** A block of the maker's that has begun and not ended. */
+interface Open {
+  readonly type: unknown;
+  readonly input: Loose;
+  /** Of a tool's. */
+  readonly call: number;
+  said: string;
+  signature: string;
+}
+
+/** The maker's stream events as chat chunks. Usage comes with the last. */
+export function streamToChat() {
+  const open = new Map<unknown, Open>();
+  let id: unknown;
+  let counts: Loose = {};
+  let usage: Loose | undefined;
+  let calls = 0;
+  let details = 0;
+
+  const chunk = (delta: Loose, end: Loose = { finish_reason: null }): Loose =>
+    given({ id, object: "chat.completion.chunk", choices: [{ index: 0, delta, ...end }] });
+  const callChunk = (index: number, fields: Loose): Loose => chunk({ tool_calls: [{ index, ...fields }] });
+
+  function think(block: Open | undefined, thinking: string): Loose[] {
+    if (block) block.said += thinking;
+    return thinking ? [chunk({ reasoning_content: thinking })] : [];
+  }
+
+  function start(index: unknown, content: Loose): Loose[] {
+    const { type } = content;
+    const block: Open = { type, input: object(content["input"]), call: calls, said: "", signature: "" };
+    open.set(index, block);
+    switch (type) {
+      case "text":
+        return text(content["text"]) ? [chunk({ content: content["text"] })] : [];
+      case "thinking":
+        block.signature = text(content["signature"]);
+        return think(block, text(content["thinking"]));
+      case "redacted_thinking":
+        return [chunk({ reasoning_details: [encrypted(text(content["data"]), details++)] })];
+      case "tool_use":
+        return [
+          callChunk(calls++, {
+            id: text(content["id"]),
+            type: "function",
+            function: { name: text(content["name"]), arguments: "" },
+          }),
+        ];
+      default:
+        return [];
+    }
+  }
+
+  function go(index: unknown, delta: Loose): Loose[] {
+    const block = open.get(index);
+    switch (delta["type"]) {
+      case "text_delta":
+        return text(delta["text"]) ? [chunk({ content: delta["text"] })] : [];
+      case "thinking_delta":
+        return think(block, text(delta["thinking"]));
+      case "signature_delta":
+        if (block) block.signature = text(delta["signature"]);
+        return [];
+      case "input_json_delta": {
+        const args = text(delta["partial_json"]);
+        // Of a tool that the maker runs there is nothing in chat.
+        if (block?.type !== "tool_use" || !args) return [];
+        block.said += args;
+        return [callChunk(block.call, { function: { arguments: args } })];
+      }
+      default:
+        return [];
+    }
+  }
+
+  /** State goes out whole, once its block is. */
+  function stop(index: unknown): Loose[] {
+    const block = open.get(index);
+    open.delete(index);
+    if (block?.type === "thinking" && block.signature)
+      return [chunk({ reasoning_details: [signedText(block.said, block.signature, details++)] })];
+    if (block?.type === "tool_use" && !block.said)
+      return [callChunk(block.call, { function: { arguments: writeJson(block.input, "content") } })];
+    return [];
+  }
+
+  function end(event: Loose): Loose[] {
+    const delta = object(event["delta"]);
+    counts = { ...counts, ...given(object(event["usage"])) };
+    usage = chatUsage(counts);
+    const refusal = explanationOf(delta);
+    const last = chunk(refusal ? { refusal } : {}, endOf(delta));
+    return [usage ? { ...last, usage } : last];
+  }
+
+  return {
+    write(event: Loose): readonly Loose[] {
+      const { type, index } = event;
+      switch (type) {
+        case "message_start": {
+          const message = object(event["message"]);
+          id = text(message["id"]) || undefined;
+          counts = given(object(message["usage"]));
+          return [];
+        }
+        case "content_block_start":
+          return start(index, object(event["content_block"]));
+        case "content_block_delta":
+          return go(index, object(event["delta"]));
+        case "content_block_stop":
+          return stop(index);
+        case "message_delta":
+          return end(event);
+        default:
+          return [];
+      }
+    },
+    /** Of an answer that came to its end; before that the maker counts no more than its input. */
+    usage: (): unknown => usage,
+  };
+}

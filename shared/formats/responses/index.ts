@@ -1,0 +1,38 @@
+/**
+ * OpenAI's Responses format, both ways. Source: OpenAI's public API reference for responses and its streaming events, the
+ * types of its client, and wire-details ("Streams", "Responses stream", "What crosses, what is dropped, what is refused").
+ *
+ * Towards the caller: `responsesCodec` for the API; `responsesDialect` for workers, whose streams count their events from
+ * 0 and can tell of a failure in the middle by `fail`. Item ids are made of the request's id and the item's place, so an
+ * item has the same id wherever it is named, streamed or not. What the model says of its reasoning is one summary.
+ * Towards the maker: nothing is ever kept (`store: false`), and what would be kept is refused or left out.
+ * Throws `invalidValue` naming the field.
+ */
+import type { Dialect, Ours } from "../dialect.ts";
+import type { Loose } from "../loose.ts";
+import { fromChat } from "./from-chat.ts";
+import { fromChatRequest } from "./from-chat-request.ts";
+import { native } from "./native.ts";
+import { type FailingStreamWriter, streamFromChat } from "./stream-from-chat.ts";
+import { streamToChat } from "./stream-to-chat.ts";
+import { toChat } from "./to-chat.ts";
+import { toChatAnswer } from "./to-chat-answer.ts";
+
+export { responsesCodec } from "./codec.ts";
+export { responsesFailure } from "./failure.ts";
+export { placeResponsesUploads, responsesUploads } from "./uploads.ts";
+
+interface ResponsesDialect extends Omit<Dialect, "native"> {
+  streamFromChat(ours: Ours, request: Loose): FailingStreamWriter;
+  readonly native: typeof native;
+}
+
+export const responsesDialect: ResponsesDialect = {
+  toChat,
+  fromChat,
+  streamFromChat,
+  fromChatRequest,
+  toChatAnswer,
+  streamToChat,
+  native,
+};

@@ -1,0 +1,80 @@
+import type { Ours } from "../dialect.ts";
+import { type Loose, object } from "../loose.ts";
+import { list, text } from "./read.ts";
+
+/** Asks for the log probabilities of what is said. */
+export const logprobsInclude = "message.output_text.logprobs";
+
+export type Status = "in_progress" | "completed" | "incomplete";
+
+const prefixes = { reasoning: "rs", message: "msg", function_call: "fc", custom_tool_call: "ctc" } as const;
+
+/** What is unique of a request's id. Makers look at the prefix, and take no more than 64 characters. */
+const unique = ({ id }: Ours) => id.slice(-24);
+export const responseId = (ours: Ours) => `resp_${unique(ours)}`;
+export const itemId = (type: keyof typeof prefixes, ours: Ours, outputIndex: number) =>
+  `${prefixes[type]}_${unique(ours)}_${outputIndex}`;
+/** The same stand-in as in a chat answer. */
+export const standInCallId = (ours: Ours, call: number) => `call_${unique(ours)}_0_${call}`;
+
+/** Log probabilities as the format has them: chat's, with bytes that are always a list. */
+export const logprobsOf = (content: unknown): readonly Loose[] =>
+  list(content).map((each) => ({
+    ...probability(each),
+    top_logprobs: list(each["top_logprobs"]).map(probability),
+  }));
+
+const probability = ({ token, logprob, bytes }: Loose): Loose => ({
+  token: text(token),
+  logprob: typeof logprob === "number" ? logprob : 0,
+  bytes: Array.isArray(bytes) ? bytes : [],
+});
+
+export const textPart = (said: string, logprobs: readonly Loose[]): Loose => ({
+  type: "output_text",
+  annotations: [],
+  logprobs,
+  text: said,
+});
+export const refusalPart = (refusal: string): Loose => ({ type: "refusal", refusal });
+export const summaryPart = (said: string): Loose => ({ type: "summary_text", text: said });
+
+export const reasoningItem = (id: string, summary: readonly Loose[]): Loose => ({ id, type: "reasoning", summary });
+export const messageItem = (id: string, status: Status, content: readonly Loose[]): Loose => ({
+  id,
+  type: "message",
+  status,
+  role: "assistant",
+  content,
+});
+
+/** A tool call of a chat answer: of a function, or of a tool that takes free text. */
+export interface Call {
+  readonly callId: string;
+  readonly isCustom: boolean;
+  readonly name: string;
+  /** Arguments, or free text. */
+  readonly input: string;
+}
+
+export const callItem = (id: string, status: Status, { callId, isCustom, name, input }: Call): Loose =>
+  isCustom
+    ? { id, type: "custom_tool_call", status, call_id: callId, name, input }
+    : { id, type: "function_call", status, call_id: callId, name, arguments: input };
+
+export const callType = (isCustom: boolean) => (isCustom ? "custom_tool_call" : "function_call");
+
+/** Some servers give the arguments as an object. */
+const inputText = (value: unknown): string =>
+  typeof value === "object" && value !== null ? JSON.stringify(value) : text(value);
+
+/** What a tool call, or a delta of one, says in chat. */
+export function readCall(value: Loose): { isCustom: boolean; name: string; input: string } {
+  const custom = object(value["custom"]);
+  const isCustom = value["type"] === "custom" || value["custom"] != null;
+  const holder = isCustom ? custom : object(value["function"]);
+  return { isCustom, name: text(holder["name"]), input: inputText(isCustom ? holder["input"] : holder["arguments"]) };
+}
+
+/** A function without parameters is called with an empty object; some servers say nothing instead. */
+export const noArguments = "{}";

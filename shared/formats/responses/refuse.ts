@@ -1,0 +1,83 @@
+import { invalidValue } from "#errors";
+import { type Loose, object } from "../loose.ts";
+import { isSet } from "./read.ts";
+import type { ResponsesRequest } from "./request.ts";
+
+/** Deeper than any request that means something, and shallow enough for the stack of whoever writes it out again. */
+const deepest = 128;
+
+function isDeep(value: unknown, left: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return left === 0 || Object.values(value).some((each) => isDeep(each, left - 1));
+}
+
+/** What JSON.parse takes at any depth, JSON.stringify does not. */
+export function refuseDeep(request: ResponsesRequest): void {
+  for (const [field, value] of Object.entries(request))
+    if (isDeep(value, deepest)) throw invalidValue(field, `${field}: is nested too deep.`);
+}
+
+export function refuseKept(param: string): never {
+  throw invalidValue(param, `${param}: what is kept at the maker cannot be used here; send it itself.`);
+}
+
+/** Tenants share the operator's maker key: what is kept at the maker under an id may be another tenant's. */
+export function refuseStored(request: ResponsesRequest): void {
+  for (const field of ["previous_response_id", "conversation", "container"])
+    if (isSet(request[field])) refuseKept(field);
+  if (request.background) refuseKept("background");
+  if (isSet(request["prompt"])) refuseKept("prompt.id");
+  if (isSet(object(request.prompt_cache_options)["comparison_response_id"]))
+    refuseKept("prompt_cache_options.comparison_response_id");
+}
+
+/** Orders for work that the bound and the bill know nothing of. */
+export function refuseUnbounded(request: ResponsesRequest): void {
+  const refuse = (param: string, why: string) => {
+    throw invalidValue(param, `${param}: ${why}.`);
+  };
+  if (isSet(request["context_management"])) refuse("context_management", "what the maker runs is not supported");
+  const { mode } = object(request.reasoning);
+  if (isSet(mode) && mode !== "standard") refuse("reasoning.mode", "only standard is supported");
+  if (isSet(request["n"]) && request["n"] !== 1) refuse("n", "this format has one answer");
+  const { modalities } = request;
+  if (Array.isArray(modalities) && modalities.some((each) => each !== "text"))
+    refuse("modalities", "only text is supported");
+}
+
+/** Tools that the caller runs. All others run at the maker. */
+const callersTools: readonly string[] = ["function", "custom", "namespace", "apply_patch", "local_shell", "shell"];
+/** Of them those whose description the maker writes into the prompt. */
+const describedByMaker: readonly string[] = ["apply_patch", "local_shell", "shell"];
+/** At most, in tokens of the prompt. */
+const describedTokens = 1024;
+
+function checkTool(tool: Loose, at: string, types: readonly string[]): void {
+  if (isSet(tool["vector_store_ids"])) refuseKept(`${at}.vector_store_ids`);
+  if (isSet(tool["container"])) refuseKept(`${at}.container`);
+  const { type, name, tools, environment } = tool;
+  if (typeof type !== "string" || !types.includes(type))
+    throw invalidValue(`${at}.type`, `${at}.type: tools that the maker runs are not supported.`);
+  if (!describedByMaker.includes(type) && (typeof name !== "string" || name === ""))
+    throw invalidValue(`${at}.name`, `${at}.name must be a string.`);
+  if (type === "namespace" && Array.isArray(tools))
+    tools.forEach((each: unknown, t) => {
+      checkTool(object(each), `${at}.tools[${t}]`, ["function", "custom"]);
+    });
+  if (type === "shell" && object(environment)["type"] !== "local")
+    throw invalidValue(
+      `${at}.environment`,
+      `${at}.environment: only a local shell, which the caller runs, is supported.`,
+    );
+}
+
+/** Refuses what the maker would run. The prompt tokens that tools bring along beside their bytes. */
+export function checkTools({ tools, tool_choice }: ResponsesRequest): number {
+  tools?.forEach((tool, t) => {
+    checkTool(tool, `tools[${t}]`, callersTools);
+  });
+  const choice = object(tool_choice)["type"];
+  if (choice !== undefined && choice !== "allowed_tools" && !callersTools.includes(choice as string))
+    throw invalidValue("tool_choice.type", "tool_choice.type: tools that the maker runs are not supported.");
+  return describedTokens * (tools?.filter(({ type }) => describedByMaker.includes(type)).length ?? 0);
+}

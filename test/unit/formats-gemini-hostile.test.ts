@@ -1,0 +1,245 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ServiceError } from "#errors";
+import {
+  countedRequest,
+  geminiCodec,
+  geminiCountCodec,
+  geminiDialect,
+  placeGeminiUploads,
+} from "../../shared/formats/gemini/index.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const ours = { model: "m", created: 0, id: "r" };
+const estimate = { input: 1, output: 1 };
+const codec = geminiCodec("gemini-3.8-flash", false, true);
+
+const request: Json = {
+  contents: [
+    { role: "user", parts: [{ text: "Hi" }, { inlineData: { mimeType: "image/png", data: "QUJD" } }] },
+    { role: "model", parts: [{ functionCall: { id: "a", name: "f", args: { x: [1] } }, thoughtSignature: "c2ln" }] },
+    {
+      role: "user",
+      parts: [
+        {
+          functionResponse: {
+            id: "a",
+            name: "f",
+            response: { output: "1" },
+            parts: [{ fileData: { mimeType: "image/png", fileUri: "https://a.example/x" } }],
+          },
+        },
+      ],
+    },
+  ],
+  systemInstruction: { parts: [{ text: "Be kind." }] },
+  tools: [
+    {
+      functionDeclarations: [
+        { name: "f", parameters: { type: "OBJECT", properties: { x: { type: "ARRAY", items: { type: "STRING" } } } } },
+      ],
+    },
+  ],
+  toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["f"] } },
+  generationConfig: {
+    maxOutputTokens: 5,
+    stopSequences: ["x"],
+    responseMimeType: "application/json",
+    responseSchema: { type: "OBJECT", anyOf: [{ type: "STRING" }], enum: ["a"], nullable: true },
+    responseFormat: [{ text: { mimeType: "text/plain", schema: {} } }],
+    thinkingConfig: { thinkingBudget: 5, thinkingLevel: "LOW" },
+  },
+  serviceTier: "standard",
+};
+
+const chatRequest: Json = {
+  model: "gemini-3.8-flash",
+  messages: [
+    { role: "system", content: "x" },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "Hi" },
+        { type: "image_url", image_url: { url: "data:image/png;base64,QUJD" } },
+        { type: "input_audio", input_audio: { data: "QUJD", format: "wav" } },
+        { type: "file", file: { file_data: "data:application/pdf;base64,QUJD" } },
+      ],
+    },
+    {
+      role: "assistant",
+      content: "x",
+      extra_content: { google: { thought_signature: "c2ln" } },
+      tool_calls: [{ id: "a", type: "function", function: { name: "f", arguments: "{}" } }],
+    },
+    { role: "tool", tool_call_id: "a", content: "{}" },
+  ],
+  tools: [{ type: "function", function: { name: "f", parameters: { properties: { x: { const: 1 } } } } }],
+  tool_choice: { type: "function", function: { name: "f" } },
+  response_format: { type: "json_schema", json_schema: { schema: { items: [] } } },
+  extra_body: { google: { thinking_config: { thinking_budget: 1 } } },
+  reasoning_effort: "low",
+  max_tokens: 3,
+  stop: ["x"],
+};
+
+const answer: Json = {
+  candidates: [
+    {
+      content: {
+        role: "model",
+        parts: [
+          { text: "x", thought: true },
+          { functionCall: { name: "f", args: {} }, thoughtSignature: "c2ln" },
+        ],
+      },
+      finishReason: "STOP",
+      index: 0,
+      logprobsResult: { chosenCandidates: [{ token: "x" }], topCandidates: [{ candidates: [{}] }] },
+    },
+  ],
+  promptFeedback: { blockReason: "SAFETY" },
+  usageMetadata: { promptTokenCount: 1, promptTokensDetails: [{ modality: "AUDIO", tokenCount: 1 }] },
+  modelVersion: "x",
+  responseId: "y",
+};
+
+const message: Json = {
+  content: "x",
+  reasoning_content: "y",
+  refusal: null,
+  extra_content: { google: { thought_signature: "c2ln" } },
+  tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "{}" } }],
+};
+const logprobs = { content: [{ token: "x", logprob: 0, top_logprobs: [{}] }] };
+const chatAnswer: Json = {
+  choices: [{ index: 0, message, delta: message, logprobs, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1, completion_tokens_details: { reasoning_tokens: 1 } },
+};
+
+const junk = fc.oneof(
+  fc.constantFrom<unknown>(
+    null,
+    true,
+    0,
+    -1,
+    Number.POSITIVE_INFINITY,
+    "",
+    "x",
+    [],
+    {},
+    [null],
+    [[]],
+    ["x"],
+    { parts: 1 },
+    "upl_a",
+  ),
+  fc.constantFrom<unknown>({ constructor: 1 }, JSON.parse('{"__proto__": {"a": 1}}'), "__proto__", "toString"),
+  fc.jsonValue({ maxDepth: 3 }),
+);
+
+/** Every place in the value. */
+const placesOf = (value: unknown): (string | number)[][] =>
+  typeof value !== "object" || value === null
+    ? [[]]
+    : [[], ...Object.entries(value).flatMap(([key, each]) => placesOf(each).map((rest) => [key, ...rest]))];
+
+function put(value: unknown, [first, ...rest]: readonly (string | number)[], what: unknown): unknown {
+  if (first === undefined) return what;
+  if (Array.isArray(value))
+    return value.map((each: unknown, i) => (String(i) === first ? put(each, rest, what) : each));
+  const fields = value as Json;
+  return { ...fields, [first]: put(fields[first], rest, what) };
+}
+
+/** The value with junk in one or two places. */
+const spoiled = (value: Json): fc.Arbitrary<Json> => {
+  const places = placesOf(value).filter((place) => place.length > 0);
+  const spoil = fc.tuple(fc.constantFrom(...places), junk);
+  return fc.tuple(spoil, fc.option(spoil)).map(([[place, what], second]) => {
+    const once = put(value, place, what) as Json;
+    if (!second) return once;
+    const [at, other] = second;
+    return at.join(".").startsWith(place.join(".")) ? once : (put(once, at, other) as Json);
+  });
+};
+
+/** A refusal that names a field is right, and so is any answer; nothing else is. */
+function verdict(work: () => unknown): string {
+  try {
+    JSON.stringify(work());
+    return "fine";
+  } catch (error) {
+    return error instanceof ServiceError && error.code === "invalid_value" ? "fine" : String(error);
+  }
+}
+
+const runs = { numRuns: 1500 };
+
+test("a spoiled request is taken or refused by name, on every way that it can go", () => {
+  fc.assert(
+    fc.property(spoiled(request), (body) => {
+      const ways = [
+        () => codec.parse(body, 100),
+        () => geminiCountCodec("m").parse({ generateContentRequest: body }, 100),
+        () => countedRequest(body),
+        () => geminiDialect.toChat(body),
+        () => geminiDialect.native.prepare(body, { model: "m", cap: 1 }),
+        () => placeGeminiUploads(body, ({ id }) => ({ mime: "image/png", address: `https://${id}`, base64: "" })),
+        () => geminiDialect.fromChat(chatAnswer, ours, body),
+      ];
+      expect(ways.map(verdict)).toEqual(ways.map(() => "fine"));
+    }),
+    runs,
+  );
+});
+
+test("a spoiled chat request is taken or refused by name", () => {
+  fc.assert(
+    fc.property(spoiled(chatRequest), (body) => {
+      expect(verdict(() => geminiDialect.fromChatRequest(body))).toBe("fine");
+    }),
+    runs,
+  );
+});
+
+/** An answer is never refused: what cannot be read is not there. */
+test("a spoiled answer of the maker's is read as far as it goes", () => {
+  fc.assert(
+    fc.property(spoiled(answer), (body) => {
+      const stream = geminiDialect.streamToChat();
+      const native = geminiDialect.native.stream(ours);
+      const all = () => [
+        geminiDialect.toChatAnswer(body),
+        stream.write(body),
+        stream.usage(),
+        geminiDialect.native.finish(body, ours),
+        geminiDialect.native.usage(body),
+        native.write(body) + native.end(estimate),
+        native.usage(),
+      ];
+      expect(() => JSON.stringify(all())).not.toThrow();
+    }),
+    runs,
+  );
+});
+
+test("a spoiled chat answer is read as far as it goes", () => {
+  fc.assert(
+    fc.property(spoiled(chatAnswer), (body) => {
+      const stream = geminiDialect.streamFromChat(ours, request);
+      const all = () => [geminiDialect.fromChat(body, ours, request), stream.write(body), stream.end(estimate)];
+      expect(() => JSON.stringify(all())).not.toThrow();
+    }),
+    runs,
+  );
+});
+
+test("arguments nested without end are refused in a request, and not passed on from an answer", () => {
+  const deep = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`) as Json;
+  const part = { functionCall: { name: "f", args: deep } };
+  const contents = [{ role: "model", parts: [part] }];
+  expect(() => geminiDialect.toChat({ contents })).toThrow(ServiceError);
+  const { choices } = geminiDialect.toChatAnswer({ candidates: [{ content: { parts: [part] } }] });
+  expect(choices).toMatchObject([{ message: { tool_calls: [{ function: { name: "f", arguments: "{}" } }] } }]);
+});

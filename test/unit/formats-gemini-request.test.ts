@@ -1,0 +1,248 @@
+import { expect, test } from "vitest";
+import { type ErrorCode, errorKinds, ServiceError } from "#errors";
+import {
+  countedRequest,
+  geminiArrayDialect,
+  geminiCodec,
+  geminiCountCodec,
+  placeGeminiUploads,
+} from "../../shared/formats/gemini/index.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const codec = geminiCodec("gemini-3.8-flash", true, true);
+const request = (fields: Json = {}): Json => ({ contents: [{ role: "user", parts: [{ text: "Hello" }] }], ...fields });
+const said = (...parts: Json[]): Json => request({ contents: [{ role: "user", parts }] });
+const configured = (generationConfig: Json): Json => request({ generationConfig });
+const parse = (body: unknown) => codec.parse(body, JSON.stringify(body).length);
+const blamed = (body: unknown, by = codec): string | undefined => {
+  try {
+    by.parse(body, JSON.stringify(body).length);
+  } catch (error) {
+    return error instanceof ServiceError && error.code === "invalid_value" ? error.param : String(error);
+  }
+  return undefined;
+};
+
+test("admission hears of the path's model and stream, and of the body's cap, choices and contents", () => {
+  const body = request({
+    systemInstruction: { parts: [{ text: "Be kind." }] },
+    generationConfig: { maxOutputTokens: 100, candidateCount: 2 },
+  });
+  expect(parse(body)).toMatchObject({
+    model: "gemini-3.8-flash",
+    stream: true,
+    textBytes: "HelloBe kind.".length,
+    size: { inputBytes: JSON.stringify(body).length, messages: 2, choices: 2, outputCap: 100 },
+  });
+  expect(geminiCodec("local/chat", false, false).parse(request(), 50)).toMatchObject({
+    model: "local/chat",
+    stream: false,
+    size: { messages: 1, choices: 1 },
+    uploads: [],
+  });
+});
+
+test("fields are read under both of their names, and one object stands for a list of one", () => {
+  const snake = {
+    contents: {
+      role: "USER",
+      parts: [{ text: "x" }, { inline_data: { mime_type: "image/png", data: "A".repeat(900) } }],
+    },
+    system_instruction: { parts: { text: "Be kind." } },
+    generation_config: { max_output_tokens: 7, response_mime_type: "application/json" },
+    tools: { function_declarations: [{ name: "now" }] },
+  };
+  const call = parse(snake);
+  expect(call.size).toMatchObject({ messages: 2, outputCap: 7, parts: { image: 1, audio: 0, file: 0 } });
+  expect(call.size.inputBytes).toBeLessThan(500);
+  expect([...call.features.keys()]).toEqual(["tools", "json", "image"]);
+  expect(blamed({ ...request(), cached_content: "cachedContents/a" })).toBe("cachedContent");
+  expect(blamed({ ...request(), Cached_Content: "cachedContents/a" })).toBe("cachedContent");
+  expect(blamed({ ...request(), cachedContent: null, cached_content: "cachedContents/a" })).toBe("cachedContent");
+  const twice = { fileUri: "https://a.example/x", file_uri: "https://a.example/y" };
+  expect(blamed(said({ fileData: twice }))).toBe("contents[0].parts[0].fileData.fileUri");
+});
+
+test("media count as parts, not as bytes, wherever they stand", () => {
+  const image = { inlineData: { mimeType: "image/png", data: "A".repeat(5000) } };
+  const call = parse(
+    said(
+      image,
+      { inlineData: { mimeType: "audio/wav", data: "B".repeat(5000) } },
+      { fileData: { mimeType: "application/pdf", fileUri: "https://a.example/x.pdf" } },
+      { fileData: { fileUri: "https://www.youtube.com/watch?v=1" } },
+      { functionResponse: { name: "look", response: {}, parts: [image] } },
+    ),
+  );
+  expect(call.size.parts).toEqual({ image: 2, audio: 1, file: 2 });
+  expect(call.size.inputBytes).toBeLessThan(1000);
+  expect([...call.features]).toEqual([
+    ["image", "contents[0].parts[4].functionResponse.parts[0].inlineData"],
+    ["audio", "contents[0].parts[1].inlineData"],
+    ["file", "contents[0].parts[3].fileData"],
+  ]);
+});
+
+test("uploads are named in either field, and their content takes their place there", () => {
+  const body = said(
+    { fileData: { mimeType: "image/png", fileUri: "upl_a" } },
+    { inlineData: { mimeType: "audio/wav", data: "upl_b" } },
+    {
+      functionResponse: { name: "f", response: {}, parts: [{ inlineData: { mimeType: "image/png", data: "upl_c" } }] },
+    },
+    { file_data: { file_uri: "upl_d" }, videoMetadata: { fps: 1 } },
+  );
+  const { uploads } = parse(body);
+  expect(uploads).toEqual([
+    { id: "upl_a", param: "contents[0].parts[0].fileData.fileUri", kind: "image" },
+    { id: "upl_b", param: "contents[0].parts[1].inlineData.data", kind: "audio" },
+    { id: "upl_c", param: "contents[0].parts[2].functionResponse.parts[0].inlineData.data", kind: "image" },
+    { id: "upl_d", param: "contents[0].parts[3].fileData.fileUri" },
+  ]);
+  const seen: unknown[] = [];
+  const placed = placeGeminiUploads(body, (ref) => {
+    seen.push(ref);
+    return ref.id === "upl_d"
+      ? { mime: "video/mp4", address: "https://s3.example/d", base64: "" }
+      : { mime: "image/webp", address: "data:image/webp;base64,QUJD", base64: "QUJD" };
+  });
+  const bytes = { inlineData: { mimeType: "image/webp", data: "QUJD" } };
+  expect(seen).toEqual(uploads);
+  expect(placed).toEqual(
+    said(
+      bytes,
+      bytes,
+      { functionResponse: { name: "f", response: {}, parts: [bytes] } },
+      { videoMetadata: { fps: 1 }, fileData: { mimeType: "video/mp4", fileUri: "https://s3.example/d" } },
+    ),
+  );
+});
+
+test("what is kept at the maker is refused by name", () => {
+  const linked = (fileUri: string) => blamed(said({ fileData: { mimeType: "image/png", fileUri } }));
+  for (const uri of [
+    "https://generativelanguage.googleapis.com/v1beta/files/abc",
+    "HTTPS://GenerativeLanguage.googleapis.com./v1beta/files/abc",
+    "https://us-generativelanguage.googleapis.com/v1beta/files/abc",
+    "https://a.example\\@generativelanguage.googleapis.com/v1beta/files/abc",
+    "https://user@generativelanguage.googleapis.com/v1beta/files/abc",
+    "files/abc",
+    "gs://bucket/abc",
+    "https://a.example/x y",
+    "https://",
+  ])
+    expect([uri, linked(uri)]).toEqual([uri, "contents[0].parts[0].fileData.fileUri"]);
+  for (const uri of ["https://a.example/@me/x.png", "http://a.example", "https://storage.googleapis.com/b/x.png"])
+    expect([uri, linked(uri)]).toEqual([uri, undefined]);
+  expect(blamed(request({ cachedContent: "cachedContents/abc" }))).toBe("cachedContent");
+  expect(blamed(request({ cachedContent: "" }))).toBeUndefined();
+  expect(blamed(request({ generationOutputConfig: { outputUriPrefix: "gs://a" } }))).toBe("generationOutputConfig");
+});
+
+test("what has no bound or no price is refused by name", () => {
+  expect(blamed(request({ tools: [{ googleSearch: {} }] }))).toBe("tools[0].googleSearch");
+  expect(blamed(request({ tools: [{ functionDeclarations: [] }, { code_execution: {} }] }))).toBe(
+    "tools[1].codeExecution",
+  );
+  expect(blamed(request({ tools: [{ somethingNew: {} }] }))).toBe("tools[0].somethingNew");
+  expect(blamed(request({ continuationToken: "abc" }))).toBe("continuationToken");
+  expect(blamed(configured({ routingConfig: {} }))).toBe("generationConfig.routingConfig");
+  expect(blamed(configured({ responseModalities: ["TEXT", "IMAGE"] }))).toBe("generationConfig.responseModalities");
+  expect(blamed(configured({ responseFormat: { image: {} } }))).toBe("generationConfig.responseFormat");
+  expect(blamed(said({ executableCode: { code: "1" } }))).toBe("contents[0].parts[0].executableCode");
+  expect(blamed(said({ text: "x", mediaProcessing: "AGENTIC" }))).toBe("contents[0].parts[0].mediaProcessing");
+});
+
+test("what costs apart or is not everywhere is a feature, with the field that asks for it", () => {
+  const features = (fields: Json) => [...parse(request(fields)).features];
+  expect(features({ tools: [{ functionDeclarations: [{ name: "now" }] }] })).toEqual([["tools", "tools"]]);
+  expect(features({ generationConfig: { responseSchema: { type: "OBJECT" } } })).toEqual([
+    ["json", "generationConfig.responseSchema"],
+  ]);
+  expect(features({ generationConfig: { responseMimeType: "text/plain" } })).toEqual([]);
+  expect(features({ generationConfig: { responseLogprobs: true } })).toEqual([
+    ["logprobs", "generationConfig.responseLogprobs"],
+  ]);
+  expect(features({ generationConfig: { responseModalities: ["AUDIO"] } })).toEqual([
+    ["audio_output", "generationConfig.responseModalities"],
+  ]);
+  expect(features({ serviceTier: "priority" })).toEqual([["service_tier", "serviceTier"]]);
+  expect(features({ serviceTier: "standard" })).toEqual([]);
+});
+
+test("a malformed body is refused with the first field at fault", () => {
+  expect(blamed({})).toBe("contents");
+  expect(() => parse([])).toThrow(ServiceError);
+  expect(() => codec.parse("x", 1)).toThrow(ServiceError);
+  expect(blamed({ contents: [] })).toBe("contents");
+  expect(blamed({ contents: "Hello" })).toBe("contents");
+  expect(blamed({ contents: [{ role: "system", parts: [] }] })).toBe("contents[0].role");
+  expect(blamed(said({ text: 1 }))).toBe("contents[0].parts[0].text");
+  expect(blamed(said({ functionCall: { args: {} } }))).toBe("contents[0].parts[0].functionCall.name");
+  expect(blamed(said({ inlineData: { data: "QUJD" } }))).toBe("contents[0].parts[0].inlineData.mimeType");
+  expect(blamed(configured({ max_output_tokens: 0 }))).toBe("generationConfig.maxOutputTokens");
+  expect(blamed(configured({ temperature: 3 }))).toBe("generationConfig.temperature");
+});
+
+test("a count takes the contents alone or a whole request", () => {
+  const count = geminiCountCodec("gemini-3.8-flash");
+  const whole = { generate_content_request: { model: "models/x", ...request() } };
+  expect(count.parse(request(), 50)).toMatchObject({ model: "gemini-3.8-flash", stream: false, textBytes: 5 });
+  expect(count.parse(whole, 90)).toMatchObject({ textBytes: 5, size: { messages: 1 } });
+  expect(countedRequest(whole)).toEqual(request());
+  expect(countedRequest(request())).toEqual(request());
+  const stored = { generateContentRequest: { ...request(), cachedContent: "cachedContents/a" } };
+  expect(blamed(stored, count)).toBe("generateContentRequest.cachedContent");
+  expect(blamed({ generateContentRequest: {} }, count)).toBe("generateContentRequest.contents");
+  expect(blamed({ ...request(), ...whole }, count)).toBe("contents");
+});
+
+test("errors have the maker's names of states", () => {
+  const status = (code: ErrorCode) => {
+    const body = codec.error(new ServiceError({ code, message: "No." }), "req_1");
+    return (JSON.parse(body) as { error: { status: string } }).error.status;
+  };
+  expect(Object.fromEntries((Object.keys(errorKinds) as ErrorCode[]).map((code) => [code, status(code)]))).toEqual({
+    invalid_value: "INVALID_ARGUMENT",
+    model_not_supported: "INVALID_ARGUMENT",
+    invalid_api_key: "UNAUTHENTICATED",
+    insufficient_balance: "FAILED_PRECONDITION",
+    account_frozen: "PERMISSION_DENIED",
+    model_not_found: "NOT_FOUND",
+    unknown_url: "NOT_FOUND",
+    not_found: "NOT_FOUND",
+    upload_not_found: "NOT_FOUND",
+    method_not_allowed: "NOT_FOUND",
+    conflict: "ABORTED",
+    upload_expired: "NOT_FOUND",
+    upload_deleted: "NOT_FOUND",
+    file_expired: "NOT_FOUND",
+    length_required: "INVALID_ARGUMENT",
+    request_too_large: "INVALID_ARGUMENT",
+    unsupported_media_type: "INVALID_ARGUMENT",
+    rate_limit_exceeded: "RESOURCE_EXHAUSTED",
+    internal_error: "INTERNAL",
+    upstream_error: "INTERNAL",
+    no_capacity: "UNAVAILABLE",
+    generation_in_progress: "UNAVAILABLE",
+    upstream_timeout: "DEADLINE_EXCEEDED",
+  });
+});
+
+test("a failure in a stream is a frame of its own, or the last element of the array", () => {
+  const error = new ServiceError({ code: "upstream_error", message: "No." });
+  const body = { error: { code: 502, message: "No.", status: "INTERNAL" } };
+  expect(codec.streamError(error, "req_1")).toBe(`data: ${JSON.stringify(body)}\n\n`);
+  expect(codec.ping).toBe(": ping\n\n");
+  expect(codec.contentType).toMatch(/^text\/event-stream/);
+  const array = geminiCodec("m", true, false);
+  const ours = { model: "m", created: 0, id: "r" };
+  const begun = (writes: string[], wasBegun: boolean): unknown =>
+    JSON.parse([array.ping, ...writes, array.ping, array.streamError(error, "req_1", wasBegun)].join(""));
+  expect(begun([], false)).toEqual([body]);
+  const stream = geminiArrayDialect.streamFromChat(ours, {});
+  const first = stream.write({ choices: [{ delta: { content: "Hi" } }] });
+  expect(begun([first], true)).toEqual([expect.objectContaining({ responseId: ours.id }), body]);
+  expect(array.contentType).toMatch(/^application\/json/);
+});

@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { messagesDialect } from "../../shared/formats/messages/index.ts";
+
+const { native } = messagesDialect;
+const ours = { model: "anthropic/claude-opus-5-5", created: 1, id: "req_abc" };
+const to = { model: "claude-opus-5-5", cap: 50 };
+
+test("a request passes untouched but for the model and the cap", () => {
+  const request = {
+    model: "anthropic/claude-opus-5-5",
+    max_tokens: 100,
+    messages: [{ role: "user", content: [{ type: "text", text: "a", cache_control: { type: "ephemeral" } }] }],
+    metadata: { user_id: "u" },
+    thinking: { type: "enabled", budget_tokens: 20 },
+    some_beta: { of: "tomorrow" },
+  };
+  expect(native.prepare(request, to)).toEqual({ ...request, model: "claude-opus-5-5", max_tokens: 50 });
+});
+
+test("where our cap is less than the caller's, a budget to think with comes down with it", () => {
+  const request = { max_tokens: 10_000, thinking: { type: "enabled", budget_tokens: 8000, display: "omitted" } };
+  const prepared = (cap: number, given = request) => native.prepare(given, { model: "m", cap })["thinking"];
+  expect(prepared(9000)).toEqual(request.thinking);
+  expect(prepared(4000)).toEqual({ type: "enabled", budget_tokens: 3999, display: "omitted" });
+  expect(prepared(1024)).toBeUndefined();
+  // A budget that the caller's own cap does not hold is for the maker to refuse.
+  expect(prepared(5000, { ...request, max_tokens: 5000 })).toEqual(request.thinking);
+});
+
+test("an answer passes untouched but for our model id", () => {
+  const answer = { id: "msg_1", model: "claude-opus-5-5", content: [{ type: "text", text: "a", citations: [{}] }] };
+  expect(native.finish(answer, ours)).toEqual({ ...answer, model: ours.model });
+});
+
+test("events pass as they came but for our model id, without the maker's pings, and are counted", () => {
+  const stream = native.stream(ours);
+  const message = { id: "msg_1", model: "claude-opus-5-5", content: [], usage: { input_tokens: 9, output_tokens: 1 } };
+  expect(stream.write({ type: "message_start", message, later: 1 })).toBe(
+    `event: message_start\ndata: ${JSON.stringify({
+      type: "message_start",
+      message: { ...message, model: ours.model },
+      later: 1,
+    })}\n\n`,
+  );
+  const events = [
+    { type: "content_block_start", index: 0, content_block: { type: "tool_use", id: "a", name: "look", input: {} } },
+    { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: "{}" } },
+    { type: "content_block_delta", index: 1, delta: { type: "thinking_delta", thinking: "é" } },
+    { type: "content_block_delta", index: 2, delta: { type: "text_delta", text: "abc" } },
+    { type: "some_event_of_tomorrow", index: 2 },
+    { type: "message_stop" },
+  ];
+  for (const event of events)
+    expect(stream.write(event)).toBe(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  for (const type of ["ping", "error", "two\nlines", undefined]) expect(stream.write({ type })).toBe("");
+  expect(stream.outputBytes()).toBe("look{}".length + 2 + "abc".length);
+  expect(stream.usage()).toBeUndefined();
+  stream.write({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 7 } });
+  expect(stream.usage()).toMatchObject({ prompt_tokens: 9, completion_tokens: 7 });
+  expect(stream.end({ input: 1, output: 1 })).toBe("");
+});

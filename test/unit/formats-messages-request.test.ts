@@ -1,0 +1,232 @@
+import { expect, test } from "vitest";
+import { type ErrorCode, errorKinds, ServiceError } from "#errors";
+import { countTokensCodec, messagesCodec } from "../../shared/formats/messages/index.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const request = (fields: Json = {}): Json => ({
+  model: "claude-opus-5-5",
+  max_tokens: 100,
+  messages: [{ role: "user", content: "Hello" }],
+  ...fields,
+});
+const said = (...content: Json[]): Json => request({ messages: [{ role: "user", content }] });
+const parse = (body: unknown) => messagesCodec.parse(body, JSON.stringify(body).length);
+const blamed = (body: unknown): string | undefined => {
+  try {
+    parse(body);
+  } catch (error) {
+    return error instanceof ServiceError && error.code === "invalid_value" ? error.param : String(error);
+  }
+  return undefined;
+};
+
+const base64 = (media_type: string, data: string) => ({ type: "base64", media_type, data });
+
+test("admission hears of the model, the stream, the cap and the messages", () => {
+  const body = request({ stream: true, system: "Be kind." });
+  expect(parse(body)).toMatchObject({
+    model: "claude-opus-5-5",
+    stream: true,
+    textBytes: "HelloBe kind.".length,
+    size: { inputBytes: JSON.stringify(body).length, messages: 2, choices: 1, outputCap: 100 },
+  });
+  expect(parse(request())).toMatchObject({ stream: false, size: { messages: 1 }, uploads: [] });
+});
+
+test("media count as parts, not as bytes, wherever they stand", () => {
+  const image = { type: "image", source: base64("image/png", "A".repeat(5000)) };
+  const document = { type: "document", source: base64("application/pdf", "B".repeat(7000)) };
+  const cut = { type: "document", source: { type: "content", content: [image] } };
+  const plain = { type: "document", source: { type: "text", media_type: "text/plain", data: "words" } };
+  const result = { type: "tool_result", tool_use_id: "a", content: [image, document] };
+  const call = parse(said(image, document, cut, plain, result));
+  expect(call.size.parts).toEqual({ image: 3, audio: 0, file: 2 });
+  expect(call.size.inputBytes).toBeLessThan(1500);
+  expect([...call.features]).toEqual([
+    ["image", "messages[0].content[4].content[0]"],
+    ["file", "messages[0].content[4].content[1]"],
+  ]);
+});
+
+test("with calls or results in it, a request's text is all of it: they are written out as they stand", () => {
+  const call = { type: "tool_use", id: "a", name: "look", input: { at: "door" } };
+  const result = { type: "tool_result", tool_use_id: "a", content: "There" };
+  for (const message of [
+    { role: "assistant", content: [call] },
+    { role: "user", content: [result] },
+  ]) {
+    const body = request({ messages: [message] });
+    expect(parse(body).textBytes).toBe(JSON.stringify(body).length);
+  }
+});
+
+test("uploads are named by any kind of source", () => {
+  const call = parse(
+    said(
+      { type: "image", source: { type: "url", url: "upl_a" } },
+      { type: "image", source: base64("image/png", "upl_b") },
+      { type: "document", source: { type: "file", file_id: "upl_c" } },
+    ),
+  );
+  expect(call.uploads).toEqual([
+    { id: "upl_a", param: "messages[0].content[0].source.url", kind: "image" },
+    { id: "upl_b", param: "messages[0].content[1].source.data", kind: "image" },
+    { id: "upl_c", param: "messages[0].content[2].source.file_id" },
+  ]);
+});
+
+test("what costs apart or is not everywhere is a feature, with the field that asks for it", () => {
+  const mark = { cache_control: { type: "ephemeral", ttl: "1h" } };
+  const features = (fields: Json) => [...parse(request(fields)).features];
+  expect(features({ tools: [{ name: "now", input_schema: { type: "object" } }] })).toEqual([["tools", "tools"]]);
+  expect(features({ output_config: { format: { type: "json_schema", schema: {} } } })).toEqual([
+    ["json", "output_config.format"],
+  ]);
+  expect(features({ service_tier: "priority" })).toEqual([["service_tier", "service_tier"]]);
+  expect(features(mark)).toEqual([["cache_retention", "cache_control.ttl"]]);
+  expect(features({ system: [{ type: "text", text: "x", ...mark }] })).toEqual([
+    ["cache_retention", "system[0].cache_control.ttl"],
+  ]);
+  expect(features({ system: [{ type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "5m" } }] })).toEqual(
+    [],
+  );
+});
+
+test("the bound has room for what tools bring into the prompt", () => {
+  const own = { name: "now", input_schema: { type: "object" } };
+  const room = (tools: readonly Json[]) => {
+    const body = request({ tools });
+    return parse(body).size.inputBytes - JSON.stringify(body).length;
+  };
+  expect(room([own])).toBe(512);
+  expect(room([own, { type: "bash_20250124", name: "bash" }])).toBe(512 + 1024);
+});
+
+test("what is kept at the maker is refused: it may be another tenant's", () => {
+  const file = { type: "file", file_id: "file_011CNha8iCJcU1wXNR6q4V8w" };
+  expect(blamed(request({ container: "container_1" }))).toBe("container");
+  expect(blamed(request({ container: { id: "container_1" } }))).toBe("container");
+  expect(blamed(request({ thread: { type: "continue", id: "x" } }))).toBe("thread");
+  expect(blamed(request({ diagnostics: { previous_message_id: "msg_1" } }))).toBe("diagnostics.previous_message_id");
+  expect(blamed(said({ type: "image", source: file }))).toBe("messages[0].content[0].source.type");
+  expect(blamed(said({ type: "document", source: file }))).toBe("messages[0].content[0].source.type");
+  expect(blamed(said({ type: "tool_result", tool_use_id: "a", content: [{ type: "document", source: file }] }))).toBe(
+    "messages[0].content[0].content[0].source.type",
+  );
+  expect(blamed(said({ type: "container_upload", file_id: "file_1" }))).toBe("messages[0].content[0].type");
+});
+
+test("what the maker runs, or bills apart, is refused", () => {
+  const own = { name: "now", input_schema: { type: "object" } };
+  const types = [
+    "web_search_20250305",
+    "web_fetch_20260318",
+    "code_execution_20260521",
+    "computer_20250124",
+    "computer_toolset_20260801",
+    "browser_toolset_20260801",
+    "mcp_toolset",
+    "advisor_20260301",
+    "tool_search_tool_bm25_20251119",
+    "bash_20250124x",
+  ];
+  const blamedFor = (type: string) => [type, blamed(request({ tools: [own, { type, name: "x" }] }))];
+  expect(types.map(blamedFor)).toEqual(types.map((type) => [type, "tools[1].type"]));
+  const callers = ["custom", "bash_20250124", "text_editor_20250728", "memory_20250818"];
+  expect(callers.map(blamedFor)).toEqual(callers.map((type) => [type, undefined]));
+  expect(blamed(request({ mcp_servers: [{ type: "url", url: "https://a.example", name: "a" }] }))).toBe("mcp_servers");
+  expect(blamed(request({ fallbacks: [{ model: "claude-fable-5-2" }] }))).toBe("fallbacks");
+  expect(blamed(request({ speed: "fast" }))).toBe("speed");
+  expect(blamed(request({ inference_geo: "us" }))).toBe("inference_geo");
+  const edits = [{ type: "clear_thinking_20251015" }, { type: "compact_20260112" }];
+  expect(blamed(request({ context_management: { edits } }))).toBe("context_management.edits[1].type");
+  const harmless = { mcp_servers: [], fallbacks: null, speed: "standard", inference_geo: "global", container: null };
+  expect(blamed(request({ ...harmless, context_management: { edits: edits.slice(0, 1) } }))).toBeUndefined();
+});
+
+test("the first field at fault is named", () => {
+  const { max_tokens: _, ...capless } = request();
+  expect(blamed(capless)).toBe("max_tokens");
+  expect(blamed(request({ messages: [] }))).toBe("messages");
+  expect(blamed(request({ messages: [{ role: "tool", content: "x" }] }))).toBe("messages[0].role");
+  expect(blamed(request({ temperature: 1.5 }))).toBe("temperature");
+  expect(blamed(request({ tools: [{ input_schema: {} }] }))).toBe("tools[0].name");
+  expect(blamed(said({ type: "text", text: 1 }))).toBe("messages[0].content[0].text");
+  expect(blamed(said({ type: "input_audio" }))).toBe("messages[0].content[0].type");
+  expect(blamed(said({ type: "image", source: { type: "url", url: "file:///etc/passwd" } }))).toBe(
+    "messages[0].content[0].source.url",
+  );
+  expect(blamed(said({ type: "image", source: { type: { toString: 1 } } }))).toBe("messages[0].content[0].source.type");
+  expect(blamed(request({ messages: [{ role: "assistant", content: [{ type: "tool_use", id: "a" }] }] }))).toBe(
+    "messages[0].content[0].name",
+  );
+  const nested = { type: "tool_result", tool_use_id: "a" };
+  expect(blamed(said({ ...nested, content: [nested] }))).toBe("messages[0].content[0].content[0].type");
+});
+
+test("what coding assistants send is taken", () => {
+  const mark = { cache_control: { type: "ephemeral" } };
+  const body = request({
+    stream: true,
+    system: [{ type: "text", text: "You write code.", ...mark }],
+    thinking: { type: "adaptive", display: "omitted" },
+    output_config: { effort: "xhigh" },
+    context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+    metadata: { user_id: "u" },
+    tools: [{ name: "Read", input_schema: { type: "object" }, eager_input_streaming: true, ...mark }],
+    messages: [
+      { role: "user", content: [{ type: "text", text: "Go", ...mark }] },
+      { role: "system", content: "Be brief." },
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "", signature: "s" },
+          { type: "redacted_thinking", data: "d" },
+          { type: "tool_use", id: "toolu_1", name: "Read", input: {}, caller: { type: "direct" } },
+        ],
+      },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", is_error: true, content: "no" }] },
+    ],
+  });
+  expect([...parse(body).features]).toEqual([["tools", "tools"]]);
+});
+
+test("a count takes the same body without a cap", () => {
+  const { max_tokens: _, ...body } = request();
+  expect(countTokensCodec.parse(body, 100)).toMatchObject({
+    model: "claude-opus-5-5",
+    stream: false,
+    textBytes: 5,
+    size: { inputBytes: 100, messages: 1, choices: 1 },
+  });
+  expect(() => countTokensCodec.parse({ ...body, container: "c" }, 100)).toThrow("container");
+});
+
+test("errors have the maker's types", () => {
+  const types: Readonly<Record<number, string>> = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "not_found_error",
+    409: "invalid_request_error",
+    410: "not_found_error",
+    411: "invalid_request_error",
+    413: "invalid_request_error",
+    415: "invalid_request_error",
+    429: "rate_limit_error",
+    500: "api_error",
+    502: "api_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+  };
+  for (const code of Object.keys(errorKinds) as ErrorCode[]) {
+    const error = new ServiceError({ code, message: "Why." });
+    const body = { type: "error", error: { type: types[error.status], message: "Why." }, request_id: "req_1" };
+    expect(messagesCodec.error(error, "req_1")).toBe(JSON.stringify(body));
+    expect(messagesCodec.streamError(error, "req_1")).toBe(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
+  }
+  expect(messagesCodec.ping).toBe('event: ping\ndata: {"type": "ping"}\n\n');
+});

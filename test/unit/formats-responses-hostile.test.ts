@@ -1,0 +1,114 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ServiceError, upstreamError } from "#errors";
+import { responsesCodec, responsesDialect, responsesFailure } from "../../shared/formats/responses/index.ts";
+import { eventsOf, type Json } from "./formats-responses-assemble.ts";
+
+const ours = { model: "local/chat", created: 9, id: "chatcmpl-req_1" };
+const estimate = { input: 1, output: 2 };
+
+const names = `
+  type role content output call_id name text summary id tools input messages choices delta message tool_calls function
+  custom arguments index usage response item output_index error status reasoning_details reasoning_content logprobs
+  toString file image_url refusal format tool_choice response_format incomplete_details model encrypted_content
+`
+  .trim()
+  .split(/\s+/);
+const words = fc.constantFrom(
+  ...`
+  message function_call custom_tool_call function_call_output reasoning item_reference function custom file_search shell
+  input_text input_image input_file output_text text image_url user assistant tool system error failed length upl_x
+  response.created response.output_item.added response.output_item.done response.output_text.delta response.completed
+  response.failed response.function_call_arguments.done response.reasoning_summary_text.delta openai-responses-v1
+  allowed_tools json_schema reasoning.encrypted https://a.example/x
+`
+    .trim()
+    .split(/\s+/),
+);
+const { anything } = fc.letrec<{ anything: unknown }>((tie) => ({
+  anything: fc.oneof(
+    { depthSize: "small" },
+    fc.constantFrom<unknown>(null, true, 0, -1, 1e300, "", "x"),
+    words,
+    words,
+    fc.array(tie("anything"), { maxLength: 3 }),
+    fc.dictionary(fc.constantFrom(...names), tie("anything"), { maxKeys: 5 }),
+  ),
+}));
+const objects = fc.dictionary(fc.constantFrom(...names), anything, { maxKeys: 6 });
+
+/** Whether it refuses, if so by the name of a field; whatever else it throws, the test fails with. */
+function outcome(act: () => unknown): "crossed" | "refused" {
+  try {
+    act();
+    return "crossed";
+  } catch (error) {
+    if (error instanceof ServiceError && error.param) return "refused";
+    throw error;
+  }
+}
+
+test("a request of any shape crosses either way, or is refused with the name of a field", () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(objects, (request) => {
+      seen.add(outcome(() => responsesDialect.toChat(request)));
+      seen.add(outcome(() => responsesDialect.fromChatRequest(request)));
+      responsesDialect.native.prepare(request, { model: "m", cap: 1 });
+    }),
+    { numRuns: 3000 },
+  );
+  expect([...seen].sort()).toEqual(["crossed", "refused"]);
+});
+
+const parsed = fc.dictionary(
+  fc.constantFrom("input", "tools", "text", "reasoning", "include", "tool_choice", "instructions", "metadata"),
+  anything,
+  { maxKeys: 4 },
+);
+
+test("whatever comes from a caller is parsed, or refused with the name of a field; what is parsed crosses or is refused", () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(parsed, (fields) => {
+      const body = { model: "gpt-5", input: "Hello", ...fields };
+      const read = outcome(() => responsesCodec.parse(body, 100));
+      seen.add(read);
+      if (read === "crossed") outcome(() => responsesDialect.toChat(body));
+    }),
+    { numRuns: 3000 },
+  );
+  expect([...seen].sort()).toEqual(["crossed", "refused"]);
+});
+
+test("an answer of any shape is rendered", () => {
+  fc.assert(
+    fc.property(objects, objects, (answer, request) => {
+      expect(responsesDialect.fromChat(answer, ours, request)).toMatchObject({ object: "response" });
+      expect(JSON.stringify(responsesDialect.toChatAnswer(answer))).toBeTruthy();
+      expect(responsesDialect.native.finish(answer, ours)["model"]).toBe("local/chat");
+      responsesDialect.native.usage(answer);
+      responsesFailure(answer);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("chunks and events of any shape make whole events, numbered in order", () => {
+  fc.assert(
+    fc.property(fc.array(objects, { maxLength: 5 }), (each) => {
+      const toChat = responsesDialect.streamToChat();
+      for (const event of each) expect(Array.isArray(toChat.write(event))).toBe(true);
+      const streams = [responsesDialect.streamFromChat(ours, {}), responsesDialect.native.stream(ours)];
+      for (const stream of streams) {
+        const text = each.map((item) => stream.write(item)).join("");
+        eventsOf(text + stream.end(estimate) + stream.fail(upstreamError("Broken.")));
+        expect(stream.outputBytes()).toBeGreaterThanOrEqual(0);
+      }
+      const chat = responsesDialect.streamFromChat(ours, {});
+      const events = eventsOf(each.map((item) => chat.write(item)).join("") + chat.end(estimate));
+      expect(events.map((event: Json) => event["sequence_number"])).toEqual(events.map((_, e) => e));
+    }),
+    { numRuns: 2000 },
+  );
+});

@@ -1,0 +1,218 @@
+import { expect, test } from "vitest";
+import { noCapacity, ServiceError } from "#errors";
+import { placeResponsesUploads, responsesCodec, responsesUploads } from "../../shared/formats/responses/index.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const ask = (fields: Json = {}): Json => ({ model: "gpt-5", input: "Hello", ...fields });
+const parse = (body: unknown) => responsesCodec.parse(body, Buffer.byteLength(JSON.stringify(body)));
+const said = (...content: Json[]) => ask({ input: [{ role: "user", content }] });
+
+function refusal(body: unknown): ServiceError {
+  try {
+    parse(body);
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+  throw new Error("The request was accepted.");
+}
+
+test("a request is sized by its text, its parts and its cap", () => {
+  const image = `data:image/png;base64,${"A".repeat(3000)}`;
+  const body = {
+    ...said({ type: "input_text", text: "What is it?" }, { type: "input_image", image_url: image, detail: "auto" }),
+    instructions: "Be brief.",
+    max_output_tokens: 100,
+    stream: true,
+  };
+  const call = parse(body);
+  expect(call).toMatchObject({ model: "gpt-5", stream: true, uploads: [] });
+  expect(call.size).toEqual({
+    inputBytes: JSON.stringify(body).length - image.length,
+    messages: 2,
+    parts: { image: 1, audio: 0, file: 0 },
+    choices: 1,
+    outputCap: 100,
+  });
+  expect(call.textBytes).toBe("What is it?Be brief.".length);
+  expect([...call.features]).toEqual([["image", "input[0].content[1]"]]);
+});
+
+test("tools, results and calls count with their framing", () => {
+  const tool = { type: "function", name: "look", parameters: { type: "object" }, strict: true };
+  const plain = parse(ask({ tools: [tool] }));
+  expect(plain.features.get("tools")).toBe("tools");
+  expect(plain.textBytes).toBe(plain.size.inputBytes);
+  const shell = parse(ask({ tools: [{ type: "shell", environment: { type: "local" } }] }));
+  expect(shell.size.inputBytes).toBe(shell.textBytes + 1024);
+  const result = parse(ask({ input: [{ type: "function_call_output", call_id: "c", output: "ok" }] }));
+  expect(result.textBytes).toBe(result.size.inputBytes);
+});
+
+test.each([
+  [{ text: { format: { type: "json_object" } } }, "json", "text.format"],
+  [{ include: ["message.output_text.logprobs"] }, "logprobs", "include"],
+  [{ top_logprobs: 2 }, "logprobs", "top_logprobs"],
+  [{ service_tier: "flex" }, "service_tier", "service_tier"],
+  [{ web_search_options: {} }, "web_search", "web_search_options"],
+  [{ prompt_cache_options: { ttl: "12h" } }, "cache_retention", "prompt_cache_options.ttl"],
+] as const)("%j needs a model that has %s", (fields, feature, field) => {
+  expect(parse(ask(fields)).features.get(feature)).toBe(field);
+});
+
+test.each([{ text: { format: { type: "text" } } }, { service_tier: "auto" }, { top_logprobs: 0 }])(
+  "%j needs nothing of the model",
+  (fields) => {
+    expect(parse(ask(fields)).features.size).toBe(0);
+  },
+);
+
+test.each([
+  [{ previous_response_id: "resp_1" }, "previous_response_id"],
+  [{ conversation: "conv_1" }, "conversation"],
+  [{ conversation: { id: "conv_1" } }, "conversation"],
+  [{ background: true }, "background"],
+  [{ prompt: { id: "pmpt_1" } }, "prompt.id"],
+  [{ container: "cntr_1" }, "container"],
+  [{ prompt_cache_options: { comparison_response_id: "resp_1" } }, "prompt_cache_options.comparison_response_id"],
+  [{ tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] }, "tools[0].vector_store_ids"],
+  [{ tools: [{ type: "code_interpreter", container: { type: "auto" } }] }, "tools[0].container"],
+  [{ input: [{ type: "item_reference", id: "msg_1" }] }, "input[0].type"],
+  [{ input: [{ id: "msg_1" }] }, "input[0].id"],
+  [{ input: [{ role: "user", content: [{ type: "input_image", file_id: "file-1" }] }] }, "input[0].content[0].file_id"],
+  [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "file-1" }] }] }, "input[0].content[0].file_id"],
+  [
+    { input: [{ type: "function_call_output", call_id: "c", output: [{ type: "input_file", file_id: "file-1" }] }] },
+    "input[0].output[0].file_id",
+  ],
+  [
+    {
+      input: [
+        {
+          role: "assistant",
+          content: [{ type: "output_text", text: "x", annotations: [{ type: "file_citation", file_id: "file-1" }] }],
+        },
+      ],
+    },
+    "input[0].content[0].annotations[0].file_id",
+  ],
+  [
+    { input: [{ type: "shell_call", call_id: "c", action: {}, environment: { container_id: "cntr_1" } }] },
+    "input[0].environment.container_id",
+  ],
+])("what is kept at the maker is refused by name: %j", (fields, param) => {
+  expect(refusal(ask(fields))).toMatchObject({ code: "invalid_value", param });
+});
+
+test.each([
+  [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
+  [{ tools: [{ type: "mcp", server_label: "x" }] }, "tools[0].type"],
+  [{ tools: [{ type: "computer_use_preview" }] }, "tools[0].type"],
+  [{ tools: [{ type: "namespace", name: "crm", tools: [{ type: "mcp" }] }] }, "tools[0].tools[0].type"],
+  [{ tools: [{ type: "shell", environment: { type: "container_auto" } }] }, "tools[0].environment"],
+  [{ tool_choice: { type: "image_generation" } }, "tool_choice.type"],
+  [{ context_management: [{ type: "compaction" }] }, "context_management"],
+  [{ reasoning: { mode: "pro" } }, "reasoning.mode"],
+  [{ n: 2 }, "n"],
+  [{ modalities: ["audio"] }, "modalities"],
+  [{ input: [{ type: "compaction", encrypted_content: "x" }] }, "input[0].type"],
+  [{ input: [{ type: "mcp_call", id: "m" }] }, "input[0].type"],
+  [{ input: [] }, "input"],
+  [{ input: [{ role: "tool", content: "x" }] }, "input[0].role"],
+  [{ input: [{ role: "user", content: [{ type: "video" }] }] }, "input[0].content[0].type"],
+  [
+    { input: [{ role: "user", content: [{ type: "input_image", image_url: "ftp://x" }] }] },
+    "input[0].content[0].image_url",
+  ],
+  [{ input: [{ type: "function_call", name: "f", arguments: "{}" }] }, "input[0].call_id"],
+  [{ max_output_tokens: 0 }, "max_output_tokens"],
+  [{ tools: [{ type: "function" }] }, "tools[0].name"],
+])("what has no bound, or is not valid, is refused by name: %j", (fields, param) => {
+  expect(refusal(ask(fields))).toMatchObject({ code: "invalid_value", param });
+});
+
+test("a function's own parameter may be called file_id, and a stored answer may be asked for", () => {
+  const parameters = { type: "object", properties: { file_id: { type: "string" }, container: {} } };
+  expect(parse(ask({ store: true, tools: [{ type: "function", name: "f", parameters, strict: null }] })).model).toBe(
+    "gpt-5",
+  );
+});
+
+test("what is nested too deep to be written out again is refused by name", () => {
+  let schema: Json = {};
+  for (let depth = 0; depth < 200; depth++) schema = { properties: schema };
+  expect(refusal(ask({ tools: [{ type: "function", name: "f", parameters: schema }] }))).toMatchObject({
+    param: "tools",
+  });
+});
+
+const placed = { mime: "image/png", address: "https://s3.example/x", base64: "QUJD" };
+
+test("uploads are found in every place that takes a file, and replaced there", () => {
+  const body = ask({
+    input: [
+      {
+        role: "user",
+        content: [
+          { type: "input_image", image_url: "upl_a", detail: "low" },
+          { type: "input_image", file_id: "upl_b", detail: "auto" },
+          { type: "input_audio", input_audio: { data: "upl_c", format: "wav" } },
+          { type: "input_file", file_id: "upl_d" },
+        ],
+      },
+      { type: "function_call_output", call_id: "c", output: [{ type: "input_file", file_data: "upl_e" }] },
+    ],
+  });
+  const refs = [
+    { id: "upl_a", param: "input[0].content[0].image_url", kind: "image" },
+    { id: "upl_b", param: "input[0].content[1].file_id", kind: "image" },
+    { id: "upl_c", param: "input[0].content[2].input_audio.data", kind: "audio" },
+    { id: "upl_d", param: "input[0].content[3].file_id" },
+    { id: "upl_e", param: "input[1].output[0].file_data" },
+  ];
+  expect(parse(body).uploads).toEqual(refs);
+  expect(parse(body).size.parts).toEqual({ image: 2, audio: 1, file: 2 });
+  expect(responsesUploads(body)).toEqual(refs);
+  const bytes = { ...placed, mime: "audio/mpeg", address: "data:audio/mpeg;base64,QUJD" };
+  const seen: string[] = [];
+  const whole = placeResponsesUploads(body, ({ id, param }) => {
+    seen.push(param);
+    return id === "upl_a" || id === "upl_d" ? placed : bytes;
+  });
+  expect(seen).toEqual(refs.map(({ param }) => param));
+  expect(whole["input"]).toEqual([
+    {
+      role: "user",
+      content: [
+        { type: "input_image", image_url: placed.address, detail: "low" },
+        { type: "input_image", image_url: bytes.address, detail: "auto" },
+        { type: "input_audio", input_audio: { data: "QUJD", format: "mp3" } },
+        { type: "input_file", file_url: placed.address },
+      ],
+    },
+    {
+      type: "function_call_output",
+      call_id: "c",
+      output: [{ type: "input_file", filename: "upl_e", file_data: bytes.address }],
+    },
+  ]);
+});
+
+test("an error has the common shape, and in a stream that of an event", () => {
+  const error = noCapacity("No upstream is free.");
+  expect(JSON.parse(responsesCodec.error(error, "req_1"))).toEqual({
+    error: { message: "No upstream is free.", type: "server_error", code: "no_capacity", param: null },
+    request_id: "req_1",
+  });
+  const [line, data] = responsesCodec.streamError(error, "req_1").split("\n");
+  expect(line).toBe("event: error");
+  expect(JSON.parse((data as string).slice("data: ".length))).toEqual({
+    type: "error",
+    code: "no_capacity",
+    message: "No upstream is free.",
+    param: null,
+    sequence_number: 2_147_483_647,
+  });
+  expect(responsesCodec.ping).toBe(": ping\n\n");
+});

@@ -1,0 +1,185 @@
+import { expect, test } from "vitest";
+import { noCapacity, rateLimited } from "#errors";
+import { responsesDialect } from "../../shared/formats/responses/index.ts";
+import { clientAnswer, eventsOf, type Json } from "./formats-responses-assemble.ts";
+
+const tail = "0123456789abcdefghijklmn";
+const ours = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
+const request = { model: "local/chat", input: "Hello" };
+const begin = () => responsesDialect.streamFromChat(ours, request);
+const chunk = (delta: Json, fields: Json = {}) => ({ choices: [{ index: 0, delta, ...fields }] });
+const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
+const estimate = { input: 1, output: 2 };
+
+function writeAll(chunks: readonly Json[]) {
+  const stream = begin();
+  const text = chunks.map((each) => stream.write(each)).join("");
+  return { text: text + stream.end(estimate), stream };
+}
+
+const types = (text: string) => eventsOf(text).map((event) => event["type"]);
+
+test("a text has every event of the format, in order", () => {
+  const { text } = writeAll([
+    chunk({ role: "assistant", content: "" }),
+    chunk({ content: "Hel" }),
+    chunk({ content: "lo" }),
+    chunk({}, { finish_reason: "stop" }),
+    { choices: [], usage },
+  ]);
+  const events = eventsOf(text);
+  expect(events.map((event) => event["type"])).toEqual([
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.completed",
+  ]);
+  const at = { item_id: `msg_${tail}_0`, output_index: 0, content_index: 0 };
+  const part = { type: "output_text", annotations: [], logprobs: [], text: "Hello" };
+  const message = { id: `msg_${tail}_0`, type: "message", status: "completed", role: "assistant", content: [part] };
+  expect(events[0]).toMatchObject({
+    sequence_number: 0,
+    response: { id: `resp_${tail}`, status: "in_progress", output: [], usage: null, model: "local/chat" },
+  });
+  expect(events.slice(2, -1)).toEqual([
+    {
+      type: "response.output_item.added",
+      sequence_number: 2,
+      output_index: 0,
+      item: { ...message, status: "in_progress", content: [] },
+    },
+    { type: "response.content_part.added", sequence_number: 3, ...at, part: { ...part, text: "" } },
+    { type: "response.output_text.delta", sequence_number: 4, ...at, delta: "Hel", logprobs: [] },
+    { type: "response.output_text.delta", sequence_number: 5, ...at, delta: "lo", logprobs: [] },
+    { type: "response.output_text.done", sequence_number: 6, ...at, text: "Hello", logprobs: [] },
+    { type: "response.content_part.done", sequence_number: 7, ...at, part },
+    { type: "response.output_item.done", sequence_number: 8, output_index: 0, item: message },
+  ]);
+  expect(events.at(-1)).toMatchObject({
+    sequence_number: 9,
+    response: {
+      id: `resp_${tail}`,
+      status: "completed",
+      output: [message],
+      usage: { input_tokens: 3, output_tokens: 4, total_tokens: 7 },
+    },
+  });
+});
+
+test("reasoning, a refusal and calls have their own events; what came before is done when they begin", () => {
+  const call = (index: number, name: string, given: string) => ({
+    index,
+    id: `call_${index}`,
+    function: { name, arguments: given },
+  });
+  const { text, stream } = writeAll([
+    chunk({ reasoning: "Hm" }),
+    chunk({ refusal: "No." }),
+    chunk({ tool_calls: [call(0, "f", "{"), call(1, "g", "")] }),
+    chunk({ tool_calls: [{ index: 0, function: { arguments: "}" } }] }, { finish_reason: "tool_calls" }),
+  ]);
+  expect(types(text).slice(2)).toEqual([
+    "response.output_item.added",
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.done",
+    "response.reasoning_summary_part.done",
+    "response.output_item.done",
+    "response.output_item.added",
+    "response.content_part.added",
+    "response.refusal.delta",
+    "response.refusal.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.output_item.added",
+    "response.function_call_arguments.delta",
+    "response.output_item.added",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.output_item.done",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.output_item.done",
+    "response.completed",
+  ]);
+  expect(stream.outputBytes()).toBe("HmNo.f{g}".length);
+});
+
+test("a stream that is cut short ends as incomplete, and its last item is", () => {
+  const { text } = writeAll([chunk({ content: "Hel" }), chunk({}, { finish_reason: "length" })]);
+  expect(eventsOf(text).at(-1)).toMatchObject({
+    type: "response.incomplete",
+    response: {
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+      output: [{ status: "incomplete" }],
+      usage: { input_tokens: 1, output_tokens: 2, total_tokens: 3 },
+    },
+  });
+});
+
+test("a stream that says nothing is whole nevertheless", async () => {
+  const { text, stream } = writeAll([{ choices: [], usage }]);
+  expect(types(text)).toEqual(["response.created", "response.in_progress", "response.completed"]);
+  expect(stream.usage()).toEqual(usage);
+  expect((await clientAnswer(text)).output_text).toBe("");
+});
+
+test("a failure in the middle is told by the response and by an event, which the client throws", async () => {
+  const stream = begin();
+  const text = stream.write(chunk({ content: "Hel" })) + stream.fail(rateLimited("Slow down.", 5));
+  expect(eventsOf(text).slice(-2)).toMatchObject([
+    {
+      type: "response.failed",
+      sequence_number: 5,
+      response: {
+        status: "failed",
+        error: { code: "rate_limit_exceeded", message: "Slow down." },
+        output: [{ status: "incomplete", content: [{ text: "Hel" }] }],
+      },
+    },
+    { type: "error", sequence_number: 6, code: "rate_limit_exceeded", message: "Slow down.", param: null },
+  ]);
+  await expect(clientAnswer(text)).rejects.toThrow("Slow down.");
+  const early = begin().fail(noCapacity("None."));
+  expect(types(early)).toEqual(["response.created", "response.in_progress", "response.failed", "error"]);
+});
+
+test("sloppy chunks make whole calls: no index, no id, a name that comes late, arguments as an object", () => {
+  const { text } = writeAll([
+    chunk({ tool_calls: [{ function: { name: "f", arguments: '{"a"' } }] }),
+    chunk({ tool_calls: [{ function: { arguments: ":1}" } }] }),
+    chunk({ tool_calls: [{ function: { name: "g", arguments: { b: 2 } } }] }),
+    chunk({ tool_calls: [{ index: 7, id: "call_h", function: { arguments: '{"c"' } }] }),
+    chunk({ tool_calls: [{ index: 7, function: { name: "h", arguments: ":3}" } }] }),
+    chunk({ tool_calls: [{ index: 8, id: "call_i", function: { arguments: "{}" } }] }),
+  ]);
+  const { response } = eventsOf(text).at(-1) as { response: Json };
+  expect(response["output"]).toMatchObject([
+    { call_id: `call_${tail}_0_0`, name: "f", arguments: '{"a":1}' },
+    { call_id: `call_${tail}_0_1`, name: "g", arguments: '{"b":2}' },
+    { call_id: "call_h", name: "h", arguments: '{"c":3}' },
+    { call_id: "call_i", name: "", arguments: "{}" },
+  ]);
+});
+
+test("what is said after something else began is an item of its own", async () => {
+  const { text } = writeAll([
+    chunk({ content: "A" }),
+    chunk({ reasoning_content: "Hm" }),
+    chunk({ content: [{ type: "text", text: "B" }] }),
+  ]);
+  const { response } = eventsOf(text).at(-1) as { response: Json };
+  expect(response["output"]).toMatchObject([
+    { id: `msg_${tail}_0`, content: [{ text: "A" }] },
+    { id: `rs_${tail}_1` },
+    { id: `msg_${tail}_2`, content: [{ text: "B" }] },
+  ]);
+  expect((await clientAnswer(text)).output_text).toBe("AB");
+});

@@ -1,0 +1,264 @@
+import { expect, test } from "vitest";
+import { ServiceError } from "#errors";
+import { responsesDialect } from "../../shared/formats/responses/index.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const toChat = (fields: Json) => responsesDialect.toChat({ model: "local/chat", ...fields });
+const messages = (input: unknown) => toChat({ input }).request["messages"];
+
+function refusal(fields: Json): ServiceError {
+  try {
+    toChat(fields);
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+  throw new Error("The request crossed.");
+}
+
+test("a text is a user's message, after the instructions", () => {
+  expect(toChat({ input: "Hello", instructions: "Be brief." })).toEqual({
+    request: {
+      model: "local/chat",
+      messages: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "Hello" },
+      ],
+    },
+    ignored: [],
+  });
+});
+
+test("parameters cross under their names in chat", () => {
+  const schema = { type: "object", properties: {} };
+  const { request, ignored } = toChat({
+    input: "x",
+    stream: true,
+    max_output_tokens: 50,
+    temperature: 0.5,
+    top_p: 0.9,
+    top_logprobs: 2,
+    include: ["message.output_text.logprobs"],
+    parallel_tool_calls: false,
+    reasoning: { effort: "low" },
+    text: { format: { type: "json_schema", name: "n", schema, strict: true, description: null }, verbosity: "low" },
+    service_tier: "flex",
+    tools: [
+      { type: "function", name: "f", description: "d", parameters: schema, strict: true },
+      { type: "function", name: "g", parameters: schema, strict: false },
+      { type: "custom", name: "h", format: { type: "grammar", syntax: "lark", definition: "start: x" } },
+    ],
+    tool_choice: { type: "function", name: "f" },
+    store: true,
+  });
+  expect(request).toEqual({
+    model: "local/chat",
+    messages: [{ role: "user", content: "x" }],
+    stream: true,
+    max_completion_tokens: 50,
+    temperature: 0.5,
+    top_p: 0.9,
+    logprobs: true,
+    top_logprobs: 2,
+    parallel_tool_calls: false,
+    reasoning_effort: "low",
+    response_format: { type: "json_schema", json_schema: { name: "n", schema, strict: true } },
+    verbosity: "low",
+    service_tier: "flex",
+    tools: [
+      { type: "function", function: { name: "f", description: "d", parameters: schema, strict: true } },
+      { type: "function", function: { name: "g", parameters: schema } },
+      {
+        type: "custom",
+        custom: { name: "h", format: { type: "grammar", grammar: { syntax: "lark", definition: "start: x" } } },
+      },
+    ],
+    tool_choice: { type: "function", function: { name: "f" } },
+  });
+  expect(ignored).toEqual([]);
+});
+
+test.each([
+  ["required", "required"],
+  [
+    { type: "custom", name: "h" },
+    { type: "custom", custom: { name: "h" } },
+  ],
+  [
+    { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "f" }] },
+    { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [{ type: "function", function: { name: "f" } }] } },
+  ],
+] as const)("the choice of a tool crosses: %j", (given, chat) => {
+  const tools = [{ type: "function", name: "f", parameters: {} }];
+  expect(toChat({ input: "x", tools, tool_choice: given }).request["tool_choice"]).toEqual(chat);
+});
+
+test("without tools nothing is said of how to choose among them", () => {
+  const { request } = toChat({ input: "x", tools: [], tool_choice: "auto", parallel_tool_calls: false });
+  expect(Object.keys(request)).toEqual(["model", "messages"]);
+});
+
+test("hints are left out by name, and only such names as a header takes", () => {
+  const { request, ignored } = toChat({
+    input: "x",
+    user: "u",
+    metadata: { a: "b" },
+    seed: 1,
+    service_tier: "auto",
+    prompt_cache_key: "k",
+    safety_identifier: "s",
+    parallel_tool_calls: true,
+    truncation: "auto",
+    reasoning: { effort: null, summary: "auto" },
+    include: ["reasoning.encrypted_content"],
+    "x\r\ny": 1,
+    nothing: null,
+  });
+  expect(Object.keys(request)).toEqual(["model", "messages"]);
+  expect([...ignored].sort()).toEqual(
+    [
+      "user",
+      "metadata",
+      "seed",
+      "service_tier",
+      "prompt_cache_key",
+      "safety_identifier",
+      "parallel_tool_calls",
+      "truncation",
+      "reasoning.summary",
+      "include",
+    ].sort(),
+  );
+});
+
+test("parts of a message cross, with the id of an upload in its place", () => {
+  const audio = { data: "QUJD", format: "wav" };
+  expect(
+    messages([
+      {
+        role: "user",
+        content: [
+          { type: "input_text", text: "Look" },
+          { type: "input_image", image_url: "https://a.example/x.png", detail: "low" },
+          { type: "input_image", file_id: "upl_a" },
+          { type: "input_file", filename: "a.pdf", file_data: "data:application/pdf;base64,QUJD" },
+          { type: "input_file", file_url: "https://a.example/x.pdf" },
+          { type: "input_file", file_id: "upl_b" },
+          { type: "input_audio", input_audio: audio },
+        ],
+      },
+    ]),
+  ).toEqual([
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "Look" },
+        { type: "image_url", image_url: { url: "https://a.example/x.png", detail: "low" } },
+        { type: "image_url", image_url: { url: "upl_a" } },
+        { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,QUJD" } },
+        { type: "file", file: { filename: "document.pdf", file_data: "https://a.example/x.pdf" } },
+        { type: "file", file: { file_id: "upl_b" } },
+        { type: "input_audio", input_audio: audio },
+      ],
+    },
+  ]);
+});
+
+const call = (id: string) => ({ type: "function_call", call_id: id, name: "f", arguments: "{}", id: `fc_${id}` });
+const chatCall = (id: string) => ({ id, type: "function", function: { name: "f", arguments: "{}" } });
+const result = (id: string, output: unknown = "ok") => ({ type: "function_call_output", call_id: id, output });
+
+test("what the assistant says and calls before anyone answers is one message; each turn is its own", () => {
+  expect(
+    messages([
+      { role: "developer", content: "Be brief." },
+      { type: "message", role: "user", content: "Go" },
+      { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "secret" },
+      { type: "message", role: "assistant", id: "msg_1", content: [{ type: "output_text", text: "I look." }] },
+      call("a"),
+      call("b"),
+      result("a"),
+      result("b"),
+      call("c"),
+      result("c"),
+      { role: "assistant", content: "Done." },
+      { role: "assistant", content: [{ type: "refusal", refusal: "No more." }] },
+    ]),
+  ).toEqual([
+    { role: "developer", content: "Be brief." },
+    { role: "user", content: "Go" },
+    { role: "assistant", content: "I look.", tool_calls: [chatCall("a"), chatCall("b")] },
+    { role: "tool", tool_call_id: "a", content: "ok" },
+    { role: "tool", tool_call_id: "b", content: "ok" },
+    { role: "assistant", content: null, tool_calls: [chatCall("c")] },
+    { role: "tool", tool_call_id: "c", content: "ok" },
+    { role: "assistant", content: "Done." },
+    { role: "assistant", content: null, refusal: "No more." },
+  ]);
+});
+
+test("media in the results of tools follow them in a user's message", () => {
+  const image = { type: "input_image", image_url: "https://a.example/x.png" };
+  expect(
+    messages([
+      call("a"),
+      call("b"),
+      result("a", [{ type: "input_text", text: "seen" }, image]),
+      result("b", [
+        { type: "input_text", text: "1" },
+        { type: "input_text", text: "2" },
+      ]),
+      { role: "user", content: "And now?" },
+      call("c"),
+    ]),
+  ).toEqual([
+    { role: "assistant", content: null, tool_calls: [chatCall("a"), chatCall("b")] },
+    { role: "tool", tool_call_id: "a", content: "seen" },
+    { role: "tool", tool_call_id: "b", content: "1\n2" },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "Of the result of a:" },
+        { type: "image_url", image_url: { url: "https://a.example/x.png" } },
+      ],
+    },
+    { role: "user", content: "And now?" },
+    { role: "assistant", content: null, tool_calls: [chatCall("c")] },
+  ]);
+});
+
+test("tools that take free text cross with their calls and results", () => {
+  expect(
+    messages([
+      { type: "custom_tool_call", call_id: "a", name: "h", input: "x = 1" },
+      { type: "custom_tool_call_output", call_id: "a", output: "ok" },
+    ]),
+  ).toEqual([
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "a", type: "custom", custom: { name: "h", input: "x = 1" } }],
+    },
+    { role: "tool", tool_call_id: "a", content: "ok" },
+  ]);
+});
+
+test("reasoning that only its maker can read is left out by name", () => {
+  const hollow = { type: "reasoning", id: "rs_1", summary: [] };
+  expect(toChat({ input: [{ ...hollow, encrypted_content: "secret" }] }).ignored).toEqual([
+    "reasoning.encrypted_content",
+  ]);
+  expect(toChat({ input: [hollow] }).ignored).toEqual([]);
+});
+
+test.each([
+  [{ input: [{ type: "apply_patch_call", call_id: "c" }] }, "input[0].type"],
+  [{ input: "x", tools: [{ type: "local_shell" }] }, "tools[0].type"],
+  [{ input: "x", tools: [{ type: "namespace", name: "n" }] }, "tools[0].type"],
+  [{ input: "x", tool_choice: { type: "shell" } }, "tool_choice.type"],
+  [{ input: "x", tool_choice: { type: "allowed_tools", tools: [{ type: "shell" }] } }, "tool_choice.tools[0].type"],
+  [{ input: "x", text: { format: { type: "grammar" } } }, "text.format.type"],
+])("what only the maker knows is refused by name: %j", (fields, param) => {
+  expect(refusal(fields)).toMatchObject({ code: "invalid_value", param });
+});
