@@ -81,7 +81,8 @@ export function billed(model: Model, usage: Usage, input: Input | undefined): Us
     if ("minutes_of" in rule && rule.min !== undefined) out[key] = Math.max(out[key] ?? 0, rule.min);
     if (!isGiven(rule) || out[key] !== undefined) continue;
     if (input === undefined) throw new TypeError(`The cost of ${model.id} depends on its input`);
-    out[key] = given(media, rule, input) * ("per" in rule && rule.per ? (usage[rule.per] ?? 0) : 1);
+    const count = given(media, rule, input) * ("per" in rule && rule.per ? (usage[rule.per] ?? 0) : 1);
+    if (count > 0) out[key] = count;
   }
   return out;
 }

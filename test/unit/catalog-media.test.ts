@@ -115,7 +115,7 @@ describe("units", () => {
       units: { image: { field: "n" }, input_image: { items_of: ["image"] }, request: { count: 1 } },
       pricing: { image: "1", input_image: "1", request: "1" },
     };
-    expect(unitsOf(edits, { prompt: "a", n: 2 })).toEqual({ image: 2, input_image: 0, request: 1 });
+    expect(unitsOf(edits, { prompt: "a", n: 2 })).toEqual({ image: 2, request: 1 });
     expect(unitsOf(edits, { prompt: "a", image: "x" })).toEqual({ image: 1, input_image: 1, request: 1 });
     expect(unitsOf(edits, { prompt: "a", image: ["x", "y"], n: 2 })).toEqual({ image: 2, input_image: 2, request: 1 });
   });
