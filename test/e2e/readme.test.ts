@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { cacheDirOf } from "../../infra/embedded/index.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, type Customer, eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
 const run = promisify(execFile);
 const examples = [...readFileSync("README.md", "utf8").matchAll(/<!-- example -->\n```(\w+)\n([\s\S]*?)```/g)].map(
@@ -28,6 +28,7 @@ async function pythonPath(): Promise<string> {
 async function start(): Promise<{ env: NodeJS.ProcessEnv; payer: Customer; service: Client }> {
   const stores = await testStores();
   const [{ client: service }] = await Promise.all([spawnApi(stores), spawnWorker(stores)]);
+  await eventually(async () => (await fetch(`${service.baseUrl}/readyz`)).ok);
   const payer = await service.account("1.00");
   return { env: { ...process.env, INFERENCE_URL: service.baseUrl, INFERENCE_KEY: payer.key }, payer, service };
 }
