@@ -1,33 +1,10 @@
-import { invalidValue } from "#errors";
-import { type Loose, object } from "../loose.ts";
+import { list, text } from "../read.ts";
 
-/** Loose JSON as it is needed: what has another type is not there. */
-export const text = (value: unknown): string => (typeof value === "string" ? value : "");
-
-export const list = (value: unknown): readonly Loose[] => (Array.isArray(value) ? value.map(object) : []);
-
-export const strings = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
-
-export const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
+export { given, list, number, reasoningText, strings, text, writeJson } from "../read.ts";
 
 /** As callers mean it: null, and a list or a text without anything in it, ask for nothing. */
 export const isSet = (value: unknown): boolean =>
   value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
-
-/** Only the fields that have a value. */
-export const given = (fields: Loose): Loose =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
-
-/** What JSON.parse takes at any depth, JSON.stringify does not. */
-export function writeJson(value: unknown, at: string): string {
-  try {
-    return JSON.stringify(value);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw invalidValue(at, `${at}: is nested too deep.`);
-  }
-}
 
 /** What a chat message says: some servers send it in parts. */
 export const contentText = (content: unknown): string =>
@@ -35,10 +12,6 @@ export const contentText = (content: unknown): string =>
   list(content)
     .map((part) => text(part["text"]) || text(part["refusal"]))
     .join("");
-
-/** What a message or a delta says of its reasoning, under either of the names that servers use. */
-export const reasoningText = (message: Loose): string =>
-  text(message["reasoning_content"]) || text(message["reasoning"]);
 
 const headerSafe = /^[\w.-]{1,64}$/;
 const mostNames = 32;

@@ -1,20 +1,11 @@
-import { type Loose, object } from "../loose.ts";
+import type { Loose } from "../loose.ts";
+import { list, text } from "../read.ts";
 
-/** Loose JSON as it is needed: what has another type is not there. */
-export const text = (value: unknown): string => (typeof value === "string" ? value : "");
-
-export const list = (value: unknown): readonly Loose[] => (Array.isArray(value) ? value.map(object) : []);
-
-export const strings = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+export { given, list, reasoningText, strings, text } from "../read.ts";
 
 /** As callers mean it: null, and a list without anything in it, ask for nothing. */
 export const isSet = (value: unknown): boolean =>
   value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
-
-/** Only the fields that have a value. */
-export const given = (fields: Loose): Loose =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 
 /** The first choice: the format has one answer. */
 export const firstChoice = (choices: unknown): Loose | undefined =>
@@ -26,10 +17,6 @@ export const contentText = (content: unknown): string =>
   list(content)
     .map((part) => (part["type"] === "text" ? text(part["text"]) : ""))
     .join("");
-
-/** What a message or a delta says of its reasoning, under either of the names that servers use. */
-export const reasoningText = (message: Loose): string =>
-  text(message["reasoning_content"]) || text(message["reasoning"]);
 
 const headerSafe = /^[\w.-]{1,64}$/;
 const mostNames = 32;

@@ -1,0 +1,30 @@
+import { invalidValue } from "#errors";
+import { type Loose, object } from "./loose.ts";
+
+/** Loose JSON as it is needed: what has another type is not there. */
+export const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+export const list = (value: unknown): readonly Loose[] => (Array.isArray(value) ? value.map(object) : []);
+
+export const strings = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+
+export const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
+
+/** Only the fields that have a value. */
+export const given = (fields: Loose): Loose =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+
+/** What JSON.parse takes at any depth, JSON.stringify does not. */
+export function writeJson(value: unknown, at: string): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw invalidValue(at, `${at}: is nested too deep.`);
+  }
+}
+
+/** What a message or a delta says of its reasoning, under either of the names that servers use. */
+export const reasoningText = (message: Loose): string =>
+  text(message["reasoning_content"]) || text(message["reasoning"]);
