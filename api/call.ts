@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
 import { toServiceError } from "#errors";
-import type { Codec } from "#formats";
+import type { Codec, Format, ParsedCall } from "#formats";
 import { jobCatalog, type PaidJobName } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
@@ -17,6 +17,14 @@ export interface PaidRoute {
   readonly job: PaidJobName;
   readonly endpoint: string;
   readonly codec: Codec;
+  /** What the caller speaks, of a call that is answered in text. */
+  readonly format?: Format;
+  /** Of a stream in Gemini's format: one JSON array. */
+  readonly framing?: "array";
+  /** Headers of the caller's that the maker of the format reads. */
+  readonly passed?: readonly string[];
+  /** It costs nothing, however long it is. */
+  readonly isFree?: true;
   /** It takes an `Idempotency-Key`, and is waited for no longer than `syncTimeoutMs`. */
   readonly replayable?: true;
 }
@@ -32,7 +40,7 @@ export interface CallDeps extends AdmissionDeps, ReplayDeps {
 
 /** The one way of every paid route: authenticate, read, parse, admit, submit. What follows is written by `OpenCalls`. */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
-  const { job, endpoint, codec, replayable = false } = route;
+  const { job, endpoint, codec, format, isFree = false, replayable = false } = route;
   const { pool } = jobCatalog[job];
   return async (req, res) => {
     const { requestId, arrivedAt } = localsOf(res);
@@ -40,7 +48,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     let unused: string | undefined;
     try {
       submitted = deps.openCalls.arrive();
-      const caller = await authenticate(deps.keys, req);
+      const caller = await authenticate(deps.keys, req, format);
       const body = await deps.readBody(req, res);
       const call = codec.parse(body.value, body.bytes);
       const claimed = replayable ? await claim(deps, route, { req, res, caller, body }) : undefined;
@@ -50,7 +58,16 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       const answerBy = arrivedAt + deps.syncTimeoutMs;
       const longestMs = replayable && !claimed ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
       const deadlineAt = arrivedAt + longestMs;
-      const admitted = await admit(deps, { requestId, caller, call, endpoint, pool, arrivedAt, deadlineAt });
+      const admitted = await admit(deps, {
+        requestId,
+        caller,
+        call,
+        serves: route,
+        isFree,
+        pool,
+        arrivedAt,
+        deadlineAt,
+      });
       res.set(limitHeaders(admitted.limits));
       unused = undefined;
       await deps.openCalls.submit({
@@ -70,6 +87,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
           endpoint,
           model: admitted.model.id,
           stream: call.stream,
+          ...asText(route, req, call),
           held: String(admitted.heldNanoUsd),
           outputCap: admitted.outputCap,
           inputEstimate: admitted.inputEstimate,
@@ -90,6 +108,20 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     } finally {
       submitted();
     }
+  };
+}
+
+/** What a worker has to know of a call that is answered in text. */
+function asText({ format, framing, passed = [] }: PaidRoute, req: Request, call: ParsedCall) {
+  const headers = passed.flatMap((name) => {
+    const value = req.get(name);
+    return value === undefined ? [] : [[name, value]];
+  });
+  return {
+    ...(format && { format }),
+    ...(framing && { framing }),
+    ...(headers.length > 0 && { headers: Object.fromEntries(headers) as Record<string, string> }),
+    ...(call.uploads.length > 0 && { uploads: true as const }),
   };
 }
 

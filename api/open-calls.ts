@@ -1,4 +1,3 @@
-import type { Response } from "express";
 import {
   type ErrorFields,
   generationInProgress,
@@ -8,51 +7,14 @@ import {
   upstreamTimeout,
 } from "#errors";
 import type { Files } from "#files";
-import type { Codec } from "#formats";
-import {
-  type Frame,
-  jobCatalog,
-  type PaidCall,
-  type PaidJobName,
-  type Picture,
-  type Queues,
-  type ReplyReader,
-} from "#jobs";
-import type { Caller, Keys } from "#keys";
-import { formatUsd, type Money } from "#money";
+import { type Frame, jobCatalog, type Picture, type Queues, type ReplyReader } from "#jobs";
+import type { Keys } from "#keys";
+import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { answerError, answerJson, beginStream } from "./http/answer.ts";
-
-/** One paid call from its admission to its last byte. */
-export interface Opening {
-  readonly job: PaidJobName;
-  readonly payload: Omit<PaidCall, "body">;
-  readonly body: { readonly text: string; readonly bytes: number };
-  readonly caller: Caller;
-  readonly takenTokens: number;
-  /** When a caller who came with an `Idempotency-Key` is told to come again: unix milliseconds. */
-  readonly answerBy?: number;
-  readonly codec: Codec;
-  readonly res: Response;
-}
-
-interface OpenCall extends Opening {
-  stopExpecting(): void;
-  nextSeq: number;
-  /** Pieces of a JSON answer that came in several frames. */
-  parts: string[];
-  lastWriteAt: number;
-  stored: boolean;
-  enqueued: boolean;
-  left: boolean;
-  /** Being told that the caller left, or told: `leave` is tried until the workers know. */
-  leaving: boolean;
-  /** An end is being decided here; frames may still win. */
-  givingUp: boolean;
-  ended: boolean;
-  usedTokens: number;
-}
+import { createAnswering } from "./open-calls/answering.ts";
+import { createEnding, deadlineGraceMs } from "./open-calls/ending.ts";
+import { isKept, type OpenCall, type Opening, openCall } from "./open-calls/open-call.ts";
 
 export interface OpenCalls {
   /**
@@ -80,10 +42,6 @@ interface Deps {
 
 /** Bodies over this go to object storage, not into the job. */
 const inlineBodyBytes = 64 * 1024;
-/** More than this unsent to a caller counts as the caller leaving. */
-const unsentLimitBytes = 1024 * 1024;
-/** The worker ends a call at its deadline; the API only if nothing was heard by then. */
-const deadlineGraceMs = 2_000;
 /** How long a process that stops waits for a decision. */
 const lastDecisionMs = 10_000;
 
@@ -100,24 +58,15 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     work.catch((error: Error) => log.error({ err: error, requestId: call.payload.requestId }, what));
   };
 
-  /** Its answer is kept under an `Idempotency-Key`: leaving it ends nothing, and what it cost stands. */
-  const isKept = ({ payload }: OpenCall) => payload.replay !== undefined;
+  const answering = createAnswering({
+    clock,
+    end,
+    refund: (call) => background("refund", call, ending.refund(call)),
+  });
+  const ending = createEnding({ reader, queues, money, clock, answering, end, background });
 
   function begin(opening: Opening): OpenCall {
-    const call: OpenCall = {
-      ...opening,
-      stopExpecting: () => {},
-      nextSeq: 0,
-      parts: [],
-      lastWriteAt: clock.now(),
-      stored: false,
-      enqueued: false,
-      left: opening.res.closed,
-      leaving: false,
-      givingUp: false,
-      ended: false,
-      usedTokens: 0,
-    };
+    const call = openCall(opening, clock.now());
     const { requestId, account } = call.payload;
     open.set(requestId, call);
     inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
@@ -159,147 +108,28 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     if (frame.seq >= 0) {
       if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.
       if (frame.seq > call.nextSeq)
-        return background("gap", call, giveUp(call, internalError("a frame was lost"), { mayWait: false }));
+        return background("gap", call, ending.giveUp(call, internalError("a frame was lost"), { mayWait: false }));
       call.nextSeq++;
     }
+    if (frame.outcome?.headers && !call.res.headersSent) call.res.set(frame.outcome.headers);
     switch (frame.kind) {
       case "chunk":
-        return call.payload.stream ? writeChunk(call, frame.data) : void call.parts.push(frame.data);
+        return call.payload.stream ? answering.writeEvents(call, frame.data) : void call.parts.push(frame.data);
       case "final":
-        return deliver(call, frame);
+        return answering.deliver(call, frame);
       case "error": {
         const error = new ServiceError(JSON.parse(frame.data) as ErrorFields);
         call.usedTokens = frame.outcome?.tokens ?? 0;
-        if (!frame.outcome?.answerLost) return fail(call, error);
-        return background("refund", call, refundAndFail(call, error));
+        if (!frame.outcome?.answerLost) return answering.fail(call, error, frame.outcome?.ending);
+        return background("refund", call, ending.refundAndFail(call, error));
       }
     }
   }
 
-  function writeChunk(call: OpenCall, data: string): void {
-    const { res } = call;
-    if (call.left) return;
-    if (res.writableLength > unsentLimitBytes) return void res.destroy();
-    if (!res.headersSent) beginStream(res);
-    res.write(data);
-    call.lastWriteAt = clock.now();
-  }
-
-  function deliver(call: OpenCall, frame: Frame): void {
-    const { res, payload } = call;
-    call.usedTokens = frame.outcome?.tokens ?? 0;
-    const cost = BigInt(frame.outcome?.cost ?? "0");
-    if (payload.stream) {
-      writeChunk(call, frame.data);
-      if (!call.left) res.end();
-      return end(call, 200);
-    }
-    if (call.left) {
-      if (cost > 0n) background("refund", call, refund(call));
-      return end(call, 499);
-    }
-    // Handed to the socket is not delivered: a caller who is gone by now pays nothing for a JSON answer.
-    res.once("close", () => {
-      if (!res.writableFinished && cost > 0n) background("refund", call, refund(call));
-    });
-    res.set("x-xm-cost-usd", formatUsd(cost));
-    call.parts.push(frame.data);
-    answerJson(res.status(200), call.parts.join(""));
-    end(call, 200);
-  }
-
-  function fail(call: OpenCall, error: ServiceError): void {
-    if (call.ended) return;
-    const { res, codec, payload } = call;
-    if (!call.left) {
-      if (res.headersSent) res.end(codec.streamError(error, payload.requestId));
-      else answerError(res, error, codec.error(error, payload.requestId));
-    }
-    if (call.left) end(call, 499);
-    else end(call, error.status, error.code);
-  }
-
-  /** Tries until it is done. */
-  const refund = async (call: OpenCall) => {
-    if (!isKept(call)) await money.refund(call.payload.account, call.payload.requestId);
-  };
-
-  /** From here on no frame is taken: what is refunded is not delivered as well. */
-  async function refundAndFail(call: OpenCall, error: ServiceError): Promise<void> {
-    call.stopExpecting();
-    // Who left a stream has had what was written, and pays for it.
-    if (!(call.left && call.payload.stream)) await refund(call);
-    fail(call, error);
-  }
-
-  const settleNothing = (call: OpenCall, status: "failed" | "cancelled", error?: string, signal?: AbortSignal) =>
-    money.settle({
-      account: call.payload.account,
-      requestId: call.payload.requestId,
-      key: call.payload.keyId,
-      endpoint: call.payload.endpoint,
-      model: call.payload.model,
-      heldNanoUsd: BigInt(call.payload.held),
-      costNanoUsd: 0n,
-      status,
-      ...(error !== undefined && { error }),
-      attempts: 0,
-      usage: {},
-      estimated: false,
-      totalMs: clock.now() - call.payload.acceptedAt,
-      signal,
-    });
-
-  /**
-   * An error is a decision too: it is answered once nothing was charged for good. If a cost stands already the answer
-   * is on its way: with `mayWait` it gets until the deadline, else it is refunded.
-   */
-  async function giveUp(call: OpenCall, error: ServiceError, how: { mayWait: boolean; signal?: AbortSignal }) {
-    if (call.ended || call.givingUp) return;
-    call.givingUp = true;
-    const { entry } = await settleNothing(call, "failed", error.code, how.signal);
-    if (call.ended) return;
-    if (entry.costNanoUsd > 0n && how.mayWait) {
-      call.givingUp = false;
-      return;
-    }
-    if (call.enqueued) background("cancel", call, cancel(call));
-    if (entry.costNanoUsd > 0n) await refundAndFail(call, error);
-    else fail(call, error);
-  }
-
-  const cancel = (call: OpenCall) =>
-    reader.cancel(call.payload.requestId, call.payload.deadlineAt + deadlineGraceMs - clock.now());
-
   function onClose(call: OpenCall): void {
     if (call.ended || call.left) return;
     call.left = true;
-    if (call.enqueued && !isKept(call)) background("leaving", call, leave(call));
-  }
-
-  /** The work goes on, the caller comes again for its answer. */
-  function postpone(call: OpenCall, error: ServiceError): void {
-    if (!call.left) answerError(call.res, error, call.codec.error(error, call.payload.requestId));
-    call.left = true;
-  }
-
-  /** The caller is gone. A job that waits is taken back; one that runs is aborted and decided by its worker. */
-  async function leave(call: OpenCall): Promise<void> {
-    if (call.leaving) return;
-    call.leaving = true;
-    const { requestId } = call.payload;
-    try {
-      const removed = await queues.remove(jobCatalog[call.job].pool, requestId);
-      if (!removed) return await cancel(call);
-    } catch (error) {
-      // Redis did not take it: the next pulse asks again.
-      call.leaving = false;
-      throw error;
-    }
-    // What was taken back may also be a job that had just ended: then its answer finds nobody.
-    const { entry } = await settleNothing(call, "cancelled");
-    if (entry.costNanoUsd > 0n && !call.payload.stream) await refund(call);
-    end(call, 499);
+    if (call.enqueued && !isKept(call)) background("leaving", call, ending.leave(call));
   }
 
   /** Once a second: deadlines, leavers that the workers do not know of yet, and pings where a stream was silent. */
@@ -307,13 +137,13 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     const now = clock.now();
     for (const call of open.values()) {
       if (now > call.payload.deadlineAt + deadlineGraceMs)
-        background("deadline", call, giveUp(call, outOfTime(), { mayWait: false }));
+        background("deadline", call, ending.giveUp(call, outOfTime(), { mayWait: false }));
       else if (isKept(call)) {
-        if (call.enqueued && now >= (call.answerBy ?? Number.POSITIVE_INFINITY)) postpone(call, generationInProgress());
+        if (call.enqueued && now >= (call.answerBy ?? Number.POSITIVE_INFINITY))
+          answering.postpone(call, generationInProgress());
       } else if (call.left) {
-        if (call.enqueued) background("leaving", call, leave(call));
-      } else if (call.payload.stream && now - call.lastWriteAt >= deps.pingIntervalMs)
-        writeChunk(call, call.codec.ping);
+        if (call.enqueued) background("leaving", call, ending.leave(call));
+      } else if (call.payload.stream && now - call.lastWriteAt >= deps.pingIntervalMs) answering.ping(call);
     }
   }
 
@@ -341,12 +171,12 @@ export function createOpenCalls(deps: Deps): OpenCalls {
         }
       } catch (cause) {
         const error = noCapacity("Storage for large requests is away; nothing was charged.", 5, cause);
-        return giveUp(call, error, { mayWait: true });
+        return ending.giveUp(call, error, { mayWait: true });
       }
       // Given up meanwhile, by a deadline or a shutdown.
       if (call.ended) return files.dropBody(payload.requestId);
       if (call.left && !isKept(call)) {
-        await settleNothing(call, "cancelled");
+        await ending.settleNothing(call, "cancelled");
         return end(call, 499);
       }
       try {
@@ -359,12 +189,12 @@ export function createOpenCalls(deps: Deps): OpenCalls {
           others,
         );
       } catch (cause) {
-        return giveUp(call, noCapacity("The queue is away; nothing was charged.", 1, cause), { mayWait: true });
+        return ending.giveUp(call, noCapacity("The queue is away; nothing was charged.", 1, cause), { mayWait: true });
       }
       // Who left while the job was being added found nothing to take back.
       if (call.left && !isKept(call)) {
         call.leaving = false;
-        await leave(call);
+        await ending.leave(call);
       }
     },
 
@@ -382,11 +212,11 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       const givenUp = [...open.values()].map(async (call) => {
         const error = stopping();
         if (isKept(call) && call.enqueued) {
-          postpone(call, error);
+          answering.postpone(call, error);
           return end(call, error.status, error.code, true);
         }
         // Without a decision the hold stays, dated, and the sweeper finds it.
-        await giveUp(call, error, { mayWait: false, signal }).catch(() => fail(call, error));
+        await ending.giveUp(call, error, { mayWait: false, signal }).catch(() => answering.fail(call, error));
       });
       await Promise.all(givenUp);
     },

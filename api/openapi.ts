@@ -1,22 +1,10 @@
 import { z } from "zod";
 import { createDocument } from "zod-openapi";
-import { errorKinds } from "#errors";
 import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#formats";
-import { modelList, modelObject } from "./routes/models.ts";
+import { errorAnswers, json, paid } from "./openapi-errors.ts";
+import { nativePaths } from "./openapi-native.ts";
+import { modelList, modelObject } from "./routes/models/ours.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
-
-/** Specification, part 2, "Error body". */
-const errorBody = z
-  .object({
-    error: z.object({
-      message: z.string(),
-      type: z.enum([...new Set(Object.values(errorKinds).map(({ type }) => type))]),
-      code: z.enum(Object.keys(errorKinds)).nullable(),
-      param: z.string().nullable().describe("The field at fault"),
-    }),
-    request_id: z.string(),
-  })
-  .meta({ id: "Error" });
 
 const usage = z.looseObject({
   prompt_tokens: z.int(),
@@ -84,22 +72,6 @@ const mediaResponse = z
   })
   .meta({ id: "MediaResponse" });
 
-const json = (schema: z.ZodType) => ({ "application/json": { schema } });
-const retryAfter = z.int().min(1).max(60).describe("Seconds").optional();
-
-/** All that this status can mean, in the words of the error list. */
-const errorAnswers = (...statuses: number[]) =>
-  Object.fromEntries(
-    statuses.map((status) => {
-      const kinds = Object.entries(errorKinds).filter(([, kind]) => kind.status === status);
-      const description = kinds.map(([code, { when }]) => `\`${code}\`: ${when}.`).join(" ");
-      const waits = status === 429 || status === 503;
-      const headers = waits ? { headers: z.object({ "Retry-After": retryAfter }) } : {};
-      return [`${status}`, { description, content: json(errorBody), ...headers }];
-    }),
-  );
-
-const paid = [400, 401, 402, 403, 404, 413, 415, 429, 500, 502, 503, 504];
 const requestIdHeader = z.object({
   "x-request-id": z.string(),
   "x-xm-cost-usd": z.string().describe("What the request cost; absent on streams").optional(),
@@ -142,7 +114,14 @@ export const openApiDocument = (serverUrl: string) =>
     },
     servers: [{ url: serverUrl }],
     security: [{ bearer: [] }],
-    components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+    components: {
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer" },
+        anthropicKey: { type: "apiKey", in: "header", name: "x-api-key" },
+        geminiKey: { type: "apiKey", in: "header", name: "x-goog-api-key" },
+        geminiQueryKey: { type: "apiKey", in: "query", name: "key" },
+      },
+    },
     paths: {
       "/v1/chat/completions": {
         post: {
@@ -159,6 +138,7 @@ export const openApiDocument = (serverUrl: string) =>
           },
         },
       },
+      ...nativePaths,
       "/v1/embeddings": {
         post: {
           operationId: "createEmbeddings",

@@ -1,11 +1,13 @@
 import type { Catalog, Model, Tier, Usage } from "#catalog";
 import { noCapacity, ServiceError, toServiceError, upstreamTimeout } from "#errors";
 import type { Files, MakerJob } from "#files";
+import { completionTokens, promptTokens } from "#formats";
 import type { Cancellations, Outcome, PaidCall, Replies, Reply } from "#jobs";
 import type { Decision, Money } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { KeptCall, Replays } from "#replay";
+import type { Counting } from "./counting/index.ts";
 import { Aborted, type Running } from "./running.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -18,6 +20,7 @@ export interface CallDeps {
   readonly replies: Replies;
   readonly cancellations: Cancellations;
   readonly running: Running;
+  readonly counting: Counting;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -32,6 +35,7 @@ export interface Attempt {
   readonly reply: Reply;
   readonly upstreams: Upstreams;
   readonly files: Files;
+  readonly counting: Counting;
   /** What an earlier delivery submitted to a maker, and was not there to see the end of. */
   readonly job: MakerJob | undefined;
   readonly clock: Clock;
@@ -44,6 +48,8 @@ export interface Progress {
   upstream?: string;
   attempts: number;
   firstTokenAt?: number;
+  /** What closes a stream that failed, where only its writer can tell it. */
+  fail?: (error: ServiceError) => string | undefined;
   /** The maker's job: whoever gets the call next goes on with it. */
   job?: string;
   /** What has been delivered of a stream that is cut off; absent: nothing is charged. */
@@ -78,13 +84,7 @@ interface Ending {
   tell(costNanoUsd: bigint): Promise<boolean>;
 }
 
-const totalTokens = (usage: Usage) =>
-  (usage.input ?? 0) +
-  (usage.cached_input ?? 0) +
-  (usage.cache_write ?? 0) +
-  (usage.audio_input ?? 0) +
-  (usage.output ?? 0) +
-  (usage.audio_output ?? 0);
+const totalTokens = (usage: Usage) => promptTokens(usage) + completionTokens(usage);
 
 /**
  * One delivery of a paid call: at most one attempt, one decision, one application, whatever happens (ARCHITECTURE,
@@ -190,7 +190,7 @@ async function attemptCall(
   work: Work,
   earlier: Earlier,
 ): Promise<Ending> {
-  const { catalog, upstreams, files, clock } = deps;
+  const { catalog, upstreams, files, counting, clock } = deps;
   const log = deps.log.child({ requestId: payload.requestId });
   const startedAt = clock.now();
   const progress: Progress = { attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
@@ -203,7 +203,21 @@ async function attemptCall(
     const run = async () => {
       const request = JSON.parse(await bodyOf(deps.files, payload, signal)) as Readonly<Record<string, unknown>>;
       const { job } = earlier;
-      return work({ payload, catalog, model, request, signal, reply, upstreams, files, job, clock, log, progress });
+      return work({
+        payload,
+        catalog,
+        model,
+        request,
+        signal,
+        reply,
+        upstreams,
+        files,
+        counting,
+        job,
+        clock,
+        log,
+        progress,
+      });
     };
     const { text, ...charge } =
       earlier.answer ?? (await keep(deps, payload, priced(catalog, payload.tier, model, await run()), signal));
@@ -224,7 +238,8 @@ async function attemptCall(
     const counted = nothing || !model ? undefined : progress.delivered?.();
     const charge = model && counted ? { ...counted, costNanoUsd: costOf(model, counted.usage) } : {};
     const decision: Decision = { ...described(), ...free(status, error), ...charge };
-    const outcome: Outcome = { tokens: counted ? totalTokens(counted.usage) : 0 };
+    const ending = progress.fail?.(error);
+    const outcome: Outcome = { tokens: counted ? totalTokens(counted.usage) : 0, ...(ending && { ending }) };
     return { decision, tell: async (cost) => silent || reply.error(error, { ...outcome, cost: String(cost) }) };
   }
 }

@@ -10,6 +10,7 @@ import { connectMongo } from "#platform/mongo";
 import { connectRedis } from "#platform/redis";
 import type { Step } from "#platform/shutdown";
 import { createReplays } from "#replay";
+import { createCounting } from "./counting/index.ts";
 import type { HandlerDeps } from "./handlers/index.ts";
 import { startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
@@ -71,6 +72,7 @@ export async function startWorker(deps: {
   const files = createFiles({ config, mongo, money, clock, log });
   const replays = createReplays({ mongo, money, files, clock });
   await Promise.all([files.prepare(), replays.prepare()]);
+  const counting = createCounting({ clock, log });
   const handlerDeps: HandlerDeps = {
     catalog,
     upstreams,
@@ -80,6 +82,7 @@ export async function startWorker(deps: {
     replies,
     cancellations,
     running,
+    counting,
     queues,
     clock,
     log,
@@ -121,7 +124,7 @@ export async function startWorker(deps: {
         run: async () => {
           running.stop();
           await queues.close();
-          await upstreams.close();
+          await Promise.all([upstreams.close(), counting.close()]);
           cancellations.stop();
           redis.disconnect();
           queueRedis.disconnect();

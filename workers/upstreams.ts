@@ -1,4 +1,5 @@
 import type { Catalog, Model, Upstream } from "#catalog";
+import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config";
 import type { Logger } from "#platform/logger";
@@ -44,8 +45,14 @@ export interface Upstreams {
   close(): Promise<void>;
 }
 
-/** Asks one upstream; `model` is its own name for the model. May be called again for the next one. */
-type Attempt<R> = (provider: Provider, model: string, signal: AbortSignal) => R;
+/** Asks one upstream under its own name for the model, in one of the formats. May be called again for the next one. */
+type Attempt<R> = (to: Asked, signal: AbortSignal) => R;
+
+export interface Asked {
+  readonly provider: Provider;
+  readonly model: string;
+  readonly formats: readonly Format[];
+}
 
 interface Progress {
   /** The last that was asked. */
@@ -89,7 +96,9 @@ export function createUpstreams(deps: {
   ): Promise<R> => {
     const ways = model.upstreams.flatMap((entry): Way[] => {
       const lane = lanes.get(entry.upstream);
-      return lane ? [{ lane, slots: lane.slots, model: entry.model }] : [];
+      return lane
+        ? [{ lane, slots: lane.slots, model: entry.model, formats: entry.formats ?? lane.provider.speaks }]
+        : [];
     });
     const untried = new Set(ways);
     const failures: UpstreamFailure[] = [];
@@ -131,13 +140,13 @@ export function createUpstreams(deps: {
       ),
     once: (model, signal, progress, attempt, log = deps.log) =>
       route(model, signal, progress, log, async (call) => {
-        const value = await call.within("firstByteMs", attempt(call.provider, call.model, call.signal));
+        const value = await call.within("firstByteMs", attempt(askedOf(call), call.signal));
         call.succeeded();
         return value;
       }),
     stream: (model, signal, progress, attempt, log = deps.log) =>
       route(model, signal, progress, log, async (call) => {
-        const source = attempt(call.provider, call.model, call.signal)[Symbol.asyncIterator]();
+        const source = attempt(askedOf(call), call.signal)[Symbol.asyncIterator]();
         const first = await call.within("firstByteMs", source.next());
         if (first.done) throw new UpstreamFailure("unavailable", "a stream without an item");
         call.answered();
@@ -149,6 +158,8 @@ export function createUpstreams(deps: {
   };
 }
 
+const askedOf = ({ way }: Call): Asked => ({ provider: way.lane.provider, model: way.model, formats: way.formats });
+
 function logFailure(log: Logger, { lane, model }: Way, { kind, status, message }: UpstreamFailure): void {
   // A refusal may quote the prompt.
   const err = kind === "refused" ? undefined : message;
@@ -157,7 +168,7 @@ function logFailure(log: Logger, { lane, model }: Way, { kind, status, message }
 
 /** Undefined for an upstream whose key or address is not in the environment. */
 function connect(upstream: Upstream, env: Readonly<Record<string, string | undefined>>, clock: Clock) {
-  const { id, provider, concurrency, storesAnswers, baseUrlEnv, apiKeyEnv } = upstream;
+  const { id, provider, concurrency, formats, storesAnswers, baseUrlEnv, apiKeyEnv } = upstream;
   const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
   const apiKey = value(apiKeyEnv);
   if (apiKeyEnv !== undefined && apiKey === undefined) return undefined;
@@ -168,5 +179,5 @@ function connect(upstream: Upstream, env: Readonly<Record<string, string | undef
     if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ""))
       throw new ConfigError(`${given ? baseUrlEnv : `upstream ${id}`}: not an http or https address`);
   }
-  return providers[provider]({ baseUrl, apiKey, concurrency, storesAnswers }, { clock });
+  return providers[provider]({ baseUrl, apiKey, concurrency, formats, storesAnswers }, { clock });
 }

@@ -9,7 +9,7 @@ import type { Logger } from "#platform/logger";
 import { boundOf } from "./bound.ts";
 import { checkCapacity } from "./capacity.ts";
 import { type Held, hold } from "./hold.ts";
-import { resolveModel } from "./model.ts";
+import { resolveModel, type Serves } from "./model.ts";
 
 export interface AdmissionDeps {
   readonly catalog: Catalog;
@@ -26,7 +26,9 @@ export interface Ask {
   readonly requestId: string;
   readonly caller: Caller;
   readonly call: ParsedCall;
-  readonly endpoint: string;
+  readonly serves: Serves;
+  /** Nothing is held, and only the limit of requests counts. */
+  readonly isFree: boolean;
   readonly pool: Pool;
   /** Unix milliseconds. */
   readonly arrivedAt: number;
@@ -41,6 +43,8 @@ export interface Admitted extends Held {
   readonly inputEstimate: number;
 }
 
+const nothing = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
+
 /** A hold outlives its call by this much before the sweeper looks at it. */
 const holdMarginMs = 120_000;
 
@@ -50,17 +54,26 @@ const holdMarginMs = 120_000;
  */
 export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const { call, caller, requestId } = ask;
-  const model = resolveModel(deps, ask.endpoint, call);
+  const model = resolveModel(deps, ask.serves, call);
   if (call.input) deps.catalog.checkInput(model, call.input);
   checkCapacity(deps, ask.pool, model);
-  const bound = await boundOf(deps, caller, model, call);
+  const most = await boundOf(deps, caller, model, call);
+  const bound = ask.isFree ? { ...most, ...nothing } : most;
   const inputEstimate = Math.min(bound.inputTokens, estimateTokens(call.textBytes));
-  const takenTokens = inputEstimate + (call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices);
+  const takenTokens = ask.isFree
+    ? 0
+    : inputEstimate + (call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices);
   const ttlMs = ask.deadlineAt - ask.arrivedAt;
   const limits = await deps.keys.take(caller, { requestId, tokens: takenTokens, ttlMs });
   try {
     const expiresAt = ask.deadlineAt + holdMarginMs;
-    const whose = { account: caller.account, key: caller.keyId, requestId, endpoint: ask.endpoint, model: model.id };
+    const whose = {
+      account: caller.account,
+      key: caller.keyId,
+      requestId,
+      endpoint: ask.serves.endpoint,
+      model: model.id,
+    };
     const held = await hold(deps.money, { ...whose, expiresAt, bound });
     return { ...held, model, limits, takenTokens, inputEstimate };
   } catch (error) {

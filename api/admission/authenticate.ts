@@ -1,4 +1,5 @@
 import type { Request } from "express";
+import type { Format } from "#formats";
 import type { Caller, Keys } from "#keys";
 
 /** `Authorization: Bearer <key>`, the scheme in any case. */
@@ -6,4 +7,13 @@ export function bearer(req: Request): string | undefined {
   return /^bearer +(\S+) *$/i.exec(req.headers.authorization ?? "")?.[1];
 }
 
-export const authenticate = (keys: Keys, req: Request): Promise<Caller> => keys.authenticate(bearer(req));
+/** Where a maker's own clients put their key: specification, part 5. */
+function ownKey(req: Request, format: Format | undefined): string | undefined {
+  if (format === "messages") return req.get("x-api-key");
+  if (format !== "gemini") return undefined;
+  const { key } = req.query;
+  return req.get("x-goog-api-key") ?? (typeof key === "string" ? key : undefined);
+}
+
+export const authenticate = (keys: Keys, req: Request, format?: Format): Promise<Caller> =>
+  keys.authenticate(ownKey(req, format) ?? bearer(req));

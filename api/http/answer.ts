@@ -21,9 +21,9 @@ export function answerJson(res: Response, body: string): void {
   res.end(bytes);
 }
 
-export const beginStream = (res: Response): void => {
+export const beginStream = (res: Response, contentType = "text/event-stream; charset=utf-8"): void => {
   res.writeHead(200, {
-    "content-type": "text/event-stream; charset=utf-8",
+    "content-type": contentType,
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
   });

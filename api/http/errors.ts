@@ -1,12 +1,12 @@
 import type { ErrorRequestHandler, RequestHandler } from "express";
 import { invalidValue, methodNotAllowed as notAllowed, ServiceError, toServiceError, unknownUrl } from "#errors";
-import { commonError } from "#formats";
 import type { Logger } from "#platform/logger";
 import { answerError } from "./answer.ts";
 import { localsOf } from "./headers.ts";
+import { errorBody } from "./shape.ts";
 
 export const noSuchRoute: RequestHandler = (req) => {
-  throw unknownUrl(req.method, req.path);
+  throw unknownUrl(req.method, req.baseUrl + req.path);
 };
 
 /** The last handler of a path: what it does serve goes out as `Allow`. */
@@ -17,15 +17,15 @@ export const methodNotAllowed =
     throw notAllowed(req.method, req.baseUrl + req.path);
   };
 
-/** Renders whatever a route threw, in the common shape. A defect is logged with its stack and answered as 500. */
+/** Renders whatever a route threw, in the shape of its path. A defect is logged with its stack and answered as 500. */
 export const errorHandler =
   (log: Logger): ErrorRequestHandler =>
-  (thrown: unknown, _req, res, next) => {
+  (thrown: unknown, req, res, next) => {
     if (res.headersSent) return next(thrown);
     const { requestId } = localsOf(res);
     // Express throws URIError for a broken percent escape in a path.
     const broken = thrown instanceof URIError;
     const error = broken ? invalidValue("path", "The path holds a broken percent escape.") : toServiceError(thrown);
     if (!(thrown instanceof ServiceError) && !broken) log.error({ err: thrown, requestId }, "a request failed");
-    answerError(res, error, JSON.stringify(commonError(error, requestId)));
+    answerError(res, error, errorBody(req, error, requestId));
   };

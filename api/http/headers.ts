@@ -24,6 +24,7 @@ const exposed = [
   "x-ratelimit-reset-tokens",
   "x-xm-cost-usd",
   "x-ignored-params",
+  "x-xm-token-count",
   "idempotent-replayed",
   "PAYMENT-REQUIRED",
   "PAYMENT-RESPONSE",

@@ -1,4 +1,4 @@
 import { chatCodec } from "#formats";
 import type { PaidRoute } from "../call.ts";
 
-export const chatRoute: PaidRoute = { job: "chat", endpoint: "/v1/chat/completions", codec: chatCodec };
+export const chatRoute: PaidRoute = { job: "chat", endpoint: "/v1/chat/completions", codec: chatCodec, format: "chat" };

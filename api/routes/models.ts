@@ -1,70 +1,43 @@
-import { Router } from "express";
-import { z } from "zod";
-import type { Catalog, Model } from "#catalog";
-import { modelNotFound } from "#errors";
-import type { Picture } from "#jobs";
-import { isListed } from "../admission/model.ts";
-import { methodNotAllowed } from "../http/errors.ts";
+import { type Request, type RequestHandler, Router } from "express";
+import { methodNotAllowed, noSuchRoute } from "../http/errors.ts";
+import { localsOf } from "../http/headers.ts";
+import { listOf } from "../http/shape.ts";
+import { geminiModels } from "./models/gemini.ts";
+import { messagesModels } from "./models/messages.ts";
+import type { ModelDeps, ModelList } from "./models/model-list.ts";
+import { ourModels } from "./models/ours.ts";
 
-const price = z.object({
-  unit: z.string(),
-  list_usd: z.string().describe("USD per unit"),
-  elite_usd: z.string().describe("USD per unit, for Elite accounts"),
-});
+/** The slash of an id may come raw or as %2F. */
+const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/");
 
-/** Specification, part 2, "Model". */
-export const modelObject = z
-  .object({
-    id: z.string().describe("provider/model"),
-    object: z.literal("model"),
-    created: z.int().describe("unix seconds"),
-    owned_by: z.string(),
-    name: z.string(),
-    type: z.enum(["text", "image", "video", "audio", "embeddings", "other"]),
-    endpoint: z.string(),
-    context_length: z.int(),
-    max_output_tokens: z.int().optional(),
-    features: z.array(z.string()),
-    x_elite_discount_bps: z.int(),
-    x_pricing: z.record(z.string(), price),
-    x_input_schema: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe("Of models for images and media: JSON Schema of their own parameters"),
-  })
-  .meta({ id: "Model" });
+/** A POST that names a verb is a call in Gemini's format, with a verb that there is not. */
+const unknownVerb: RequestHandler = (req, res, next) =>
+  /:[^/]*$/.test(req.path) ? noSuchRoute(req, res, next) : next();
 
-export const modelList = z.object({ object: z.literal("list"), data: z.array(modelObject) }).meta({ id: "ModelList" });
-
-const render = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => ({
-  id: model.id,
-  object: "model",
-  created: model.created,
-  owned_by: model.ownedBy,
-  name: model.name,
-  type: model.type,
-  endpoint: model.endpoint,
-  context_length: model.contextLength,
-  ...(model.maxOutputTokens > 0 && { max_output_tokens: model.maxOutputTokens }),
-  features: [...model.features],
-  x_elite_discount_bps: model.eliteDiscountBps,
-  x_pricing: { ...catalog.pricing(model) },
-  ...(model.inputSchema && { x_input_schema: model.inputSchema }),
-});
-
-/** `GET /v1/models` and `GET /v1/models/{id}`; the id's slash may come raw or as %2F. No key is needed. */
-export function modelRoutes({ catalog, picture }: { catalog: Catalog; picture: Picture }): Router {
+function routes(listFor: (req: Request) => ModelList, before: readonly RequestHandler[] = []): Router {
   const router = Router();
-  router.get("/", (_req, res) => {
-    const listed = catalog.list().filter((model) => isListed(picture, model));
-    res.json({ object: "list", data: listed.map((model) => render(catalog, model)) });
-  });
-  router.get("/*id", (req, res) => {
-    const id = (req.params as unknown as { id: string[] }).id.join("/");
-    const model = catalog.find(id);
-    if (!model || !isListed(picture, model)) throw modelNotFound(id);
-    res.json(render(catalog, model));
-  });
+  for (const handle of before) router.use(handle);
+  router.get("/", (req, res) => void res.json(listFor(req).list(req.query)));
+  router.get("/*id", (req, res) => void res.json(listFor(req).get(idOf(req))));
+  router.post("/*id", unknownVerb);
   router.all(["/", "/*id"], methodNotAllowed("GET", "HEAD"));
   return router;
+}
+
+const shapeHeaders: RequestHandler = (req, res, next) => {
+  res.vary("anthropic-version, x-goog-api-key, x-goog-api-client");
+  if (listOf(req) === "messages") res.setHeader("request-id", localsOf(res).requestId);
+  next();
+};
+
+/** `GET /v1/models` and `GET /v1/models/{id}`, in the shape that the headers ask for. No key is needed. */
+export function modelRoutes(deps: ModelDeps): Router {
+  const lists = { ours: ourModels(deps), messages: messagesModels(deps), gemini: geminiModels(deps) };
+  return routes((req) => lists[listOf(req)], [shapeHeaders]);
+}
+
+/** `GET /v1beta/models` and `GET /v1beta/models/{model}`, whatever the headers. */
+export function geminiModelRoutes(deps: ModelDeps): Router {
+  const list = geminiModels(deps);
+  return routes(() => list);
 }

@@ -2,7 +2,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
+import { formats } from "#formats";
 import { environment } from "#platform/config";
+import { rows as crossings } from "../../test/support/crossing-rows.ts";
+import { type Cell, cellOf } from "../../test/support/crossings.ts";
 import { startEnvironment } from "./start-config.ts";
 
 /** The tables of the README that are made from the code. `npm run readme` writes them; a test sees that they are current. */
@@ -54,7 +57,28 @@ const errors = () =>
     ]),
   );
 
-const parts: Readonly<Record<string, () => string>> = { configuration, errors };
+function mark(cell: Cell): string {
+  switch (cell.how) {
+    case "absent":
+      return "";
+    case "left out":
+      return cell.name === undefined ? "–" : "○";
+    case "refused":
+      return "✗";
+    default:
+      return "✓";
+  }
+}
+
+function crossed(): string {
+  const pairs = formats.flatMap((caller) => formats.map((maker) => ({ caller, maker })));
+  return table(
+    ["", ...pairs.map(({ caller, maker }) => `${caller} → ${maker}`)],
+    crossings.map((row) => [row.feature, ...pairs.map(({ caller, maker }) => mark(cellOf(row, caller, maker)))]),
+  );
+}
+
+const parts: Readonly<Record<string, () => string>> = { configuration, errors, crossings: crossed };
 
 /** The README with its tables made anew. Throws if a table has lost its place. */
 export function currentReadme(text: string): string {

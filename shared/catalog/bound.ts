@@ -21,7 +21,7 @@ export function boundOf(model: Model, size: CallSize, tier: Tier): Bound {
     throw new TypeError(`${model.id} is not billed by tokens: its cost has no bound in tokens`);
   const inputTokens = mostInputTokens(model, size);
   const { dearest } = bandAt(model.prices[tier], inputTokens);
-  const inputPrice = size.parts.audio > 0 ? dearest.inputWithAudio : dearest.input;
+  const inputPrice = size.parts.audio + size.parts.file > 0 ? dearest.inputWithAudio : dearest.input;
   const fixed = BigInt(inputTokens) * inputPrice + dearest.request;
   /** One more output token for every choice. */
   const step = BigInt(size.choices) * dearest.output;

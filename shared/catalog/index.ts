@@ -57,6 +57,8 @@ export {
 export interface Catalog {
   /** By its id, `provider/model`. */
   find(id: string): Model | undefined;
+  /** By the maker's own name for it, without a provider. */
+  named(alias: string): Model | undefined;
   /** In the order of the file. */
   list(): readonly Model[];
   readonly upstreams: ReadonlyMap<string, Upstream>;
@@ -110,8 +112,10 @@ export function loadCatalog(file: string | undefined): Catalog {
     );
   }
   const list = [...byId.values()];
+  const byAlias = new Map(list.flatMap((model) => model.aliases.map((alias) => [alias, model] as const)));
   return {
     find: (id) => byId.get(id),
+    named: (alias) => byAlias.get(alias),
     list: () => list,
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
     bound: boundOf,
@@ -204,6 +208,7 @@ function upstreamOf(id: string, entry: UpstreamEntry): Upstream {
     ...(entry.base_url !== undefined && { baseUrl: entry.base_url }),
     ...(entry.base_url_env !== undefined && { baseUrlEnv: entry.base_url_env }),
     ...(entry.key_env !== undefined && { apiKeyEnv: entry.key_env }),
+    formats: entry.formats,
     storesAnswers: entry.stores_answers,
     concurrency: entry.concurrency,
     deadlines: {

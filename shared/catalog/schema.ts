@@ -3,6 +3,7 @@ import type { Feature } from "#formats";
 import { checkMedia, mediaFields } from "./media-schema.ts";
 import { inputKeys, type ListPrices, parsePrice, priceKeys, pricePattern } from "./prices.ts";
 import type { ModelType, PriceKey } from "./types.ts";
+import { checkServing, checkUpstream, spoken, upstreamEntry } from "./upstream-schema.ts";
 
 /** The path of the main interface for each type: the specification, part 1. */
 const endpoints = {
@@ -38,16 +39,17 @@ const features = [
   "logprobs",
   "audio_output",
   "web_search",
+  "cache_retention",
 ] as const satisfies readonly Feature[];
 const pricedFeatures = [
   ["audio", "audio_input"],
   ["audio_output", "audio_output"],
   ["web_search", "request"],
+  ["cache_retention", "cache_write_1h"],
 ] as const satisfies readonly (readonly [Feature, PriceKey])[];
 const partKinds = ["image", "audio", "file"] as const;
 
 const tokens = z.int().positive().max(100_000_000);
-const milliseconds = z.int().positive().max(86_400_000);
 /** Aborts, because the checks across fields read it as a number. */
 const price = z.string().regex(pricePattern, {
   error: "must be a decimal string in USD with at most 9 decimals, such as '2.50'",
@@ -99,36 +101,21 @@ const modelEntry = z.strictObject({
     .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must be a bare name, without a slash"))
     .default([]),
   upstreams: z
-    .array(z.strictObject({ upstream: z.string(), model: z.string().min(1) }))
+    .array(
+      z.strictObject({
+        upstream: z.string(),
+        model: z.string().min(1),
+        /** Where the model is not served in all of the formats that its upstream speaks. */
+        formats: spoken.optional(),
+      }),
+    )
     .min(1)
     .refine((list) => unique(list.map((each) => `${each.upstream} ${each.model}`)), "names an upstream twice"),
 });
 
-/** The endings keep a key of another kind (the admin token, say) from ever being sent to an upstream. */
-const keyVariable = z.string().regex(/^[A-Z][A-Z0-9_]*_API_KEY$/, "must be a variable's name that ends in _API_KEY");
-const addressVariable = z
-  .string()
-  .regex(/^[A-Z][A-Z0-9_]*_BASE_URL$/, "must be a variable's name that ends in _BASE_URL");
-
-const upstreamEntry = z.strictObject({
-  provider: z.enum(["openai", "local"]),
-  base_url: z
-    .url({ protocol: /^https?$/ })
-    .regex(/^[^?#@]*[^/?#@]$/, "must be an address without credentials, query or slash at its end")
-    .optional(),
-  base_url_env: addressVariable.optional(),
-  key_env: keyVariable.optional(),
-  /** The maker keeps chat answers unless it is told not to: `store: false` always goes there. */
-  stores_answers: z.boolean().default(false),
-  concurrency: z.int().positive().max(100_000).default(512),
-  /** Models that reason are silent for minutes. */
-  first_byte_timeout_ms: milliseconds.default(600_000),
-  silence_timeout_ms: milliseconds.default(120_000),
-  total_timeout_ms: milliseconds.default(900_000),
-});
-
 export type ModelEntry = z.infer<typeof modelEntry>;
-export type UpstreamEntry = z.infer<typeof upstreamEntry>;
+export type { UpstreamEntry } from "./upstream-schema.ts";
+
 type Complain = (path: readonly (string | number)[], message: string) => void;
 
 function checkPrices(entry: ModelEntry, given: ListPrices, path: readonly (string | number)[], complain: Complain) {
@@ -199,15 +186,6 @@ function checkModel(entry: ModelEntry, complain: Complain) {
 const stated = (prices: ListPrices): ListPrices =>
   Object.fromEntries(Object.entries(prices).filter(([, price]) => price !== undefined));
 
-function checkUpstream(entry: UpstreamEntry, complain: Complain) {
-  const named = entry.base_url !== undefined || entry.base_url_env !== undefined;
-  if (entry.provider === "openai" && !named) complain(["base_url"], "is missing, and base_url_env too");
-  if (entry.provider === "local" && (named || entry.key_env !== undefined))
-    complain(["provider"], "'local' runs inside the worker: it has no address and no key");
-  for (const field of ["first_byte_timeout_ms", "silence_timeout_ms"] as const)
-    if (entry[field] > entry.total_timeout_ms) complain([field], "is longer than total_timeout_ms");
-}
-
 /** The catalog's file. Every complaint's path begins with the model or the upstream at fault. */
 export const catalogFile = z
   .strictObject({
@@ -233,9 +211,11 @@ export const catalogFile = z
         if (names.has(name)) complain([name === entry.id ? "id" : "aliases"], `'${name}' is taken already`);
         names.add(name);
       }
-      entry.upstreams.forEach(({ upstream }, each) => {
-        if (!Object.hasOwn(file.upstreams, upstream))
-          complain(["upstreams", each, "upstream"], `'${upstream}' is not among the catalog's upstreams`);
+      entry.upstreams.forEach((served, each) => {
+        const upstream = Object.hasOwn(file.upstreams, served.upstream) ? file.upstreams[served.upstream] : undefined;
+        const complainOfIt: Complain = (path, message) => complain(["upstreams", each, ...path], message);
+        if (upstream) checkServing(entry.type, served, upstream, complainOfIt);
+        else complainOfIt(["upstream"], `'${served.upstream}' is not among the catalog's upstreams`);
       });
     });
   });

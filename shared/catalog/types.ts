@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Feature } from "#formats";
+import type { Feature, Format } from "#formats";
 
 /** Whose prices: `list_usd` or `elite_usd`. */
 export type Tier = "standard" | "elite";
@@ -109,7 +109,13 @@ export interface Model {
   /** JSON Schema (draft 2020-12 subset) of the model's own parameters: `x_input_schema` in `GET /v1/models`. */
   readonly inputSchema?: Readonly<Record<string, unknown>>;
   /** In the order in which they are tried. */
-  readonly upstreams: readonly { readonly upstream: string; readonly model: string }[];
+  readonly upstreams: readonly {
+    readonly upstream: string;
+    /** Its own name for the model. */
+    readonly model: string;
+    /** Where that is less than what it speaks. */
+    readonly formats?: readonly Format[] | undefined;
+  }[];
   /** For this module alone, as is `media`: `bound`, `cost` and `pricing` read it. */
   readonly prices: PriceBook;
   readonly media?: Media;
@@ -117,7 +123,9 @@ export interface Model {
 
 export interface Upstream {
   readonly id: string;
-  readonly provider: "openai" | "local";
+  readonly provider: "openai" | "anthropic" | "gemini" | "replicate" | "fal" | "local";
+  /** What a server of OpenAI's interface speaks; the first is what other formats are translated into. */
+  readonly formats: readonly Format[];
   /** What the catalog says; a value of the variable `baseUrlEnv` goes before it. */
   readonly baseUrl?: string;
   readonly baseUrlEnv?: string;

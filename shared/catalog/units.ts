@@ -17,9 +17,9 @@ export function fieldSchema(schema: JsonSchema, field: string): JsonSchema | und
 export const valueOf = (schema: JsonSchema, input: Input, field: string): unknown =>
   Object.hasOwn(input, field) ? input[field] : fieldSchema(schema, field)?.["default"];
 
-/** A count as makers take it, `8` or `"8"`; undefined if it is none. */
+/** A count as makers take it, `8`, `"8"` or `"8s"`; undefined if it is none. */
 export function countOf(value: unknown): number | undefined {
-  const count = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : value;
+  const count = typeof value === "string" && /^\d{1,9}s?$/.test(value) ? Number.parseInt(value, 10) : value;
   return typeof count === "number" && Number.isFinite(count) && count > 0 ? count : undefined;
 }
 
@@ -69,13 +69,16 @@ export function unitsOf(model: Model, input: Input, uploadBytes: ReadonlyMap<str
 
 /**
  * The usage with what a maker does not report but the input determines: characters, input images, the request itself.
- * If nothing was made they count nothing either. Of a recording at least the minutes that are billed at least.
+ * If nothing was made they count nothing either. Of a recording at least the minutes that are billed at least. Where the
+ * input determines it all, what a maker reports besides is not billed.
  */
 export function billed(model: Model, usage: Usage, input: Input | undefined): Usage {
   const media = mediaOf(model);
-  const out: Counts = { ...usage };
   const rules = rulesOf(media);
   const made = rules.filter(([, rule]) => !isGiven(rule));
+  // A song that is priced by the call has a length all the same.
+  const counted = Object.entries(usage).filter(([key]) => made.length > 0 || key in media.units);
+  const out: Counts = Object.fromEntries(counted);
   if (made.length > 0 && made.every(([key]) => !usage[key])) return out;
   for (const [key, rule] of rules) {
     if ("minutes_of" in rule && rule.min !== undefined) out[key] = Math.max(out[key] ?? 0, rule.min);

@@ -1,13 +1,13 @@
+import type { Ours, StreamWriter, TokenEstimate } from "./dialect.ts";
 import { byteLength, type Loose, object } from "./loose.ts";
-import { tokenUsage } from "./usage.ts";
+import { callTracker } from "./tool-calls.ts";
+import { completionTokens, promptTokens, tokenUsage } from "./usage.ts";
 
 /** The maker's usage if it can be believed, else the estimate. What is shown is what is billed: reasoning is in it. */
-function usageShown(usage: unknown, estimate: { input: number; output: number }) {
+function usageShown(usage: unknown, estimate: TokenEstimate) {
   const counted = tokenUsage(usage);
-  const prompt = counted
-    ? counted.input + counted.cached_input + counted.cache_write + counted.audio_input
-    : estimate.input;
-  const completion = counted ? counted.output + counted.audio_output : estimate.output;
+  const prompt = counted ? promptTokens(counted) : estimate.input;
+  const completion = counted ? completionTokens(counted) : estimate.output;
   return {
     ...(counted && object(usage)),
     prompt_tokens: prompt,
@@ -16,18 +16,11 @@ function usageShown(usage: unknown, estimate: { input: number; output: number })
   };
 }
 
-/** What an answer has of us: our model id, and what stands in where the maker left it out. */
-interface Ours {
-  readonly model: string;
-  readonly created: number;
-  readonly id: string;
-}
-
 /** Makers take back no more than 40 characters as the id of a tool call. */
 const toolCallId = ({ id }: Ours, choice: number, call: number) => `call_${id.slice(-24)}_${choice}_${call}`;
 
 /** A maker's whole answer, with all that clients rely on. */
-export function completeChat(response: Loose, ours: Ours, estimate: { input: number; output: number }) {
+export function completeChat(response: Loose, ours: Ours, estimate: TokenEstimate): Loose {
   const choices = Array.isArray(response["choices"]) ? response["choices"] : [];
   return {
     ...response,
@@ -74,26 +67,16 @@ export function outputBytes(delta: Loose): number {
   return bytes;
 }
 
-/**
- * The tool calls of one choice. Servers leave out the index, or give it to several calls: a new id or name begins a call.
- * Clients join what repeats, so only the first delta has the id and the type.
- */
-function toolCalls(newId: (index: number) => string) {
-  /** By the server's own index, or id where it gives none: the call that it means now. */
-  const current = new Map<unknown, { readonly id: unknown; readonly index: number }>();
-  let count = 0;
-  let last: unknown;
+/** The tool calls of one choice. Clients join what repeats, so only the first delta has the id and the type. */
+function toolCalls(newId: (call: number) => string) {
+  const tracker = callTracker(newId);
   return (value: unknown) => {
     const { id, index, type, ...given } = object(value);
-    const key = index ?? (id || last);
-    last = key;
-    const call = current.get(key);
-    const name = object(given["function"] ?? given["custom"])["name"];
-    const isNew = call === undefined || (name && (id ? id !== call.id : index == null));
-    if (!isNew) return { index: call.index, ...given };
-    const begun = { id: id || newId(count), index: count++ };
-    current.set(key, begun);
-    return { ...begun, type: type ?? "function", ...given };
+    const { name } = object(given["function"] ?? given["custom"]);
+    const { call, isNew } = tracker.of({ id, index, name });
+    return isNew
+      ? { id: call.id, index: call.call, type: type ?? "function", ...given }
+      : { index: call.call, ...given };
   };
 }
 
@@ -102,7 +85,7 @@ function toolCalls(newId: (index: number) => string) {
  * gets `created` and `finish_reason`, the first delta its role, the first delta of a tool call its id and type.
  * Usage is held back for `end`, which writes it as the last chunk before [DONE].
  */
-export function chatStream(to: Ours) {
+export function chatStream(to: Ours): StreamWriter {
   /** By choice, once it has begun. */
   const calls = new Map<number, ReturnType<typeof toolCalls>>();
   let usage: unknown;
@@ -153,7 +136,7 @@ export function chatStream(to: Ours) {
     /** UTF-8 bytes of output written so far. */
     outputBytes: () => bytes,
     /** The last events of a stream that came to its end. */
-    end(estimate: { input: number; output: number }): string {
+    end(estimate): string {
       const last = {
         id,
         object: "chat.completion.chunk",

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { outputBytes } from "./chat-answer.ts";
+import { searchFields } from "./chat-fields.ts";
+import { refuseDeep } from "./depth.ts";
 import { commonError } from "./error-body.ts";
 import { invalidFrom } from "./invalid.ts";
-import { byteLength, type Loose, object } from "./loose.ts";
+import { byteLength, object } from "./loose.ts";
 import type { Codec, Feature, UploadRef } from "./types.ts";
 import { addUpload, isUploadId, partUpload } from "./uploads.ts";
 
@@ -102,9 +104,6 @@ function addressBytes(holder: unknown, at: string): number {
   return /^data:/i.test(url) ? url.length : 0;
 }
 
-/** Fields by which makers take an order to search the web. */
-const searchFields = ["web_search_options", "search_parameters", "enable_search", "plugins"];
-
 function featuresOf(request: ChatRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();
   request.tools?.forEach(({ type }, t) => {
@@ -144,6 +143,7 @@ function refuseStored({ messages, extra_body }: ChatRequest): void {
 
 export const chatCodec: Codec = {
   parse(body, bodyBytes) {
+    refuseDeep(body);
     const parsed = chatRequest.safeParse(body);
     if (!parsed.success) throw invalidFrom(parsed.error);
     const request = parsed.data;
@@ -172,12 +172,3 @@ export const chatCodec: Codec = {
   streamError: (error, requestId) => `data: ${JSON.stringify(commonError(error, requestId))}\n\n`,
   ping: ": ping\n\n",
 };
-
-/** The request as an upstream of the same format gets it: all fields pass, but for the model and the cap. */
-export function prepareChat(
-  request: Loose,
-  to: { model: string; capField: "max_tokens" | "max_completion_tokens"; cap: number },
-): Record<string, unknown> {
-  const { max_tokens: _, max_completion_tokens: __, ...rest } = request;
-  return { ...rest, model: to.model, [to.capField]: to.cap };
-}

@@ -1,12 +1,30 @@
 /**
- * The formats that callers speak, each as one pure codec: no I/O, no clock, no state beyond a stream's own.
- * Chat-completions is the hub. Sources: the specification, part 2; wire-details ("Streams", "Errors"); OpenAI's public
- * API reference for chat completions and embeddings.
+ * The formats that are spoken, each as one pure codec: no I/O, no clock, no state beyond a stream's own. The API's face of a
+ * format is a `Codec`, the worker's face a `Dialect`; chat-completions is the hub that all others cross by, and `dialects`
+ * has them all. Sources: the specification, part 2; wire-details ("Streams", "Errors", "What crosses"); OpenAI's public API
+ * reference for chat completions and embeddings; those of the other makers in the folders' own index.ts.
  */
-export { chatCodec, chatRequest, prepareChat } from "./chat.ts";
-export { chatStream, completeChat, outputBytes } from "./chat-answer.ts";
+import { chatDialect } from "./chat-dialect.ts";
+import type { Dialect } from "./dialect.ts";
+import { geminiDialect } from "./gemini/index.ts";
+import { messagesDialect } from "./messages/index.ts";
+import { responsesDialect } from "./responses/index.ts";
+import type { Format } from "./types.ts";
+
+export { chatCodec, chatRequest } from "./chat.ts";
+export { outputBytes } from "./chat-answer.ts";
+export { crossRequest } from "./cross.ts";
+export type { Dialect, Ours, StreamWriter, To, TokenEstimate } from "./dialect.ts";
 export { embeddingsCodec, embeddingsRequest, finishEmbeddings } from "./embeddings.ts";
 export { commonError } from "./error-body.ts";
+export {
+  countAnswer,
+  countedRequest,
+  geminiArrayDialect,
+  geminiCodec,
+  geminiCountCodec,
+  geminiRequest,
+} from "./gemini/index.ts";
 export {
   imageAnswer,
   imageRequest,
@@ -17,6 +35,24 @@ export {
   mediaRequest,
 } from "./images.ts";
 export { invalidFrom } from "./invalid.ts";
-export type { CallSize, Codec, Feature, ModelInput, ParsedCall, UploadRef } from "./types.ts";
-export { chatUploads, findUploads, isUploadId, type Placed, placeChatUploads } from "./uploads.ts";
-export { estimateTokens, type TokenUsage, tokenUsage } from "./usage.ts";
+export { countTokensCodec, countTokensRequest, messagesCodec, messagesRequest } from "./messages/index.ts";
+export { responsesCodec, responsesFailure, responsesRequest } from "./responses/index.ts";
+export {
+  type CallSize,
+  type Codec,
+  type Feature,
+  type Format,
+  formats,
+  type ModelInput,
+  type ParsedCall,
+  type UploadRef,
+} from "./types.ts";
+export { findUploads, isUploadId, type Placed } from "./uploads.ts";
+export { completionTokens, estimateTokens, promptTokens, type TokenUsage, tokenUsage } from "./usage.ts";
+
+export const dialects: Readonly<Record<Format, Dialect>> = {
+  chat: chatDialect,
+  messages: messagesDialect,
+  responses: responsesDialect,
+  gemini: geminiDialect,
+};

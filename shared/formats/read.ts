@@ -11,6 +11,14 @@ export const strings = (value: unknown): readonly string[] =>
 
 export const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
+/** A count of tokens; 0 for what cannot be one. */
+export const count = (value: unknown): number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1e9 ? value : 0;
+
+/** As callers mean it: null, and a list or a text without anything in it, ask for nothing. */
+export const isSet = (value: unknown): boolean =>
+  value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
+
 /** Only the fields that have a value. */
 export const given = (fields: Loose): Loose =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
@@ -28,3 +36,14 @@ export function writeJson(value: unknown, at: string): string {
 /** What a message or a delta says of its reasoning, under either of the names that servers use. */
 export const reasoningText = (message: Loose): string =>
   text(message["reasoning_content"]) || text(message["reasoning"]);
+
+/** What a chat message says: some servers send it in parts. */
+export const contentText = (content: unknown): string =>
+  text(content) ||
+  list(content)
+    .map((part) => text(part["text"]) || text(part["refusal"]))
+    .join("");
+
+/** The first choice of a chat answer or chunk, for formats that have one answer. */
+export const firstChoice = (choices: unknown): Loose | undefined =>
+  list(choices).find(({ index }, position) => (typeof index === "number" ? index : position) === 0);

@@ -1,5 +1,9 @@
 import type { ServiceError } from "#errors";
 
+/** The formats that are spoken: by callers, and by upstreams. */
+export const formats = ["chat", "messages", "responses", "gemini"] as const;
+export type Format = (typeof formats)[number];
+
 /** What costs extra or is not everywhere: a model serves a call only if its catalog entry has each that is asked for. */
 export type Feature =
   | "tools"
@@ -62,8 +66,13 @@ export interface Codec {
   parse(body: unknown, bodyBytes: number): ParsedCall;
   /** The JSON body of an error. */
   error(error: ServiceError, requestId: string): string;
-  /** The same inside a stream that has begun: whole events, after which the stream is closed. */
-  streamError(error: ServiceError, requestId: string): string;
+  /**
+   * The same inside a stream that has begun: whole events, after which the stream is closed. `begun`: something but pings
+   * was written.
+   */
+  streamError(error: ServiceError, requestId: string, begun: boolean): string;
+  /** Of a stream, where it is not that of server-sent events. */
+  readonly streamType?: string;
   /** Written into a stream that has been silent for long. */
   readonly ping: string;
 }

@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
 import { type Loose, object } from "./loose.ts";
+import { audioFormat } from "./media.ts";
 import type { UploadRef } from "./types.ts";
 
 const uploadId = /^upl_[0-9A-Za-z]{1,64}$/;
@@ -67,18 +68,7 @@ export function partUpload(part: Loose, at: string): UploadRef | undefined {
   }
 }
 
-const contentOf = (message: unknown): readonly Loose[] => {
-  const { content } = object(message);
-  return Array.isArray(content) ? content.map(object) : [];
-};
-
 const messagesOf = ({ messages }: Loose): readonly unknown[] => (Array.isArray(messages) ? messages : []);
-
-/** The uploads that a chat request's parts name. */
-export const chatUploads = (request: Loose): UploadRef[] =>
-  messagesOf(request).flatMap((message, m) =>
-    contentOf(message).flatMap((part, c) => partUpload(part, `messages[${m}].content[${c}]`) ?? []),
-  );
 
 /** An upload as it goes to a maker: by an address, which may be a data address, or as base64. */
 export interface Placed {
@@ -113,6 +103,3 @@ function placePart(part: Loose, at: string, placed: (ref: UploadRef) => Placed):
     }
   }
 }
-
-/** As OpenAI names them: `wav`, `mp3`. */
-const audioFormat = (mime: string) => (mime === "audio/mpeg" ? "mp3" : mime.replace(/^audio\/(x-)?/, ""));

@@ -5,6 +5,7 @@ export interface TokenUsage {
   readonly input: number;
   readonly cached_input: number;
   readonly cache_write: number;
+  readonly cache_write_1h: number;
   readonly audio_input: number;
   readonly output: number;
   readonly audio_output: number;
@@ -29,12 +30,15 @@ export function tokenUsage(usage: unknown): TokenUsage | undefined {
     part(given["prompt_tokens_details"], "cached_tokens") || (whole(given["prompt_cache_hit_tokens"]) ?? 0),
   );
   const written = Math.min(prompt - cached, part(given["prompt_tokens_details"], "cache_write_tokens"));
-  const audioInput = Math.min(prompt - cached - written, part(given["prompt_tokens_details"], "audio_tokens"));
+  const longer = Math.min(prompt - cached - written, part(given["prompt_tokens_details"], "cache_write_1h_tokens"));
+  const others = cached + written + longer;
+  const audioInput = Math.min(prompt - others, part(given["prompt_tokens_details"], "audio_tokens"));
   const audioOutput = Math.min(completion, part(given["completion_tokens_details"], "audio_tokens"));
   return {
-    input: prompt - cached - written - audioInput,
+    input: prompt - others - audioInput,
     cached_input: cached,
     cache_write: written,
+    cache_write_1h: longer,
     audio_input: audioInput,
     output: completion - audioOutput,
     audio_output: audioOutput,
@@ -43,3 +47,13 @@ export function tokenUsage(usage: unknown): TokenUsage | undefined {
 
 /** A rough count where a provider gives none: four bytes to a token, as English text has it. */
 export const estimateTokens = (bytes: number): number => Math.ceil(bytes / 4);
+
+/** Tokens of the prompt, however each is billed. */
+export const promptTokens = (usage: Partial<TokenUsage>): number =>
+  (usage.input ?? 0) +
+  (usage.cached_input ?? 0) +
+  (usage.cache_write ?? 0) +
+  (usage.cache_write_1h ?? 0) +
+  (usage.audio_input ?? 0);
+
+export const completionTokens = (usage: Partial<TokenUsage>): number => (usage.output ?? 0) + (usage.audio_output ?? 0);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { formats } from "#formats";
 
 /** One queue each, so that operators scale them apart. */
 export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as const;
@@ -15,6 +16,14 @@ export const paidCall = z.object({
   endpoint: z.string(),
   model: z.string(),
   stream: z.boolean(),
+  /** What the caller speaks, of a call that is answered in text. */
+  format: z.enum(formats).optional(),
+  /** Of a stream in Gemini's format: one JSON array. */
+  framing: z.literal("array").optional(),
+  /** Of the caller's headers those that the maker of the format reads. */
+  headers: z.record(z.string(), z.string()).optional(),
+  /** The body names uploads. */
+  uploads: z.literal(true).optional(),
   /** Nano-USD held for this call, as a decimal string. */
   held: z.string().regex(/^\d+$/),
   /** Output tokens for each choice that the hold covers. */
@@ -49,6 +58,7 @@ interface JobDefinition {
 /** Every job there is. `handlers` in the workers is typed from it: a job without a handler does not compile. */
 export const jobCatalog = {
   chat: { pool: "chat", payload: paidCall },
+  count: { pool: "chat", payload: paidCall },
   embeddings: { pool: "embeddings", payload: paidCall },
   image: { pool: "image", payload: paidCall },
   media: { pool: "media", payload: paidCall },

@@ -12,7 +12,7 @@ export interface Frame {
   readonly outcome?: Outcome;
 }
 
-/** What the API learns with the last frame. */
+/** What the API learns beside the text, with the last frame but for the headers. */
 export interface Outcome {
   /** Nano-USD charged, as a decimal string. */
   readonly cost?: string;
@@ -20,6 +20,10 @@ export interface Outcome {
   readonly tokens?: number;
   /** A cost stands, but the answer died with its worker: the API refunds it. */
   readonly answerLost?: true;
+  /** Of an error: what closes a stream that has begun, where that is more than the error itself. */
+  readonly ending?: string;
+  /** With the first frame: headers for the caller. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export const limitBytes = 256 * 1024;

@@ -14,6 +14,8 @@ export interface Reply {
    */
   write(text: string, mark: number): Promise<void>;
   delivered(): number;
+  /** Headers for the caller: they go with the first frame, and do nothing after it. The last word counts. */
+  announce(headers: Readonly<Record<string, string>>): void;
   /** Sends what is gathered, and resolves when Redis has all that was written. False: the instance is gone. */
   flush(): Promise<boolean>;
   final(text: string, outcome: Outcome): Promise<boolean>;
@@ -91,6 +93,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       let deliveredMark = 0;
       let lastEntryId = "";
       let stopTimer: (() => void) | undefined;
+      let announced: Readonly<Record<string, string>> | undefined;
       let gone = false;
       let failure: { readonly error: unknown } | undefined;
 
@@ -115,8 +118,9 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
         sending = undefined;
       }
 
-      function send(kind: Frame["kind"], data: string, mark: number, outcome?: Outcome): void {
+      function send(kind: Frame["kind"], data: string, mark: number, told?: Outcome): void {
         if (gone || failure) return;
+        const outcome = seq === 0 && announced ? { ...told, headers: announced } : told;
         unsent.push({ frame: { requestId, seq: seq++, kind, data, ...(outcome && { outcome }) }, mark });
         sending ??= sendAll();
       }
@@ -154,6 +158,9 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
           if (failure || unsent.length > mostUnsent) await allSent();
         },
         delivered: () => deliveredMark,
+        announce(headers) {
+          announced = headers;
+        },
         onLost: (lost) => untaken.add(replyTo, requestId, lastEntryId, lost),
         flush() {
           sendGathered();

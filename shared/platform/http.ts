@@ -16,7 +16,7 @@ export interface HttpClient {
 }
 
 export interface HttpRequest {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   /** With the `content-length` of a body in pieces: else it goes out in chunks. */
   readonly headers: Readonly<Record<string, string>>;

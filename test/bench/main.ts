@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { measureFormats, renderFormats, writeFormatsCatalog } from "./formats.ts";
 import { describeMachine } from "./machine.ts";
 import { type Gateway, measureRound, measureScenario, type Round, type Scenario } from "./measure.ts";
 import { portkeyVersion, startPortkey } from "./portkey.ts";
@@ -12,11 +13,12 @@ import { measureUploads, renderUploads } from "./uploads.ts";
 import { proveTarget, type Target } from "./workload.ts";
 
 /**
- * npm run bench -- [--quick] [--profile] [--uploads] [--gateways direct,portkey,service] [--connections 50]
+ * npm run bench -- [--quick] [--profile] [--uploads] [--formats] [--gateways direct,portkey,service] [--connections 50]
  *
  * Measures the service beside Portkey's gateway and beside no gateway at all, and writes RESULTS.md.
  * `--quick`: few short rounds, printed only. `--connections`: this one load, printed only.
  * `--uploads`: ten large uploads at once into the service, written to UPLOADS.md.
+ * `--formats`: streams of every caller's format to every maker's, written to FORMATS.md.
  * `--profile`: the service alone, with a CPU profile of API and worker.
  * Whatever is started here ends with this process, also when that is killed.
  */
@@ -25,12 +27,15 @@ const { values: options } = parseArgs({
     quick: { type: "boolean", default: false },
     profile: { type: "boolean", default: false },
     uploads: { type: "boolean", default: false },
+    formats: { type: "boolean", default: false },
     gateways: { type: "string" },
     connections: { type: "string" },
   },
 });
 const wanted = new Set(
-  (options.gateways ?? (options.profile || options.uploads ? "service" : "direct,portkey,service")).split(","),
+  (
+    options.gateways ?? (options.profile || options.uploads || options.formats ? "service" : "direct,portkey,service")
+  ).split(","),
 );
 const command = ["npm run bench", ...(process.argv.length > 2 ? ["--", ...process.argv.slice(2)] : [])].join(" ");
 const root = join(import.meta.dirname, "../..");
@@ -75,7 +80,8 @@ async function start(stops: (() => Promise<void>)[]): Promise<Bench> {
   }
   let service: Service | undefined;
   if (wanted.has("service")) {
-    service = await startService({ ...shared, dataDir, inspect: options.profile });
+    const env = options.formats ? { CATALOG_FILE: await writeFormatsCatalog(dataDir, mockAt.origin) } : {};
+    service = await startService({ ...shared, dataDir, inspect: options.profile, env });
     stops.unshift(service.stop);
     await add("service", service.target, service.processes);
   }
@@ -171,6 +177,18 @@ async function uploads({ service }: Bench): Promise<void> {
   await writeFile(join(import.meta.dirname, "UPLOADS.md"), text);
 }
 
+/** What translation between formats costs. */
+async function formats({ service }: Bench): Promise<void> {
+  if (!service) throw new Error("--formats needs the service among the gateways");
+  const rounds = await measureFormats(service.target, service.processes, options.quick ? 1 : 5);
+  const { ok, open_holds } = await service.check();
+  if (!ok || open_holds > 0) throw new Error("The books are not in order after the streams.");
+  const machine = [new Date().toISOString().slice(0, 10), ...describeMachine(service.stores)];
+  const text = renderFormats(rounds, command, machine);
+  say(`\n${text}`);
+  if (!options.quick) await writeFile(join(import.meta.dirname, "FORMATS.md"), text);
+}
+
 /** Where API and worker spend their time at 50 connections. */
 async function profile({ gateways, processes, service }: Bench): Promise<void> {
   const gateway = gateways.find(({ name }) => name === "service");
@@ -197,7 +215,7 @@ await rm(dataDir, { recursive: true, force: true });
 await mkdir(dataDir, { recursive: true });
 try {
   const bench = await start(stops);
-  await (options.uploads ? uploads : options.profile ? profile : compare)(bench);
+  await (options.uploads ? uploads : options.formats ? formats : options.profile ? profile : compare)(bench);
 } finally {
   for (const stop of stops) await stop();
 }

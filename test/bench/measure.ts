@@ -47,7 +47,7 @@ export async function measureRound(
   const machineBefore = machineCpuMs();
   const startedAt = performance.now();
   const body = requestBody(target.model, stream);
-  const outcome = await runLoad({ ...target, body, stream, pace, durationMs, timeoutMs });
+  const outcome = await runLoad({ ...target, body, end: stream ? "data: [DONE]" : "}", pace, durationMs, timeoutMs });
   await wait(aftermathMs);
   const spent = read((process) => cpuMs(process) - (before[process.name] ?? 0));
   const elapsedMs = performance.now() - startedAt;

@@ -1,9 +1,10 @@
 import { createServer, type ServerResponse } from "node:http";
-import { chunksPerStream, jsonContent, streamWords, usage } from "./workload.ts";
+import { formatAt, madeStreams } from "./format-streams.ts";
+import { jsonContent, usage } from "./workload.ts";
 
 /**
- * A maker of models that costs next to nothing: an OpenAI-compatible server on `PORT` whose every byte is made
- * beforehand. `PUT /delay` with a number of milliseconds sets how long each answer waits for its first byte.
+ * A maker of models that costs next to nothing: a server on `PORT` whose every byte is made beforehand. It answers as OpenAI
+ * does, and streams in every format. `PUT /delay` with a number of milliseconds sets how long each answer waits for its first byte.
  */
 const envelope = { id: "chatcmpl-bench", created: 1_750_000_000, model: "gpt-4.1-mini" };
 const answer = Buffer.from(
@@ -16,15 +17,9 @@ const answer = Buffer.from(
     usage,
   }),
 );
-const event = (fields: object) =>
-  Buffer.from(`data: ${JSON.stringify({ ...envelope, object: "chat.completion.chunk", ...fields })}\n\n`);
-const chunks = streamWords.map((content, index) => {
-  const delta = index === 0 ? { role: "assistant", content } : { content };
-  const finish_reason = index === chunksPerStream - 1 ? "stop" : null;
-  return event({ choices: [{ index: 0, delta, logprobs: null, finish_reason }] });
-});
-const done = Buffer.from("data: [DONE]\n\n");
-const usageAndDone = Buffer.concat([event({ choices: [], usage }), done]);
+const streams = Object.fromEntries(
+  Object.entries(madeStreams).map(([format, pieces]) => [format, pieces.map((piece) => Buffer.from(piece))]),
+);
 
 function writeJson(res: ServerResponse): void {
   res.writeHead(200, { "content-type": "application/json", "content-length": answer.length });
@@ -32,28 +27,21 @@ function writeJson(res: ServerResponse): void {
 }
 
 /** One write for each chunk, with a turn of the event loop between them: a maker's chunks come one by one. */
-function writeStream(res: ServerResponse, withUsage: boolean): void {
+function writeStream(res: ServerResponse, path: string): void {
+  const pieces = streams[formatAt(path)] ?? [];
   res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   let next = 0;
   const writeNext = () => {
     if (res.destroyed) return;
-    if (next === chunks.length) {
-      res.end(withUsage ? usageAndDone : done);
-      return;
-    }
-    res.write(chunks[next++]);
+    if (next === pieces.length) return void res.end();
+    res.write(pieces[next++]);
     setImmediate(writeNext);
   };
   writeNext();
 }
 
-interface Asked {
-  readonly stream?: boolean;
-  readonly stream_options?: { readonly include_usage?: boolean };
-}
-
-function complete(res: ServerResponse, { stream, stream_options }: Asked): void {
-  if (stream) writeStream(res, stream_options?.include_usage === true);
+function complete(res: ServerResponse, path: string, { stream }: { readonly stream?: boolean }): void {
+  if (stream || path.includes(":stream")) writeStream(res, path);
   else writeJson(res);
 }
 
@@ -63,9 +51,10 @@ const server = createServer((req, res) => {
   req.on("data", (part: Buffer) => parts.push(part));
   req.on("end", () => {
     if (req.method === "POST") {
-      const asked = JSON.parse(Buffer.concat(parts).toString()) as Asked;
-      if (delayMs === 0) complete(res, asked);
-      else setTimeout(complete, delayMs, res, asked);
+      const asked = JSON.parse(Buffer.concat(parts).toString()) as { readonly stream?: boolean };
+      const path = (req.url ?? "").replace(/\?.*$/, "");
+      if (delayMs === 0) complete(res, path, asked);
+      else setTimeout(complete, delayMs, res, path, asked);
     } else {
       if (req.method === "PUT") delayMs = Number(Buffer.concat(parts).toString());
       res.end();

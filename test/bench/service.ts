@@ -41,6 +41,8 @@ export async function startService(options: {
   readonly dataDir: string;
   readonly logDir: string;
   readonly inspect: boolean;
+  /** Besides what every service here gets. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly onProgress: (text: string) => void;
 }): Promise<Service> {
   const { mockOrigin, dataDir, logDir, inspect, onProgress } = options;
@@ -65,6 +67,7 @@ export async function startService(options: {
       LOG_LEVEL: "info",
       OPENAI_API_KEY: "bench",
       OPENAI_BASE_URL: `${mockOrigin}/v1`,
+      ...options.env,
     };
     const inspectors: { name: string; port: number }[] = [];
     const start = async (name: string, file: string, readyUrl?: string): Promise<Measured> => {

@@ -1,6 +1,6 @@
 /** What is asked and answered in every measured call, whatever stands between. */
 export const chunksPerStream = 40;
-const prompt = "Tell me, in a few plain words, how a queue keeps a busy service calm. ".repeat(2).slice(0, 100);
+export const prompt = "Tell me, in a few plain words, how a queue keeps a busy service calm. ".repeat(2).slice(0, 100);
 export const jsonContent = "The quick brown fox jumps over the lazy dog. ".repeat(4).trim();
 export const streamWords = Array.from({ length: chunksPerStream }, (_, index) => (index === 0 ? "Once" : " more"));
 export const usage = {

@@ -51,7 +51,7 @@ test("the README's curl and TypeScript examples run as printed, and are paid for
   const outputs: string[] = [];
   for (const { language, code } of examples.filter(({ language }) => language !== "python"))
     outputs.push((await runExample(language, code, env)).stdout);
-  const [json, stream, typescript, media, upload] = outputs;
+  const [json, stream, typescript, media, upload, native] = outputs;
   expect(JSON.parse(json as string)).toMatchObject({ object: "chat.completion", model: "local/chat" });
   expect(stream).toMatch(/"usage":\{"prompt_tokens":\d+.*\n\ndata: \[DONE\]\n/);
   expect(typescript).toMatch(/Count to three.*"name":"get_weather"/s);
@@ -59,8 +59,9 @@ test("the README's curl and TypeScript examples run as printed, and are paid for
   expect(JSON.parse(upload as string)).toMatchObject({
     choices: [{ message: { content: expect.stringContaining("PNG image of 256 x 256") as string } }],
   });
+  expect(native).toMatch(/Hello!.*\d+\n.*Hello!.*\n.*Hello!/s);
   await service.settled();
-  expect(await payer.ledger("usage")).toHaveLength(8);
+  expect(await payer.ledger("usage")).toHaveLength(11);
   expect(await payer.ledger("storage")).toHaveLength(1);
 });
 

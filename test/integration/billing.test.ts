@@ -21,7 +21,11 @@ async function paid(service: Client, customer: Customer, body: object, path = ch
   return { entry, costNanoUsd, told, text };
 }
 
+/** In both of the maker's formats: newer models are served by Responses alone. */
 const usage = (prompt: number, completion: number, cached = 0, more: object = {}) => ({
+  input_tokens: prompt,
+  output_tokens: completion,
+  input_tokens_details: { cached_tokens: cached, ...more },
   prompt_tokens: prompt,
   completion_tokens: completion,
   total_tokens: prompt + completion,

@@ -10,7 +10,7 @@ import {
   serviceOfFile,
 } from "./service-setup.ts";
 
-const running = serviceOfFile();
+const running = serviceOfFile({ NOVITA_API_KEY: "sk-operator" });
 const chat = "/v1/chat/completions";
 const embeddings = "/v1/embeddings";
 
@@ -100,7 +100,7 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
   [
     "tools of a model without",
     chat,
-    { ...hi, model: "openai/gpt-6-luna", tools: [{ type: "function", function: { name: "f" } }] },
+    { ...hi, model: "meta/llama-4-scout", tools: [{ type: "function", function: { name: "f" } }] },
     unsupported("tools"),
   ],
   ["no input", embeddings, { model: "local/embeddings" }, invalid("input")],
@@ -158,23 +158,25 @@ test("invalid UTF-8 is refused, wherever it stands", async () => {
 });
 
 test.each([
-  ["an unknown field", makerModel, (deep: string) => `"x":${deep}`],
+  ["an unknown field", "x", makerModel, (deep: string) => `"x":${deep}`],
   [
     "a function",
+    "tools",
     localModel,
     (deep: string) => `"tools":[{"type":"function","function":{"name":"f","parameters":{"x":${deep}}}}]`,
   ],
   [
     "a schema",
+    "response_format",
     localModel,
     (deep: string) => `"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"x":${deep}}}}`,
   ],
-])("%s nested too deep to be written again is the caller's to mend", async (_, model, field) => {
+])("%s nested too deep to be written again is the caller's to mend", async (_, param, model, field) => {
   const customer = await running.service.account("1");
   const deep = "[".repeat(100_000) + "]".repeat(100_000);
   const body = JSON.stringify({ ...asking(model), x: 0 }).replace('"x":0', field(deep));
   const response = await customer.post(chat, body);
-  expect(await refusalOf(response)).toEqual(refusal(invalid(null, /deep/)));
+  expect(await refusalOf(response)).toEqual(refusal(invalid(param, /deep/)));
   await expectUntouched(running.service, customer, "1.00");
 });
 

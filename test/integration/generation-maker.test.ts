@@ -39,7 +39,7 @@ const CATALOG_FILE = catalogWith(
       variants: [],
       upstreams: [
         { upstream: "openai", model: "gpt-image-2" },
-        { upstream: "gemini", model: "their-image" },
+        { upstream: "xai", model: "their-image" },
       ],
     },
   },
@@ -68,7 +68,7 @@ const CATALOG_FILE = catalogWith(
     },
   ],
 );
-const running = serviceOfFile({ CATALOG_FILE, GEMINI_API_KEY: "operator" });
+const running = serviceOfFile({ CATALOG_FILE, XAI_API_KEY: "operator" });
 
 const generated = async (body: object, usd = "10") => {
   const customer = await running.service.account(usd);
@@ -194,6 +194,6 @@ test("when the first upstream fails the second one makes it, for one charge", as
   const { answer, entry, costNanoUsd } = await paid(running.service, customer, images, body);
   expect(answer.data).toHaveLength(1);
   expect(costNanoUsd).toBe(40_000_000n);
-  expect(entry.request).toMatchObject({ upstream: "gemini", attempts: 2 });
+  expect(entry.request).toMatchObject({ upstream: "xai", attempts: 2 });
   expect(running.maker.requests.map(({ body }) => body["model"])).toEqual(["gpt-image-2", "their-image"]);
 });

@@ -12,13 +12,13 @@ export interface Kept {
   readonly about: JsonObject | undefined;
 }
 
-type More = Partial<Pick<GenerationCall, "uploads" | "job" | "remember" | "keep" | "signal">>;
+export type More = Partial<Pick<GenerationCall, "uploads" | "job" | "remember" | "keep" | "signal">>;
 
 /** A mock maker, a provider for it, and calls whose files are kept in a list. */
 export async function startMedia({ concurrency = 2 } = {}) {
   const mock = await startMockOpenai();
   const clock = createAwaitedClock();
-  const target = { baseUrl: mock.url, apiKey: "sk-operator", concurrency, storesAnswers: false };
+  const target = { baseUrl: mock.url, apiKey: "sk-operator", concurrency, storesAnswers: false, formats: ["chat"] as const };
   const provider = createOpenai(target, { clock });
   onTestFinished(async () => {
     await provider.close();
@@ -62,7 +62,7 @@ export function uploadsOf(
 }
 
 /** A manual clock that can wait until somebody waits for it. */
-function createAwaitedClock() {
+export function createAwaitedClock() {
   const clock = createManualClock();
   const pending = new Set<{ readonly ms: number }>();
   let changed = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { createOpenai } from "../../workers/providers/openai/index.ts";
-import type { JsonObject, UpstreamCall } from "../../workers/providers/provider.ts";
+import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
 import { errorOf, gate, log, oneByOne } from "./upstreams-setup.ts";
@@ -9,23 +9,27 @@ import { errorOf, gate, log, oneByOne } from "./upstreams-setup.ts";
 async function start({ concurrency = 2, storesAnswers = false } = {}) {
   const mock = await startMockOpenai();
   const clock = createManualClock();
-  const provider = createOpenai({ baseUrl: mock.url, apiKey: "sk-operator", concurrency, storesAnswers }, { clock });
+  const target = { baseUrl: mock.url, apiKey: "sk-operator", concurrency, storesAnswers, formats: ["chat" as const] };
+  const provider = createOpenai(target, { clock });
   onTestFinished(async () => {
     await provider.close();
     await mock.close();
   });
-  const call = (body: JsonObject = {}, signal = new AbortController().signal): UpstreamCall => ({
+  const call = (body: JsonObject = {}, signal = new AbortController().signal): TextCall => ({
+    format: "chat",
+    model: "m",
+    headers: {},
     body: { model: "m", messages: [{ role: "user", content: "Hi" }], ...body },
     signal,
     log,
   });
-  const chunkwise = { ...provider, streamChat: (asked: UpstreamCall) => oneByOne(provider.streamChat(asked)) };
+  const chunkwise = { ...provider, stream: (asked: TextCall) => oneByOne(provider.stream(asked)) };
   return { mock, clock, provider: chunkwise, call };
 }
 
 test("a request passes as it is, unknown fields too, under the operator's key", async () => {
   const { mock, provider, call } = await start();
-  await provider.chat(call({ temperature: 0.5, vendor_field: { deep: [1, null] }, n: 2 }));
+  await provider.answer(call({ temperature: 0.5, vendor_field: { deep: [1, null] }, n: 2 }));
   const [request] = mock.requests;
   expect(request?.body).toEqual({
     model: "m",
@@ -45,40 +49,40 @@ test("a request passes as it is, unknown fields too, under the operator's key", 
 test("an upstream that takes no key gets no Authorization", async () => {
   const { mock, call } = await start();
   const provider = createOpenai(
-    { baseUrl: mock.url, apiKey: undefined, concurrency: 1, storesAnswers: false },
+    { baseUrl: mock.url, apiKey: undefined, concurrency: 1, storesAnswers: false, formats: ["chat"] },
     { clock: createManualClock() },
   );
   onTestFinished(() => provider.close());
-  await errorOf(provider.chat(call()));
+  await errorOf(provider.answer(call()));
   expect(mock.requests[0]?.headers).not.toHaveProperty("authorization");
 });
 
 test("a stream is always asked for its usage, beside the caller's own stream options; a JSON answer for none", async () => {
   const { mock, provider, call } = await start();
   const options = { include_usage: false, include_obfuscation: false };
-  const chunks = await Array.fromAsync(provider.streamChat(call({ stream_options: options })));
+  const chunks = await Array.fromAsync(provider.stream(call({ stream_options: options })));
   expect(mock.requests[0]?.body).toMatchObject({
     stream: true,
     stream_options: { include_usage: true, include_obfuscation: false },
   });
   expect(chunks.at(-1)).toMatchObject({ choices: [], usage: mockUsage() });
-  await provider.chat(call({ stream: true, stream_options: options }));
+  await provider.answer(call({ stream: true, stream_options: options }));
   expect(mock.requests[1]?.body).not.toHaveProperty("stream");
   expect(mock.requests[1]?.body).not.toHaveProperty("stream_options");
 });
 
 test("nothing is stored at the maker, and who did not speak of it is not made to", async () => {
   const { mock, provider, call } = await start();
-  await provider.chat(call({ store: true }));
-  await Array.fromAsync(provider.streamChat(call({ store: null })));
-  await provider.chat(call());
+  await provider.answer(call({ store: true }));
+  await Array.fromAsync(provider.stream(call({ store: null })));
+  await provider.answer(call());
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false, undefined]);
 });
 
 test("a maker that keeps answers by itself is told each time to keep nothing", async () => {
   const { mock, provider, call } = await start({ storesAnswers: true });
-  await provider.chat(call());
-  await Array.fromAsync(provider.streamChat(call({ store: true })));
+  await provider.answer(call());
+  await Array.fromAsync(provider.stream(call({ store: true })));
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false]);
 });
 
@@ -97,9 +101,9 @@ test.each(["gzip", "br"] as const)(
   async (encoding) => {
     const { mock, provider, call } = await start();
     mock.respond({ encoding }, { encoding }, { ...mockError(400, "no such field"), encoding });
-    expect(await provider.chat(call())).toMatchObject({ choices: [{ message: { content: mockText } }] });
-    expect(await Array.fromAsync(provider.streamChat(call()))).toHaveLength(11);
-    expect(await errorOf(provider.chat(call()))).toMatchObject({ kind: "refused", message: "no such field" });
+    expect(await provider.answer(call())).toMatchObject({ choices: [{ message: { content: mockText } }] });
+    expect(await Array.fromAsync(provider.stream(call()))).toHaveLength(11);
+    expect(await errorOf(provider.answer(call()))).toMatchObject({ kind: "refused", message: "no such field" });
   },
 );
 
@@ -117,7 +121,7 @@ test.each([
 ])("%s is no answer", async (_, answer) => {
   const { mock, provider, call } = await start();
   mock.respond(answer);
-  expect(await errorOf(provider.chat(call()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
+  expect(await errorOf(provider.answer(call()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
 });
 
 test.each([
@@ -139,7 +143,7 @@ test.each([
 ])("%s (status %i) is told apart", async (_, status, body, kind) => {
   const { mock, provider, call } = await start();
   mock.respond({ status, body, headers: { location: `${mock.url}/elsewhere` } });
-  const failure = await errorOf(provider.chat(call()));
+  const failure = await errorOf(provider.answer(call()));
   expect(failure).toMatchObject({ kind, status });
   expect((failure as Error).message).not.toContain("<");
   expect(mock.requests).toHaveLength(1);
@@ -158,7 +162,7 @@ test.each([
   mock.respond({ events: [mockChunk({ content: "a" }), { error }, mockChunk({ content: "b" })] });
   const seen: unknown[] = [];
   const read = async () => {
-    for await (const chunk of provider.streamChat(call())) seen.push(chunk);
+    for await (const chunk of provider.stream(call())) seen.push(chunk);
   };
   expect(await errorOf(read())).toMatchObject({ kind });
   expect(seen).toHaveLength(1);
@@ -172,9 +176,9 @@ test("a stream may end without [DONE] once it has finished, but not before", asy
     { events: [begun], done: false },
     { cutAfter: 4 },
   );
-  expect(await Array.fromAsync(provider.streamChat(call()))).toHaveLength(2);
+  expect(await Array.fromAsync(provider.stream(call()))).toHaveLength(2);
   for (let i = 0; i < 2; i++)
-    expect(await errorOf(Array.fromAsync(provider.streamChat(call())))).toMatchObject({ kind: "unavailable" });
+    expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
 });
 
 test.each([
@@ -184,7 +188,7 @@ test.each([
 ])("a chunk that is %s breaks the stream", async (_, event) => {
   const { mock, provider, call } = await start();
   mock.respond({ events: [event] });
-  expect(await errorOf(Array.fromAsync(provider.streamChat(call())))).toMatchObject({ kind: "unavailable" });
+  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
 });
 
 test.each([
@@ -197,7 +201,7 @@ test.each([
     done: false,
     beforeEnd: new Promise(() => {}),
   });
-  const chunks = provider.streamChat(call())[Symbol.asyncIterator]();
+  const chunks = provider.stream(call())[Symbol.asyncIterator]();
   await chunks.next();
   expect(await errorOf(chunks.next())).toMatchObject({ kind: "unavailable", message: /one event/i });
 });
@@ -206,7 +210,7 @@ test("a stream is read no faster than its chunks are taken", async () => {
   const { mock, provider, call } = await start();
   const event = mockChunk({ content: "a".repeat(100_000) }, "stop");
   mock.respond({ events: Array.from({ length: 500 }, () => event) });
-  const chunks = provider.streamChat(call())[Symbol.asyncIterator]();
+  const chunks = provider.stream(call())[Symbol.asyncIterator]();
   await chunks.next();
   const request = await mock.request(0);
   // Until the maker has been held up for a hundred turns.
@@ -223,17 +227,17 @@ test("a stream is read no faster than its chunks are taken", async () => {
 test("an answer in the place of a stream is no stream", async () => {
   const { mock, provider, call } = await start();
   mock.respond({ body: { error: { message: "overloaded", type: "rate_limit_error" } } }, { body: { choices: [] } });
-  expect(await errorOf(Array.fromAsync(provider.streamChat(call())))).toMatchObject({ kind: "busy" });
-  expect(await errorOf(Array.fromAsync(provider.streamChat(call())))).toMatchObject({ kind: "unavailable" });
+  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "busy" });
+  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
 });
 
 test("one connection serves call after call, streams and errors too", async () => {
   const { mock, provider, call } = await start({ concurrency: 1 });
   for (let i = 0; i < 5; i++) {
-    await provider.chat(call());
-    await Array.fromAsync(provider.streamChat(call()));
+    await provider.answer(call());
+    await Array.fromAsync(provider.stream(call()));
     mock.respond(mockError(500, "no"));
-    await errorOf(provider.chat(call()));
+    await errorOf(provider.answer(call()));
   }
   expect(mock.connections()).toBe(1);
 });
@@ -241,7 +245,7 @@ test("one connection serves call after call, streams and errors too", async () =
 test("[DONE] is the end, though the upstream keeps the connection open; a second later it is closed", async () => {
   const { mock, provider, call, clock } = await start();
   mock.respond({ beforeEnd: new Promise(() => {}) });
-  await Array.fromAsync(provider.streamChat(call()));
+  await Array.fromAsync(provider.stream(call()));
   const request = await mock.request(0);
   expect(request.aborted).toBe(false);
   clock.advance(1_000);
@@ -252,15 +256,15 @@ test("[DONE] is the end, though the upstream keeps the connection open; a second
 test("a caller who leaves before there is a connection is let go at once, and nothing is sent", async () => {
   const { mock, provider, call } = await start({ concurrency: 1 });
   const caller = new AbortController();
-  const answer = errorOf(provider.chat(call({}, caller.signal)));
+  const answer = errorOf(provider.answer(call({}, caller.signal)));
   const reason = new Error("left");
   caller.abort(reason);
   expect(await answer).toBe(reason);
-  await provider.chat(call());
+  await provider.answer(call());
   expect(mock.requests).toHaveLength(1);
 });
 
-test.each(["chat", "embed"] as const)(
+test.each(["answer", "embed"] as const)(
   "a caller who leaves in the middle of a body closes the connection (%s)",
   async (method) => {
     const { mock, provider, call } = await start();
@@ -280,7 +284,7 @@ test("chunks that have come are read before the failure that follows them", asyn
   const { mock, provider, call } = await start();
   const cutNow = gate();
   mock.respond({ beforeEvent: { 5: cutNow.promise }, cutAfter: 5 });
-  const chunks = provider.streamChat(call())[Symbol.asyncIterator]();
+  const chunks = provider.stream(call())[Symbol.asyncIterator]();
   await chunks.next();
   cutNow.resolve();
   const request = await mock.request(0);
@@ -297,5 +301,5 @@ test("a compressed stream that is cut is a failure", async () => {
   const { mock, provider, call } = await start();
   const bytes = gzipSync(`data: ${JSON.stringify(mockChunk({}, "stop"))}\n\n`);
   mock.respond({ events: [bytes.subarray(0, 40)], done: false, headers: { "content-encoding": "gzip" } });
-  expect(await errorOf(Array.fromAsync(provider.streamChat(call())))).toMatchObject({ kind: "unavailable" });
+  expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "unavailable" });
 });

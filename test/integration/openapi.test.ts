@@ -37,20 +37,29 @@ test("it has every public route, and every route of it is there", async () => {
     "GET /v1/models/{id}",
     "GET /v1/uploads",
     "GET /v1/uploads/{id}",
+    "GET /v1beta/models",
+    "GET /v1beta/models/{model}",
     "POST /v1/chat/completions",
     "POST /v1/embeddings",
     "POST /v1/images/generations",
     "POST /v1/media/generations",
+    "POST /v1/messages",
+    "POST /v1/messages/count_tokens",
+    "POST /v1/responses",
     "POST /v1/uploads",
     "POST /v1/uploads/{id}/complete",
+    "POST /v1beta/models/{model}:countTokens",
+    "POST /v1beta/models/{model}:generateContent",
+    "POST /v1beta/models/{model}:streamGenerateContent",
   ]);
   const routes = readFileSync(new URL("../../api/app.ts", import.meta.url), "utf8");
-  for (const [path = ""] of routes.matchAll(/(?<=")\/v1[^"]*/g))
+  for (const [path = ""] of routes.matchAll(/(?<=")\/v1[^"*]*(?=")/g))
     expect([path, described.some((each) => each.includes(` ${path}`))]).toEqual([path, true]);
   for (const each of described) {
     const [method = "", path = ""] = each.split(" ");
     const response = await fetch(
-      running.service.baseUrl + path.replace("{id}", path.includes("models") ? "local/chat" : "none"),
+      running.service.baseUrl +
+        path.replace("{model}", "local/chat").replace("{id}", path.includes("models") ? "local/chat" : "none"),
       { method },
     );
     expect([200, 401, ...(path === "/media/{id}" ? [404] : [])]).toContain(response.status);

@@ -3,6 +3,7 @@ import { loadCatalog } from "../../shared/catalog/index.ts";
 import { noCapacity } from "../../shared/errors.ts";
 import { createCancellations } from "../../shared/jobs/index.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
+import { createCounting } from "../../workers/counting/index.ts";
 import { endUnrun } from "../../workers/call.ts";
 import { createRunning } from "../../workers/running.ts";
 import { createUpstreams } from "../../workers/upstreams.ts";
@@ -25,8 +26,11 @@ async function startAlone() {
   onTestFinished(() => upstreams.close());
   const running = createRunning({ cancellations, replies, clock, log });
   clock.later(60_000);
+  const counting = createCounting({ clock, log });
+  onTestFinished(() => counting.close());
   const { money, files, replays } = bank;
-  return { ...bank, deps: { catalog, upstreams, money, files, replays, replies, cancellations, running, clock, log } };
+  const stores = { money, files, replays, replies };
+  return { ...bank, deps: { catalog, upstreams, ...stores, cancellations, running, counting, clock, log } };
 }
 
 test.each([

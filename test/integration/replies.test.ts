@@ -46,6 +46,26 @@ test("the frames of calls that run side by side arrive in their order", async ()
   }
 });
 
+test("what is announced goes with the first frame alone, the last word of it", async () => {
+  const { reader, replies } = await bothEnds();
+  const { frames, ended } = collect(reader, "req_1");
+  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  reply.announce({ "x-ignored-params": "a" });
+  reply.announce({ "x-ignored-params": "b" });
+  await reply.write("text", 1);
+  await reply.flush();
+  reply.announce({ "x-ignored-params": "late" });
+  await reply.final("end", { cost: "5" });
+  await ended;
+  expect(frames.map(({ outcome }) => outcome)).toEqual([{ headers: { "x-ignored-params": "b" } }, { cost: "5" }]);
+
+  const whole = collect(reader, "req_2");
+  const other = replies.open("api_test", "req_2", nobodyLeft);
+  other.announce({ "x-ignored-params": "a" });
+  await other.final("all", { cost: "5" });
+  expect((await whole.ended).outcome).toEqual({ cost: "5", headers: { "x-ignored-params": "a" } });
+});
+
 test("the first text goes at once, what follows is gathered", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ writer: clock });

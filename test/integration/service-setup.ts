@@ -23,7 +23,7 @@ export async function startWithMaker(
 ): Promise<Running> {
   const maker = await startMockOpenai();
   const service = await startService(await testStores(), {
-    env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: maker.url, GEMINI_COMPAT_BASE_URL: maker.url, ...env },
+    env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: maker.url, XAI_BASE_URL: maker.url, ...env },
     ...(onEnd && { onEnd }),
   });
   return { service, maker };

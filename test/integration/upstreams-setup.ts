@@ -74,17 +74,19 @@ export async function startUpstreams(count: number, { concurrency = 10, env = {}
     return {
       progress,
       json: () =>
-        upstreams.once(model, signal, progress, (provider, model, signal) =>
-          provider.chat({ body: { ...question, model }, signal, log }),
+        upstreams.once(model, signal, progress, ({ provider, model }, signal) =>
+          provider.answer({ ...asChat, model, body: { ...question, model }, signal, log }),
         ),
       stream: () =>
-        upstreams.stream(model, signal, progress, (provider, model, signal) =>
-          oneByOne(provider.streamChat({ body: { ...question, model }, signal, log })),
+        upstreams.stream(model, signal, progress, ({ provider, model }, signal) =>
+          oneByOne(provider.stream({ ...asChat, model, body: { ...question, model }, signal, log })),
         ),
     };
   };
   return { mocks: mocks as [MockOpenai, ...MockOpenai[]], clock, upstreams, catalog, call };
 }
+
+const asChat = { format: "chat", headers: {} } as const;
 
 /** The chunks of a stream, however they came together. */
 export async function* oneByOne<T>(lists: AsyncIterable<readonly T[]>): AsyncGenerator<T, void, undefined> {

@@ -2,15 +2,6 @@ import type { Answer, MockRequest } from "./mock-openai.ts";
 
 /** The media side of the mock maker: images, edits, speech, transcriptions, videos. */
 
-/** One part of a `multipart/form-data` body, as it was sent. */
-export interface FormPart {
-  readonly name: string;
-  /** Of a file. */
-  readonly filename?: string;
-  readonly type?: string;
-  readonly bytes: Buffer;
-}
-
 /** A PNG of one pixel. */
 export const mockPng = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
@@ -32,33 +23,6 @@ export const mockTranscript = "The quick brown fox.";
 export const mockRecordingSeconds = 9;
 
 const created = 1_700_000_000;
-
-/** Splits a form by its boundary and nothing else: what is not exactly as RFC 7578 has it shows. */
-export function partsOf(contentType: string, bytes: Buffer): FormPart[] {
-  const boundary = /^multipart\/form-data; ?boundary=([^;"]+)$/.exec(contentType)?.[1];
-  if (boundary === undefined) throw new Error(`no form: ${contentType}`);
-  const pieces = bytes.toString("latin1").split(`--${boundary}`);
-  if (pieces.shift() !== "" || pieces.pop() !== "--\r\n") throw new Error("a form that does not begin or end as one");
-  return pieces.map((piece) => {
-    const [, head, content] = /^\r\n([\s\S]*?)\r\n\r\n([\s\S]*)\r\n$/.exec(piece) ?? [];
-    const [, name, , filename] =
-      /^content-disposition: form-data; name="([^"]*)"(; filename="([^"]*)")?/i.exec(head ?? "") ?? [];
-    if (content === undefined || name === undefined) throw new Error(`a part without a name: ${head}`);
-    const type = /\r\ncontent-type: (.*)$/i.exec(head ?? "")?.[1];
-    return {
-      name,
-      ...(filename !== undefined && { filename }),
-      ...(type !== undefined && { type }),
-      bytes: Buffer.from(content, "latin1"),
-    };
-  });
-}
-
-/** The text fields, as a JSON body would have them. */
-export const fieldsOf = (parts: readonly FormPart[]): Record<string, unknown> =>
-  Object.fromEntries(
-    parts.filter(({ filename }) => filename === undefined).map(({ name, bytes }) => [name, bytes.toString()]),
-  );
 
 interface Job {
   readonly video: Readonly<Record<string, unknown>>;

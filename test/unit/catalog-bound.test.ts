@@ -42,7 +42,7 @@ const sizes = fc.record(
   {
     inputBytes: fc.nat(200_000),
     messages: fc.integer({ min: 1, max: 50 }),
-    parts: fc.record({ image: fc.nat(3), audio: fc.nat(2), file: fc.constant(0) }),
+    parts: fc.record({ image: fc.nat(3), audio: fc.nat(2), file: fc.nat(1) }),
     choices: fc.integer({ min: 1, max: 8 }),
     outputCap: fc.integer({ min: 1, max: 10_000 }),
   },
@@ -85,7 +85,8 @@ describe("bound", () => {
         const { catalog, model } = build(given);
         const bound = catalog.bound(model, given.size, given.tier);
         const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h"] as const;
-        const heard = given.size.parts.audio > 0 ? ([...inputKeys, "audio_input"] as const) : inputKeys;
+        const { audio, file } = given.size.parts;
+        const heard = audio + file > 0 ? ([...inputKeys, "audio_input"] as const) : inputKeys;
         const usage = {
           ...cut(Math.floor(given.used[0] * bound.inputTokens), heard, given.inputCuts),
           ...cut(
@@ -155,12 +156,14 @@ describe("bound", () => {
     expect(tokens({ image: 0, audio: 0, file: 1 })).toBe(100_000);
   });
 
-  test("prices input as audio only where there is audio", () => {
+  test("prices input as audio only where there is audio, or a file that may be a film", () => {
     const { catalog, model } = catalogWith(withAudio);
     const most = (parts: CallSize["parts"]) =>
       catalog.bound(model, sizeOf({ inputBytes: 1_000_000, parts, outputCap: 1 }), "standard").mostNanoUsd;
     expect(most(noParts)).toBe(100_000n * 2_500n + 20_000n);
+    expect(most({ image: 3, audio: 0, file: 0 })).toBe(100_000n * 2_500n + 20_000n);
     expect(most({ image: 0, audio: 1, file: 0 })).toBe(100_000n * 30_000n + 20_000n);
+    expect(most({ image: 0, audio: 0, file: 1 })).toBe(100_000n * 30_000n + 20_000n);
   });
 
   test("caps output by the caller, the model and the context, whichever is least, for each choice", () => {

@@ -1,6 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { CatalogError, loadCatalog, upstreamVariables } from "#catalog";
-import { catalogOf, embeddingsModel, imageModel, type Json, textModel, without } from "./catalog-fixture.ts";
+import {
+  catalogOf,
+  embeddingsModel,
+  imageModel,
+  type Json,
+  speechModel,
+  textModel,
+  transcriptionModel,
+  videoModel,
+  without,
+} from "./catalog-fixture.ts";
 
 const pricing = (over: object): Json => ({ ...textModel, pricing: { input: "2.50", output: "10", ...over } });
 const tiers = (...list: readonly [number, object][]): Json => ({
@@ -30,6 +40,11 @@ describe("a model that stops the load", () => {
       "audio output without its price",
       { ...textModel, features: ["audio_output"] },
       "pricing.audio_output: is missing",
+    ],
+    [
+      "a longer cache without its price",
+      { ...textModel, features: ["cache_retention"] },
+      "pricing.cache_write_1h: is missing: the feature 'cache_retention' has no price",
     ],
     ["web search without its price", { ...textModel, features: ["web_search"] }, "pricing.request: is missing"],
     ["a feature that no price can carry", { ...textModel, features: ["service_tier"] }, "features.0: "],
@@ -111,6 +126,20 @@ describe("an upstream that stops the load", () => {
     ["with an address that is none", { ...good, base_url: "acme" }, "base_url: "],
     ["with a key variable of another kind", { ...good, key_env: "ADMIN_TOKEN" }, "key_env: must be a variable's name"],
     ["with an address variable of another kind", { ...good, base_url_env: "MONGODB_URI" }, "base_url_env: must be"],
+    ["of Anthropic without an address", { provider: "anthropic" }, "base_url: is missing, and base_url_env too"],
+    [
+      "of another provider than OpenAI's with formats",
+      { ...good, provider: "gemini", formats: ["chat"] },
+      "formats: are for the provider 'openai' alone: 'gemini' always speaks the same",
+    ],
+    [
+      "with a format that OpenAI's interface has not",
+      { ...good, formats: ["chat", "messages"] },
+      "formats: 'messages' is not spoken by the provider 'openai', only chat and responses",
+    ],
+    ["with a format twice", { ...good, formats: ["chat", "chat"] }, "formats: names a format twice"],
+    ["without formats", { ...good, formats: [] }, "formats: "],
+    ["with an unknown format", { ...good, formats: ["smoke"] }, "formats.0: "],
     ["of an unknown provider", { ...good, provider: "smoke" }, "provider: "],
     ["that is local and has a key", { provider: "local", key_env: "A_API_KEY" }, "provider: 'local' runs inside"],
     ["with a silence longer than the whole", { ...good, silence_timeout_ms: 900_001 }, "silence_timeout_ms: is longer"],
@@ -124,7 +153,85 @@ describe("an upstream that stops the load", () => {
   });
 });
 
+describe("a model on an upstream that cannot serve it stops the load", () => {
+  const on = (provider: string, more: Json = {}) => ({
+    upstreams: { acme: { provider, ...(provider !== "local" && { base_url: "https://acme.test" }), ...more } },
+  });
+  const says = (formats: readonly string[]): Json => ({ upstreams: [{ upstream: "acme", model: "one", formats }] });
+
+  test.each([
+    ["embeddings", "anthropic", embeddingsModel],
+    ["image", "anthropic", imageModel],
+    ["other", "gemini", { ...imageModel, type: "other" }],
+    ["text", "replicate", textModel],
+    ["embeddings", "replicate", embeddingsModel],
+    ["text", "fal", textModel],
+    ["embeddings", "fal", embeddingsModel],
+  ])("%s on %s", (type, provider, entry) => {
+    const load = () => catalogOf([entry], on(provider));
+    expect(load).toThrow(CatalogError);
+    expect(load).toThrow(
+      `model ${String(entry["id"])}: upstreams.0.upstream: 'acme' serves no model of type '${type}': '${provider}' has `,
+    );
+  });
+
+  test.each([
+    ["anthropic", [textModel]],
+    ["gemini", [textModel, embeddingsModel, imageModel, videoModel, speechModel]],
+    ["replicate", [imageModel, videoModel, speechModel, transcriptionModel]],
+    ["fal", [imageModel, videoModel, speechModel, transcriptionModel]],
+    ["openai", [textModel, embeddingsModel, imageModel, videoModel, speechModel]],
+    ["local", [textModel, embeddingsModel, imageModel, videoModel, speechModel]],
+  ])("but not the types that %s has", (provider, entries) => {
+    expect(catalogOf(entries, on(provider)).list()).toHaveLength(entries.length);
+  });
+
+  test.each([
+    [
+      "in a format that its upstream does not speak",
+      on("openai"),
+      says(["responses"]),
+      "'responses' is not among what",
+    ],
+    [
+      "of a provider that has but one format",
+      on("anthropic"),
+      says(["messages"]),
+      "are for the provider 'openai' alone: 'anthropic' always speaks the same",
+    ],
+    ["in no format", on("openai"), says([]), ""],
+  ])("%s", (_, file, over, complaint) => {
+    const load = () => catalogOf([{ ...textModel, ...over }], file);
+    expect(load).toThrow(`model acme/one: upstreams.0.formats: ${complaint}`);
+  });
+
+  test("in a format where it is no text that it makes", () => {
+    expect(() => catalogOf([{ ...imageModel, ...says(["chat"]) }], on("openai"))).toThrow(
+      "model acme/picture: upstreams.0.formats: do not fit a model of type 'image'",
+    );
+  });
+});
+
 describe("a catalog that loads", () => {
+  test("gives the formats of an upstream, chat if it names none, and those of a model where they are less", () => {
+    const upstreams = {
+      both: { provider: "openai", base_url: "https://both.test/v1", formats: ["chat", "responses"] },
+      chat: { provider: "openai", base_url: "https://chat.test/v1" },
+    };
+    const served = [
+      { upstream: "both", model: "one", formats: ["responses"] },
+      { upstream: "chat", model: "one" },
+    ];
+    const catalog = catalogOf([{ ...textModel, upstreams: served }], { upstreams });
+    expect([...catalog.upstreams.values()].map(({ formats }) => formats)).toEqual([["chat", "responses"], ["chat"]]);
+    expect(catalog.list()[0]?.upstreams).toEqual(served);
+  });
+
+  test.each(["ACME_API_KEY", "ACME_API_TOKEN", "FAL_KEY"])("takes %s for the name of a key's variable", (name) => {
+    const acme = { provider: "openai", base_url: "https://acme.test/v1", key_env: name };
+    expect(catalogOf([textModel], { upstreams: { acme } }).upstreams.get("acme")?.apiKeyEnv).toBe(name);
+  });
+
   test("gives models by id, in the order of the file, with their defaults", () => {
     const catalog = catalogOf([{ ...textModel, aliases: ["one"], features: ["tools"] }, embeddingsModel, imageModel]);
     expect(catalog.list().map((model) => model.id)).toEqual(["acme/one", "acme/vectors", "acme/picture"]);
@@ -164,6 +271,7 @@ describe("a catalog that loads", () => {
       id: "acme",
       provider: "openai",
       baseUrlEnv: "ACME_BASE_URL",
+      formats: ["chat"],
       storesAnswers: false,
       concurrency: 512,
       deadlines: { firstByteMs: 600_000, silenceMs: 120_000, totalMs: 900_000 },
@@ -171,6 +279,7 @@ describe("a catalog that loads", () => {
     expect(catalog.upstreams.get("home")).toEqual({
       id: "home",
       provider: "local",
+      formats: ["chat"],
       storesAnswers: false,
       concurrency: 4,
       deadlines: { firstByteMs: 1, silenceMs: 2, totalMs: 3 },

@@ -74,6 +74,11 @@ describe("a model for images or media stops the load", () => {
       "input_schema.properties.duration: has values that are no count",
     ],
     [
+      "whose count is in another unit",
+      withField(videoModel, "duration", { enum: ["4s", "4ms"], default: "4s" }),
+      "input_schema.properties.duration: has values that are no count",
+    ],
+    [
       "whose count may be left out, and then is not known",
       withField(imageModel, "n", { type: "integer", minimum: 1, maximum: 4 }),
       "input_schema.properties.n: is neither required nor has a default",

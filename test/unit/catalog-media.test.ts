@@ -90,11 +90,14 @@ describe("units", () => {
     return catalog.units(model, input, uploads);
   };
 
-  test("are a field's number, or string of digits, else its default", () => {
+  test("are a field's number, or string of digits with or without an s, else its default", () => {
     expect(unitsOf(imageModel, { prompt: "a" })).toEqual({ image: 1 });
     expect(unitsOf(imageModel, { prompt: "a", n: 3 })).toEqual({ image: 3 });
     expect(unitsOf(videoModel, { prompt: "a" })).toEqual({ second: 4 });
     expect(unitsOf(videoModel, { prompt: "a", duration: "8" })).toEqual({ second: 8 });
+    const suffixed = withField(videoModel, "duration", { enum: ["4s", "12s"], default: "4s" });
+    expect(unitsOf(suffixed, { prompt: "a" })).toEqual({ second: 4 });
+    expect(unitsOf(suffixed, { prompt: "a", duration: "12s" })).toEqual({ second: 12 });
   });
 
   test("are the code points of a text", () => {
@@ -197,6 +200,15 @@ describe("cost", () => {
     expect(costOf(priced, {}, input)).toBe(0n);
     expect(costOf(speechModel, {}, { text: "hello" })).toBe(75_000n);
     expect(costOf(speechModel, { character: 5 })).toBe(75_000n);
+  });
+
+  test("is not that of what was made where the input alone decides", () => {
+    const priced = { ...videoModel, units: { request: { count: 1 } }, pricing: { request: "0.60" } };
+    expect(costOf(priced, { second: 30 }, { prompt: "a" })).toBe(600_000_000n);
+    expect(costOf(priced, { second: 30, request: 1 }, { prompt: "a" })).toBe(600_000_000n);
+    const { catalog, model } = catalogWith(priced);
+    expect(catalog.billed(model, { second: 30 }, { prompt: "a" })).toEqual({ request: 1 });
+    expect(costOf(speechModel, { second: 3, character: 5 })).toBe(75_000n);
   });
 
   test("has the least that a recording is billed as, in the hold too", () => {

@@ -45,11 +45,32 @@ describe("the catalog that is shipped", () => {
     expect(ours.filter((model) => model.outputCapField !== "max_completion_tokens")).toEqual([]);
   });
 
-  test("offers no feature that a maker's compatible endpoint leaves out in silence", () => {
-    const ignored = ["json", "file", "audio", "logprobs"] as const;
-    const through = catalog.list().filter((model) => model.upstreams.some(({ upstream }) => upstream === "anthropic"));
-    expect(through.length).toBeGreaterThan(5);
-    expect(through.filter((model) => ignored.some((feature) => model.features.has(feature)))).toEqual([]);
+  test("calls OpenAI's models in the one format in which they do all that they can", () => {
+    const only = (format: string) =>
+      catalog.list().filter(({ upstreams }) => upstreams.some(({ formats }) => formats?.join() === format));
+    // Chat completions refuse tools to those of them that reason; responses have no sound.
+    const reasoning = catalog.list().filter(({ id }) => /^openai\/gpt-(5\.[3-9]|6)/.test(id));
+    expect(reasoning.length).toBeGreaterThan(10);
+    expect(only("responses")).toEqual(reasoning);
+    expect(reasoning.filter(({ features }) => !features.has("tools"))).toEqual([]);
+    expect(only("chat")).toEqual(catalog.list().filter(({ id }) => id.startsWith("openai/gpt-audio")));
+    expect(catalog.upstreams.get("openai")?.formats).toEqual(["chat", "responses"]);
+  });
+
+  const of = (upstream: string) =>
+    catalog.list().filter(({ type, upstreams }) => type === "text" && upstreams[0]?.upstream === upstream);
+
+  test("offers what Claude and Gemini take in their own formats, each document held as a whole context", () => {
+    expect(of("anthropic").length).toBeGreaterThan(5);
+    expect(of("gemini").length).toBeGreaterThan(5);
+    for (const { features, maxPartTokens, contextLength } of of("anthropic")) {
+      expect(features).toEqual(new Set(["tools", "json", "image", "file", "cache_retention"]));
+      expect(maxPartTokens["file"]).toBe(contextLength);
+    }
+    for (const { features, maxPartTokens, contextLength } of of("gemini")) {
+      expect(features).toEqual(new Set(["tools", "json", "image", "audio", "file"]));
+      expect([maxPartTokens["audio"], maxPartTokens["file"]]).toEqual([contextLength, contextLength]);
+    }
   });
 
   test("has an upstream with a variable for its key for every maker, each of which some model uses", () => {
@@ -58,10 +79,23 @@ describe("the catalog that is shipped", () => {
     const names = upstreamVariables(catalog).map(({ name }) => name);
     expect(names).toContain("OPENAI_API_KEY");
     expect(names).toContain("OPENAI_BASE_URL");
-    expect(names).toContain("ANTHROPIC_COMPAT_BASE_URL");
-    expect(names).toContain("GEMINI_COMPAT_BASE_URL");
-    expect(names).not.toContain("ANTHROPIC_BASE_URL");
-    expect(names).not.toContain("GEMINI_BASE_URL");
+    expect(names).toEqual(expect.arrayContaining(["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]));
+    expect(names).toEqual(expect.arrayContaining(["GEMINI_API_KEY", "GEMINI_BASE_URL"]));
+    expect(names).toEqual(expect.arrayContaining(["REPLICATE_API_TOKEN", "REPLICATE_BASE_URL"]));
+    expect(names).toEqual(expect.arrayContaining(["FAL_KEY", "FAL_BASE_URL"]));
+    expect(names.filter((name) => name.includes("COMPAT"))).toEqual([]);
+  });
+
+  test("prices what is kept longer in a maker's cache, which every model that bills its writes can do", () => {
+    const writes = catalog.list().filter((model) => "cache_write" in catalog.pricing(model));
+    expect(writes.length).toBeGreaterThan(15);
+    for (const { id, features, ownedBy } of writes) {
+      const { input, cache_write_1h } = listUsd(id);
+      expect(features.has("cache_retention")).toBe(true);
+      // An hour at Anthropic, half a day at OpenAI.
+      expect(Number(cache_write_1h)).toBeCloseTo((ownedBy === "openai" ? 2.5 : 2) * Number(input), 9);
+    }
+    expect(listUsd("openai/gpt-6-sol")).toMatchObject({ cache_write_1h: "5.00", cache_write_1h_above_272000: "10.00" });
   });
 
   test("gives elite accounts a lower price for every model", () => {
@@ -74,7 +108,7 @@ describe("the catalog that is shipped", () => {
 describe("the models for images and media that are shipped", () => {
   test("are of each task that a provider has, local ones first", () => {
     const tasks = new Set(mediaModels.map(({ task }) => task));
-    expect(tasks).toEqual(new Set(["images", "speech", "transcription", "video"]));
+    expect(tasks).toEqual(new Set(["images", "speech", "transcription", "video", "music"]));
     expect(mediaModels.slice(0, 4).map(({ id, task }) => [id, task])).toEqual([
       ["local/image", "images"],
       ["local/speech", "speech"],
@@ -151,6 +185,68 @@ describe("the models for images and media that are shipped", () => {
     expect([column("1k"), column("2k"), cost({})]).toEqual([[0.04, 0.06], [0.06, 0.08], 0.04]);
   });
 
+  /** Of one second each, in the order of the values given. */
+  const seconds = (id: string, field: string, values: readonly unknown[], more: Json = {}) =>
+    values.map((value) => costUsd(id, { prompt: "", ...more, [field]: value }, { second: 1 }));
+
+  test("price films by what their makers' tables go by", () => {
+    const sizes = ["360p", "720p", "1080p", "4k"];
+    expect(seconds("google/gemini-omni-1.2-flash", "resolution", sizes)).toEqual([0.024, 0.07, 0.105, 0.21]);
+    expect(seconds("google/gemini-omni-1.1-flash", "resolution", sizes)).toEqual([0.03, 0.1, 0.15, 0.3]);
+    const sound = [false, true];
+    const veo = (id: string) =>
+      sizes.slice(1).map((resolution) => seconds(id, "generate_audio", sound, { resolution }));
+    expect(veo("google/veo-3.1")).toEqual([
+      [0.2, 0.4],
+      [0.2, 0.4],
+      [0.4, 0.6],
+    ]);
+    expect(veo("google/veo-3.1-fast")).toEqual([
+      [0.1, 0.15],
+      [0.1, 0.15],
+      [0.3, 0.35],
+    ]);
+    expect(seconds("kuaishou/kling-3.0-standard", "generate_audio", sound)).toEqual([0.084, 0.126]);
+    expect(seconds("kuaishou/kling-3.0-pro", "generate_audio", sound)).toEqual([0.112, 0.168]);
+    expect(seconds("kuaishou/kling-3.0-4k", "generate_audio", sound)).toEqual([0.42, 0.42]);
+    expect(seconds("bytedance/seedance-2.5", "resolution", ["480p", "720p"])).toEqual([0.2205, 0.473]);
+    expect(seconds("bytedance/seedance-2.0", "resolution", sizes.slice(1, 3))).toEqual([0.3034, 0.682]);
+    const tiers = ["480P", "768P", "2K", "4K"];
+    expect(seconds("minimax/minimax-h3", "resolution", tiers)).toEqual([0.05, 0.06, 0.13, 0.16]);
+    expect(seconds("minimax/minimax-h3-max", "resolution", tiers.slice(0, 2))).toEqual([0.05, 0.08]);
+    const shapes = ["360p", "540p", "720p", "1080p"];
+    expect(seconds("pixverse/pixverse-v6", "resolution", shapes)).toEqual([0.025, 0.035, 0.045, 0.09]);
+    expect(seconds("pixverse/pixverse-v6", "resolution", shapes, { generate_audio_switch: true })).toEqual([
+      0.035, 0.045, 0.06, 0.115,
+    ]);
+  });
+
+  test("price a film that begins with a picture as one that does not, but for what the picture costs", () => {
+    const both = mediaModels.flatMap(({ id }) => /^(.*)-image-to-video$/.exec(id)?.[1] ?? []);
+    expect(both.length).toBeGreaterThan(4);
+    for (const id of both) expect(listUsd(`${id}-image-to-video`)).toEqual(listUsd(id));
+    const input = { prompt: "x".repeat(4_000), image: "upl_a", reference_images: ["upl_b", "upl_c"] };
+    const cost = costUsd("google/gemini-omni-1.2-flash", input, { second: 8 });
+    expect(cost).toBeCloseTo(8 * 0.07 + 3 * 0.00306 + 0.0015, 9);
+  });
+
+  test("price Gemini's images by resolution, with what is shown to them", () => {
+    const cost = (input: Json) => costUsd("google/gemini-3-pro-image", { prompt: "", ...input }, { image: 1 });
+    expect(["1K", "2K", "4K"].map((resolution) => cost({ resolution }))).toEqual([0.134, 0.134, 0.24]);
+    expect(cost({ image: ["upl_a", "upl_b"] })).toBeCloseTo(0.134 + 2 * 0.0011, 9);
+  });
+
+  test("price music by the minutes that are begun, of lengths that stay clear of the next", () => {
+    const cost = (ms: number) => costUsd("elevenlabs/eleven-music", { prompt: "a", music_length_ms: ms }, {});
+    const properties = modelOf("elevenlabs/eleven-music").inputSchema?.["properties"];
+    const { music_length_ms } = properties as { music_length_ms: { enum: number[] } };
+    expect(music_length_ms.enum.length).toBeGreaterThan(5);
+    for (const ms of music_length_ms.enum) {
+      expect(cost(ms)).toBeCloseTo(0.6 * Math.ceil(ms / 60_000), 9);
+      expect(Math.ceil((ms + 4_000) / 60_000)).toBe(Math.ceil(ms / 60_000));
+    }
+  });
+
   test("charge input images and long prompts of GPT Image for every image, so that edits are not free", () => {
     const edit = { prompt: "x".repeat(4_000), quality: "low", size: "1024x1024", image: ["upl_a", "upl_b"], n: 2 };
     const once = 0.00588 + 2 * 0.012288 + 4_000 * 0.00000125;
@@ -168,6 +264,17 @@ describe("the models for images and media that are shipped", () => {
       ["xai/grok-imagine-image-2.0", { resolution: "4k" }],
       ["black-forest-labs/flux-1-schnell", { steps: 50 }],
       ["black-forest-labs/flux-1-schnell", { width: 2048 }],
+      ["google/gemini-3-pro-image", { resolution: "8K" }],
+      ["google/gemini-nano-banana-2.1", { resolution: "2K" }],
+      ["google/gemini-2.5-flash-image", { image: "upl_a" }],
+      ["ideogram/ideogram-v3", { image_urls: ["upl_a"] }],
+      ["ideogram/ideogram-v3", { num_images: 8 }],
+      ["ideogram/ideogram-v3-quality", { n: 2 }],
+      ["google/veo-3.1", { resolution: "8k" }],
+      ["kuaishou/kling-3.0-pro", { voice_ids: ["a"] }],
+      ["bytedance/seedance-2.5", { duration: "auto" }],
+      ["minimax/minimax-h3", { duration: 16 }],
+      ["pixverse/pixverse-v6", { sync_mode: true }],
     ];
     for (const [id, input] of refused) {
       const [field = ""] = Object.keys(input);

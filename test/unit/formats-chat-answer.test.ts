@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream, completeChat, outputBytes } from "#formats";
+import { chatStream, completeChat, outputBytes } from "../../shared/formats/chat-answer.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

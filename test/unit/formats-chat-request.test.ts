@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { insufficientBalance, ServiceError, upstreamTimeout } from "#errors";
-import { chatCodec, prepareChat } from "#formats";
+import { chatCodec } from "#formats";
+import { toUpstream } from "../../shared/formats/chat-dialect.ts";
 
 const user = { role: "user", content: "hi" };
 const chat = (fields: object = {}) => ({ model: "local/chat", messages: [user], ...fields });
@@ -177,12 +178,12 @@ const to = { model: "native", capField: "max_completion_tokens", cap: 9 } as con
 test("sends an upstream everything but the model and the cap", () => {
   const request = chat({ max_tokens: 5, stop: ["a"], unknown: { x: 1 }, user: "u", temperature: null });
   const { model: _, max_tokens: __, ...rest } = request as Record<string, unknown>;
-  expect(prepareChat(request, to)).toEqual({ ...rest, model: "native", max_completion_tokens: 9 });
+  expect(toUpstream(request, to)).toEqual({ ...rest, model: "native", max_completion_tokens: 9 });
 });
 
 test("sends the cap in the one field that the upstream takes", () => {
   const request = chat({ max_tokens: 5, max_completion_tokens: 6 });
-  expect(prepareChat(request, { ...to, capField: "max_tokens" })).toEqual(chat({ model: "native", max_tokens: 9 }));
+  expect(toUpstream(request, { ...to, capField: "max_tokens" })).toEqual(chat({ model: "native", max_tokens: 9 }));
 });
 
 test("renders errors in the common shape, and in a stream as one event", () => {
@@ -192,7 +193,7 @@ test("renders errors in the common shape, and in a stream as one event", () => {
     request_id: "req_1",
   };
   expect(JSON.parse(chatCodec.error(timeout, "req_1"))).toEqual(body);
-  expect(chatCodec.streamError(timeout, "req_1")).toBe(`data: ${JSON.stringify(body)}\n\n`);
+  expect(chatCodec.streamError(timeout, "req_1", true)).toBe(`data: ${JSON.stringify(body)}\n\n`);
   expect(chatCodec.ping).toBe(": ping\n\n");
   expect(JSON.parse(chatCodec.error(insufficientBalance("poor"), "req_2"))).toMatchObject({
     error: { type: "insufficient_quota", code: "insufficient_balance" },

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { completeChat, tokenUsage } from "#formats";
+import { tokenUsage } from "#formats";
+import { completeChat } from "../../shared/formats/chat-answer.ts";
 import type { Dialect } from "../../shared/formats/dialect.ts";
 import { geminiDialect } from "../../shared/formats/gemini/index.ts";
 
@@ -85,6 +86,7 @@ test("what is billed is what the maker counts, each token once", () => {
     input: 79,
     cached_input: 3,
     cache_write: 0,
+    cache_write_1h: 0,
     audio_input: 0,
     output: 60,
     audio_output: 0,
@@ -243,7 +245,7 @@ test("past chat only the model, the cap and what is kept change", () => {
     somethingNew: { a_b: 1 },
     store: true,
   };
-  expect(native.prepare(request, { model: "gemini-3.8-flash", cap: 50 })).toEqual({
+  expect(native.prepare(request, { model: "gemini-3.8-flash", cap: 50, capField: "max_tokens" })).toEqual({
     contents: [{ parts: [{ text: "Hi", thoughtSignature: "c2ln" }] }],
     generationConfig: { maxOutputTokens: 50, topK: 3 },
     safetySettings: [{ category: "x" }],
@@ -251,6 +253,6 @@ test("past chat only the model, the cap and what is kept change", () => {
     store: false,
   });
   const answer = answered({ groundingMetadata: { a: 1 }, citationMetadata: { b: 2 } });
-  expect(native.finish(answer, ours)).toEqual({ ...answer, modelVersion: ours.model });
-  expect(native.finish({ candidates: [] }, ours)).toEqual({ candidates: [] });
+  expect(native.finish(answer, ours, { input: 0, output: 0 })).toEqual({ ...answer, modelVersion: ours.model });
+  expect(native.finish({ candidates: [] }, ours, { input: 0, output: 0 })).toEqual({ candidates: [] });
 });

@@ -61,7 +61,7 @@ test("messages become contents and one instruction; the model is for the path, a
       generationConfig: { maxOutputTokens: 50 },
       store: false,
     },
-    ignored: ["user", "metadata", "service_tier", "reasoning_content"],
+    ignored: ["user", "metadata", "service_tier", "parallel_tool_calls", "reasoning_content"],
   });
 });
 

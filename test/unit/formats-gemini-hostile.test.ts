@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import {
-  countedRequest,
-  geminiCodec,
-  geminiCountCodec,
-  geminiDialect,
-  placeGeminiUploads,
-} from "../../shared/formats/gemini/index.ts";
+import { countedRequest, geminiCodec, geminiCountCodec, geminiDialect } from "../../shared/formats/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -184,8 +178,9 @@ test("a spoiled request is taken or refused by name, on every way that it can go
         () => geminiCountCodec("m").parse({ generateContentRequest: body }, 100),
         () => countedRequest(body),
         () => geminiDialect.toChat(body),
-        () => geminiDialect.native.prepare(body, { model: "m", cap: 1 }),
-        () => placeGeminiUploads(body, ({ id }) => ({ mime: "image/png", address: `https://${id}`, base64: "" })),
+        () => geminiDialect.native.prepare(body, { model: "m", cap: 1, capField: "max_tokens" }),
+        () =>
+          geminiDialect.placeUploads(body, ({ id }) => ({ mime: "image/png", address: `https://${id}`, base64: "" })),
         () => geminiDialect.fromChat(chatAnswer, ours, body),
       ];
       expect(ways.map(verdict)).toEqual(ways.map(() => "fine"));
@@ -213,7 +208,7 @@ test("a spoiled answer of the maker's is read as far as it goes", () => {
         geminiDialect.toChatAnswer(body),
         stream.write(body),
         stream.usage(),
-        geminiDialect.native.finish(body, ours),
+        geminiDialect.native.finish(body, ours, estimate),
         geminiDialect.native.usage(body),
         native.write(body) + native.end(estimate),
         native.usage(),

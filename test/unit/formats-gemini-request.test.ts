@@ -5,7 +5,6 @@ import {
   geminiArrayDialect,
   geminiCodec,
   geminiCountCodec,
-  placeGeminiUploads,
 } from "../../shared/formats/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -101,7 +100,7 @@ test("uploads are named in either field, and their content takes their place the
     { id: "upl_d", param: "contents[0].parts[3].fileData.fileUri" },
   ]);
   const seen: unknown[] = [];
-  const placed = placeGeminiUploads(body, (ref) => {
+  const placed = geminiArrayDialect.placeUploads(body, (ref) => {
     seen.push(ref);
     return ref.id === "upl_d"
       ? { mime: "video/mp4", address: "https://s3.example/d", base64: "" }
@@ -233,9 +232,9 @@ test("errors have the maker's names of states", () => {
 test("a failure in a stream is a frame of its own, or the last element of the array", () => {
   const error = new ServiceError({ code: "upstream_error", message: "No." });
   const body = { error: { code: 502, message: "No.", status: "INTERNAL" } };
-  expect(codec.streamError(error, "req_1")).toBe(`data: ${JSON.stringify(body)}\n\n`);
+  expect(codec.streamError(error, "req_1", true)).toBe(`data: ${JSON.stringify(body)}\n\n`);
   expect(codec.ping).toBe(": ping\n\n");
-  expect(codec.contentType).toMatch(/^text\/event-stream/);
+  expect(codec.streamType).toBeUndefined();
   const array = geminiCodec("m", true, false);
   const ours = { model: "m", created: 0, id: "r" };
   const begun = (writes: string[], wasBegun: boolean): unknown =>
@@ -244,5 +243,5 @@ test("a failure in a stream is a frame of its own, or the last element of the ar
   const stream = geminiArrayDialect.streamFromChat(ours, {});
   const first = stream.write({ choices: [{ delta: { content: "Hi" } }] });
   expect(begun([first], true)).toEqual([expect.objectContaining({ responseId: ours.id }), body]);
-  expect(array.contentType).toMatch(/^application\/json/);
+  expect(array.streamType).toMatch(/^application\/json/);
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream, completeChat } from "#formats";
+import { chatStream, completeChat } from "../../shared/formats/chat-answer.ts";
 import { geminiDialect } from "../../shared/formats/gemini/index.ts";
 import {
   type Answer,
@@ -200,9 +200,9 @@ test("the maker's stream assembled is the maker's answer, in chat and back in it
       const chat = completeChat(geminiDialect.toChatAnswer(answer(events.flat(), done)), ours, estimate);
       const { choices, usage } = chatAssembled(chunks) as { choices: Json[]; usage: Json };
       expect(choices.map(({ message, finish_reason }) => [message, finish_reason])).toEqual(
-        chat.choices.map(({ message, finish_reason }) => [message, finish_reason]),
+        (chat["choices"] as Json[]).map(({ message, finish_reason }) => [message, finish_reason]),
       );
-      expect(usage).toEqual(chat.usage);
+      expect(usage).toEqual(chat["usage"]);
       const whole = geminiDialect.fromChat(chat, ours, showThoughts);
       const sorted = (assembled: Json) =>
         (assembled["candidates"] as { parts: Part[] }[]).map(({ parts }) => byKind(parts));

@@ -2,12 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
 import { chatCodec } from "#formats";
-import {
-  countTokensCodec,
-  messagesCodec,
-  messagesDialect,
-  placeMessagesUploads,
-} from "../../shared/formats/messages/index.ts";
+import { countTokensCodec, messagesCodec, messagesDialect } from "../../shared/formats/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -161,9 +156,13 @@ test("a field of any wrong type in a Messages request is a 400 or nothing", () =
   expect(faults(messagesBody, (body) => messagesCodec.parse(body, 100))).toEqual([]);
   expect(faults(messagesBody, (body) => countTokensCodec.parse(body, 100))).toEqual([]);
   expect(faults(messagesBody, (body) => messagesDialect.toChat(body))).toEqual([]);
-  expect(faults(messagesBody, (body) => messagesDialect.native.prepare(body, { model: "m", cap: 1 }))).toEqual([]);
+  expect(
+    faults(messagesBody, (body) =>
+      messagesDialect.native.prepare(body, { model: "m", cap: 1, capField: "max_tokens" }),
+    ),
+  ).toEqual([]);
   const placed = { mime: "image/png", address: "https://a.example", base64: "" };
-  expect(faults(messagesBody, (body) => placeMessagesUploads(body, () => placed))).toEqual([]);
+  expect(faults(messagesBody, (body) => messagesDialect.placeUploads(body, () => placed))).toEqual([]);
 });
 
 test("a field of any wrong type in a chat request is a 400 or nothing", () => {
@@ -172,7 +171,11 @@ test("a field of any wrong type in a chat request is a 400 or nothing", () => {
 
 test("a field of any wrong type in an answer is nothing", () => {
   expect(faults(answer, (body) => messagesDialect.toChatAnswer(body))).toEqual([]);
-  expect(faults(answer, (body) => messagesDialect.native.usage(messagesDialect.native.finish(body, ours)))).toEqual([]);
+  expect(
+    faults(answer, (body) =>
+      messagesDialect.native.usage(messagesDialect.native.finish(body, ours, { input: 0, output: 0 })),
+    ),
+  ).toEqual([]);
   expect(faults(chatAnswer, (body) => messagesDialect.fromChat(body, ours, { stop_sequences: 1 }))).toEqual([]);
 });
 

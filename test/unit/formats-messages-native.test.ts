@@ -3,7 +3,7 @@ import { messagesDialect } from "../../shared/formats/messages/index.ts";
 
 const { native } = messagesDialect;
 const ours = { model: "anthropic/claude-opus-5-5", created: 1, id: "req_abc" };
-const to = { model: "claude-opus-5-5", cap: 50 };
+const to = { model: "claude-opus-5-5", cap: 50, capField: "max_tokens" } as const;
 
 test("a request passes untouched but for the model and the cap", () => {
   const request = {
@@ -19,7 +19,7 @@ test("a request passes untouched but for the model and the cap", () => {
 
 test("where our cap is less than the caller's, a budget to think with comes down with it", () => {
   const request = { max_tokens: 10_000, thinking: { type: "enabled", budget_tokens: 8000, display: "omitted" } };
-  const prepared = (cap: number, given = request) => native.prepare(given, { model: "m", cap })["thinking"];
+  const prepared = (cap: number, given = request) => native.prepare(given, { ...to, cap })["thinking"];
   expect(prepared(9000)).toEqual(request.thinking);
   expect(prepared(4000)).toEqual({ type: "enabled", budget_tokens: 3999, display: "omitted" });
   expect(prepared(1024)).toBeUndefined();
@@ -29,7 +29,7 @@ test("where our cap is less than the caller's, a budget to think with comes down
 
 test("an answer passes untouched but for our model id", () => {
   const answer = { id: "msg_1", model: "claude-opus-5-5", content: [{ type: "text", text: "a", citations: [{}] }] };
-  expect(native.finish(answer, ours)).toEqual({ ...answer, model: ours.model });
+  expect(native.finish(answer, ours, { input: 1, output: 1 })).toEqual({ ...answer, model: ours.model });
 });
 
 test("events pass as they came but for our model id, without the maker's pings, and are counted", () => {

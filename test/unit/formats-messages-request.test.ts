@@ -226,7 +226,7 @@ test("errors have the maker's types", () => {
     const error = new ServiceError({ code, message: "Why." });
     const body = { type: "error", error: { type: types[error.status], message: "Why." }, request_id: "req_1" };
     expect(messagesCodec.error(error, "req_1")).toBe(JSON.stringify(body));
-    expect(messagesCodec.streamError(error, "req_1")).toBe(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
+    expect(messagesCodec.streamError(error, "req_1", true)).toBe(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
   }
   expect(messagesCodec.ping).toBe('event: ping\ndata: {"type": "ping"}\n\n');
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream } from "#formats";
+import { chatStream } from "../../shared/formats/chat-answer.ts";
 import { messagesDialect } from "../../shared/formats/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { messagesDialect, placeMessagesUploads } from "../../shared/formats/messages/index.ts";
+import { messagesDialect } from "../../shared/formats/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -221,7 +221,7 @@ test("blocks that chat has no shape for are refused by name", () => {
 
 test("uploads are placed as links or as bytes, wherever they stand", () => {
   const image = (source: Json) => ({ type: "image", source });
-  const placed = placeMessagesUploads(
+  const placed = messagesDialect.placeUploads(
     request({
       messages: [
         { role: "user", content: "as it is" },

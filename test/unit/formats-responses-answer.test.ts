@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { completeChat } from "#formats";
+import { completeChat } from "../../shared/formats/chat-answer.ts";
 import { responsesDialect } from "../../shared/formats/responses/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;

@@ -208,7 +208,7 @@ test("to the maker everything passes but the model, the cap, and what it would h
     metadata: { a: "b" },
     anything: { else: 1 },
   };
-  const { input, ...rest } = native.prepare(request, { model: "gpt-5", cap: 100 });
+  const { input, ...rest } = native.prepare(request, { model: "gpt-5", cap: 100, capField: "max_tokens" });
   expect(rest).toEqual({
     model: "gpt-5",
     max_output_tokens: 100,
@@ -217,12 +217,14 @@ test("to the maker everything passes but the model, the cap, and what it would h
     anything: { else: 1 },
   });
   expect(input).toEqual([request.input[0], request.input[1], request.input[3]]);
-  expect(native.prepare({ input: "Hello" }, { model: "gpt-5", cap: 1 })).toMatchObject({ input: "Hello" });
+  expect(native.prepare({ input: "Hello" }, { model: "gpt-5", cap: 1, capField: "max_tokens" })).toMatchObject({
+    input: "Hello",
+  });
 });
 
 test("the maker's answer passes with our model id, and is billed by its usage", () => {
   const answer = maker({ billing: { payer: "developer" } });
-  expect(native.finish(answer, ours)).toEqual({ ...answer, model: "openai/gpt-5" });
+  expect(native.finish(answer, ours, { input: 0, output: 0 })).toEqual({ ...answer, model: "openai/gpt-5" });
   expect(native.usage(answer)).toMatchObject({ prompt_tokens: 10, completion_tokens: 5 });
   expect(native.usage(maker({ usage: null }))).toBeUndefined();
 });
@@ -259,7 +261,7 @@ test("a stream that the maker breaks off is told as failed, numbered on from whe
     .slice(0, 4)
     .map((event) => stream.write(event))
     .join("");
-  const failed = stream.fail(upstreamError("Broken off."));
+  const failed = stream.fail?.(upstreamError("Broken off.")) ?? "";
   expect(eventsOf(failed)).toMatchObject([
     {
       type: "response.failed",

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream, completeChat } from "#formats";
+import { chatStream, completeChat } from "../../shared/formats/chat-answer.ts";
 import { responsesDialect } from "../../shared/formats/responses/index.ts";
 import { assemble, clientAnswer, eventsOf, type Json } from "./formats-responses-assemble.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { noCapacity, ServiceError } from "#errors";
-import { placeResponsesUploads, responsesCodec, responsesUploads } from "../../shared/formats/responses/index.ts";
+import { responsesCodec, responsesDialect } from "../../shared/formats/responses/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -173,10 +173,9 @@ test("uploads are found in every place that takes a file, and replaced there", (
   ];
   expect(parse(body).uploads).toEqual(refs);
   expect(parse(body).size.parts).toEqual({ image: 2, audio: 1, file: 2 });
-  expect(responsesUploads(body)).toEqual(refs);
   const bytes = { ...placed, mime: "audio/mpeg", address: "data:audio/mpeg;base64,QUJD" };
   const seen: string[] = [];
-  const whole = placeResponsesUploads(body, ({ id, param }) => {
+  const whole = responsesDialect.placeUploads(body, ({ id, param }) => {
     seen.push(param);
     return id === "upl_a" || id === "upl_d" ? placed : bytes;
   });
@@ -205,7 +204,7 @@ test("an error has the common shape, and in a stream that of an event", () => {
     error: { message: "No upstream is free.", type: "server_error", code: "no_capacity", param: null },
     request_id: "req_1",
   });
-  const [line, data] = responsesCodec.streamError(error, "req_1").split("\n");
+  const [line, data] = responsesCodec.streamError(error, "req_1", true).split("\n");
   expect(line).toBe("event: error");
   expect(JSON.parse((data as string).slice("data: ".length))).toEqual({
     type: "error",

@@ -133,7 +133,7 @@ test("a stream that says nothing is whole nevertheless", async () => {
 
 test("a failure in the middle is told by the response and by an event, which the client throws", async () => {
   const stream = begin();
-  const text = stream.write(chunk({ content: "Hel" })) + stream.fail(rateLimited("Slow down.", 5));
+  const text = stream.write(chunk({ content: "Hel" })) + stream.fail?.(rateLimited("Slow down.", 5));
   expect(eventsOf(text).slice(-2)).toMatchObject([
     {
       type: "response.failed",
@@ -147,7 +147,7 @@ test("a failure in the middle is told by the response and by an event, which the
     { type: "error", sequence_number: 6, code: "rate_limit_exceeded", message: "Slow down.", param: null },
   ]);
   await expect(clientAnswer(text)).rejects.toThrow("Slow down.");
-  const early = begin().fail(noCapacity("None."));
+  const early = begin().fail?.(noCapacity("None.")) ?? "";
   expect(types(early)).toEqual(["response.created", "response.in_progress", "response.failed", "error"]);
 });
 

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatCodec, chatUploads, findUploads, isUploadId, type Placed, placeChatUploads } from "#formats";
+import { chatCodec, type Dialect, dialects, findUploads, isUploadId, type Placed, type UploadRef } from "#formats";
+
+const place: Dialect["placeUploads"] = (request, placed) => dialects.chat.placeUploads(request, placed);
 
 const letters = fc.constantFrom(...Array.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"));
 const uploadId = fc.string({ unit: letters, minLength: 1, maxLength: 64 }).map((tail) => `upl_${tail}`);
@@ -118,17 +120,27 @@ const request = fc.record({
   metadata: fc.dictionary(field, uploadId),
 });
 
+/** Each upload that would be placed. */
+function placedIn(body: Readonly<Record<string, unknown>>): UploadRef[] {
+  const refs: UploadRef[] = [];
+  place(body, (ref) => {
+    refs.push(ref);
+    return { mime: "", address: "", base64: "" };
+  });
+  return refs;
+}
+
 const bytesOf = ({ id }: { id: string }): Placed => ({ mime: "audio/mpeg", address: `data:,${id}`, base64: btoa(id) });
 
 test("each upload in a chat goes to its place, and nothing else changes", () => {
   fc.assert(
     fc.property(request, (body) => {
       const before = structuredClone(body);
-      const refs = chatUploads(body);
+      const refs = placedIn(body);
       expect(refs).toHaveLength(body.messages.flatMap<unknown>(({ content }) => content).filter(isUploadPart).length);
-      const placed = placeChatUploads(body, bytesOf);
+      const placed = place(body, bytesOf);
       expect(body).toEqual(before);
-      expect(chatUploads(placed)).toEqual([]);
+      expect(placedIn(placed)).toEqual([]);
       expect(placed["metadata"]).toBe(body.metadata);
       for (const { id, param } of refs) {
         expect(follow(body, param.replace(/image_url\.url$/, "image_url"))).toSatisfy(
@@ -143,7 +155,7 @@ test("each upload in a chat goes to its place, and nothing else changes", () => 
 test("what admission is told of uploads is what the worker replaces", () => {
   fc.assert(
     fc.property(request, (body) => {
-      expect(chatCodec.parse(body, JSON.stringify(body).length).uploads).toEqual(chatUploads(body));
+      expect(chatCodec.parse(body, JSON.stringify(body).length).uploads).toEqual(placedIn(body));
     }),
   );
 });
@@ -169,7 +181,7 @@ test("no request, however odd, breaks the search or the replacement", () => {
   );
   fc.assert(
     fc.property(odd, (body) => {
-      expect(chatUploads(placeChatUploads(body, bytesOf))).toEqual([]);
+      expect(placedIn(place(body, bytesOf))).toEqual([]);
     }),
   );
 });
@@ -213,6 +225,6 @@ test.each([
   ["audio/flac", "flac"],
 ])("sound of the type %s is told as %s", (mime, format) => {
   const part = { type: "input_audio", input_audio: { data: "upl_abc", format: "what the caller says" } };
-  const placed = placeChatUploads({ messages: [{ content: [part] }] }, () => ({ mime, address: "", base64: "AAAA" }));
+  const placed = place({ messages: [{ content: [part] }] }, () => ({ mime, address: "", base64: "AAAA" }));
   expect(placed["messages"]).toEqual([{ content: [{ ...part, input_audio: { data: "AAAA", format } }] }]);
 });

@@ -2,7 +2,15 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { estimateTokens, tokenUsage } from "#formats";
 
-const none = { input: 0, cached_input: 0, cache_write: 0, audio_input: 0, output: 0, audio_output: 0 };
+const none = {
+  input: 0,
+  cached_input: 0,
+  cache_write: 0,
+  cache_write_1h: 0,
+  audio_input: 0,
+  output: 0,
+  audio_output: 0,
+};
 
 test.each<[what: string, usage: unknown, counted: object]>([
   ["plain counts", { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }, { input: 10, output: 5 }],
@@ -21,6 +29,11 @@ test.each<[what: string, usage: unknown, counted: object]>([
     "cache writes",
     { prompt_tokens: 10, prompt_tokens_details: { cached_tokens: 2, cache_write_tokens: 5 } },
     { input: 3, cached_input: 2, cache_write: 5 },
+  ],
+  [
+    "cache writes that are kept for longer",
+    { prompt_tokens: 10, prompt_tokens_details: { cache_write_tokens: 5, cache_write_1h_tokens: 4 } },
+    { input: 1, cache_write: 5, cache_write_1h: 4 },
   ],
   [
     "reasoning that only the total counts",
@@ -64,7 +77,7 @@ test.each([
 test("counts every token once, and never below 0", () => {
   const anything = fc.oneof(fc.nat(100), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const details = fc.record(
-    { cached_tokens: anything, audio_tokens: anything, cache_write_tokens: anything },
+    { cached_tokens: anything, audio_tokens: anything, cache_write_tokens: anything, cache_write_1h_tokens: anything },
     { requiredKeys: [] },
   );
   const usage = fc.record(
@@ -82,8 +95,8 @@ test("counts every token once, and never below 0", () => {
       const counted = tokenUsage(given);
       if (!counted) throw new Error("a whole prompt is to be believed");
       for (const count of Object.values(counted)) expect(Number.isSafeInteger(count) && count >= 0).toBe(true);
-      const { input, cached_input, cache_write, audio_input } = counted;
-      expect(input + cached_input + cache_write + audio_input).toBe(given.prompt_tokens);
+      const { input, cached_input, cache_write, cache_write_1h, audio_input } = counted;
+      expect(input + cached_input + cache_write + cache_write_1h + audio_input).toBe(given.prompt_tokens);
     }),
   );
 });

@@ -38,18 +38,19 @@ const request = (prompt: unknown, rest: JsonObject) => ({
   messages: [{ role: "user", content: prompt }],
   ...rest,
 });
+const asChat = { format: "chat", model: "chat", headers: {} } as const;
 const none = new AbortController().signal;
 
 export const chat = async (prompt: unknown, rest: JsonObject = {}, signal = none) =>
-  (await provider.chat({ body: request(prompt, rest), signal, log })) as unknown as Completion;
+  (await provider.answer({ ...asChat, body: request(prompt, rest), signal, log })) as unknown as Completion;
 
 export async function* stream(prompt: unknown, rest: JsonObject = {}, signal = none): AsyncGenerator<Chunk> {
-  for await (const chunks of provider.streamChat({ body: request(prompt, rest), signal, log }))
+  for await (const chunks of provider.stream({ ...asChat, body: request(prompt, rest), signal, log }))
     yield* chunks as unknown as Chunk[];
 }
 
 export const embed = async (body: JsonObject) =>
-  (await provider.embed({ body: { model: "embeddings", ...body }, signal: none, log })) as unknown as {
+  (await provider.embed({ model: "embeddings", body: { model: "embeddings", ...body }, signal: none, log })) as unknown as {
     data: { index: number; embedding: number[] | string }[];
     usage: { prompt_tokens: number; total_tokens: number };
   };

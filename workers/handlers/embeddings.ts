@@ -1,4 +1,4 @@
-import { finishEmbeddings, tokenUsage } from "#formats";
+import { finishEmbeddings, promptTokens, tokenUsage } from "#formats";
 import type { Answer, Attempt } from "../call.ts";
 
 /** An embeddings call on an upstream that speaks the embeddings format. */
@@ -8,12 +8,12 @@ export async function embeddings(attempt: Attempt): Promise<Answer> {
     model,
     signal,
     progress,
-    (provider, upstreamModel, signal) => provider.embed({ body: { ...request, model: upstreamModel }, signal, log }),
+    ({ provider, model }, signal) => provider.embed({ model, body: { ...request, model }, signal, log }),
     log,
   );
   const { usage, ...body } = finishEmbeddings(response, request, payload.model);
   const exact = tokenUsage(usage);
-  const input = exact ? exact.input + exact.cached_input + exact.cache_write : payload.inputEstimate;
+  const input = exact ? promptTokens(exact) : payload.inputEstimate;
   const text = JSON.stringify({ ...body, usage: { prompt_tokens: input, total_tokens: input } });
   return { text, usage: { input }, estimated: exact === undefined };
 }

@@ -72,13 +72,13 @@ async function generate<Made>(attempt: Attempt, call: ParsedCall, keeping: Keepi
       { ...model, upstreams: ways },
       signal,
       progress,
-      async (provider, upstreamModel, signal) => {
+      async ({ provider, model }, signal) => {
         await keeping.drop(made);
         made = [];
         const keep: GenerationCall["keep"] = async (body, about = {}) => {
           made.push(await keeping.keep(body, about, signal));
         };
-        const asked = { task, model: upstreamModel, input, uploads, job: job?.job };
+        const asked = { task, model, input, uploads, job: job?.job };
         return provider.generate({ ...asked, remember, keep, signal, log });
       },
       log,

@@ -1,6 +1,7 @@
 import type { JobName, JobPayload, Queues } from "#jobs";
 import { type CallDeps, runCall } from "../call.ts";
 import { chat } from "./chat.ts";
+import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
 import { expireBodies } from "./expire-bodies.ts";
 import { expireFiles } from "./expire-files.ts";
@@ -21,6 +22,7 @@ export type Handler<Name extends JobName> = (
 /** Every job's handler, all on one screen. */
 export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   chat: (deps, payload, delivery) => runCall(deps, payload, delivery, chat),
+  count: (deps, payload, delivery) => runCall(deps, payload, delivery, count),
   embeddings: (deps, payload, delivery) => runCall(deps, payload, delivery, embeddings),
   image: (deps, payload, delivery) => runCall(deps, payload, delivery, image),
   media: (deps, payload, delivery) => runCall(deps, payload, delivery, media),

@@ -1,30 +1,30 @@
 /** Every kind of upstream that the catalog can name. A new one: a folder beside these, a line here, and its name in the catalog's schema. */
 import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";
+import { createAnthropic } from "./anthropic/index.ts";
+import { createFal } from "./fal/index.ts";
+import { createGemini } from "./gemini/index.ts";
 import { createLocal } from "./local/index.ts";
 import { createOpenai } from "./openai/index.ts";
-import type { Provider } from "./provider.ts";
+import type { Provider, Target } from "./provider.ts";
+import { createReplicate } from "./replicate/index.ts";
 
 export {
   type GenerationCall,
   type InputFile,
   type JsonObject,
   type Provider,
+  type TextCall,
   UpstreamFailure,
 } from "./provider.ts";
-
-/** An upstream with the environment's values. */
-export interface Target {
-  readonly baseUrl: string;
-  readonly apiKey: string | undefined;
-  readonly concurrency: number;
-  /** Always tell it to keep nothing. */
-  readonly storesAnswers: boolean;
-}
 
 type Factory = (target: Target, deps: { clock: Clock }) => Provider;
 
 export const providers: Readonly<Record<Upstream["provider"], Factory>> = {
   openai: createOpenai,
+  anthropic: createAnthropic,
+  gemini: createGemini,
+  replicate: createReplicate,
+  fal: createFal,
   local: (_, deps) => createLocal(deps),
 };

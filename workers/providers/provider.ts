@@ -1,15 +1,34 @@
 import type { Task, Usage } from "#catalog";
+import type { Format } from "#formats";
 import type { Logger } from "#platform/logger";
 
-/**
- * One call to one upstream. Bodies are parsed JSON in the chat-completions or embeddings shape; `model` already is the
- * upstream's own name for the model, and the output cap is set.
- */
+/** An upstream with the environment's values. */
+export interface Target {
+  readonly baseUrl: string;
+  readonly apiKey: string | undefined;
+  readonly concurrency: number;
+  /** Always tell it to keep nothing. */
+  readonly storesAnswers: boolean;
+  /** Of a server of OpenAI's interface: the formats that it speaks. */
+  readonly formats: readonly Format[];
+}
+
+/** One call to one upstream. */
 export interface UpstreamCall {
+  /** The upstream's own name for the model. */
+  readonly model: string;
+  /** Parsed JSON: of a text call in its `format`, the output cap set; else in the shape of OpenAI's embeddings. */
   readonly body: JsonObject;
   /** Once aborted, the call rejects with its reason at once and lets go of everything. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+}
+
+/** A call that is answered in text, in a format that the provider speaks. */
+export interface TextCall extends UpstreamCall {
+  readonly format: Format;
+  /** Of the caller's headers those that the maker of this format reads; only where the caller speaks it. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** A file that the caller uploaded, as a provider may use it. Checked for owner and life. */
@@ -61,18 +80,22 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * is and says nothing of the upstream. Deadlines are not its affair.
  */
 export interface Provider {
-  /** The `chat.completion` object. */
-  chat(call: UpstreamCall): Promise<JsonObject>;
+  /** Never empty. A call in a format that is not among them is translated into the first. */
+  readonly speaks: readonly Format[];
+  /** The whole answer, as the format has it. */
+  answer(call: TextCall): Promise<JsonObject>;
   /**
-   * The `chat.completion.chunk` objects, the one with the usage too if the upstream sends it; those that came together in
-   * one list, never an empty one. Each list costs some turns of the event loop on its way, each chunk in it none.
+   * The events as the format has them, parsed; those that came together in one list, never an empty one. Each list costs
+   * some turns of the event loop on its way, each event in it none. A stream that ends without its format's end has failed.
    */
-  streamChat(call: UpstreamCall): AsyncIterable<readonly JsonObject[]>;
+  stream(call: TextCall): AsyncIterable<readonly JsonObject[]>;
+  /** Tokens of the request as the maker counts them: `body` is what its own endpoint takes. Absent where there is none. */
+  count?(call: TextCall): Promise<number>;
   /** The list of embeddings. */
   embed(call: UpstreamCall): Promise<JsonObject>;
   /** Files go to `keep` as they come; what is returned is the rest. */
   generate(call: GenerationCall): Promise<Generated>;
-  /** Chat bodies may name uploads by a link that the maker fetches; else their bytes are put in. */
+  /** Bodies may name uploads by a link that the maker fetches; else their bytes are put in. */
   readonly takesLinks: boolean;
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import type { Upstream } from "#catalog";
+import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { Breaker, Outcome } from "./breaker.ts";
@@ -24,13 +25,12 @@ export interface Way {
   readonly lane: Lane;
   readonly slots: Slots;
   readonly model: string;
+  readonly formats: readonly Format[];
 }
 
 /** One attempt under way: it holds a slot until it has succeeded, failed or been left. */
 export interface Call {
   readonly way: Way;
-  readonly provider: Provider;
-  readonly model: string;
   readonly signal: AbortSignal;
   readonly within: Watch["within"];
   /** The first item is there. */
@@ -58,8 +58,6 @@ export function begin(way: Way, caller: AbortSignal, clock: Clock): Call {
 
   return {
     way,
-    provider: lane.provider,
-    model,
     signal,
     within,
     answered: () => trial.answered(),

@@ -1,10 +1,11 @@
+import { writtenArguments } from "../arguments.ts";
 import type { Ours } from "../dialect.ts";
 import { type Loose, object } from "../loose.ts";
-import { argsOf, callParts, newCallId } from "./calls.ts";
+import { contentText, given, list, reasoningText, text } from "../read.ts";
+import { callParts, newCallId } from "./calls.ts";
 import { blocked, chatFinish, geminiFinish, withheld } from "./finish.ts";
 import { chatLogprobs, geminiLogprobs } from "./logprobs.ts";
 import { formedRequest } from "./names.ts";
-import { contentText, given, list, reasoningText, text } from "./read.ts";
 import { signatureOf, signed } from "./signature.ts";
 import { chatUsage, geminiUsage } from "./usage.ts";
 
@@ -88,7 +89,7 @@ export function saidOf(parts: unknown, answerId: unknown, choice: number, firstC
     calls.push({
       id: text(id) || newCallId(answerId, choice, firstCall + calls.length),
       type: "function",
-      function: { name: text(name), arguments: JSON.stringify(argsOf(args) ?? {}) },
+      function: { name: text(name), arguments: writtenArguments(args) },
       ...signed(thoughtSignature),
     });
   }

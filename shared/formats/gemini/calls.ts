@@ -1,26 +1,6 @@
-import { type Loose, object } from "../loose.ts";
-import { given, text } from "./read.ts";
-
-/** As deep as the maker's own reader of messages goes. */
-const deepest = 100;
-
-function isShallow(value: unknown, depth = 0): boolean {
-  if (typeof value !== "object" || value === null) return true;
-  return depth < deepest && Object.values(value).every((each) => isShallow(each, depth + 1));
-}
-
-/** Arguments as the object that they should be; undefined for what is none. */
-export function argsOf(args: unknown): Loose | undefined {
-  if (typeof args !== "string") return isShallow(args) ? object(args) : undefined;
-  if (!args.trim()) return {};
-  try {
-    const input: unknown = JSON.parse(args);
-    if (typeof input === "object" && input !== null && !Array.isArray(input) && isShallow(input)) return object(input);
-  } catch {
-    // The model wrote it, or broke off.
-  }
-  return undefined;
-}
+import { argumentsOf } from "../arguments.ts";
+import type { Loose } from "../loose.ts";
+import { given, text } from "../read.ts";
 
 export interface Call {
   readonly id: string;
@@ -34,7 +14,7 @@ export function callParts(calls: readonly Call[]): { parts: Loose[]; malformed: 
   const parts: Loose[] = [];
   const malformed: string[] = [];
   for (const { id, name, args, signature } of calls) {
-    const input = argsOf(args);
+    const input = argumentsOf(args);
     if (input) parts.push(given({ functionCall: { id, name, args: input }, thoughtSignature: signature || undefined }));
     else malformed.push(`${name}(${text(args)})`);
   }

@@ -1,20 +1,13 @@
 import { invalidValue, type ServiceError } from "#errors";
+import { refuseDeep } from "../depth.ts";
 import { invalidFrom } from "../invalid.ts";
 import { object } from "../loose.ts";
+import { isSet } from "../read.ts";
 import type { Codec, ParsedCall } from "../types.ts";
 import { measureRequest } from "./measure.ts";
 import { formedCount, formedRequest } from "./names.ts";
-import { isSet } from "./read.ts";
 import { featuresOf, refuseStored } from "./refuse.ts";
 import { type GeminiRequest, geminiCountRequest, geminiRequest } from "./request.ts";
-
-/** What the API has to know beyond a `Codec`: without `alt=sse` a stream is one JSON array. */
-export interface GeminiCodec extends Codec {
-  /** Of a stream. */
-  readonly contentType: string;
-  /** `begun`: something but pings was written. A failure is the last element of the array, or its only one. */
-  streamError(error: ServiceError, requestId: string, begun?: boolean): string;
-}
 
 type Measured = Omit<ParsedCall, "model" | "stream">;
 
@@ -68,23 +61,24 @@ const errorBody = (error: ServiceError): string =>
   JSON.stringify({ error: { code: error.status, message: error.message, status: statusName(error) } });
 
 const sseFace = {
-  contentType: "text/event-stream; charset=utf-8",
   streamError: (error: ServiceError) => `data: ${errorBody(error)}\n\n`,
   // In a frame with a chunk a comment would take it away from some clients.
   ping: ": ping\n\n",
 };
 
+/** Without `alt=sse` a stream is one JSON array; a failure is the last element of it, or its only one. */
 const arrayFace = {
-  contentType: "application/json; charset=utf-8",
-  streamError: (error: ServiceError, _requestId: string, begun = true) =>
+  streamType: "application/json; charset=utf-8",
+  streamError: (error: ServiceError, _requestId: string, begun: boolean) =>
     `${begun ? ",\r\n" : "["}${errorBody(error)}\n]`,
   // White space may stand before, between and after the elements.
   ping: "\n",
 };
 
 /** The model and whether it streams are in the path, and how in its query: `alt=sse`. */
-export const geminiCodec = (model: string, stream: boolean, sse: boolean): GeminiCodec => ({
+export const geminiCodec = (model: string, stream: boolean, sse: boolean): Codec => ({
   parse(body, bodyBytes) {
+    refuseDeep(body);
     const parsed = geminiRequest.safeParse(formedRequest(body));
     if (!parsed.success) throw invalidFrom(parsed.error);
     return { model, stream, ...measured(parsed.data, "", bodyBytes) };
@@ -94,9 +88,10 @@ export const geminiCodec = (model: string, stream: boolean, sse: boolean): Gemin
 });
 
 /** Of `countTokens`: `{contents}` or `{generateContentRequest}`. */
-export const geminiCountCodec = (model: string): GeminiCodec => ({
+export const geminiCountCodec = (model: string): Codec => ({
   ...geminiCodec(model, false, false),
   parse(body, bodyBytes) {
+    refuseDeep(body);
     const formed = object(formedCount(body));
     if (!isSet(formed["generateContentRequest"])) return geminiCodec(model, false, false).parse(body, bodyBytes);
     if (isSet(formed["contents"]))
@@ -114,3 +109,6 @@ export function countedRequest(body: unknown): Record<string, unknown> {
   const { model: _, ...request } = isSet(generateContentRequest) ? object(generateContentRequest) : alone;
   return request;
 }
+
+/** The answer of `countTokens`. */
+export const countAnswer = (totalTokens: number): Record<string, unknown> => ({ totalTokens });

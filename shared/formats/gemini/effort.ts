@@ -1,6 +1,6 @@
 import { type Loose, object } from "../loose.ts";
+import { number, text } from "../read.ts";
 import type { Generation } from "./generations.ts";
-import { number, text } from "./read.ts";
 
 /** As the maker's own chat interface has them. */
 const budgets: ReadonlyMap<string, number> = new Map([

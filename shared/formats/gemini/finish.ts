@@ -1,4 +1,4 @@
-import { text } from "./read.ts";
+import { text } from "../read.ts";
 
 const finishReasons: ReadonlyMap<string, string> = new Map([
   ["MAX_TOKENS", "length"],

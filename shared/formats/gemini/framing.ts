@@ -6,9 +6,14 @@ export interface Framing {
   readonly end: () => string;
 }
 
+/** Signs at which some clients' readers end a line, and JSON does not. */
+const lineEnds = /[\u0085\u2028\u2029]/g;
+const inOneLine = (item: Loose): string =>
+  JSON.stringify(item).replace(lineEnds, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 /** With `alt=sse`. There is no mark of the end: the stream is closed. */
 export const sseFraming = (): Framing => ({
-  frame: (item) => `data: ${JSON.stringify(item)}\n\n`,
+  frame: (item) => `data: ${inOneLine(item)}\n\n`,
   end: () => "",
 });
 

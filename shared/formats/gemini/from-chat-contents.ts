@@ -1,10 +1,12 @@
 import { invalidValue } from "#errors";
+import { argumentsObject, argumentsOf } from "../arguments.ts";
+import type { LeftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
-import { argsOf } from "./calls.ts";
+import { inlineOf } from "../media.ts";
+import { contentText, given, list, reasoningText, text } from "../read.ts";
 import type { Generation } from "./generations.ts";
 import { checkLink } from "./links.ts";
-import { audioMime, inlineOf, kindOf, mimeOfLink } from "./media.ts";
-import { contentText, given, type LeftOut, list, reasoningText, text } from "./read.ts";
+import { audioMime, kindOf, mimeOfLink } from "./media.ts";
 import { foreignSignature, signatureOf } from "./signature.ts";
 
 /** `results`: what tools gave stands alone, for what the user says begins a new turn. */
@@ -17,8 +19,8 @@ const textParts = (value: unknown): Loose[] => (text(value) ? [{ text: value }] 
 
 /** `otherwise`: the kind of file where a link does not say it. */
 function mediaOf(address: string, otherwise: string, at: string): Loose {
-  const inlineData = inlineOf(address);
-  if (inlineData) return { inlineData };
+  const inline = inlineOf(address);
+  if (inline) return { inlineData: { ...inline, mimeType: inline.mimeType || "application/octet-stream" } };
   checkLink(address, at);
   return { fileData: { mimeType: mimeOfLink(address, otherwise), fileUri: address } };
 }
@@ -69,7 +71,7 @@ function callOf(call: Loose, at: string, names: Map<string, string>): Loose {
   const id = text(call["id"]);
   names.set(id, text(name));
   return given({
-    functionCall: given({ id: id || undefined, name, args: argsOf(args) ?? { INVALID_JSON: text(args) } }),
+    functionCall: given({ id: id || undefined, name, args: argumentsObject(args) }),
     thoughtSignature: signatureOf(call) || undefined,
   });
 }
@@ -95,7 +97,7 @@ function modelParts(message: Loose, at: string, names: Map<string, string>, cont
 
 /** An object as it is, all else as the maker's documentation names it. */
 function responseOf(said: string): Loose {
-  const response = said.trimStart().startsWith("{") ? argsOf(said) : undefined;
+  const response = said.trimStart().startsWith("{") ? argumentsOf(said) : undefined;
   return response ?? { output: said };
 }
 

@@ -1,11 +1,13 @@
 import { invalidValue } from "#errors";
+import { capOf, isEmpty, isStandardTier, isTextOnly, searchFields, stopSequencesOf } from "../chat-fields.ts";
 import type { Crossed } from "../dialect.ts";
+import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { given, isSet, list, number, text } from "../read.ts";
 import { thinkingOf } from "./effort.ts";
 import { contentsOf } from "./from-chat-contents.ts";
 import { type Generation, generationOf } from "./generations.ts";
 import { formedThinking } from "./names.ts";
-import { given, isSet, type LeftOut, leftOut, list, number, text } from "./read.ts";
 import { makersSchema } from "./schema.ts";
 
 /** Fields that cross, or whose only value that gets here means nothing to the format. */
@@ -35,22 +37,14 @@ const crossing: ReadonlySet<string> = new Set([
   "extra_body",
 ]);
 
-const isEmpty = (value: unknown): boolean => !value || (typeof value === "object" && Object.keys(value).length === 0);
-const isTextOnly = (value: unknown): boolean =>
-  value == null || (Array.isArray(value) && value.every((each) => each === "text"));
-const isStandard = (value: unknown): boolean => value == null || value === "auto" || value === "default";
-
 /** What changes the meaning and cannot cross, by the values that mean nothing. */
 const refused: readonly (readonly [field: string, isHarmless: (value: unknown) => boolean])[] = [
   ["modalities", isTextOnly],
   ["prediction", isEmpty],
   ["logit_bias", isEmpty],
   ["functions", isEmpty],
-  ["web_search_options", isEmpty],
-  ["search_parameters", isEmpty],
-  ["enable_search", isEmpty],
-  ["plugins", isEmpty],
-  ["service_tier", (value) => isStandard(value) || value === "flex" || value === "priority"],
+  ...searchFields.map((field) => [field, isEmpty] as const),
+  ["service_tier", (value) => isStandardTier(value) || value === "flex" || value === "priority"],
 ];
 
 const refuse = (field: string): never => {
@@ -116,8 +110,8 @@ function formatOf(responseFormat: unknown): Loose {
 }
 
 /** The maker takes five. */
-function stopSequences(stop: unknown): readonly unknown[] | undefined {
-  const sequences = typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];
+function stopSequences(request: Loose): readonly unknown[] | undefined {
+  const sequences = stopSequencesOf(request);
   if (sequences.length > 5) throw invalidValue("stop", "stop: this model takes 5 sequences at most.");
   return sequences.length > 0 ? sequences : undefined;
 }
@@ -145,14 +139,13 @@ function thinkingFields(request: Loose, cap: number | undefined, generation: Gen
 export function fromChatRequest(request: Loose): Crossed {
   for (const [field, isHarmless] of refused) if (!isHarmless(request[field])) refuse(field);
   const { service_tier, logprobs, top_logprobs, n } = request;
-  const hasTier = !isStandard(service_tier);
+  const hasTier = !isStandardTier(service_tier);
   const left = leftOut();
   for (const [field, value] of Object.entries(request))
     if (!crossing.has(field) && !(field === "service_tier" && hasTier)) left.add(field, value);
+  if (request["parallel_tool_calls"] === true) left.add("parallel_tool_calls", true);
   const generation = generationOf(text(request["model"]));
-  const caps = [number(request["max_tokens"]), number(request["max_completion_tokens"])];
-  const least = Math.min(...caps.map((cap) => cap ?? Number.POSITIVE_INFINITY));
-  const maxOutputTokens = Number.isFinite(least) ? least : undefined;
+  const maxOutputTokens = capOf(request);
   const { system, contents } = contentsOf(request["messages"], { generation, left });
   const generationConfig = given({
     maxOutputTokens,
@@ -160,7 +153,7 @@ export function fromChatRequest(request: Loose): Crossed {
     temperature: request["temperature"],
     topP: request["top_p"],
     topK: request["top_k"],
-    stopSequences: stopSequences(request["stop"]),
+    stopSequences: stopSequences(request),
     seed: request["seed"],
     presencePenalty: penalty(request, "presence_penalty", generation),
     frequencyPenalty: penalty(request, "frequency_penalty", generation),

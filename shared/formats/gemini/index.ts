@@ -7,7 +7,6 @@
  *   geminiDialect                     the worker's face, its streams as server-sent events
  *   geminiArrayDialect                the same for a caller who did not ask for `alt=sse`: a stream is one JSON array
  *   countedRequest, countAnswer       what a countTokens body asks about, and its answer
- *   placeGeminiUploads                puts the content of uploads in the place of their ids, before either way out
  *
  * The maker reads fields under two names each (`maxOutputTokens`, `max_output_tokens`); errors name the first. Neither
  * what `fromChatRequest` nor what `native.prepare` returns has a `model`: it goes into the path. Usage in chat shape:
@@ -18,15 +17,19 @@ import { fromChat, toChatAnswer } from "./answer.ts";
 import { arrayFraming, type Framing, sseFraming } from "./framing.ts";
 import { fromChatRequest } from "./from-chat-request.ts";
 import { native } from "./native.ts";
+import { ownField } from "./own-field.ts";
 import { streamFromChat } from "./stream-from-chat.ts";
 import { streamToChat } from "./stream-to-chat.ts";
 import { toChat } from "./to-chat.ts";
+import { placeGeminiUploads } from "./uploads.ts";
 
-export { countedRequest, geminiCodec, geminiCountCodec } from "./codec.ts";
-export { placeGeminiUploads } from "./uploads.ts";
+export { countAnswer, countedRequest, geminiCodec, geminiCountCodec } from "./codec.ts";
+export { geminiRequest } from "./request.ts";
 
 const dialect = (framing: () => Framing): Dialect => ({
+  placeUploads: placeGeminiUploads,
   toChat,
+  ownField,
   fromChat,
   streamFromChat: streamFromChat(framing),
   fromChatRequest,

@@ -1,5 +1,5 @@
 import { type Loose, object } from "../loose.ts";
-import { given, list, number, text } from "./read.ts";
+import { given, list, number, text } from "../read.ts";
 
 /** Chat's `logprobs` of a choice or a chunk as a candidate has them. */
 export function geminiLogprobs(logprobs: unknown): Loose {

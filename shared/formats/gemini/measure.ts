@@ -1,9 +1,11 @@
 import { invalidValue } from "#errors";
 import { byteLength, type Loose } from "../loose.ts";
-import type { Feature, UploadRef } from "../types.ts";
+import { type Measure, newMeasure } from "../measure.ts";
+import { isSet, list, text } from "../read.ts";
+import type { Feature } from "../types.ts";
+import { addUpload } from "../uploads.ts";
 import { checkLink } from "./links.ts";
 import { kindOf } from "./media.ts";
-import { isSet, list, text } from "./read.ts";
 import type { GeminiRequest } from "./request.ts";
 import { mediaUpload } from "./uploads.ts";
 
@@ -23,16 +25,6 @@ const known: ReadonlySet<string> = new Set([
   "speechMetadata",
 ]);
 
-export interface Measure {
-  readonly parts: { image: number; audio: number; file: number };
-  readonly uploads: UploadRef[];
-  readonly features: Map<Feature, string>;
-  mediaBytes: number;
-  textBytes: number;
-  /** Calls and results are written out in the prompt much as they stand in the body. */
-  framed: boolean;
-}
-
 /** `inlineData` and `fileData`, of a part or of a tool's result. */
 function measureMedia(holder: Loose, at: string, measure: Measure): void {
   // Then the model asks for as much of the film as it likes.
@@ -47,7 +39,7 @@ function measureMedia(holder: Loose, at: string, measure: Measure): void {
     measure.parts[kind]++;
     measure.features.set(kind, `${at}.${field}`);
     const upload = mediaUpload(media as Loose, field, `${at}.${field}`);
-    if (upload) measure.uploads.push(upload);
+    if (upload) addUpload(measure.uploads, upload);
     else if (field === "inlineData") measure.mediaBytes += text(data).length;
     else checkLink(text(fileUri), `${at}.fileData.fileUri`);
   }
@@ -70,8 +62,7 @@ function measurePart(part: Loose, at: string, measure: Measure): void {
 
 /** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
 export function measureRequest(request: GeminiRequest, at: string, features: Map<Feature, string>): Measure {
-  const parts = { image: 0, audio: 0, file: 0 };
-  const measure: Measure = { parts, uploads: [], features, mediaBytes: 0, textBytes: 0, framed: false };
+  const measure = newMeasure(features);
   const all = (content: Loose, path: string) => {
     list(content["parts"]).forEach((part, p) => measurePart(part, `${path}.parts[${p}]`, measure));
   };

@@ -1,8 +1,8 @@
 import type { Dialect, StreamWriter } from "../dialect.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
+import { list } from "../read.ts";
 import type { Framing } from "./framing.ts";
 import { formedRequest } from "./names.ts";
-import { list } from "./read.ts";
 import { chatUsage } from "./usage.ts";
 
 const argumentBytes = (args: unknown): number => (args == null ? 0 : byteLength(JSON.stringify(args)));

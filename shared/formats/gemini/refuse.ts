@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
 import { type Loose, object } from "../loose.ts";
+import { isSet, list, strings, text } from "../read.ts";
 import type { Feature } from "../types.ts";
-import { isSet, list, strings, text } from "./read.ts";
 import type { GeminiRequest } from "./request.ts";
 
 /** Tenants share the operator's maker key: what is kept at the maker under a name may be another tenant's. */

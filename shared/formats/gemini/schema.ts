@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
 import { type Loose, object } from "../loose.ts";
+import { given, list, strings, text } from "../read.ts";
 import { formedSchema } from "./names.ts";
-import { given, list, strings, text } from "./read.ts";
 
 /** Deeper than any schema that means something, and shallow enough for the stack. */
 const deepest = 64;

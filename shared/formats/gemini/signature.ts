@@ -1,5 +1,5 @@
 import { type Loose, object } from "../loose.ts";
-import { text } from "./read.ts";
+import { text } from "../read.ts";
 
 /**
  * Reasoning state as it crosses chat, where the maker's own chat interface has it: beside a tool call for that call's

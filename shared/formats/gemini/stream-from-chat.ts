@@ -1,12 +1,12 @@
 import type { Ours, StreamWriter } from "../dialect.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
+import { list, text } from "../read.ts";
 import { contentOf, indexOf, showsThoughts, wordParts } from "./answer.ts";
 import { callCollector } from "./call-collector.ts";
 import { callParts, newCallId } from "./calls.ts";
 import { geminiFinish } from "./finish.ts";
 import type { Framing } from "./framing.ts";
 import { geminiLogprobs } from "./logprobs.ts";
-import { list, text } from "./read.ts";
 import { geminiUsage } from "./usage.ts";
 
 interface Candidate {

@@ -1,8 +1,8 @@
 import { type Loose, object } from "../loose.ts";
+import { list, text } from "../read.ts";
 import { blockOf, indexOf, saidOf } from "./answer.ts";
 import { chatFinish, withheld } from "./finish.ts";
 import { chatLogprobs } from "./logprobs.ts";
-import { given, list, text } from "./read.ts";
 import { signed } from "./signature.ts";
 import { chatUsage } from "./usage.ts";
 
@@ -46,7 +46,7 @@ export function streamToChat() {
       const isEnd = choices.length === 0 || choices.some((choice) => choice["finish_reason"] !== null);
       const counted = isEnd ? chatUsage(usage) : undefined;
       if (choices.length === 0 && !counted) return [];
-      return [given({ id, object: "chat.completion.chunk", choices, usage: counted })];
+      return [{ id, object: "chat.completion.chunk", choices, usage: counted }];
     },
     /** The maker's last count. */
     usage: (): unknown => chatUsage(usage),

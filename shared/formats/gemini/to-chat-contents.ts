@@ -1,8 +1,10 @@
 import { invalidValue } from "#errors";
+import type { LeftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { audioFormat } from "../media.ts";
+import { list, text, writeJson } from "../read.ts";
 import { isUploadId } from "../uploads.ts";
-import { audioFormat, kindOf } from "./media.ts";
-import { type LeftOut, list, text, writeJson } from "./read.ts";
+import { kindOf } from "./media.ts";
 import { signed } from "./signature.ts";
 
 /** A part, and where it stands. */

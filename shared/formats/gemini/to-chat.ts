@@ -1,9 +1,10 @@
 import { invalidValue } from "#errors";
 import type { Crossed } from "../dialect.ts";
+import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { given, isSet, list, strings, text } from "../read.ts";
 import { effortOf } from "./effort.ts";
 import { formedRequest } from "./names.ts";
-import { given, isSet, type LeftOut, leftOut, list, strings, text } from "./read.ts";
 import { jsonSchema, strictSchema } from "./schema.ts";
 import { messagesOf, systemText } from "./to-chat-contents.ts";
 

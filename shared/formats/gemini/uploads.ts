@@ -1,9 +1,9 @@
 import { type Loose, object } from "../loose.ts";
+import { list, text } from "../read.ts";
 import type { UploadRef } from "../types.ts";
 import { isUploadId, type Placed } from "../uploads.ts";
 import { kindOf } from "./media.ts";
 import { formedRequest } from "./names.ts";
-import { list, text } from "./read.ts";
 
 const holderOf = { inlineData: "data", fileData: "fileUri" } as const;
 

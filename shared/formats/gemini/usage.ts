@@ -1,9 +1,6 @@
 import { type Loose, object } from "../loose.ts";
+import { count, list } from "../read.ts";
 import { tokenUsage } from "../usage.ts";
-import { list } from "./read.ts";
-
-const count = (value: unknown): number =>
-  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1e9 ? value : 0;
 
 const audioOf = (details: unknown): number =>
   list(details).reduce((sum, each) => sum + (each["modality"] === "AUDIO" ? count(each["tokenCount"]) : 0), 0);

@@ -1,9 +1,9 @@
+import { argumentsObject, writtenArguments } from "../arguments.ts";
 import type { Ours } from "../dialect.ts";
 import { type Loose, object } from "../loose.ts";
-import { inputOf, textOf } from "./from-chat-messages.ts";
-import { given, list, text, writeJson } from "./read.ts";
-import { blocksOf, detailsOf, reasoningText, thinkingBlock } from "./reasoning.ts";
-import { finishOf, firstChoice, stopOf } from "./stops.ts";
+import { contentText, firstChoice, given, list, reasoningText, text } from "../read.ts";
+import { blocksOf, detailsOf, thinkingBlock } from "./reasoning.ts";
+import { finishOf, stopOf } from "./stops.ts";
 import { chatUsage, messagesUsage } from "./usage.ts";
 
 /** Ids of the format begin so; what follows is the request's own. */
@@ -35,9 +35,9 @@ function contentOf(message: Loose, ours: Ours): { content: Loose[]; calls: boole
   const refusal = text(message["refusal"]);
   const calls = list(message["tool_calls"]).map((call, at) => {
     const { name, arguments: args } = object(call["function"]);
-    return toolBlock(text(call["id"]) || newCallId(ours, at), text(name), inputOf(args));
+    return toolBlock(text(call["id"]) || newCallId(ours, at), text(name), argumentsObject(args));
   });
-  const said = textOf(message["content"]) + refusal;
+  const said = contentText(message["content"]) + refusal;
   return {
     content: [
       ...(own.length === 0 && reasoning ? [thinkingBlock(reasoning, "")] : own),
@@ -97,7 +97,7 @@ export function toChatAnswer(answer: Loose): Loose {
             tool_calls: calls.map((call) => ({
               id: text(call["id"]),
               type: "function",
-              function: { name: text(call["name"]), arguments: writeJson(object(call["input"]), "content") },
+              function: { name: text(call["name"]), arguments: writtenArguments(call["input"]) },
             })),
           }),
         },

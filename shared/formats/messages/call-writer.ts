@@ -1,11 +1,12 @@
+import { argumentsText } from "../arguments.ts";
 import type { Ours } from "../dialect.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
+import { text } from "../read.ts";
+import { callTracker } from "../tool-calls.ts";
 import { newCallId, toolBlock } from "./answer.ts";
 import type { Block, BlockWriter } from "./block-writer.ts";
-import { text } from "./read.ts";
 
 interface Call extends Block {
-  readonly id: string;
   args: string;
 }
 
@@ -24,7 +25,6 @@ function newCall(id: string, name: string): Call {
   let seen = 0;
   let isWhole = false;
   const call: Call = {
-    id,
     start: toolBlock(id, name, {}),
     args: "",
     isReady: name !== "",
@@ -37,19 +37,11 @@ function newCall(id: string, name: string): Call {
   return call;
 }
 
-const argumentsText = (args: unknown): string =>
-  typeof args === "object" && args !== null ? JSON.stringify(args) : text(args);
-
-/**
- * Tool calls. Servers leave out the index, or give it to several calls: a new id or name begins a call, as in
- * `chatStream`. A call is whole when its arguments are.
- */
+/** Tool calls. A call is whole when its arguments are. */
 export function callWriter(blocks: BlockWriter, ours: Ours) {
-  /** By the server's own index, or id where it gives none: the call that it means now. */
-  const current = new Map<unknown, Call>();
-  let count = 0;
+  const tracker = callTracker((call) => newCallId(ours, call));
+  const calls: Call[] = [];
   let bytes = 0;
-  let last: unknown;
 
   return {
     write(delta: Loose): string {
@@ -58,15 +50,13 @@ export function callWriter(blocks: BlockWriter, ours: Ours) {
       const given = object(delta["function"]);
       const name = text(given["name"]);
       const args = argumentsText(given["arguments"]);
-      const key = index ?? (id || last);
-      last = key;
-      let call = current.get(key);
+      const { call: tracked } = tracker.of({ id, index, name });
+      let call = calls[tracked.call];
       let begun = "";
-      if (call === undefined || (name !== "" && (id ? id !== call.id : index == null))) {
-        call = newCall(id || newCallId(ours, count), name);
-        count++;
+      if (call === undefined) {
+        call = newCall(text(tracked.id), name);
+        calls.push(call);
         bytes += byteLength(name);
-        current.set(key, call);
         begun = blocks.begin(call);
       } else if (name !== "" && !call.isReady) {
         call.start = { ...call.start, name };
@@ -78,7 +68,7 @@ export function callWriter(blocks: BlockWriter, ours: Ours) {
       bytes += byteLength(args);
       return begun + blocks.say(call, { type: "input_json_delta", partial_json: args });
     },
-    count: () => count,
+    count: tracker.count,
     bytes: () => bytes,
   };
 }

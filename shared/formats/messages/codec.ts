@@ -1,9 +1,10 @@
 import { invalidValue, type ServiceError } from "#errors";
+import { refuseDeep } from "../depth.ts";
 import { invalidFrom } from "../invalid.ts";
 import { type Loose, object } from "../loose.ts";
+import { isSet, text } from "../read.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
 import { measureRequest, noteRetention } from "./measure.ts";
-import { text } from "./read.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
 
 /** Tools that the maker defines and the caller runs. All others with a type of their own run at the maker. */
@@ -16,9 +17,6 @@ const definedTool = 1024;
 const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
 /** Orders for work, or for whose account it is on, that the bound and the bill know nothing of. */
 const unpriced = ["mcp_servers", "fallbacks", "compaction", "billing_policy"];
-
-const isSet = (value: unknown): boolean =>
-  value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
 
 function refuseStored(request: Loose): void {
   const refuse = (param: string) => {
@@ -127,6 +125,7 @@ const errorBody = (error: ServiceError, requestId: string): string =>
 
 export const messagesCodec: Codec = {
   parse(body, bodyBytes) {
+    refuseDeep(body);
     const parsed = messagesRequest.safeParse(body);
     if (!parsed.success) throw invalidFrom(parsed.error);
     const call = parsedCall(parsed.data, bodyBytes);
@@ -142,6 +141,7 @@ export const messagesCodec: Codec = {
 export const countTokensCodec: Codec = {
   ...messagesCodec,
   parse(body, bodyBytes) {
+    refuseDeep(body);
     const parsed = countTokensRequest.safeParse(body);
     if (!parsed.success) throw invalidFrom(parsed.error);
     return { ...parsedCall(parsed.data, bodyBytes), stream: false };

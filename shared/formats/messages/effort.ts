@@ -1,6 +1,6 @@
 import { type Loose, object } from "../loose.ts";
+import { number, text } from "../read.ts";
 import type { Generation } from "./generations.ts";
-import { number, text } from "./read.ts";
 
 /** Tokens to think with; the maker takes no fewer than the least. */
 const budgets: Readonly<Record<string, number>> = {

@@ -1,7 +1,10 @@
 import { invalidValue } from "#errors";
+import { argumentsObject } from "../arguments.ts";
+import type { LeftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
-import { type LeftOut, list, text } from "./read.ts";
-import { blocksOf, reasoningText } from "./reasoning.ts";
+import { inlineOf } from "../media.ts";
+import { contentText, list, reasoningText, text } from "../read.ts";
+import { blocksOf } from "./reasoning.ts";
 
 interface Turn {
   readonly role: "user" | "assistant" | "system";
@@ -11,20 +14,10 @@ interface Turn {
 /** The maker takes no block of white space alone. */
 const textBlocks = (value: unknown): Loose[] => (text(value).trim() ? [{ type: "text", text: value }] : []);
 
-/** Text that stands in a string or in parts. */
-export function textOf(content: unknown): string {
-  if (!Array.isArray(content)) return text(content);
-  return list(content)
-    .map((part) => text(part["text"]) || text(part["refusal"]))
-    .join("");
-}
-
-const dataAddress = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
-
 /** `data:<mime>;base64,<data>` or a link, as a source. */
 function sourceOf(address: string, at: string): Loose {
-  const [head, mime] = dataAddress.exec(address) ?? [];
-  if (head !== undefined) return { type: "base64", media_type: mime, data: address.slice(head.length) };
+  const inline = inlineOf(address);
+  if (inline) return { type: "base64", media_type: inline.mimeType, data: inline.data };
   if (/^https?:\/\//i.test(address)) return { type: "url", url: address };
   throw invalidValue(at, `${at} must be an http or https address, or a data address in base64.`);
 }
@@ -77,23 +70,10 @@ function callId(value: unknown, at: string): string {
   return text(value).replace(/[^\w-]/g, "_");
 }
 
-/** Arguments as the object that they should be; what is none goes as the maker's documentation has it. */
-export function inputOf(args: unknown): Loose {
-  if (typeof args !== "string") return object(args);
-  if (!args.trim()) return {};
-  try {
-    const input: unknown = JSON.parse(args);
-    if (typeof input === "object" && input !== null && !Array.isArray(input)) return object(input);
-  } catch {
-    // The model wrote it, or broke off.
-  }
-  return { INVALID_JSON: args };
-}
-
 function callOf(call: Loose, at: string): Loose {
   const { name, arguments: args } = object(call["function"]);
   if (!text(name)) throw invalidValue(`${at}.function.name`, `${at}.function.name must be a string.`);
-  return { type: "tool_use", id: callId(call["id"], `${at}.id`), name, input: inputOf(args) };
+  return { type: "tool_use", id: callId(call["id"], `${at}.id`), name, input: argumentsObject(args) };
 }
 
 function assistantBlocks(message: Loose, at: string, left: LeftOut): Loose[] {
@@ -147,7 +127,7 @@ export function turnsOf(value: unknown, lateSystem: boolean, left: LeftOut): { s
     switch (message["role"]) {
       case "system":
       case "developer": {
-        const said = textOf(message["content"]);
+        const said = contentText(message["content"]);
         if (lateSystem && messages.length > 0) late.push(...textBlocks(said));
         else if (said.trim()) system.push(said);
         return;

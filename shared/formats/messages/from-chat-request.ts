@@ -1,11 +1,13 @@
 import { invalidValue } from "#errors";
+import { capOf, isEmpty, isStandardTier, isTextOnly, searchFields, stopSequencesOf } from "../chat-fields.ts";
 import type { Crossed } from "../dialect.ts";
+import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { given, list, number, text } from "../read.ts";
 import { thinkingOf } from "./effort.ts";
 import { turnsOf } from "./from-chat-messages.ts";
 import { type Generation, generationOf } from "./generations.ts";
 import { closedSchema } from "./json-schema.ts";
-import { given, type LeftOut, leftOut, list, number, text } from "./read.ts";
 
 /** Of a request that names no cap; the format must have one. */
 const defaultCap = 4096;
@@ -34,11 +36,6 @@ const crossing: ReadonlySet<string> = new Set([
   "modalities",
 ]);
 
-const isEmpty = (value: unknown): boolean => !value || (typeof value === "object" && Object.keys(value).length === 0);
-const isAuto = (value: unknown): boolean => value == null || value === "auto" || value === "default";
-const isTextOnly = (value: unknown): boolean =>
-  value == null || (Array.isArray(value) && value.every((each) => each === "text"));
-
 /** What changes the meaning and cannot cross, by the values that mean nothing. */
 const refused: readonly (readonly [field: string, isHarmless: (value: unknown) => boolean])[] = [
   ["n", (value) => value == null || value === 1],
@@ -50,11 +47,8 @@ const refused: readonly (readonly [field: string, isHarmless: (value: unknown) =
   ["frequency_penalty", isEmpty],
   ["logit_bias", isEmpty],
   ["functions", isEmpty],
-  ["web_search_options", isEmpty],
-  ["search_parameters", isEmpty],
-  ["enable_search", isEmpty],
-  ["plugins", isEmpty],
-  ["service_tier", isAuto],
+  ...searchFields.map((field) => [field, isEmpty] as const),
+  ["service_tier", isStandardTier],
 ];
 
 function refuse(request: Loose): void {
@@ -140,8 +134,8 @@ function samplingOf(request: Loose, takesIt: boolean, left: LeftOut): Loose {
   });
 }
 
-function stopSequences(stop: unknown): readonly unknown[] | undefined {
-  const sequences = typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];
+function stopSequences(request: Loose): readonly unknown[] | undefined {
+  const sequences = stopSequencesOf(request);
   if (sequences.some((each) => !text(each).trim()))
     throw invalidValue("stop", "stop: this model takes no sequence of white space alone.");
   return sequences.length > 0 ? sequences : undefined;
@@ -182,10 +176,9 @@ export function fromChatRequest(request: Loose): Crossed {
   refuse(request);
   const left = leftOut();
   for (const [field, value] of Object.entries(request)) if (!crossing.has(field)) left.add(field, value);
+  if (request["parallel_tool_calls"] === true) left.add("parallel_tool_calls", true);
   const generation = generationOf(text(request["model"]));
-  const caps = [number(request["max_tokens"]), number(request["max_completion_tokens"])];
-  const cap = Math.min(...caps.map((each) => each ?? Number.POSITIVE_INFINITY));
-  const max_tokens = Number.isFinite(cap) ? cap : defaultCap;
+  const max_tokens = capOf(request) ?? defaultCap;
   const tools = toolsOf(request, generation);
   const { output_config: format, order } = formatOf(request["response_format"]);
   const thinking = thinkingFields(request, max_tokens, tools.isForced, generation, left);
@@ -197,7 +190,7 @@ export function fromChatRequest(request: Loose): Crossed {
     system: [system, order].filter(Boolean).join("\n\n") || undefined,
     messages,
     stream: request["stream"],
-    stop_sequences: stopSequences(request["stop"]),
+    stop_sequences: stopSequences(request),
     ...tools.fields,
     ...samplingOf(request, generation.samples && !thinks(thinking), left),
     thinking: thinking["thinking"],

@@ -5,7 +5,6 @@
  *
  *   messagesCodec, countTokensCodec   the API's face of POST /v1/messages and of its count_tokens
  *   messagesDialect                   the worker's face
- *   placeMessagesUploads              puts the content of uploads in the place of their ids, before either way out
  *
  * Usage in chat shape: `prompt_tokens` has everything in it; of `prompt_tokens_details`, `cached_tokens`,
  * `cache_write_tokens` (kept 5 minutes) and `cache_write_1h_tokens` are parts of it, and none is in another.
@@ -14,15 +13,19 @@ import type { Dialect } from "../dialect.ts";
 import { fromChat, toChatAnswer } from "./answer.ts";
 import { fromChatRequest } from "./from-chat-request.ts";
 import { native } from "./native.ts";
+import { ownField } from "./own-field.ts";
 import { streamFromChat } from "./stream-from-chat.ts";
 import { streamToChat } from "./stream-to-chat.ts";
 import { toChat } from "./to-chat.ts";
+import { placeMessagesUploads } from "./uploads.ts";
 
 export { countTokensCodec, messagesCodec } from "./codec.ts";
-export { placeMessagesUploads } from "./uploads.ts";
+export { countTokensRequest, messagesRequest } from "./request.ts";
 
 export const messagesDialect: Dialect = {
+  placeUploads: placeMessagesUploads,
   toChat,
+  ownField,
   fromChat,
   streamFromChat,
   fromChatRequest,

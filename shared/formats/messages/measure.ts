@@ -1,7 +1,8 @@
 import { invalidValue } from "#errors";
 import { byteLength, type Loose, object } from "../loose.ts";
-import type { Feature, UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
+import { type Measure, need, newMeasure } from "../measure.ts";
+import type { Feature } from "../types.ts";
+import { addUpload, isUploadId } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
 import { sourceUpload } from "./uploads.ts";
 
@@ -15,22 +16,6 @@ const blocksOf = {
   search_result: ["text"],
 } as const satisfies Record<string, readonly string[]>;
 
-export interface Measure {
-  readonly parts: { image: number; audio: number; file: number };
-  readonly uploads: UploadRef[];
-  readonly features: Map<Feature, string>;
-  mediaBytes: number;
-  textBytes: number;
-  /** Calls and results are written out in the prompt much as they stand in the body. */
-  framed: boolean;
-}
-
-function need(block: Loose, field: string, at: string): string {
-  const value = block[field];
-  if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
-  return value;
-}
-
 /** Marks that keep a prompt for an hour have a price of their own. */
 export function noteRetention(holder: Loose, at: string, features: Map<Feature, string>): void {
   const { ttl } = object(holder["cache_control"]);
@@ -41,7 +26,7 @@ export function noteRetention(holder: Loose, at: string, features: Map<Feature, 
 function measureSource(block: Loose, at: string, measure: Measure): void {
   const upload = sourceUpload(block, at);
   if (upload) {
-    measure.uploads.push(upload);
+    addUpload(measure.uploads, upload);
     return;
   }
   const source = object(block["source"]);
@@ -134,8 +119,7 @@ function measureContent(content: unknown, at: string, holder: keyof typeof block
 
 /** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
 export function measureRequest(request: CountTokensRequest, features: Map<Feature, string>): Measure {
-  const parts = { image: 0, audio: 0, file: 0 };
-  const measure: Measure = { parts, uploads: [], features, mediaBytes: 0, textBytes: 0, framed: false };
+  const measure = newMeasure(features);
   if (request.system != null) measureContent(request.system, "system", "system", measure);
   request.messages.forEach(({ role, content }, m) => {
     measureContent(content, `messages[${m}].content`, role, measure);

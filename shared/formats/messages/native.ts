@@ -1,7 +1,7 @@
 import type { Dialect, StreamWriter } from "../dialect.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
+import { given } from "../read.ts";
 import { fitThinking } from "./effort.ts";
-import { given } from "./read.ts";
 import { chatUsage } from "./usage.ts";
 
 const eventName = /^\w{1,64}$/;

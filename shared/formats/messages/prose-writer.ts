@@ -1,7 +1,7 @@
 import { byteLength, type Loose } from "../loose.ts";
+import { text } from "../read.ts";
 import { textBlock } from "./answer.ts";
 import type { Block, BlockWriter } from "./block-writer.ts";
-import { text } from "./read.ts";
 import { redactedBlock, thinkingBlock } from "./reasoning.ts";
 
 interface Prose extends Block {

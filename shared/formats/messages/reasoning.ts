@@ -1,5 +1,5 @@
-import { type Loose, object } from "../loose.ts";
-import { list, text } from "./read.ts";
+import type { Loose } from "../loose.ts";
+import { list, text } from "../read.ts";
 
 /**
  * Thinking as it crosses chat: `reasoning_details[]` of a message, one for each block, in the shape that OpenRouter
@@ -48,7 +48,3 @@ export const blocksOf = (details: unknown): Loose[] =>
       ? redactedBlock(text(detail["data"]))
       : thinkingBlock(text(detail["text"]), text(detail["signature"])),
   );
-
-/** What a message or a delta says of its reasoning, under either of the names that servers use. */
-export const reasoningText = (message: Loose): string =>
-  text(message["reasoning_content"]) || text(object(message)["reasoning"]);

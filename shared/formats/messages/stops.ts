@@ -1,5 +1,5 @@
 import type { Loose } from "../loose.ts";
-import { list, text } from "./read.ts";
+import { text } from "../read.ts";
 
 const finishReasons: Readonly<Record<string, string>> = {
   end_turn: "stop",
@@ -39,7 +39,3 @@ export function stopOf(choice: Loose, has: { calls: boolean; refusal: boolean },
     stop_details: null,
   };
 }
-
-/** The first choice: the format has one answer. */
-export const firstChoice = (choices: unknown): Loose | undefined =>
-  list(choices).find(({ index }, position) => (typeof index === "number" ? index : position) === 0);

@@ -1,13 +1,12 @@
 import type { Ours, StreamWriter } from "../dialect.ts";
 import { type Loose, object } from "../loose.ts";
+import { contentText, firstChoice, list, reasoningText, text } from "../read.ts";
 import { blankMessage } from "./answer.ts";
 import { blockWriter, event } from "./block-writer.ts";
 import { callWriter } from "./call-writer.ts";
-import { textOf } from "./from-chat-messages.ts";
 import { proseWriter } from "./prose-writer.ts";
-import { list, text } from "./read.ts";
-import { ownDetails, reasoningText } from "./reasoning.ts";
-import { firstChoice, stopOf } from "./stops.ts";
+import { ownDetails } from "./reasoning.ts";
+import { stopOf } from "./stops.ts";
 import { messagesUsage, noUsage } from "./usage.ts";
 
 /** Writes a Messages stream from chat chunks. */
@@ -32,7 +31,7 @@ export function streamFromChat(ours: Ours, request: Loose): StreamWriter {
     refusal ||= refused !== "";
     let out = prose.think(reasoning);
     for (const detail of ownDetails(delta["reasoning_details"])) out += prose.detail(detail, reasoning !== "");
-    out += prose.say(textOf(delta["content"])) + prose.say(refused);
+    out += prose.say(contentText(delta["content"])) + prose.say(refused);
     for (const call of list(delta["tool_calls"])) out += calls.write(call);
     return out;
   };

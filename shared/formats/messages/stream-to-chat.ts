@@ -1,6 +1,7 @@
+import { writtenArguments } from "../arguments.ts";
 import { type Loose, object } from "../loose.ts";
+import { given, text } from "../read.ts";
 import { endOf, explanationOf } from "./answer.ts";
-import { given, text, writeJson } from "./read.ts";
 import { encrypted, signedText } from "./reasoning.ts";
 import { chatUsage } from "./usage.ts";
 
@@ -23,8 +24,11 @@ export function streamToChat() {
   let calls = 0;
   let details = 0;
 
-  const chunk = (delta: Loose, end: Loose = { finish_reason: null }): Loose =>
-    given({ id, object: "chat.completion.chunk", choices: [{ index: 0, delta, ...end }] });
+  const chunk = (delta: Loose): Loose => ({
+    id,
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta, finish_reason: null }],
+  });
   const callChunk = (index: number, fields: Loose): Loose => chunk({ tool_calls: [{ index, ...fields }] });
 
   function think(block: Open | undefined, thinking: string): Loose[] {
@@ -86,7 +90,7 @@ export function streamToChat() {
     if (block?.type === "thinking" && block.signature)
       return [chunk({ reasoning_details: [signedText(block.said, block.signature, details++)] })];
     if (block?.type === "tool_use" && !block.said)
-      return [callChunk(block.call, { function: { arguments: writeJson(block.input, "content") } })];
+      return [callChunk(block.call, { function: { arguments: writtenArguments(block.input) } })];
     return [];
   }
 
@@ -95,8 +99,8 @@ export function streamToChat() {
     counts = { ...counts, ...given(object(event["usage"])) };
     usage = chatUsage(counts);
     const refusal = explanationOf(delta);
-    const last = chunk(refusal ? { refusal } : {}, endOf(delta));
-    return [usage ? { ...last, usage } : last];
+    const choice = { index: 0, delta: refusal ? { refusal } : {}, ...endOf(delta) };
+    return [{ ...chunk({}), choices: [choice], ...(usage && { usage }) }];
   }
 
   return {

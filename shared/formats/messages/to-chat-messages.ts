@@ -1,7 +1,8 @@
 import { invalidValue } from "#errors";
+import type { LeftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { list, text, writeJson } from "../read.ts";
 import { isUploadId } from "../uploads.ts";
-import { type LeftOut, list, text, writeJson } from "./read.ts";
 import { detailsOf } from "./reasoning.ts";
 
 const textPart = (value: string): Loose => ({ type: "text", text: value });

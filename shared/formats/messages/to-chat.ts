@@ -1,8 +1,9 @@
 import { invalidValue } from "#errors";
 import type { Crossed } from "../dialect.ts";
+import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { given, list, text } from "../read.ts";
 import { effortOf } from "./effort.ts";
-import { given, type LeftOut, leftOut, list, text } from "./read.ts";
 import { messageToChat, systemText } from "./to-chat-messages.ts";
 
 /** Fields that cross. What else has a value is left out by name. */

@@ -1,8 +1,6 @@
 import { type Loose, object } from "../loose.ts";
+import { count } from "../read.ts";
 import { tokenUsage } from "../usage.ts";
-
-const count = (value: unknown): number =>
-  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1e9 ? value : 0;
 
 /**
  * The usage of a Messages answer in chat shape; undefined if there is none. `prompt_tokens` has everything in it;

@@ -1,14 +1,13 @@
+import { searchFields } from "../chat-fields.ts";
+import { refuseDeep } from "../depth.ts";
 import { commonError } from "../error-body.ts";
 import { invalidFrom } from "../invalid.ts";
 import type { Codec, Feature } from "../types.ts";
 import { errorEvent } from "./events.ts";
 import { logprobsInclude } from "./items.ts";
 import { measureRequest, noteRetention } from "./measure.ts";
-import { checkTools, refuseDeep, refuseStored, refuseUnbounded } from "./refuse.ts";
+import { checkTools, refuseStored, refuseUnbounded } from "./refuse.ts";
 import { type ResponsesRequest, responsesRequest } from "./request.ts";
-
-/** Fields by which makers take an order to search the web. */
-const searchFields = ["web_search_options", "search_parameters", "enable_search", "plugins"];
 
 function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();
@@ -32,10 +31,10 @@ const lastNumber = 2 ** 31 - 1;
 
 export const responsesCodec: Codec = {
   parse(body, bodyBytes) {
+    refuseDeep(body);
     const parsed = responsesRequest.safeParse(body);
     if (!parsed.success) throw invalidFrom(parsed.error);
     const request = parsed.data;
-    refuseDeep(request);
     refuseStored(request);
     refuseUnbounded(request);
     const toolTokens = checkTools(request);

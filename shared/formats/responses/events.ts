@@ -1,6 +1,6 @@
 import type { ServiceError } from "#errors";
 import type { Loose } from "../loose.ts";
-import { text } from "./read.ts";
+import { text } from "../read.ts";
 
 /** One event as it goes out: its name stands on the event line and in the data. */
 export const eventText = (event: Loose): string =>

@@ -1,5 +1,5 @@
 import { type Loose, object } from "../loose.ts";
-import { text } from "./read.ts";
+import { text } from "../read.ts";
 
 /**
  * The error that an event, or a whole answer, of the maker stands for: `{message, code?, param?, type?}`. Error events

@@ -1,7 +1,8 @@
 import { invalidValue } from "#errors";
+import type { LeftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { isSet, list, text } from "../read.ts";
 import { readCall, refusalPart } from "./items.ts";
-import { isSet, type LeftOut, list, text } from "./read.ts";
 import { itemsOf } from "./reasoning.ts";
 
 /** The maker takes no more characters as the id of a call; both ends of a longer one make it unlike others. */

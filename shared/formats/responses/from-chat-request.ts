@@ -1,9 +1,11 @@
 import { invalidValue } from "#errors";
+import { capOf, searchFields } from "../chat-fields.ts";
 import type { Crossed } from "../dialect.ts";
+import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { given, isSet, list, text } from "../read.ts";
 import { messagesFromChat } from "./from-chat-messages.ts";
 import { logprobsInclude } from "./items.ts";
-import { given, isSet, type LeftOut, leftOut, list, text } from "./read.ts";
 import { itemsOf } from "./reasoning.ts";
 
 /** Fields that cross, or that are refused or named by their value. What else has a value is left out by name. */
@@ -33,17 +35,7 @@ const crossing: ReadonlySet<string> = new Set([
 ]);
 
 /** What changes the meaning and has no place in the format. */
-const uncrossable = [
-  "stop",
-  "prediction",
-  "audio",
-  "functions",
-  "function_call",
-  "web_search_options",
-  "search_parameters",
-  "enable_search",
-  "plugins",
-];
+const uncrossable = ["stop", "prediction", "audio", "functions", "function_call", ...searchFields];
 
 const refuse = (param: string): never => {
   throw invalidValue(param, `${param} does not cross to this model.`);
@@ -127,11 +119,6 @@ function formatFromChat(format: Loose): Loose | undefined {
   }
 }
 
-const least = (...caps: readonly unknown[]): number | undefined => {
-  const given = caps.filter((cap) => typeof cap === "number");
-  return given.length > 0 ? Math.min(...given) : undefined;
-};
-
 /** What the answer has beside the text: the maker gives state of its reasoning only to who asks. */
 function includeOf(request: Loose): string[] {
   const { logprobs, reasoning_effort, messages } = request;
@@ -154,7 +141,7 @@ export function fromChatRequest(request: Loose): Crossed {
     model: request["model"],
     input: messagesFromChat(list(request["messages"]), left),
     stream: request["stream"],
-    max_output_tokens: least(request["max_tokens"], request["max_completion_tokens"]),
+    max_output_tokens: capOf(request),
     temperature: request["temperature"],
     top_p: request["top_p"],
     top_logprobs: logprobs === true ? top_logprobs : undefined,

@@ -1,5 +1,6 @@
 import type { Ours } from "../dialect.ts";
 import { type Loose, object } from "../loose.ts";
+import { contentText, firstChoice, list, reasoningText, text } from "../read.ts";
 import {
   callItem,
   callType,
@@ -14,7 +15,6 @@ import {
   summaryPart,
   textPart,
 } from "./items.ts";
-import { contentText, firstChoice, list, reasoningText, text } from "./read.ts";
 import { endOf, responseObject } from "./response.ts";
 import { responsesUsage } from "./usage.ts";
 

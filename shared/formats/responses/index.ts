@@ -8,27 +8,25 @@
  * Towards the maker: nothing is ever kept (`store: false`), and what would be kept is refused or left out.
  * Throws `invalidValue` naming the field.
  */
-import type { Dialect, Ours } from "../dialect.ts";
-import type { Loose } from "../loose.ts";
+import type { Dialect } from "../dialect.ts";
 import { fromChat } from "./from-chat.ts";
 import { fromChatRequest } from "./from-chat-request.ts";
 import { native } from "./native.ts";
-import { type FailingStreamWriter, streamFromChat } from "./stream-from-chat.ts";
+import { ownField } from "./own-field.ts";
+import { streamFromChat } from "./stream-from-chat.ts";
 import { streamToChat } from "./stream-to-chat.ts";
 import { toChat } from "./to-chat.ts";
 import { toChatAnswer } from "./to-chat-answer.ts";
+import { placeResponsesUploads } from "./uploads.ts";
 
 export { responsesCodec } from "./codec.ts";
 export { responsesFailure } from "./failure.ts";
-export { placeResponsesUploads, responsesUploads } from "./uploads.ts";
+export { responsesRequest } from "./request.ts";
 
-interface ResponsesDialect extends Omit<Dialect, "native"> {
-  streamFromChat(ours: Ours, request: Loose): FailingStreamWriter;
-  readonly native: typeof native;
-}
-
-export const responsesDialect: ResponsesDialect = {
+export const responsesDialect: Dialect = {
+  placeUploads: placeResponsesUploads,
   toChat,
+  ownField,
   fromChat,
   streamFromChat,
   fromChatRequest,

@@ -1,6 +1,7 @@
+import { argumentsText } from "../arguments.ts";
 import type { Ours } from "../dialect.ts";
 import { type Loose, object } from "../loose.ts";
-import { list, text } from "./read.ts";
+import { list, text } from "../read.ts";
 
 /** Asks for the log probabilities of what is said. */
 export const logprobsInclude = "message.output_text.logprobs";
@@ -64,16 +65,16 @@ export const callItem = (id: string, status: Status, { callId, isCustom, name, i
 
 export const callType = (isCustom: boolean) => (isCustom ? "custom_tool_call" : "function_call");
 
-/** Some servers give the arguments as an object. */
-const inputText = (value: unknown): string =>
-  typeof value === "object" && value !== null ? JSON.stringify(value) : text(value);
-
 /** What a tool call, or a delta of one, says in chat. */
 export function readCall(value: Loose): { isCustom: boolean; name: string; input: string } {
   const custom = object(value["custom"]);
   const isCustom = value["type"] === "custom" || value["custom"] != null;
   const holder = isCustom ? custom : object(value["function"]);
-  return { isCustom, name: text(holder["name"]), input: inputText(isCustom ? holder["input"] : holder["arguments"]) };
+  return {
+    isCustom,
+    name: text(holder["name"]),
+    input: argumentsText(isCustom ? holder["input"] : holder["arguments"]),
+  };
 }
 
 /** A function without parameters is called with an empty object; some servers say nothing instead. */

@@ -1,8 +1,9 @@
 import { invalidValue } from "#errors";
 import { byteLength, type Loose, object } from "../loose.ts";
-import type { Feature, UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
-import { isSet } from "./read.ts";
+import { type Measure, need, newMeasure } from "../measure.ts";
+import { isSet } from "../read.ts";
+import type { Feature } from "../types.ts";
+import { addUpload, isUploadId } from "../uploads.ts";
 import { refuseKept } from "./refuse.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { partUpload } from "./uploads.ts";
@@ -25,22 +26,6 @@ const callersItems: ReadonlySet<unknown> = new Set([
   "shell_call",
   "shell_call_output",
 ]);
-
-interface Measure {
-  readonly parts: { image: number; audio: number; file: number };
-  readonly uploads: UploadRef[];
-  readonly features: Map<Feature, string>;
-  mediaBytes: number;
-  textBytes: number;
-  /** Calls and results are written out in the prompt much as they stand in the body. */
-  framed: boolean;
-}
-
-function need(holder: Loose, field: string, at: string): string {
-  const value = holder[field];
-  if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
-  return value;
-}
 
 /** Only data addresses and bare base64 carry the media's own bytes. */
 function addressBytes(address: string, at: string): number {
@@ -68,7 +53,7 @@ function measureMedia(part: Loose, type: keyof typeof featureOf, at: string, mea
   measure.parts[feature]++;
   measure.features.set(feature, at);
   const upload = partUpload(part, at);
-  if (upload) measure.uploads.push(upload);
+  if (upload) addUpload(measure.uploads, upload);
   else measure.mediaBytes += mediaBytes(part, at);
 }
 
@@ -168,9 +153,8 @@ export function noteRetention(holder: unknown, at: string, features: Map<Feature
 
 /** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
 export function measureRequest({ input, instructions }: ResponsesRequest, features: Map<Feature, string>): Measure {
-  const parts = { image: 0, audio: 0, file: 0 };
-  const textBytes = byteLength(instructions);
-  const measure: Measure = { parts, uploads: [], features, mediaBytes: 0, textBytes, framed: false };
+  const measure = newMeasure(features);
+  measure.textBytes += byteLength(instructions);
   if (typeof input === "string") measure.textBytes += byteLength(input);
   else
     input.forEach((item, i) => {

@@ -1,8 +1,8 @@
 import { upstreamError } from "#errors";
 import type { Dialect, Ours } from "../dialect.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
+import { isSet, text } from "../read.ts";
 import { errorEvent, eventText, responseError } from "./events.ts";
-import { isSet, text } from "./read.ts";
 import type { FailingStreamWriter } from "./stream-from-chat.ts";
 import { chatUsage } from "./usage.ts";
 
@@ -57,11 +57,7 @@ function nativeStream(ours: Ours): FailingStreamWriter {
   };
 }
 
-interface Native extends Omit<Dialect["native"], "stream"> {
-  stream(ours: Ours): FailingStreamWriter;
-}
-
-export const native: Native = {
+export const native: Dialect["native"] = {
   prepare(request, { model, cap }) {
     const { input } = request;
     return {

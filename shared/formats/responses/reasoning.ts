@@ -1,6 +1,6 @@
 import { type Loose, object } from "../loose.ts";
+import { list, text } from "../read.ts";
 import { summaryPart } from "./items.ts";
-import { list, text } from "./read.ts";
 
 /**
  * Reasoning as it crosses chat: `reasoning_details[]` of a message, in the shape that OpenRouter made known: one entry

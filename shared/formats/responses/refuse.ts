@@ -1,21 +1,7 @@
 import { invalidValue } from "#errors";
 import { type Loose, object } from "../loose.ts";
-import { isSet } from "./read.ts";
+import { isSet } from "../read.ts";
 import type { ResponsesRequest } from "./request.ts";
-
-/** Deeper than any request that means something, and shallow enough for the stack of whoever writes it out again. */
-const deepest = 128;
-
-function isDeep(value: unknown, left: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return left === 0 || Object.values(value).some((each) => isDeep(each, left - 1));
-}
-
-/** What JSON.parse takes at any depth, JSON.stringify does not. */
-export function refuseDeep(request: ResponsesRequest): void {
-  for (const [field, value] of Object.entries(request))
-    if (isDeep(value, deepest)) throw invalidValue(field, `${field}: is nested too deep.`);
-}
 
 export function refuseKept(param: string): never {
   throw invalidValue(param, `${param}: what is kept at the maker cannot be used here; send it itself.`);

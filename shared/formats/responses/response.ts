@@ -1,7 +1,7 @@
 import type { Ours } from "../dialect.ts";
 import { type Loose, object } from "../loose.ts";
+import { isSet } from "../read.ts";
 import { responseId } from "./items.ts";
-import { isSet } from "./read.ts";
 
 /** How an answer stands. */
 export interface State {

@@ -1,18 +1,14 @@
-import type { ServiceError } from "#errors";
 import type { Ours, StreamWriter } from "../dialect.ts";
 import { type Loose, object } from "../loose.ts";
+import { contentText, firstChoice, list, reasoningText, text } from "../read.ts";
 import { errorEvent, numbered, responseError } from "./events.ts";
 import { logprobsOf } from "./items.ts";
-import { contentText, firstChoice, list, reasoningText, text } from "./read.ts";
 import { endOf, responseObject, type State } from "./response.ts";
 import { streamedOutput } from "./stream-output.ts";
 import { responsesUsage } from "./usage.ts";
 
-/** A stream whose failure in the middle can be told in full: only its writer knows how far it is. */
-export interface FailingStreamWriter extends StreamWriter {
-  /** The last events of a stream that failed after it had begun: `response.failed`, then `error`. */
-  fail(error: ServiceError): string;
-}
+/** A stream whose failure can be told in full by `response.failed`, then `error`: only its writer knows how far it is. */
+export type FailingStreamWriter = Required<StreamWriter>;
 
 /** What was not done when the stream failed. */
 const broken = (item: Loose): Loose => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item);

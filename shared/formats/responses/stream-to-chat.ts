@@ -1,6 +1,6 @@
 import { type Loose, object } from "../loose.ts";
+import { list, text } from "../read.ts";
 import { responsesFailure } from "./failure.ts";
-import { list, text } from "./read.ts";
 import { detailsOf, paragraph } from "./reasoning.ts";
 import { chatCall, finishOf, isCall } from "./to-chat-answer.ts";
 import { chatUsage } from "./usage.ts";

@@ -1,6 +1,6 @@
 import { type Loose, object } from "../loose.ts";
+import { list, text } from "../read.ts";
 import { responsesFailure } from "./failure.ts";
-import { list, text } from "./read.ts";
 import { detailsOf, paragraph, thoughtsOf } from "./reasoning.ts";
 import { chatUsage } from "./usage.ts";
 

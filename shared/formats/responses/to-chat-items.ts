@@ -1,7 +1,8 @@
 import { invalidValue } from "#errors";
+import type { LeftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { isSet, list, text } from "../read.ts";
 import { isUploadId } from "../uploads.ts";
-import { isSet, type LeftOut, list, text } from "./read.ts";
 
 const refuse = (param: string, what: string): never => {
   throw invalidValue(param, `${param}: ${what} of this type do not cross to this model.`);

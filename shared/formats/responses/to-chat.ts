@@ -1,8 +1,9 @@
 import { invalidValue } from "#errors";
 import type { Crossed } from "../dialect.ts";
+import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
+import { given, isSet, list, strings, text } from "../read.ts";
 import { logprobsInclude } from "./items.ts";
-import { given, isSet, type LeftOut, leftOut, list, strings, text } from "./read.ts";
 import { inputToChat } from "./to-chat-items.ts";
 
 /** Fields that cross, or that the answer honours by itself. What else has a value is left out by name. */

@@ -1,7 +1,7 @@
 import { type Loose, object } from "../loose.ts";
+import { audioFormat } from "../media.ts";
 import type { UploadRef } from "../types.ts";
 import { isUploadId, type Placed } from "../uploads.ts";
-import { list } from "./read.ts";
 
 /** The fields in which a part names its content. */
 const fieldsOf = new Map<unknown, readonly string[]>([
@@ -25,17 +25,6 @@ export function partUpload(part: Loose, at: string): UploadRef | undefined {
 
 /** The fields of an item that may hold parts. */
 const partLists = ["content", "output"] as const;
-
-/** The uploads that a Responses request names. */
-export const responsesUploads = ({ input }: Loose): UploadRef[] =>
-  list(input).flatMap((item, i) =>
-    partLists.flatMap((field) =>
-      list(item[field]).flatMap((part, p) => partUpload(part, `input[${i}].${field}[${p}]`) ?? []),
-    ),
-  );
-
-/** As OpenAI names them: `wav`, `mp3`. */
-const audioFormat = (mime: string) => (mime === "audio/mpeg" ? "mp3" : mime.replace(/^audio\/(x-)?/, ""));
 
 function placePart(part: Loose, at: string, placed: (ref: UploadRef) => Placed): Loose {
   const ref = partUpload(part, at);

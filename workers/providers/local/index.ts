@@ -43,7 +43,7 @@ import { brokenOff, triggerOf } from "./triggers.ts";
 const turnChunks = 64;
 
 export function createLocal({ clock }: { clock: Clock }): Provider {
-  const answer = async ({ body, signal }: UpstreamCall) => {
+  const begin = async ({ body, signal }: UpstreamCall) => {
     const request = parseChat(body);
     const { delayMs, speech, breakAfterChunks } = triggerOf(textOf(lastUserMessage(request)).slice(0, 64));
     if (delayMs) await sleep(clock, delayMs, signal);
@@ -59,8 +59,9 @@ export function createLocal({ clock }: { clock: Clock }): Provider {
   };
 
   return {
-    async chat(call) {
-      const { reply, common, breakAfterChunks } = await answer(call);
+    speaks: ["chat"],
+    async answer(call) {
+      const { reply, common, breakAfterChunks } = await begin(call);
       if (breakAfterChunks !== undefined) throw brokenOff();
       const choices = reply.choices.map((choice, index) => ({
         index,
@@ -70,8 +71,8 @@ export function createLocal({ clock }: { clock: Clock }): Provider {
       }));
       return { ...common, object: "chat.completion", choices, usage: reply.usage };
     },
-    async *streamChat(call) {
-      const { reply, common, breakAfterChunks } = await answer(call);
+    async *stream(call) {
+      const { reply, common, breakAfterChunks } = await begin(call);
       let together: JsonObject[] = [];
       let sent = 0;
       let broken = false;

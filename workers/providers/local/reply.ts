@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { writeJson } from "../json.ts";
+import { writeJson } from "../wire/json.ts";
 import { describeImage } from "./images.ts";
 import { type ChatRequest, type Message, textOf } from "./request.ts";
 import { fill, wordsOf } from "./schema.ts";

@@ -1,7 +1,7 @@
 import { createOutside } from "#platform/outside";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
+import type { Maker } from "../wire/maker.ts";
 import { images } from "./images.ts";
-import type { Maker } from "./maker.ts";
 import { speech } from "./speech.ts";
 import { transcription } from "./transcription.ts";
 import { video } from "./video.ts";

@@ -1,5 +1,5 @@
 import { type JsonObject, UpstreamFailure } from "../provider.ts";
-import { parse } from "./answers.ts";
+import { parse } from "../wire/answers.ts";
 
 const answerLimitBytes = 128 * 1024 * 1024;
 const outlineLimit = 4 * 1024 * 1024;

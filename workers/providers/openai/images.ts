@@ -1,11 +1,11 @@
 import type { Outside } from "#platform/outside";
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
-import { broken, decoded, isObject, pick } from "./answers.ts";
-import { failureInside } from "./failures.ts";
+import { broken, decoded, isObject, pick } from "../wire/answers.ts";
+import { failureInside } from "../wire/failures.ts";
+import { keepAnswer } from "../wire/keep-stream.ts";
+import type { Maker } from "../wire/maker.ts";
 import { formOf } from "./form.ts";
 import { readImages } from "./image-answer.ts";
-import { keepAnswer } from "./keep-stream.ts";
-import type { Maker } from "./maker.ts";
 
 const megabyte = 1024 * 1024;
 const pictureLimitBytes = 64 * megabyte;

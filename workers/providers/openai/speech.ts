@@ -1,6 +1,6 @@
 import type { Generated, GenerationCall } from "../provider.ts";
-import { keepAnswer } from "./keep-stream.ts";
-import type { Maker } from "./maker.ts";
+import { keepAnswer } from "../wire/keep-stream.ts";
+import type { Maker } from "../wire/maker.ts";
 
 /** The sound goes on as it is made. */
 export async function speech(maker: Maker, call: GenerationCall): Promise<Generated> {

@@ -1,9 +1,9 @@
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 import { secondsOf } from "../recording.ts";
-import { isObject, parse, pick, whole } from "./answers.ts";
-import { failureInside } from "./failures.ts";
+import { isObject, parse, pick, whole } from "../wire/answers.ts";
+import { failureInside } from "../wire/failures.ts";
+import type { Maker } from "../wire/maker.ts";
 import { formOf } from "./form.ts";
-import type { Maker } from "./maker.ts";
 
 /** As the maker documents it. */
 const recordingLimitBytes = 25 * 1024 * 1024;

@@ -1,40 +1,39 @@
 import { sleep } from "#platform/clock";
-import { Aborted } from "../../running.ts";
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
-import { parse, pick, whole } from "./answers.ts";
-import { failureInside } from "./failures.ts";
+import { parse, pick, whole } from "../wire/answers.ts";
+import { failureInside } from "../wire/failures.ts";
+import { runJob } from "../wire/job.ts";
+import { keepAnswer } from "../wire/keep-stream.ts";
+import type { Maker } from "../wire/maker.ts";
 import { formOf } from "./form.ts";
-import { keepAnswer } from "./keep-stream.ts";
-import type { Maker } from "./maker.ts";
-import { finished, within } from "./polling.ts";
 
 const answerLimitBytes = 1024 * 1024;
 /** As the maker documents it for pictures. */
 const referenceLimitBytes = 50 * 1024 * 1024;
 const downloads = 3;
 const downloadAgainMs = 2_000;
-const cancelMs = 5_000;
+const underWay: readonly unknown[] = ["queued", "in_progress"];
+const ended: readonly unknown[] = ["completed", "failed", "cancelled", "expired"];
 const told = ["created_at", "completed_at", "seconds", "size"];
 
-/**
- * A job at the maker: submitted once, then asked for until it is done, by another delivery of the call if need be. What
- * nobody will ask for any more is removed there.
- */
-export async function video(maker: Maker, call: GenerationCall): Promise<Generated> {
-  const submitted = call.job === undefined ? await submit(maker, call) : undefined;
-  const id = call.job ?? idOf(submitted);
-  try {
-    if (submitted) await call.remember(id);
-    const job = await finished(maker, call, submitted, (signal) => look(maker, call, id, signal));
-    if (job.status !== "completed") throw failureInside(job, maker.clock);
-    const second = secondsOf(job, call.input);
-    await download(maker, call, id);
-    return { output: pick(job, told), usage: { second } };
-  } catch (error) {
-    if (!goesOn(call.signal)) cancel(maker, call, id);
-    throw error;
-  }
-}
+/** A job at the maker. What nobody will ask for any more is removed there. */
+export const video = (maker: Maker, call: GenerationCall): Promise<Generated> =>
+  runJob(maker.clock, call, {
+    submit: () => submit(maker, call),
+    idOf: ({ id }) => id,
+    look: (id, signal) => look(maker, call, id, signal),
+    isOver: ({ status }) => (ended.includes(status) ? true : underWay.includes(status) ? false : undefined),
+    async fetch(job, id) {
+      if (job.status !== "completed") throw failureInside(job, maker.clock);
+      const second = secondsOf(job, call.input);
+      await download(maker, call, id);
+      return { output: pick(job, told), usage: { second } };
+    },
+    async cancel(id, signal) {
+      const answer = await maker.send({ method: "DELETE", path: pathOf(id) }, { signal, log: call.log });
+      await answer.body.return?.();
+    },
+  });
 
 async function submit(maker: Maker, call: GenerationCall): Promise<JsonObject> {
   const { duration, seconds = duration, resolution, size = resolution, ...others } = call.input;
@@ -46,12 +45,6 @@ async function submit(maker: Maker, call: GenerationCall): Promise<JsonObject> {
     call.uploads.size === 0 ? { json: body } : { form: await formOf(body, call.uploads, () => referenceLimitBytes) };
   const answer = await maker.send({ path: "/videos", ...ask }, call);
   return parse(await whole(answer, answerLimitBytes, call.signal));
-}
-
-function idOf(job: JsonObject = {}): string {
-  const { id } = job;
-  if (typeof id === "string" && id !== "" && id.length <= 1_000) return id;
-  throw new UpstreamFailure("unavailable", "a video without an id");
 }
 
 const pathOf = (id: string) => `/videos/${encodeURIComponent(id)}`;
@@ -81,16 +74,4 @@ async function download(maker: Maker, call: GenerationCall, id: string): Promise
       await sleep(maker.clock, downloadAgainMs, call.signal);
     }
   }
-}
-
-/** Another worker gets the call, and goes on with the job. */
-const goesOn = ({ reason }: AbortSignal): boolean =>
-  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
-
-/** As far as the maker lets one. Nobody waits for it. */
-function cancel(maker: Maker, { log }: GenerationCall, id: string): void {
-  within(maker.clock, cancelMs, undefined, async (signal) => {
-    const answer = await maker.send({ method: "DELETE", path: pathOf(id) }, { signal, log });
-    await answer.body.return?.();
-  }).catch((error: Error) => log.debug({ err: error.message }, "a video that nobody waits for stays at the maker"));
 }

@@ -1,0 +1,95 @@
+import type { ServiceError } from "#errors";
+import { jobCatalog, type Queues, type ReplyReader } from "#jobs";
+import type { Money } from "#money";
+import type { Clock } from "#platform/clock";
+import type { Answering } from "./answering.ts";
+import { isKept, type OpenCall } from "./open-call.ts";
+
+/** The worker ends a call at its deadline; the API only if nothing was heard by then. */
+export const deadlineGraceMs = 2_000;
+
+interface Deps {
+  readonly reader: ReplyReader;
+  readonly queues: Queues;
+  readonly money: Money;
+  readonly clock: Clock;
+  readonly answering: Pick<Answering, "fail">;
+  readonly end: (call: OpenCall, status: number) => void;
+  readonly background: (what: string, call: OpenCall, work: Promise<unknown>) => void;
+}
+
+/** The ends of a call that no frame brings: each is a decision before it is an answer. */
+export function createEnding({ reader, queues, money, clock, answering, end, background }: Deps) {
+  /** Tries until it is done. */
+  const refund = async (call: OpenCall) => {
+    if (!isKept(call)) await money.refund(call.payload.account, call.payload.requestId);
+  };
+
+  /** From here on no frame is taken: what is refunded is not delivered as well. */
+  async function refundAndFail(call: OpenCall, error: ServiceError): Promise<void> {
+    call.stopExpecting();
+    // Who left a stream has had what was written, and pays for it.
+    if (!(call.left && call.payload.stream)) await refund(call);
+    answering.fail(call, error);
+  }
+
+  const settleNothing = (call: OpenCall, status: "failed" | "cancelled", error?: string, signal?: AbortSignal) =>
+    money.settle({
+      account: call.payload.account,
+      requestId: call.payload.requestId,
+      key: call.payload.keyId,
+      endpoint: call.payload.endpoint,
+      model: call.payload.model,
+      heldNanoUsd: BigInt(call.payload.held),
+      costNanoUsd: 0n,
+      status,
+      ...(error !== undefined && { error }),
+      attempts: 0,
+      usage: {},
+      estimated: false,
+      totalMs: clock.now() - call.payload.acceptedAt,
+      signal,
+    });
+
+  /**
+   * An error is a decision too: it is answered once nothing was charged for good. If a cost stands already the answer
+   * is on its way: with `mayWait` it gets until the deadline, else it is refunded.
+   */
+  async function giveUp(call: OpenCall, error: ServiceError, how: { mayWait: boolean; signal?: AbortSignal }) {
+    if (call.ended || call.givingUp) return;
+    call.givingUp = true;
+    const { entry } = await settleNothing(call, "failed", error.code, how.signal);
+    if (call.ended) return;
+    if (entry.costNanoUsd > 0n && how.mayWait) {
+      call.givingUp = false;
+      return;
+    }
+    if (call.enqueued) background("cancel", call, cancel(call));
+    if (entry.costNanoUsd > 0n) await refundAndFail(call, error);
+    else answering.fail(call, error);
+  }
+
+  const cancel = (call: OpenCall) =>
+    reader.cancel(call.payload.requestId, call.payload.deadlineAt + deadlineGraceMs - clock.now());
+
+  /** The caller is gone. A job that waits is taken back; one that runs is aborted and decided by its worker. */
+  async function leave(call: OpenCall): Promise<void> {
+    if (call.leaving) return;
+    call.leaving = true;
+    const { requestId } = call.payload;
+    try {
+      const removed = await queues.remove(jobCatalog[call.job].pool, requestId);
+      if (!removed) return await cancel(call);
+    } catch (error) {
+      // Redis did not take it: the next pulse asks again.
+      call.leaving = false;
+      throw error;
+    }
+    // What was taken back may also be a job that had just ended: then its answer finds nobody.
+    const { entry } = await settleNothing(call, "cancelled");
+    if (entry.costNanoUsd > 0n && !call.payload.stream) await refund(call);
+    end(call, 499);
+  }
+
+  return { refund, refundAndFail, settleNothing, giveUp, leave };
+}

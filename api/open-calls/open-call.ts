@@ -1,0 +1,55 @@
+import type { Response } from "express";
+import type { Codec } from "#formats";
+import type { PaidCall, PaidJobName } from "#jobs";
+import type { Caller } from "#keys";
+
+/** One paid call from its admission to its last byte. */
+export interface Opening {
+  readonly job: PaidJobName;
+  readonly payload: Omit<PaidCall, "body">;
+  readonly body: { readonly text: string; readonly bytes: number };
+  readonly caller: Caller;
+  readonly takenTokens: number;
+  /** When a caller who came with an `Idempotency-Key` is told to come again: unix milliseconds. */
+  readonly answerBy?: number;
+  readonly codec: Codec;
+  readonly res: Response;
+}
+
+export interface OpenCall extends Opening {
+  stopExpecting(): void;
+  nextSeq: number;
+  /** Pieces of a JSON answer that came in several frames. */
+  parts: string[];
+  lastWriteAt: number;
+  /** Something but pings was written. */
+  begun: boolean;
+  stored: boolean;
+  enqueued: boolean;
+  left: boolean;
+  /** Being told that the caller left, or told: `leave` is tried until the workers know. */
+  leaving: boolean;
+  /** An end is being decided here; frames may still win. */
+  givingUp: boolean;
+  ended: boolean;
+  usedTokens: number;
+}
+
+export const openCall = (opening: Opening, now: number): OpenCall => ({
+  ...opening,
+  stopExpecting: () => {},
+  nextSeq: 0,
+  parts: [],
+  lastWriteAt: now,
+  begun: false,
+  stored: false,
+  enqueued: false,
+  left: opening.res.closed,
+  leaving: false,
+  givingUp: false,
+  ended: false,
+  usedTokens: 0,
+});
+
+/** Its answer is kept under an `Idempotency-Key`: leaving it ends nothing, and what it cost stands. */
+export const isKept = ({ payload }: OpenCall): boolean => payload.replay !== undefined;

@@ -1,0 +1,55 @@
+import { z } from "zod";
+import type { Model } from "#catalog";
+import { invalidValue, modelNotFound } from "#errors";
+import { findModel, isListed, takes } from "../../admission/model.ts";
+import { parse } from "../admin/input.ts";
+import { comesAfter, type ModelDeps, type ModelList, newestFirst, type Place, wholeNumber } from "./model-list.ts";
+
+/** As Google's lists have it: a larger page is cut, 0 and an empty token are as good as none. */
+const listQuery = z.object({
+  pageSize: wholeNumber.transform((size) => Math.min(size || 50, 1000)).default(50),
+  pageToken: z.string().default(""),
+});
+
+/** Where the page ended, not how far it was: the list may change before the next one is asked for. */
+const tokenOf = ({ created, id }: Place) => Buffer.from(`${created} ${id}`).toString("base64url");
+
+function placeOf(token: string): Place {
+  const [, created, id] = /^(\d+) (.+)$/.exec(Buffer.from(token, "base64url").toString()) ?? [];
+  const place = id === undefined ? undefined : { created: Number(created), id };
+  if (!place || tokenOf(place) !== token) throw invalidValue("pageToken", "pageToken: It is no token of this list.");
+  return place;
+}
+
+/** `models/` goes before every name; Google's own models go by the maker's name for them. */
+const nameOf = ({ id, ownedBy, aliases: [alias = id] }: Model) => `models/${ownedBy === "google" ? alias : id}`;
+
+/** Streaming is no method of its own in the maker's list. */
+const render = (model: Model) => ({
+  name: nameOf(model),
+  displayName: model.name,
+  inputTokenLimit: model.contextLength,
+  outputTokenLimit: model.maxOutputTokens,
+  supportedGenerationMethods: ["generateContent", "countTokens"],
+});
+
+/** `models.list` and `models.get` as the Gemini API's reference has them: every model for text. */
+export function geminiModels({ catalog, picture }: ModelDeps): ModelList {
+  const models = newestFirst(catalog.list().filter((model) => takes("gemini", model)));
+  return {
+    list(query) {
+      const { pageSize, pageToken } = parse(listQuery, query);
+      const listed = models.filter((model) => isListed(picture, model));
+      const place = pageToken === "" ? undefined : placeOf(pageToken);
+      const there = place ? listed.filter((model) => comesAfter(model, place)) : listed;
+      const page = there.slice(0, pageSize);
+      const last = page.length < there.length ? page.at(-1) : undefined;
+      return { models: page.map(render), ...(last && { nextPageToken: tokenOf(last) }) };
+    },
+    get(id) {
+      const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
+      if (!model || !takes("gemini", model) || !isListed(picture, model)) throw modelNotFound(id);
+      return render(model);
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { chatStream, completeChat } from "./chat-answer.ts";
+import type { Dialect, To } from "./dialect.ts";
+import { type Loose, object } from "./loose.ts";
+import { placeChatUploads } from "./uploads.ts";
+
+const isOthers = (message: Loose): boolean =>
+  "reasoning_details" in message ||
+  "extra_content" in message ||
+  (Array.isArray(message["tool_calls"]) && message["tool_calls"].some((call) => "extra_content" in object(call)));
+
+const withoutExtra = (holder: unknown): Loose => {
+  const { extra_content: _, ...rest } = object(holder);
+  return rest;
+};
+
+/** Reasoning state of makers that do not speak chat: who does refuses the fields, or would make nothing of them. */
+function withoutOthers(request: Loose): Loose {
+  const { messages } = request;
+  if (!Array.isArray(messages) || !messages.some((message) => isOthers(object(message)))) return request;
+  return {
+    ...request,
+    messages: messages.map((each: unknown) => {
+      const { reasoning_details: _, ...message } = withoutExtra(each);
+      const { tool_calls } = message;
+      return Array.isArray(tool_calls) ? { ...message, tool_calls: tool_calls.map(withoutExtra) } : message;
+    }),
+  };
+}
+
+/** The request with the model and the cap of the upstream that it goes to, and nothing else changed. */
+export function toUpstream(request: Loose, { model, cap, capField }: To): Loose {
+  const { max_tokens: _, max_completion_tokens: __, ...rest } = request;
+  return { ...rest, model, [capField]: cap };
+}
+
+/** Chat-completions itself: the hub, so both ways are the same way. */
+export const chatDialect: Dialect = {
+  placeUploads: placeChatUploads,
+  toChat: (request) => ({ request, ignored: [] }),
+  ownField: (field) => field,
+  fromChat: (answer) => answer,
+  streamFromChat: chatStream,
+  fromChatRequest: (request) => ({ request: withoutOthers(request), ignored: [] }),
+  toChatAnswer: (answer) => answer,
+  streamToChat() {
+    let usage: unknown;
+    return {
+      write(chunk) {
+        if (chunk["usage"] != null) usage = chunk["usage"];
+        return [chunk];
+      },
+      usage: () => usage,
+    };
+  },
+  native: {
+    prepare: (request, to) => withoutOthers(toUpstream(request, to)),
+    finish: completeChat,
+    usage: ({ usage }) => usage,
+    stream: chatStream,
+  },
+};

@@ -1,0 +1,23 @@
+import { type Loose, object } from "./loose.ts";
+import { number } from "./read.ts";
+
+/** Fields of a chat request by which makers take an order to search the web. */
+export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
+
+/** The values of its fields that ask for nothing. */
+export const isEmpty = (value: unknown): boolean =>
+  !value || (typeof value === "object" && Object.keys(object(value)).length === 0);
+export const isTextOnly = (value: unknown): boolean =>
+  value == null || (Array.isArray(value) && value.every((each) => each === "text"));
+export const isStandardTier = (value: unknown): boolean => value == null || value === "auto" || value === "default";
+
+/** The least of its caps. */
+export function capOf(request: Loose): number | undefined {
+  const caps = [number(request["max_tokens"]), number(request["max_completion_tokens"])].filter(
+    (cap) => cap !== undefined,
+  );
+  return caps.length > 0 ? Math.min(...caps) : undefined;
+}
+
+export const stopSequencesOf = ({ stop }: Loose): readonly unknown[] =>
+  typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];

@@ -1,0 +1,113 @@
+import { type MessageScript, messageEvents, messageOf } from "./mock-anthropic-message.ts";
+import {
+  type MakerAnswer,
+  type MockMaker,
+  type MockOptions,
+  type MockRequest,
+  startMockMaker,
+  type Usual,
+} from "./mock-maker.ts";
+import { textsOf, wordsOf } from "./mock-model.ts";
+
+/**
+ * Stands where Anthropic's API would be: `POST /v1/messages` (JSON and streams), `POST /v1/messages/count_tokens`,
+ * `GET /v1/models` and `/v1/models/{id}`, in the shapes of https://platform.claude.com/docs/en/api. Without a script it
+ * echoes what the user said, thinks if it is told to, calls the tools that are forced or named in the prompt, fills the
+ * schema that an answer must have, and stops where `max_tokens` and `stop_sequences` say; a token is a word. A test
+ * scripts other content, errors (`mockAnthropicError`), or events (mock-maker.ts). Its `url` has no version.
+ */
+export type MockAnthropic = MockMaker<Answer>;
+
+export interface Answer extends MakerAnswer, MessageScript {
+  /** What count_tokens answers. */
+  readonly inputTokens?: unknown;
+}
+
+const typeOf: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  409: "conflict_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  500: "api_error",
+  504: "timeout_error",
+  529: "overloaded_error",
+};
+
+/** What an `error` event of a stream carries, and the body of a refusal. */
+export const mockErrorEvent = (type: string, message: string, details?: object): Record<string, unknown> => ({
+  type: "error",
+  error: { ...(details && { details }), type, message },
+  request_id: "req_mock",
+});
+
+/** A refusal as the maker words it; its type is the one that is documented for the status. */
+export const mockAnthropicError = (
+  status: number,
+  message: string,
+  { details, headers = {} }: { details?: object; headers?: Record<string, string> } = {},
+): Answer => ({ status, headers, body: mockErrorEvent(typeOf[status] ?? "api_error", message, details) });
+
+export const startMockAnthropic = (options?: MockOptions): Promise<MockAnthropic> =>
+  startMockMaker<Answer>(
+    {
+      headers: { "request-id": "req_mock", "anthropic-organization-id": "org-mock" },
+      usual: (request, scripted) => refusalOf(request) ?? answerOf(request, scripted),
+      frame: (event) => `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`,
+    },
+    options,
+  );
+
+const messages = "/v1/messages";
+const counting = "/v1/messages/count_tokens";
+const models = /^\/v1\/models(?:\/([^?]+))?(?:\?|$)/;
+
+function refusalOf({ method, path, headers, body }: MockRequest): Usual | undefined {
+  if (headers["x-api-key"] === undefined && !headers.authorization?.startsWith("Bearer "))
+    return mockAnthropicError(401, "x-api-key header is required");
+  if (headers["anthropic-version"] === undefined)
+    return mockAnthropicError(400, "anthropic-version: header is required");
+  if (method === "GET" && models.test(path)) return undefined;
+  if (method !== "POST" || (path !== messages && path !== counting)) return mockAnthropicError(404, "Not Found");
+  const needed = ["model", "messages", ...(path === messages ? ["max_tokens"] : [])];
+  const missing = needed.find((field) => body[field] === undefined);
+  if (missing) return mockAnthropicError(400, `${missing}: Field required`);
+  const isNew = headers["anthropic-version"] === "2026-10-21";
+  const gone = [
+    ...(path === counting ? ["max_tokens", "stream"] : []),
+    ...(isNew ? ["temperature", "top_p", "top_k"] : []),
+  ];
+  const extra = gone.find((field) => field in body);
+  return extra ? mockAnthropicError(400, `${extra}: Extra inputs are not permitted`) : undefined;
+}
+
+function answerOf({ path, body }: MockRequest, scripted: Answer): Usual {
+  const [list, id] = models.exec(path) ?? [];
+  if (list !== undefined) return modelsAnswer(id);
+  if (path === counting)
+    return { body: { input_tokens: scripted.inputTokens ?? wordsOf(textsOf(body).join(" ")).length } };
+  const message = messageOf(body, scripted);
+  return body["stream"] === true ? { events: messageEvents(message) } : { body: message };
+}
+
+const modelOf = (id: string) => ({
+  type: "model",
+  id,
+  display_name: "Mock",
+  created_at: "2026-01-01T00:00:00Z",
+  deprecated_at: null,
+  retires_at: null,
+  lifecycle: "active",
+  line: null,
+  max_input_tokens: 200_000,
+  max_tokens: 64_000,
+  capabilities: null,
+});
+
+const modelsAnswer = (id: string | undefined): Usual =>
+  id === undefined
+    ? { body: { data: [modelOf("claude-mock")], has_more: false, first_id: "claude-mock", last_id: "claude-mock" } }
+    : { body: modelOf(decodeURIComponent(id)) };

@@ -1,0 +1,87 @@
+import {
+  type MakerAnswer,
+  type MockMaker,
+  type MockOptions,
+  type MockRequest,
+  startMockMaker,
+  type Usual,
+} from "./mock-maker.ts";
+import { mockMp3, mockMp4, mockPng } from "./mock-openai-media.ts";
+import { addressed } from "./mock-replicate.ts";
+
+/**
+ * Stands where fal's queue would be, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit,
+ * status, result, cancel; and the files under `/out/`.
+ */
+export type MockFal = MockMaker<Answer>;
+
+interface Answer extends MakerAnswer {
+  /** Of a new request: what the looks at it tell, one each; the last one stays. */
+  readonly states?: readonly string[];
+  /** What it makes: file names become addresses. Else a picture. */
+  readonly output?: unknown;
+  /** Instead of the output: what the result's address answers. */
+  readonly result?: Usual;
+  /** Told with the last state. */
+  readonly failed?: Readonly<Record<string, unknown>>;
+}
+
+interface Job {
+  readonly states: string[];
+  readonly result: Usual;
+  readonly failed: Readonly<Record<string, unknown>>;
+}
+
+export const mockRequestId = "764cabcf-b745-4b3e-ae38-1200304cf45b";
+const files: Readonly<Record<string, Usual>> = {
+  png: { headers: { "content-type": "image/png" }, body: mockPng },
+  mp4: { headers: { "content-type": "video/mp4" }, body: mockMp4 },
+  mp3: { headers: { "content-type": "audio/mpeg" }, body: mockMp3 },
+};
+const picture = {
+  images: [{ url: "0.png", width: 1, height: 1, content_type: "image/png" }],
+  timings: { inference: 0.5 },
+  seed: 7,
+  has_nsfw_concepts: [false],
+  prompt: "a fox",
+};
+
+/** An error of a model, in fal's shape. */
+export const falError = (
+  status: number,
+  type: string,
+  msg: string,
+  { loc = ["body"], headers = {} }: { loc?: readonly (string | number)[]; headers?: Record<string, string> } = {},
+): Answer => ({ status, headers, body: { detail: [{ loc, msg, type, url: `https://docs.fal.ai/errors/#${type}` }] } });
+
+export function startMockFal(options?: MockOptions): Promise<MockFal> {
+  const jobs = new Map<string, Job>();
+  const usual = (request: MockRequest, scripted: Answer): Usual => {
+    const { method, path, headers } = request;
+    const [, file] = /^\/out\/[^/]+\.(\w+)$/.exec(path) ?? [];
+    if (file !== undefined) return files[file] ?? { status: 404, body: { detail: "Not Found" } };
+    if (headers.authorization !== "Key fal-operator") return { status: 401, body: { detail: "No user found" } };
+    // Below an owner and an application, whatever the rest of the endpoint is.
+    const [, id = "", what] = /^\/[^/]+\/[^/]+\/requests\/([\w-]+)(\/status|\/cancel)?(?:\?.*)?$/.exec(path) ?? [];
+    const job = jobs.get(id);
+    if (job && what === "/status") return statusOf(job);
+    if (job && what === "/cancel") return { status: 202, body: { status: "CANCELLATION_REQUESTED" } };
+    if (job) return job.result;
+    if (method !== "POST" || id !== "") return { status: 404, body: { detail: "Not Found" } };
+    const body = addressed(scripted.output ?? picture, `http://${headers.host}/out/`);
+    const { states = ["COMPLETED"], result = { body }, failed = {} } = scripted;
+    jobs.set(mockRequestId, { states: [...states], result, failed });
+    return { body: { status: "IN_QUEUE", request_id: mockRequestId, queue_position: 0 } };
+  };
+  const frame = (event: object) => JSON.stringify(event);
+  return startMockMaker<Answer>({ usual, frame, reset: () => jobs.clear() }, options);
+}
+
+function statusOf({ states, failed }: Job): Usual {
+  const status = states.length > 1 ? states.shift() : states[0];
+  const over = status === "COMPLETED";
+  return {
+    status: over ? 200 : 202,
+    body: { status, request_id: mockRequestId, ...(over && { metrics: { inference_time: 1.5 }, ...failed }) },
+  };
+}

@@ -1,0 +1,196 @@
+import type { MockRequest, Usual } from "./mock-maker.ts";
+import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
+
+/** `POST /v1/responses` of the mock OpenAI server: https://platform.openai.com/docs/api-reference/responses. */
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a test may say of the usual response. */
+export interface ResponseScript {
+  /** All items of the output, instead of the usual ones. A stream sends each in pieces. */
+  readonly output?: readonly Fields[];
+  /** Why the response breaks off early. */
+  readonly incomplete?: "max_output_tokens" | "content_filter";
+  /** What the response fails of: a stream when its output is out, JSON with a status of 200. */
+  readonly failed?: Fields;
+}
+
+/**
+ * Without a script it thinks if it is told to, calls the tools that are forced or named in the prompt, fills the schema
+ * that the text must have, or says `usual`.
+ */
+export function responsesAnswer(
+  { body }: MockRequest,
+  { text, usage, output, incomplete, failed }: ResponseScript & { text?: string; usage?: Fields | false },
+  usual: string,
+): Usual {
+  const items = (output ?? outputFor(body, text, usual)).map((item, index) => ({
+    ...item,
+    id: item["id"] ?? idOf(item, index),
+  }));
+  const status = failed ? "failed" : incomplete ? "incomplete" : "completed";
+  const begun = responseOf(body);
+  const response = {
+    ...begun,
+    status,
+    error: failed ?? null,
+    incomplete_details: incomplete ? { reason: incomplete } : null,
+    output: items,
+    usage: failed || usage === false ? null : (usage ?? usageOf(body, items)),
+  };
+  if (body["stream"] !== true) return { body: response };
+  const events: Fields[] = [
+    { type: "response.created", response: begun },
+    { type: "response.in_progress", response: begun },
+    ...items.flatMap(itemEvents),
+    { type: `response.${status}`, response },
+  ];
+  return { events: events.map((event, sequence_number) => ({ ...event, sequence_number })) };
+}
+
+const idOf = ({ type }: Fields, index: number) =>
+  `${{ message: "msg", function_call: "fc", reasoning: "rs" }[String(type)] ?? "item"}_mock_${index}`;
+
+const textPart = (text: string): Fields => ({ type: "output_text", text, annotations: [], logprobs: [] });
+
+const responseOf = (body: Fields): Fields => ({
+  id: "resp_mock",
+  object: "response",
+  created_at: 1_700_000_000,
+  status: "in_progress",
+  background: false,
+  error: null,
+  incomplete_details: null,
+  instructions: body["instructions"] ?? null,
+  max_output_tokens: body["max_output_tokens"] ?? null,
+  metadata: body["metadata"] ?? {},
+  model: body["model"],
+  output: [],
+  parallel_tool_calls: body["parallel_tool_calls"] ?? true,
+  previous_response_id: null,
+  reasoning: body["reasoning"] ?? { effort: null, summary: null },
+  service_tier: "default",
+  store: body["store"] ?? true,
+  temperature: body["temperature"] ?? 1,
+  text: body["text"] ?? { format: { type: "text" } },
+  tool_choice: body["tool_choice"] ?? "auto",
+  tools: body["tools"] ?? [],
+  top_p: body["top_p"] ?? 1,
+  truncation: "disabled",
+  usage: null,
+});
+
+function outputFor(body: Fields, text: string | undefined, usual: string): readonly Fields[] {
+  const { format } = (body["text"] ?? {}) as { format?: Fields };
+  const said = format?.["type"] === "json_schema" ? JSON.stringify(sampleOf(format["schema"])) : usual;
+  const calls = text === undefined ? toolCalls(body) : [];
+  const message = { type: "message", role: "assistant", status: "completed", content: [textPart(text ?? said)] };
+  return [...reasoningFor(body), ...(calls.length > 0 ? calls : [message])];
+}
+
+function reasoningFor({ reasoning, include }: Fields): readonly Fields[] {
+  if (!reasoning) return [];
+  const isKept = Array.isArray(include) && include.includes("reasoning.encrypted_content");
+  const summary = [{ type: "summary_text", text: "Let me think about it." }];
+  return [{ type: "reasoning", summary, ...(isKept && { encrypted_content: "ZW5jcnlwdGVk" }) }];
+}
+
+function toolCalls({ input, tools, tool_choice }: Fields): readonly Fields[] {
+  const last: unknown = Array.isArray(input) ? input.at(-1) : input;
+  if (tool_choice === "none" || (last as Fields)["type"] === "function_call_output") return [];
+  const known = ((tools ?? []) as readonly Fields[])
+    .filter(({ type }) => type === "function")
+    .map(({ name, parameters }): MockTool => ({ name: String(name), schema: parameters }));
+  const forced =
+    tool_choice === "required" ? {} : typeof tool_choice === "object" ? (tool_choice as Fields) : undefined;
+  return callsFor(known, textsOf(last).join(" "), forced).map(({ name, input }, index) => ({
+    type: "function_call",
+    status: "completed",
+    call_id: `call_mock_${index}`,
+    name,
+    arguments: JSON.stringify(input),
+  }));
+}
+
+const usageOf = (body: Fields, items: readonly Fields[]): Fields => {
+  const input = wordsOf(textsOf([body["instructions"], body["input"]]).join(" ")).length;
+  const reasoning = wordsOf(textsOf(items.map(({ summary }) => summary)).join(" ")).length;
+  const output = reasoning + items.reduce((sum, item) => sum + wordsOf(saidBy(item)).length, 0);
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: reasoning },
+    total_tokens: input + output,
+  };
+};
+
+const saidBy = ({ content, arguments: args }: Fields): string =>
+  typeof args === "string" ? args : textsOf(content).join(" ");
+
+/** The events of one item, from its beginning to its end. */
+function itemEvents(item: Fields, output_index: number): Fields[] {
+  const at = { item_id: item["id"], output_index };
+  const begun = { ...item, ...emptied(item) };
+  return [
+    { type: "response.output_item.added", output_index, item: begun },
+    ...contentEvents(item, at),
+    { type: "response.output_item.done", output_index, item },
+  ];
+}
+
+function emptied({ type }: Fields): Fields {
+  if (type === "message") return { status: "in_progress", content: [] };
+  if (type === "function_call") return { status: "in_progress", arguments: "" };
+  return type === "reasoning" ? { summary: [] } : {};
+}
+
+function contentEvents(item: Fields, at: Fields): readonly Fields[] {
+  switch (item["type"]) {
+    case "message":
+      return (item["content"] as readonly Fields[]).flatMap((part, content_index) =>
+        partEvents(part, { ...at, content_index }),
+      );
+    case "function_call": {
+      const args = String(item["arguments"]);
+      const type = "response.function_call_arguments";
+      return [
+        ...deltas(`${type}.delta`, args, at),
+        { type: `${type}.done`, ...at, name: item["name"], arguments: args },
+      ];
+    }
+    case "reasoning":
+      return (item["summary"] as readonly Fields[]).flatMap((part, summary_index) =>
+        summaryEvents(part, { ...at, summary_index }),
+      );
+    default:
+      return [];
+  }
+}
+
+function partEvents(part: Fields, at: Fields): readonly Fields[] {
+  const field = part["type"] === "refusal" ? "refusal" : "text";
+  const type = field === "refusal" ? "response.refusal" : "response.output_text";
+  const logprobs = field === "text" ? { logprobs: [] } : {};
+  const text = String(part[field]);
+  return [
+    { type: "response.content_part.added", ...at, part: { ...part, [field]: "" } },
+    ...deltas(`${type}.delta`, text, { ...at, ...logprobs }),
+    { type: `${type}.done`, ...at, ...logprobs, [field]: text },
+    { type: "response.content_part.done", ...at, part },
+  ];
+}
+
+function summaryEvents(part: Fields, at: Fields): readonly Fields[] {
+  const type = "response.reasoning_summary";
+  const text = String(part["text"]);
+  return [
+    { type: `${type}_part.added`, ...at, part: { ...part, text: "" } },
+    ...deltas(`${type}_text.delta`, text, at),
+    { type: `${type}_text.done`, ...at, text },
+    { type: `${type}_part.done`, ...at, part },
+  ];
+}
+
+const deltas = (type: string, text: string, at: Fields): readonly Fields[] =>
+  wordsOf(text).map((delta) => ({ type, ...at, delta }));

@@ -1,0 +1,98 @@
+import {
+  type MakerAnswer,
+  type MockMaker,
+  type MockOptions,
+  type MockRequest,
+  startMockMaker,
+  type Usual,
+} from "./mock-maker.ts";
+import { mockMp3, mockMp4, mockPng } from "./mock-openai-media.ts";
+
+/**
+ * Stands where Replicate's API would be: predictions of official models and of versions, in the shapes of
+ * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`.
+ */
+export type MockReplicate = MockMaker<Answer>;
+
+interface Answer extends MakerAnswer {
+  /** Of a new prediction: what the answer and the looks at it tell, one each; the last one stays. */
+  readonly states?: readonly string[];
+  /** What it makes: file names become addresses. Else two pictures. */
+  readonly output?: unknown;
+  readonly error?: unknown;
+  readonly metrics?: Readonly<Record<string, unknown>>;
+}
+
+interface Job {
+  readonly prediction: Readonly<Record<string, unknown>>;
+  readonly states: string[];
+  readonly ended: Readonly<Record<string, unknown>>;
+}
+
+export const mockId = "rrr4z55ocneqzikepnug6xezpe";
+const files: Readonly<Record<string, Usual>> = {
+  png: { headers: { "content-type": "image/png" }, body: mockPng },
+  mp4: { headers: { "content-type": "video/mp4" }, body: mockMp4 },
+  mp3: { headers: { "content-type": "audio/mpeg" }, body: mockMp3 },
+  txt: { headers: { "content-type": "text/plain" }, body: "words" },
+};
+
+/** An error in Replicate's shape. */
+export const replicateError = (status: number, detail: string, more: object = {}): Answer => ({
+  status,
+  headers: { "content-type": "application/problem+json" },
+  body: { title: "Error", detail, status, ...more },
+});
+
+export function startMockReplicate(options?: MockOptions): Promise<MockReplicate> {
+  const jobs = new Map<string, Job>();
+  const usual = (request: MockRequest, scripted: Answer): Usual => {
+    const { method, path, headers } = request;
+    const [, file] = /^\/v1\/out\/[^/]+\.(\w+)$/.exec(path) ?? [];
+    if (file !== undefined) return files[file] ?? replicateError(404, "no such file");
+    if (headers.authorization !== "Bearer r8-operator")
+      return replicateError(401, "You did not pass a valid authentication token", { title: "Unauthenticated" });
+    const [, id = "", cancel] = /^\/v1\/predictions\/(\w+)(\/cancel)?$/.exec(path) ?? [];
+    const job = jobs.get(id);
+    if (job) return { body: stateOf(cancel ? { ...job, states: ["canceled"] } : job) };
+    if (method !== "POST" || !/^\/v1\/(models\/[^/]+\/[^/]+\/)?predictions$/.test(path))
+      return replicateError(404, "The requested resource could not be found.");
+    if (typeof request.body["input"] !== "object") return replicateError(422, "- input is required\n");
+    const created = begun(request, scripted, `http://${headers.host}/v1/out/`);
+    jobs.set(mockId, created);
+    return { status: 201, body: stateOf(created) };
+  };
+  const frame = (event: object) => JSON.stringify(event);
+  return startMockMaker<Answer>({ path: "/v1", usual, frame, reset: () => jobs.clear() }, options);
+}
+
+function begun({ path, body }: MockRequest, scripted: Answer, at: string): Job {
+  const { states = ["starting", "succeeded"], output = ["0.png", "1.png"], error = null, metrics } = scripted;
+  const prediction = {
+    id: mockId,
+    model: path.split("/").slice(3, 5).join("/"),
+    version: body["version"] ?? "hidden",
+    input: body["input"],
+    logs: "",
+    data_removed: false,
+    source: "api",
+    created_at: "2026-01-01T00:00:00.000Z",
+    urls: { get: `https://api.replicate.com/v1/predictions/${mockId}` },
+  };
+  const ended = { output: addressed(output, at), error, metrics: { predict_time: 1.5, total_time: 2, ...metrics } };
+  return { prediction, states: [...states], ended };
+}
+
+function stateOf({ prediction, states, ended }: Job): object {
+  const status = states.length > 1 ? states.shift() : states[0];
+  const over = status !== "starting" && status !== "processing";
+  return { ...prediction, status, ...(over ? ended : { output: null, error: null }) };
+}
+
+/** File names at any place, as addresses. */
+export function addressed(value: unknown, at: string): unknown {
+  if (typeof value === "string") return /^\w+\.(png|mp4|mp3|txt)$/.test(value) ? at + value : value;
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((each) => addressed(each, at));
+  return Object.fromEntries(Object.entries(value).map(([field, each]) => [field, addressed(each, at)]));
+}

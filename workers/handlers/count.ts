@@ -1,0 +1,90 @@
+import { ServiceError } from "#errors";
+import { countAnswer, countedRequest, crossRequest, type Dialect, dialects } from "#formats";
+import type { Answer, Attempt } from "../call.ts";
+import { type JsonObject, type TextCall, UpstreamFailure } from "../providers/index.ts";
+import type { Asked } from "../upstreams.ts";
+import { withUploads } from "./uploads.ts";
+
+/** A maker that counts for longer than this is not waited for. */
+const makerMs = 10_000;
+
+/**
+ * The tokens of a request, which costs nothing: as the maker counts them where one can be asked, else by an estimate;
+ * `x-xm-token-count` says which it was.
+ */
+export async function count(attempt: Attempt): Promise<Answer> {
+  const { payload, reply } = attempt;
+  const { format = "chat" } = payload;
+  const caller = dialects[format];
+  const request = format === "gemini" ? countedRequest(attempt.request) : attempt.request;
+  const requestFor = await withUploads({ ...attempt, request }, caller);
+  const exact = await askMaker(attempt, async (asked) =>
+    callFor(attempt, caller, await requestFor(asked.provider), asked),
+  );
+  const tokens = exact ?? (await estimate(attempt, caller, request));
+  reply.announce({ "x-xm-token-count": exact === undefined ? "estimate" : "maker" });
+  const body = format === "gemini" ? countAnswer(tokens) : { input_tokens: tokens };
+  return { text: JSON.stringify(body), usage: {}, estimated: exact === undefined };
+}
+
+type CountCall = Omit<TextCall, "signal" | "log">;
+
+class Uncounted extends Error {
+  override readonly name = "Uncounted";
+}
+
+/**
+ * Undefined where no upstream of the model counts, or none can be asked now. Throws what the maker refuses. No failure is
+ * told to the upstream's breaker: makers limit counting apart, and counts are free, so nobody's may keep paid calls away.
+ */
+async function askMaker(attempt: Attempt, callFor: (asked: Asked) => Promise<CountCall>): Promise<number | undefined> {
+  const { model, upstreams, signal, progress, log, clock } = attempt;
+  const limit = new AbortController();
+  const stop = clock.after(makerMs, () => limit.abort());
+  try {
+    return await upstreams.once(
+      model,
+      AbortSignal.any([signal, limit.signal]),
+      progress,
+      async ({ provider, ...asked }, signal) => {
+        if (!provider.count) throw new Uncounted();
+        const call = await callFor({ provider, ...asked });
+        return provider.count({ ...call, signal, log }).catch((error: unknown) => {
+          if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
+          log.info({ upstream: progress.upstream, kind: error.kind, reason: error.message }, "the maker did not count");
+          throw new Uncounted();
+        });
+      },
+      log,
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ServiceError && error.status === 400) throw error;
+    return undefined;
+  } finally {
+    stop();
+  }
+}
+
+/** Untouched in the caller's own format: nothing is asked to be made, so there is no cap. */
+function callFor({ payload, model }: Attempt, caller: Dialect, request: JsonObject, asked: Asked): CountCall {
+  const { format = "chat", headers = {} } = payload;
+  if (asked.formats.includes(format))
+    return { format, model: asked.model, body: { ...request, model: asked.model }, headers };
+  const spoken = asked.formats[0] ?? "chat";
+  const to = { model: asked.model, capField: model.outputCapField, cap: model.maxOutputTokens };
+  const { request: body } = crossRequest(caller, dialects[spoken], request, to);
+  return { format: spoken, model: asked.model, body, headers: {} };
+}
+
+/** By the tokenizer; what cannot be read as chat, by its bytes. */
+function estimate(attempt: Attempt, caller: Dialect, request: JsonObject): Promise<number> {
+  const { counting, payload, signal } = attempt;
+  let chat: JsonObject;
+  try {
+    chat = caller.toChat(request).request;
+  } catch {
+    return Promise.resolve(payload.inputEstimate);
+  }
+  return counting.estimate(chat, signal);
+}

@@ -1,0 +1,89 @@
+import { sleep } from "#platform/clock";
+import type { Outside } from "#platform/outside";
+import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { broken, parse, whole } from "../wire/answers.ts";
+import { runJob } from "../wire/job.ts";
+import { keepAnswer } from "../wire/keep-stream.ts";
+import type { Maker } from "../wire/maker.ts";
+import { answerLimitBytes } from "./answer.ts";
+import { videoIn } from "./interaction.ts";
+import { secondsOf, videoRequest } from "./video-request.ts";
+
+const videoLimitBytes = 512 * 1024 * 1024;
+const downloads = 3;
+const downloadAgainMs = 2_000;
+const underWay: readonly unknown[] = ["queued", "in_progress"];
+const ended: readonly unknown[] = [
+  "completed",
+  "failed",
+  "cancelled",
+  "incomplete",
+  "budget_exceeded",
+  "requires_action",
+  "requires_continuation",
+];
+
+/** https://ai.google.dev/api/interactions-api: an interaction in the background is a job. */
+export const video = (maker: Maker, outside: Outside, call: GenerationCall): Promise<Generated> =>
+  runJob(maker.clock, call, {
+    submit: async () => {
+      const answer = await maker.send({ path: "/interactions", json: await videoRequest(call) }, call);
+      return parse(await whole(answer, answerLimitBytes, call.signal));
+    },
+    idOf: ({ id }) => id,
+    look: (id, signal) => look(maker, call, id, signal),
+    isOver: ({ status }) => (ended.includes(status) ? true : underWay.includes(status) ? false : undefined),
+    async fetch(job) {
+      const made = videoIn(job, maker.clock);
+      await keepVideo(maker, outside, call, made);
+      return { output: {}, usage: { second: secondsOf(call.input) } };
+    },
+    async cancel(id, signal) {
+      const quiet = { signal, log: call.log };
+      // One that is over cannot be cancelled, but removed.
+      await maker.send({ method: "POST", path: `${pathOf(id)}/cancel`, json: {} }, quiet).then(drop, () => {});
+      await maker.send({ method: "DELETE", path: pathOf(id) }, quiet).then(drop);
+    },
+  });
+
+const drop = async ({ body }: Awaited<ReturnType<Maker["send"]>>) => {
+  await body.return?.();
+};
+
+const pathOf = (id: string) => `/interactions/${encodeURIComponent(id)}`;
+
+async function look(maker: Maker, { log }: GenerationCall, id: string, signal: AbortSignal): Promise<JsonObject> {
+  try {
+    const answer = await maker.send({ path: pathOf(id) }, { signal, log });
+    return parse(await whole(answer, answerLimitBytes, signal));
+  } catch (error) {
+    // A job that is gone is a bad request to the maker: no fault of the caller's.
+    if (error instanceof UpstreamFailure && error.kind === "refused")
+      throw new UpstreamFailure("misconfigured", error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Of the maker's file store: its path, below the version. */
+const storedFile = /\/(files\/[\w-]{1,100}):download$/;
+
+/** The work is done and paid for: a connection that breaks is no reason to lose it. */
+async function keepVideo(maker: Maker, outside: Outside, call: GenerationCall, { uri, data }: JsonObject) {
+  if (typeof data === "string") return call.keep(Buffer.from(data, "base64"));
+  const url = String(uri);
+  const file = storedFile.exec(URL.parse(url)?.pathname ?? "")?.[1];
+  const { signal } = call;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      // The key goes to the operator's address, and nowhere that an answer names.
+      const answer = await (file === undefined
+        ? outside.get({ url, limitBytes: videoLimitBytes, signal }).catch((error: unknown) => broken(error, signal))
+        : maker.send({ path: `/${file}:download?alt=media`, accept: "video/*, */*;q=0.5" }, call));
+      return await keepAnswer(maker, call, answer);
+    } catch (error) {
+      if (attempt === downloads || !(error instanceof UpstreamFailure)) throw error;
+      call.log.warn({ err: error.message }, "a video's download broke off");
+      await sleep(maker.clock, downloadAgainMs, signal);
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Clock } from "#platform/clock";
+import type { JsonObject, UpstreamFailure } from "../provider.ts";
+import { isObject } from "../wire/answers.ts";
+import { failureOf } from "../wire/failures.ts";
+
+/** `{title, detail, status, invalid_fields: [{type, field, description}], retry_after}` */
+export function replicateFailure(
+  status: number,
+  headers: IncomingHttpHeaders,
+  body: unknown,
+  clock: Clock,
+): UpstreamFailure {
+  const { title, detail, invalid_fields, retry_after } = isObject(body) ? body : {};
+  const fields = Array.isArray(invalid_fields) ? invalid_fields.filter(isObject) : [];
+  const described = fields.map(({ description }) => description).filter((each) => typeof each === "string");
+  const text = described.length > 0 ? described.join("; ") : [detail, title].find((each) => typeof each === "string");
+  const message = typeof text === "string" ? text : "";
+  // The version is the catalog's, not the caller's.
+  const isModel = typeof title === "string" && /^invalid version/i.test(title);
+  const wait = typeof retry_after === "number" ? retry_after : /resets in ~?(\d+)s/i.exec(message)?.[1];
+  const param = paramOf(fields[0]);
+  return failureOf(
+    isModel ? 404 : status,
+    wait === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(wait) },
+    { error: { message, ...(param !== undefined && { param }) } },
+    clock,
+  );
+}
+
+/** A field that is missing is named by its text alone. */
+function paramOf({ field, description }: JsonObject = {}): string | undefined {
+  if (typeof field !== "string") return undefined;
+  const missing = typeof description === "string" ? /^(\w+) is required$/.exec(description)?.[1] : undefined;
+  return missing === undefined ? field : `${field}.${missing}`;
+}
+
+/**
+ * What an ended prediction says of itself, in this order. Codes of four digits are the platform's
+ * (https://replicate.com/docs/reference/error-codes), those of three the models'; the rest is what models throw.
+ */
+const errors: readonly (readonly [text: RegExp, status: number])[] = [
+  [/\bE005\b|nsfw|flagged as|safety|content polic|moderat/i, 422],
+  [/\bE003\b|high demand|rate limit|too many requests/i, 429],
+  // Out of memory: the input is too large.
+  [/\bE1001\b/, 422],
+  [/\bE\d{4}\b|\bE00[1-4]\b|interrupted|code: PA|please (retry|try again later)|timed? ?out|cuda/i, 503],
+  [
+    /\bE006\b|invalid|unsupported|not supported|must be|too (long|large|many|short|small)|exceeds|cannot identify/i,
+    422,
+  ],
+  [/(failed|unable|could not) to? ?(download|load|fetch|decode|open|read)/i, 422],
+];
+
+/** Of a prediction that did not succeed. */
+export function predictionFailure({ status, error }: JsonObject, clock: Clock): UpstreamFailure {
+  const text = typeof error === "string" ? error : "";
+  const found = status === "failed" ? errors.find(([pattern]) => pattern.test(text)) : undefined;
+  // A link in it is signed.
+  const message = text.replace(/(https?:\/\/[^\s?"']+)\?[^\s"']*/g, "$1") || `a prediction that is ${String(status)}`;
+  const code = found?.[1] ?? 500;
+  return failureOf(code, code === 429 ? { "retry-after": "10" } : {}, { error: { message } }, clock);
+}

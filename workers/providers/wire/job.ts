@@ -1,0 +1,52 @@
+import type { Clock } from "#platform/clock";
+import { Aborted } from "../../running.ts";
+import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { finished, within } from "./polling.ts";
+
+const cancelMs = 5_000;
+const longestId = 1_000;
+
+/** How one kind of job is begun, looked at, fetched and taken back at its maker. */
+export interface MakerJobs {
+  submit(): Promise<JsonObject>;
+  idOf(submitted: JsonObject): unknown;
+  look(id: string, signal: AbortSignal): Promise<JsonObject>;
+  /** Well or not; undefined for a job in a state that is unknown. */
+  isOver(job: JsonObject): boolean | undefined;
+  /** What a job made that is over. Throws if it failed. */
+  fetch(job: JsonObject, id: string): Promise<Generated>;
+  /** As far as the maker lets one. Nobody waits for it. */
+  cancel(id: string, signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * Submitted once, then asked for until it is done, by another delivery of the call if need be. What nobody will ask for any
+ * more is taken back.
+ */
+export async function runJob(clock: Clock, call: GenerationCall, jobs: MakerJobs): Promise<Generated> {
+  const submitted = call.job === undefined ? await jobs.submit() : undefined;
+  const id = call.job ?? checkedId(jobs.idOf(submitted ?? {}));
+  try {
+    if (submitted) await call.remember(id);
+    const job = await finished(clock, call, submitted, {
+      look: (signal) => jobs.look(id, signal),
+      isOver: (job) => jobs.isOver(job),
+    });
+    return await jobs.fetch(job, id);
+  } catch (error) {
+    if (!goesOn(call.signal))
+      within(clock, cancelMs, undefined, (signal) => jobs.cancel(id, signal)).catch((failure: Error) =>
+        call.log.debug({ err: failure.message }, "a job that nobody waits for stays at the maker"),
+      );
+    throw error;
+  }
+}
+
+function checkedId(id: unknown): string {
+  if (typeof id === "string" && id !== "" && id.length <= longestId) return id;
+  throw new UpstreamFailure("unavailable", "a job without an id");
+}
+
+/** Another worker gets the call, and goes on with the job. */
+const goesOn = ({ reason }: AbortSignal): boolean =>
+  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
