@@ -18,7 +18,13 @@ export type More = Partial<Pick<GenerationCall, "uploads" | "job" | "remember" |
 export async function startMedia({ concurrency = 2 } = {}) {
   const mock = await startMockOpenai();
   const clock = createAwaitedClock();
-  const target = { baseUrl: mock.url, apiKey: "sk-operator", concurrency, storesAnswers: false, formats: ["chat"] as const };
+  const target = {
+    baseUrl: mock.url,
+    apiKey: "sk-operator",
+    concurrency,
+    storesAnswers: false,
+    formats: ["chat"] as const,
+  };
   const provider = createOpenai(target, { clock });
   onTestFinished(async () => {
     await provider.close();

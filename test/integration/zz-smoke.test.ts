@@ -1,14 +1,25 @@
-import { test } from "vitest";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
+import { test } from "vitest";
 import { serviceOfFile } from "./service-setup.ts";
+
 const running = serviceOfFile({});
 test("smoke", async () => {
   const { service } = running;
   const customer = await service.account("5");
   const show = async (path: string, body: unknown, headers = {}) => {
     const r = await customer.post(path, body, { headers });
-    console.log(path, r.status, JSON.stringify(Object.fromEntries([...r.headers].filter(([k]) => /x-|content-type|request-id/.test(k) && !/ratelimit|policy|options/.test(k)))), "\n", (await r.text()).slice(0, 1500));
+    console.log(
+      path,
+      r.status,
+      JSON.stringify(
+        Object.fromEntries(
+          [...r.headers].filter(([k]) => /x-|content-type|request-id/.test(k) && !/ratelimit|policy|options/.test(k)),
+        ),
+      ),
+      "\n",
+      (await r.text()).slice(0, 1500),
+    );
   };
   const m = { model: "local/chat", max_tokens: 100, messages: [{ role: "user", content: "hello world" }] };
   await show("/v1/messages", m);
@@ -32,7 +43,8 @@ test("smoke", async () => {
   console.log(JSON.stringify(await a.messages.stream(m as never).finalMessage()));
   const ai = new GoogleGenAI({ apiKey: customer.key, httpOptions: { baseUrl: service.baseUrl } });
   console.log((await ai.models.generateContent({ model: "local/chat", contents: "why" })).text);
-  for await (const c of await ai.models.generateContentStream({ model: "local/chat", contents: "why not" })) console.log(c.text);
+  for await (const c of await ai.models.generateContentStream({ model: "local/chat", contents: "why not" }))
+    console.log(c.text);
   console.log(await ai.models.countTokens({ model: "local/chat", contents: "why" }));
   console.log(await service.settled(), (await customer.ledger()).length);
 });

@@ -50,7 +50,12 @@ export async function* stream(prompt: unknown, rest: JsonObject = {}, signal = n
 }
 
 export const embed = async (body: JsonObject) =>
-  (await provider.embed({ model: "embeddings", body: { model: "embeddings", ...body }, signal: none, log })) as unknown as {
+  (await provider.embed({
+    model: "embeddings",
+    body: { model: "embeddings", ...body },
+    signal: none,
+    log,
+  })) as unknown as {
     data: { index: number; embedding: number[] | string }[];
     usage: { prompt_tokens: number; total_tokens: number };
   };
