@@ -65,7 +65,8 @@ function mark(cell: Cell): string {
       return cell.name === undefined ? "–" : "○";
     case "refused":
       return "✗";
-    default:
+    case "native":
+    case "crosses":
       return "✓";
   }
 }

@@ -48,7 +48,7 @@ async function sent(there: typeof running, customer: Customer, body: object): Pr
 }
 
 /** What the hearing model got. */
-const heard = () => (gemini.requests.at(-1)?.body["contents"] as { parts: unknown[] }[])[0]?.parts;
+const heard = () => ((gemini.requests.at(-1)?.body["contents"] ?? []) as { parts: unknown[] }[])[0]?.parts;
 
 describe("as bytes, where storage cannot be reached from outside", () => {
   test.each([false, true])("an image, stream: %s", async (stream) => {
