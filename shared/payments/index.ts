@@ -1,0 +1,1 @@
+export type { BuybackExecutor, DueBatch, Execution, SentTransaction } from "./executor.ts";
