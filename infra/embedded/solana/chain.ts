@@ -1,0 +1,122 @@
+import type { Address, Transaction } from "@solana/kit";
+import { FailedTransactionMetadata, LiteSVM, type TransactionMetadata } from "litesvm";
+import type { Clock } from "#platform/clock";
+import { createBlocks } from "./blocks.ts";
+import { errorOf, leavesTrace, type TransactionError } from "./failures.ts";
+import { tokenBalances } from "./tokens.ts";
+import type { Landed, Sent, Unsigned } from "./transactions.ts";
+
+export interface Outcome {
+  readonly err: TransactionError | null;
+  readonly logs: readonly string[];
+  readonly units: bigint;
+}
+
+export type Chain = ReturnType<typeof createChain>;
+
+/**
+ * LiteSVM runs transactions; what a validator has and LiteSVM has not is here: blocks, the lifetime of their hashes,
+ * the history, and transactions that wait. Accounts are always as the newest block left them, whatever level is asked.
+ */
+export function createChain(clock: Clock, svm = new LiteSVM()) {
+  svm.withBlockhashCheck(false);
+  const blocks = createBlocks(svm.getClock().slot);
+  const landed = new Map<string, Landed>();
+  const byMessage = new Set<string>();
+  let waiting: Sent[] | undefined;
+
+  function nextBlock() {
+    const block = blocks.next();
+    const time = svm.getClock();
+    time.slot = block.slot;
+    time.unixTimestamp = BigInt(Math.floor(clock.now() / 1000));
+    svm.setClock(time);
+    return { ...block, time: Number(time.unixTimestamp) };
+  }
+
+  const isExpired = ({ message }: Unsigned): boolean => !blocks.isValid(message.lifetimeToken, "processed");
+  const isDone = ({ transaction }: Unsigned): boolean => byMessage.has(messageKey(transaction));
+
+  /** Runs it in a block of its own, if it may be in one. */
+  function land(sent: Sent): void {
+    if (isDone(sent) || isExpired(sent)) return;
+    const addresses = sent.message.staticAccounts;
+    const state = () => ({ lamports: balances(svm, addresses), tokens: tokenBalances(svm, addresses) });
+    const before = state();
+    const result = svm.sendTransaction(sent.transaction);
+    const outcome = outcomeOf(result);
+    if (outcome.err !== null && !leavesTrace(outcome.err)) return;
+    const block = nextBlock();
+    const after = state();
+    byMessage.add(messageKey(sent.transaction));
+    landed.set(sent.signature, {
+      ...sent,
+      ...outcome,
+      slot: block.slot,
+      blockTime: block.time,
+      lamports: { before: before.lamports, after: after.lamports },
+      tokens: { before: before.tokens, after: after.tokens },
+    });
+  }
+
+  return {
+    svm,
+    blocks,
+    nextBlock,
+    land(sent: Sent): void {
+      if (waiting) waiting.push(sent);
+      else land(sent);
+    },
+    simulate(asked: Unsigned, freshBlockhash: boolean): Outcome {
+      if (isDone(asked)) return refused("AlreadyProcessed");
+      if (!freshBlockhash && isExpired(asked)) return refused("BlockhashNotFound");
+      return withoutSignatures(svm, () => {
+        const result = svm.simulateTransaction(asked.transaction);
+        return outcomeOf(result instanceof FailedTransactionMetadata ? result : result.meta());
+      });
+    },
+    find: (signature: string): Landed | undefined => landed.get(signature),
+    /** Newest first. */
+    of: (address: string): Landed[] =>
+      [...landed.values()].filter((each) => each.message.staticAccounts.includes(address as Address)).toReversed(),
+    /** Transactions that are sent from now on wait. */
+    hold: (): void => {
+      waiting ??= [];
+    },
+    /** What waits lands, as far as it still may, and nothing waits any more. */
+    release: (): void => {
+      const all = waiting ?? [];
+      waiting = undefined;
+      for (const sent of all) land(sent);
+    },
+    /** What waits never lands, and nothing waits any more. */
+    drop: (): void => {
+      waiting = undefined;
+    },
+    get waiting(): number {
+      return waiting?.length ?? 0;
+    },
+  };
+}
+
+const messageKey = ({ messageBytes }: Transaction): string => Buffer.from(messageBytes).toString("base64");
+
+const refused = (err: TransactionError): Outcome => ({ err, logs: [], units: 0n });
+
+function outcomeOf(result: FailedTransactionMetadata | TransactionMetadata): Outcome {
+  const failed = result instanceof FailedTransactionMetadata;
+  const meta = failed ? result.meta() : result;
+  return { err: failed ? errorOf(result) : null, logs: meta.logs(), units: meta.computeUnitsConsumed() };
+}
+
+function withoutSignatures<T>(svm: LiteSVM, run: () => T): T {
+  svm.withSigverify(false);
+  try {
+    return run();
+  } finally {
+    svm.withSigverify(true);
+  }
+}
+
+const balances = (svm: LiteSVM, addresses: readonly Address[]): bigint[] =>
+  addresses.map((address) => svm.getBalance(address) ?? 0n);

@@ -1,0 +1,95 @@
+import { type Address, address } from "@solana/kit";
+import { type Clock, systemClock } from "#platform/clock";
+import { createChain } from "./chain.ts";
+import { openFace } from "./face.ts";
+import { putMint, putTokenAccount, readTokenAccount, tokenAccountOf } from "./tokens.ts";
+import { giveSol, microUsd, newSecret, openWallet, type Wallet } from "./wallets.ts";
+
+export type { Commitment } from "./blocks.ts";
+/**
+ * A Solana chain in this process: LiteSVM (the real runtime and token program) behind a small JSON-RPC face on 127.0.0.1,
+ * for tests and for the demo of `npm start`. Amounts of tokens are in their smallest unit: micro-USDC.
+ *
+ * What is like a validator: blockhashes live 150 blocks; a transaction that is there answers `AlreadyProcessed`; a
+ * signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
+ * takes anything well-formed and says nothing of what becomes of it; a transaction whose instructions fail is in a block
+ * with its error. What is not: accounts are always read as of the newest block; there is no block without a cause (see
+ * `advance`); address lookup tables are not shown in `getTransaction`; no WebSocket.
+ */
+export { failedSimulation } from "./faults.ts";
+export type { Wallet } from "./wallets.ts";
+
+export const networks = {
+  mainnet: {
+    network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+    usdc: address("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"),
+  },
+  devnet: {
+    network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+    usdc: address("4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU"),
+  },
+} as const;
+
+export interface ChainOptions {
+  readonly network?: keyof typeof networks;
+  readonly clock?: Clock;
+  readonly port?: number;
+}
+
+export type SolanaChain = Awaited<ReturnType<typeof startChain>>;
+
+export async function startChain(options: ChainOptions = {}) {
+  const { network, usdc: mint } = networks[options.network ?? "devnet"];
+  const chain = createChain(options.clock ?? systemClock);
+  const { svm, blocks } = chain;
+  putMint(svm, mint, 6);
+
+  /** A wallet with a token account that holds this much USDC; without an amount it has no token account. */
+  async function wallet(usd?: string, { secret = newSecret(), sol = 0n } = {}): Promise<Wallet> {
+    const made = await openWallet(secret);
+    if (usd !== undefined) await putTokenAccount(svm, mint, made.address, microUsd(usd));
+    if (sol > 0n) giveSol(svm, made.address, sol);
+    return made;
+  }
+
+  const feePayer = await wallet(undefined, { sol: 10n });
+  const merchant = await wallet("0");
+  const face = await openFace(chain, options.port);
+
+  return {
+    rpcUrl: face.url,
+    network,
+    mint,
+    /** Who pays the network's fees: has SOL. */
+    feePayer,
+    /** Who is paid: has an empty token account. */
+    merchant,
+    payTo: merchant.address,
+    wallet,
+    /** Of USDC unless told otherwise; null without a token account. */
+    async balance(owner: Address, token: Address = mint): Promise<bigint | null> {
+      return readTokenAccount(svm, await tokenAccountOf(token, owner))?.amount ?? null;
+    },
+    /** Sets what an owner has of a token, and makes the token account where there is none. */
+    setBalance: (owner: Address, amount: bigint, token: Address = mint) => putTokenAccount(svm, token, owner, amount),
+    /** Another token. */
+    async createMint(decimals = 6): Promise<Address> {
+      const { address: token } = await openWallet(newSecret());
+      putMint(svm, token, decimals);
+      return token;
+    },
+    tokenAccountOf: (owner: Address, token: Address = mint) => tokenAccountOf(token, owner),
+    lamports: (owner: Address): bigint => svm.getBalance(owner) ?? 0n,
+    /** Makes empty blocks: after 151 every blockhash that was known has expired. */
+    advance(count: number): void {
+      for (let n = 0; n < count; n++) chain.nextBlock();
+    },
+    /** How sure new blocks become by themselves; "finalized", as at first, also lets go what was held back. */
+    holdAt: blocks.holdAt,
+    /** Transactions that are taken but in no block yet: `hold()` them, then let them `release()` or `drop()`. */
+    mempool: { hold: chain.hold, release: chain.release, drop: chain.drop, size: () => chain.waiting },
+    faults: face.faults,
+    calls: face.calls,
+    close: face.close,
+  };
+}
