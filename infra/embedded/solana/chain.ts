@@ -18,7 +18,7 @@ export type Chain = ReturnType<typeof createChain>;
  * LiteSVM runs transactions; what a validator has and LiteSVM has not is here: blocks, the lifetime of their hashes,
  * the history, and transactions that wait. Accounts are always as the newest block left them, whatever level is asked.
  */
-export function createChain(clock: Clock, svm = new LiteSVM()) {
+export function createChain(clock: Clock, genesis: string, svm = new LiteSVM()) {
   svm.withBlockhashCheck(false);
   const blocks = createBlocks(svm.getClock().slot);
   const landed = new Map<string, Landed>();
@@ -60,6 +60,7 @@ export function createChain(clock: Clock, svm = new LiteSVM()) {
   }
 
   return {
+    genesis,
     svm,
     blocks,
     nextBlock,

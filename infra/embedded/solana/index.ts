@@ -22,10 +22,12 @@ export type { Wallet } from "./wallets.ts";
 export const networks = {
   mainnet: {
     network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+    genesis: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d",
     usdc: address("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"),
   },
   devnet: {
     network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+    genesis: "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG",
     usdc: address("4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU"),
   },
 } as const;
@@ -39,8 +41,8 @@ export interface ChainOptions {
 export type SolanaChain = Awaited<ReturnType<typeof startChain>>;
 
 export async function startChain(options: ChainOptions = {}) {
-  const { network, usdc: mint } = networks[options.network ?? "devnet"];
-  const chain = createChain(options.clock ?? systemClock);
+  const { network, genesis, usdc: mint } = networks[options.network ?? "devnet"];
+  const chain = createChain(options.clock ?? systemClock, genesis);
   const { svm, blocks } = chain;
   putMint(svm, mint, 6);
 

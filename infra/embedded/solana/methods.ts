@@ -133,6 +133,7 @@ function signaturesFor(chain: Chain, at: Address, { commitment, limit, before, u
 /** The JSON-RPC methods: a validator's, as far as a payment needs them. */
 export const methods: Readonly<Record<string, Method>> = {
   getHealth: () => "ok",
+  getGenesisHash: ({ genesis }) => genesis,
   getSlot: (chain, [given]) => chain.blocks.slot(optionsOf(given).commitment),
   getBlockHeight: (chain, [given]) => chain.blocks.slot(optionsOf(given).commitment),
   getLatestBlockhash(chain, [given]) {
