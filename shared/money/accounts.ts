@@ -60,7 +60,7 @@ schema.index({ createdAt: -1, _id: -1 });
 export type StoredAccount = InferRawDocType<typeof definition>;
 export type StoredHold = StoredAccount["holds"][string];
 
-const toAccount = (stored: Omit<StoredAccount, "holds">): Account => ({
+export const toAccount = (stored: Omit<StoredAccount, "holds">): Account => ({
   id: stored._id,
   name: stored.name,
   tier: stored.tier,
@@ -111,7 +111,7 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(account);
   }
 
-  /** Newest first. */
+  /** Newest first. Those that a payment opened are not among them. */
   async function list({ limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
@@ -120,7 +120,7 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
       $or: [{ createdAt: { $lt: last.createdAt } }, { _id: { $lt: last.id } }],
     };
     const stored = await model
-      .find({ ...older }, summary)
+      .find({ _id: /^acct_/, ...older }, summary)
       .sort({ createdAt: -1, _id: -1 })
       .limit(limit)
       .lean();

@@ -4,6 +4,7 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount } from "./accounts.ts";
 import { type Ledger, toEntry } from "./ledger.ts";
+import { isPaymentAccount } from "./payment-accounts.ts";
 
 export interface Check {
   /** Every account is right to the nano-USD. */
@@ -81,7 +82,10 @@ export function createCheck(deps: { mongo: Mongo; accounts: Accounts; ledger: Le
       [{ $group: { _id: "$account", amount: { $sum: "$amount" } } }, { $sort: { _id: 1 } }],
       { session, allowDiskUse: true },
     );
-    const orphan = ({ _id, amount }: Sum) => note(_id, amount, { missing: true });
+    // An account that one payment opened goes when it is empty; its entries stay.
+    const orphan = ({ _id, amount }: Sum) => {
+      if (amount !== 0n || !isPaymentAccount(_id)) note(_id, amount, { missing: true });
+    };
     let sum = await sums.next();
     for await (const account of accounts.collection.find({}, { session, sort: { _id: 1 } })) {
       for (; sum && sum._id < account._id; sum = await sums.next()) orphan(sum);

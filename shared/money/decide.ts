@@ -5,6 +5,7 @@ import { groupCommit } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { answered } from "#platform/mongo";
+import { accrualOf, type BuybackTerms } from "./accrual.ts";
 import { type Ledger, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
 import { assertRequestId } from "./request-id.ts";
 import { untilDone } from "./retry.ts";
@@ -32,6 +33,8 @@ export interface Decision {
   readonly queueMs?: number | undefined;
   readonly firstTokenMs?: number | undefined;
   readonly totalMs: number;
+  /** The mint that its buyback goes to: the account's, or the caller's choice. The service's own where there is none. */
+  readonly buybackToken?: string | null | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -49,8 +52,8 @@ const groupLimit = 500;
 const entryLimitBytes = 16 * 1024;
 const duplicateKey = 11_000;
 
-export function createDecide(deps: { ledger: Ledger; clock: Clock; log: Logger }) {
-  const { ledger, clock, log } = deps;
+export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | undefined; clock: Clock; log: Logger }) {
+  const { ledger, buyback, clock, log } = deps;
   let shortfalls = 0;
 
   /** The refusals by their place in the group. */
@@ -110,6 +113,7 @@ export function createDecide(deps: { ledger: Ledger; clock: Clock; log: Logger }
       amount: -chargedNanoUsd,
       createdAt: new Date(clock.now()),
       decider: randomBase62(12),
+      ...accrualOf(buyback, chargedNanoUsd, decision.buybackToken),
       request: {
         key,
         endpoint,

@@ -4,7 +4,8 @@
  * A paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
  * (the insert into the ledger is the decision: the first wins), **apply** that to the balance (once, by its filter).
  * Between any two of them a process may die: the sweeper ends what is left. What arrives together is written together.
- * Credits, adjustments and refunds are transactions.
+ * Credits, adjustments and refunds are transactions. A payment on chain opens an account of its own, `x402:<memo>`, whose
+ * credit has the hash of the payment's message as its id; what is left there is owed to the payer.
  *
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */
@@ -12,21 +13,29 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Account, type AccountPatch, createAccounts, type Page } from "./accounts.ts";
+import type { BuybackTerms } from "./accrual.ts";
+import { type Accrued, type Claimable, createAccruals } from "./accruals.ts";
 import { type Application, createApply } from "./apply.ts";
 import { type Check, createCheck } from "./check.ts";
 import { createDecide, type Decided, type Decision } from "./decide.ts";
 import { createHold, type Hold, type HoldAnswer } from "./holds.ts";
 import { createLedger, type EntryKind, type LedgerEntry } from "./ledger.ts";
-import { type Credit, createMovements, type Moved } from "./movements.ts";
+import { createMove, type Moved } from "./move.ts";
+import { type Credit, createMovements } from "./movements.ts";
+import { createPaymentAccounts, type Owed, type Payment, type Payout } from "./payment-accounts.ts";
 import { createSweep, type Swept } from "./sweep.ts";
 import { createTake, type Take } from "./take.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
+export type { BuybackTerms } from "./accrual.ts";
+export type { Accrued, Claimable } from "./accruals.ts";
 export type { Check } from "./check.ts";
 export type { Decided, Decision } from "./decide.ts";
 export { type Hold, type HoldAnswer, HoldUnknown } from "./holds.ts";
-export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
-export type { Credit, Moved } from "./movements.ts";
+export { type Accrual, type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
+export type { Moved } from "./move.ts";
+export type { Credit } from "./movements.ts";
+export { leastPayableNanoUsd, type Owed, type Payment, type Payout, paymentAccount } from "./payment-accounts.ts";
 export type { Take } from "./take.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
@@ -58,6 +67,26 @@ export interface Money {
   /** Gives the whole cost of a decided call back, once; tries until it is done. 404 for a request that is not the account's. */
   refund(account: string, requestId: string): Promise<LedgerEntry>;
 
+  /** Opens the account of a payment with its credit, once. 409 if the same payment was credited to another. */
+  payIn(payment: Payment): Promise<Moved>;
+  /** Records what went back on chain, once for each transaction. 404, 409 for more than is available. */
+  payOut(account: string, payout: Payout): Promise<Moved>;
+  /** What lies available in payments' accounts that were opened before, leaving out what is too little to be paid. */
+  owed(openedBefore: Date): Promise<Owed>;
+  /** Them, in the order of their ids. */
+  owedAccounts(openedBefore: Date, page: Page): Promise<Account[]>;
+  /** Payments' accounts that nothing is owed from and no call holds anything in. */
+  spentAccounts(openedBefore: Date, limit: number): Promise<Account[]>;
+  /** Removes such an account; its entries stay. False: it is in use. */
+  removeAccount(account: Account): Promise<boolean>;
+
+  /** By token, what no batch has yet. */
+  accrued(): Promise<Accrued[]>;
+  /** Some entries of a token that no batch has. */
+  claimable(token: string, limit: number): Promise<Claimable>;
+  /** Gives entries to a batch that no other has; doing it again changes nothing. */
+  claim(ids: readonly string[], batch: string): Promise<void>;
+
   createAccount(account: AccountPatch & { readonly name: string }): Promise<Account>;
   account(id: string): Promise<Account | undefined>;
   /** Newest first, at most `limit`. Throws 400 for an `after` that is not there. */
@@ -76,13 +105,21 @@ export interface Money {
   check(): Promise<Check>;
 }
 
-export function createMoney({ mongo, clock, log }: { mongo: Mongo; clock: Clock; log: Logger }): Money {
+export function createMoney(deps: {
+  mongo: Mongo;
+  /** Without it nothing accrues. */
+  buyback?: BuybackTerms | undefined;
+  clock: Clock;
+  log: Logger;
+}): Money {
+  const { mongo, buyback, clock, log } = deps;
   const accounts = createAccounts({ mongo, clock });
   const ledger = createLedger({ mongo });
   const hold = createHold({ accounts, mongo, clock, log });
-  const { decide, decideOnce, shortfalls } = createDecide({ ledger, clock, log });
+  const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
-  const { credit, refund } = createMovements({ mongo, accounts, ledger, clock, log });
+  const { move, common } = createMove({ mongo, accounts, ledger, clock });
+  const { credit, refund } = createMovements({ move, common, ledger, clock, log });
 
   async function settle(decision: Decision): Promise<Decided> {
     const decided = await decide(decision);
@@ -103,6 +140,8 @@ export function createMoney({ mongo, clock, log }: { mongo: Mongo; clock: Clock;
     shortfalls,
     credit,
     refund,
+    ...createPaymentAccounts({ accounts, move, common, clock }),
+    ...createAccruals({ ledger }),
     createAccount: accounts.create,
     account: accounts.find,
     accounts: accounts.list,

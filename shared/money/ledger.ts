@@ -5,12 +5,25 @@ import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { isRequestId } from "./request-id.ts";
 
-export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund"] as const;
+export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund", "payout"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
-/** One decided movement. It never changes. */
+/** What a charge owes to the token of its caller. */
+export interface Accrual {
+  /** A mint: base58. */
+  readonly token: string;
+  /** Negative in the entry that gives a call's cost back. */
+  readonly nanoUsd: bigint;
+  /** The batch that it is bought back in. */
+  readonly batch: string | null;
+}
+
+/** One decided movement. It never changes, but for the batch of its accrual. */
 export interface LedgerEntry {
-  /** The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`. */
+  /**
+   * The request id, `credit:<account>:<idempotency key>`, `refund:<request id>`; of a payment on chain the hash of its
+   * message, `payout:<account>:<signature>` of one that went back.
+   */
   readonly id: string;
   readonly account: string;
   readonly kind: EntryKind;
@@ -21,6 +34,9 @@ export interface LedgerEntry {
   readonly createdAt: Date;
   readonly idempotencyKey?: string;
   readonly reason?: string;
+  /** The signature of the transaction on chain that moved it. */
+  readonly transaction?: string;
+  readonly buyback?: Accrual;
   readonly request?: RequestRecord;
 }
 
@@ -60,6 +76,11 @@ const request = {
   totalMs: { type: Number, required: true },
   shortfall: { type: BigInt, required: true },
 } as const;
+const accrual = {
+  token: { type: String, required: true },
+  nanoUsd: { type: BigInt, required: true },
+  batch: { type: String, default: null },
+} as const;
 const definition = {
   _id: { type: String, required: true },
   account: { type: String, required: true },
@@ -70,16 +91,21 @@ const definition = {
   decider: { type: String, required: true },
   idempotencyKey: { type: String },
   reason: { type: String },
+  transaction: { type: String },
+  buyback: { type: new Schema(accrual, { _id: false, strict: "throw" }) },
   request: { type: new Schema(request, { _id: false, strict: "throw" }) },
 } as const;
 const schema = new Schema(definition, { collection: "ledger", strict: "throw", versionKey: false });
 schema.index({ account: 1, createdAt: -1, _id: -1 });
+/** The accruals that no batch has. */
+schema.index({ "buyback.token": 1 }, { partialFilterExpression: { "buyback.batch": { $type: "null" } } });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
 
 /** As it is outside: money with its unit, and nothing of how it was decided. */
 export function toEntry(stored: StoredEntry): LedgerEntry {
   const { _id: id, account, kind, amount, createdAt, idempotencyKey, reason, request } = stored;
+  const { transaction, buyback } = stored;
   return {
     id,
     account,
@@ -89,6 +115,8 @@ export function toEntry(stored: StoredEntry): LedgerEntry {
     createdAt,
     ...(idempotencyKey != null && { idempotencyKey }),
     ...(reason != null && { reason }),
+    ...(transaction != null && { transaction }),
+    ...(buyback && { buyback: { token: buyback.token, nanoUsd: buyback.nanoUsd, batch: buyback.batch ?? null } }),
     ...(request && { request: toRecord(request) }),
   };
 }

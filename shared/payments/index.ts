@@ -1,1 +1,96 @@
+/**
+ * Calls that are paid one by one, by x402 (version 2, scheme `exact` on Solana, flow `upfront`), and the buyback of every
+ * charge. Owns the collections `quotes` and `buybacks`. Sources: the specification, parts 1 (9), 2 ("Payment-required
+ * body") and 5 (7); ARCHITECTURE, section 8; github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md.
+ *
+ * A quote is a document by its memo: open -> settling -> settled | unknown, and back to open where nothing was paid; each
+ * change is a compare-and-set. A settled payment is a credit to an account of its own; the call is then an ordinary one
+ * on that account. What nobody knows the end of is decided from the chain alone, by whoever comes next: a caller with the
+ * same payment, or `reconcile`. So a process may die anywhere: nothing is taken twice, and nothing taken is lost.
+ *
+ * What is left on such an account is owed to the payer; for 24 hours the same request may use it. An operator who pays it
+ * back earlier freezes the account first, so that no call takes it meanwhile.
+ *
+ * Accruals are fields of ledger entries. `gather` takes them into batches by token, each exactly once; `execute` hands
+ * those over the minimum to an executor.
+ *
+ * Prices and balances in nano-USD, bigint; amounts on chain in units of USDC, of which 1 USD has 10^6. Throws the service
+ * errors that each function names; 503 (`noCapacity`) while MongoDB or the network is away.
+ */
+import type { LedgerEntry, Money } from "#money";
+import type { Clock } from "#platform/clock";
+import type { Config } from "#platform/config";
+import type { Logger } from "#platform/logger";
+import type { Mongo } from "#platform/mongo";
+import { createBatches } from "./batches.ts";
+import { createBuyback } from "./buyback.ts";
+import { buybackConfig, x402Config } from "./config.ts";
+import { createOwed, type OwedPayment, type OwedQuery, type OwedTotal, type Refund } from "./owed.ts";
+import type { QuoteAsk, Quoted } from "./quote.ts";
+import { createQuotes } from "./quotes.ts";
+import type { Reconciled } from "./resolve.ts";
+import type { SettleAsk, Settlement } from "./settle.ts";
+import { createX402 } from "./x402.ts";
+
+export type { Batch, Executed, Gathered } from "./buyback.ts";
+export { buybackConfig } from "./config.ts";
 export type { BuybackExecutor, DueBatch, Execution, SentTransaction } from "./executor.ts";
+export type { OwedPayment, OwedQuery, OwedTotal, Refund } from "./owed.ts";
+export type { QuoteAsk, Quoted } from "./quote.ts";
+export type { Reconciled } from "./resolve.ts";
+export type { SettleAsk, Settlement } from "./settle.ts";
+
+export interface Payments {
+  /** Makes collections and indexes. Any number of processes may do it at once. */
+  prepare(): Promise<void>;
+  /** Undefined: switched off, no `X402_PAY_TO`. */
+  readonly x402: X402 | undefined;
+  readonly owed: {
+    total(query?: OwedQuery): Promise<OwedTotal>;
+    /** In the order of their memos, at most `limit`; `after` is the memo of the last one seen. */
+    list(page: { readonly limit: number; readonly after?: string | undefined } & OwedQuery): Promise<OwedPayment[]>;
+    /** Records what was paid back, once for each transaction. 400, 404, 409 for more than is left. */
+    refund(memo: string, refund: Refund): Promise<LedgerEntry>;
+    /** A scheduled job's: removes accounts that are empty a day after they were paid into. Returns how many. */
+    tidy(): Promise<number>;
+  };
+  readonly buyback: ReturnType<typeof createBuyback>;
+}
+
+export interface X402 {
+  /**
+   * Checks that payments can be taken: settler, network, asset, the payee's token account. Only for processes that quote.
+   * Throws `ConfigError`; a network that is away is asked again by the first who needs it.
+   */
+  start(): Promise<void>;
+  /** What to answer with 402. Throws what `limitQuotes` throws. */
+  quote(ask: QuoteAsk): Promise<Quoted>;
+  /** Takes the payment, or finds that it was taken. Throws 400 for a header that cannot be decoded. */
+  settle(ask: SettleAsk): Promise<Settlement>;
+  /** A scheduled job's: decides from the chain what nobody knows the end of. Safe in many processes at once. */
+  reconcile(): Promise<Reconciled>;
+}
+
+/** Throws `ConfigError` for settings that contradict one another. */
+export function createPayments(deps: {
+  config: Config;
+  mongo: Mongo;
+  money: Money;
+  /** Counts a quote for an address; throws to refuse it. */
+  limitQuotes?: ((address: string) => Promise<void>) | undefined;
+  clock: Clock;
+  log: Logger;
+}): Payments {
+  const { config, mongo, money, limitQuotes = () => Promise.resolve(), clock, log } = deps;
+  const x402 = x402Config(config);
+  const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
+  const batches = createBatches({ mongo, clock });
+  return {
+    async prepare() {
+      await Promise.all([quotes.prepare(), batches.prepare()]);
+    },
+    x402: x402 && createX402({ x402, quotes, money, limitQuotes, clock, log }),
+    owed: createOwed({ quotes, money, clock, log }),
+    buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
+  };
+}

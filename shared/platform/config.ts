@@ -7,6 +7,9 @@ import { z } from "zod";
 const count = (description: string, initial: number) =>
   z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
 const text = z.string().min(1);
+/** Base58 of 32 bytes: a wallet or a mint on Solana. */
+const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be an address on Solana");
+const usd = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount of USD");
 const address = z.url({ protocol: /^https?$/ });
 
 export const environment = z.object({
@@ -45,9 +48,7 @@ export const environment = z.object({
     .max(86_400)
     .default(285)
     .describe("Seconds that a call for images or media is waited for; with an `Idempotency-Key` the work goes on"),
-  UPLOAD_USD_PER_GB_DAY: z
-    .string()
-    .regex(/^\d{1,6}(\.\d{1,9})?$/, "must be a decimal amount of USD")
+  UPLOAD_USD_PER_GB_DAY: usd
     .default("0.10")
     .describe("What an upload costs, once, for its 24 hours: USD for 1,073,741,824 bytes"),
   PING_INTERVAL_MS: count("Silence after which a streaming caller gets a ping", 15_000),
@@ -56,6 +57,42 @@ export const environment = z.object({
   RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens a minute for a key without limits of its own", 50_000_000),
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
   BACKLOG_LIMIT: count("Jobs that may wait in one pool; over it new calls get 503", 5_000),
+  X402_PAY_TO: solanaAddress
+    .optional()
+    .describe("Wallet that payments by x402 go to; it must own a token account for USDC. Without it there are none"),
+  X402_NETWORK: z
+    .string()
+    .regex(
+      /^(mainnet|devnet|testnet|solana:[1-9A-HJ-NP-Za-km-z]{32})$/,
+      "must be mainnet, devnet, testnet or solana:<genesis>",
+    )
+    .default("mainnet")
+    .describe("Network of the payments: mainnet, devnet, testnet, or the CAIP-2 name of another"),
+  X402_ASSET: solanaAddress.optional().describe("Mint that is paid with; default: USDC of the network"),
+  SOLANA_RPC_URL: address.optional().describe("RPC of that network; payments and the buyback need it"),
+  X402_FEE_PAYER_KEY: text
+    .optional()
+    .describe("Secret key that settles payments and pays their fees: base58, or the JSON of a key file"),
+  X402_FACILITATOR_URL: address.optional().describe("Facilitator that settles instead, so that no key is here"),
+  X402_FACILITATOR_TOKEN: text.optional().describe("Bearer token for the facilitator"),
+  X402_MAX_COMPUTE_UNITS: count("Most compute units that a payment may ask for", 60_000),
+  X402_MAX_PRIORITY_FEE: count("Most micro-lamports for one compute unit that a payment may offer", 50_000),
+  X402_QUOTE_SECONDS: z.coerce.number().int().min(60).max(3_600).default(300).describe("How long a quote may be paid"),
+  BUYBACK_BPS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(10_000)
+    .default(0)
+    .describe("Share of each charge that buys back, in basis points"),
+  BUYBACK_TOKEN: solanaAddress.optional().describe("The service's own token: bought back where nobody chose another"),
+  BUYBACK_TOKENS: z
+    .string()
+    .optional()
+    .describe(
+      "Mints that a caller may choose by `buyback_token`, separated by commas; the service's own is always one",
+    ),
+  BUYBACK_MINIMUM_USD: usd.default("10.00").describe("What a token must have accrued before it is bought"),
   WORKER_POOLS: z
     .string()
     .regex(/^[a-z]+(,[a-z]+)*$/)

@@ -1,0 +1,144 @@
+import { type Collection, mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { invalidValue } from "#errors";
+import type { Claimable, Page } from "#money";
+import type { Clock } from "#platform/clock";
+import { randomBase62 } from "#platform/ids";
+import { answered, type Mongo } from "#platform/mongo";
+import type { Execution, SentTransaction } from "./executor.ts";
+
+const states = ["open", "due", "done"] as const;
+
+const definition = {
+  _id: { type: String, required: true },
+  token: { type: String, required: true },
+  /** Open: it takes entries in. Due: complete, and over the minimum. Done: executed. */
+  state: { type: String, enum: states, required: true },
+  nanoUsd: { type: BigInt, required: true },
+  entries: { type: Number, required: true },
+  createdAt: { type: Date, required: true },
+  /** Of an open one: how many chunks it has taken in, and the one that is being taken in. */
+  chunks: { type: Number, required: true },
+  chunk: {
+    type: new Schema({ ids: [String], nanoUsd: BigInt }, { _id: false, strict: "throw" }),
+  },
+  /** Of a due one: who executes it, until when; and when it comes again. */
+  lease: { type: String },
+  lookAt: { type: Date },
+  sent: {
+    type: new Schema(
+      { signature: String, transaction: String, lastValidBlockHeight: BigInt },
+      { _id: false, strict: "throw" },
+    ),
+  },
+  /** Of one that is done. */
+  executor: { type: String },
+  signature: { type: String },
+  spent: { type: BigInt },
+  received: { type: BigInt },
+  doneAt: { type: Date },
+} as const;
+const schema = new Schema(definition, { collection: "buybacks", strict: "throw", versionKey: false });
+schema.index({ token: 1 }, { unique: true, partialFilterExpression: { state: "open" } });
+schema.index({ lookAt: 1 }, { sparse: true });
+schema.index({ createdAt: -1, _id: -1 });
+
+type Fields = InferRawDocType<typeof definition>;
+export type StoredBatch = {
+  readonly [Name in keyof Omit<Fields, "chunk" | "sent">]: Exclude<Fields[Name], null>;
+} & { readonly chunk?: Claimable; readonly sent?: SentTransaction };
+
+const leaseMs = 120_000;
+const againMs = 30_000;
+const duplicateKey = 11_000;
+
+export type Batches = ReturnType<typeof createBatches>;
+
+/** The collection `buybacks`. Every change is a compare-and-set of one document. */
+export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
+  const model = mongo.connection.model("buybacks", schema);
+  const collection = model.collection as Collection as unknown as Collection<StoredBatch>;
+
+  const after = (ms: number) => new Date(clock.now() + ms);
+
+  async function prepare(): Promise<void> {
+    await model.createCollection();
+    await model.createIndexes();
+  }
+
+  async function change(filter: driver.Filter<StoredBatch>, update: driver.UpdateFilter<StoredBatch>) {
+    const { matchedCount } = await answered(collection.updateOne(filter, update));
+    return matchedCount === 1;
+  }
+
+  /** The one of a token that takes entries in. */
+  async function openOf(token: string): Promise<StoredBatch> {
+    for (;;) {
+      const found = await answered(collection.findOne({ token, state: "open" }));
+      if (found) return found;
+      const fresh = { nanoUsd: 0n, entries: 0, chunks: 0, createdAt: after(0) };
+      const batch: StoredBatch = { _id: `bb_${randomBase62(20)}`, token, state: "open", ...fresh };
+      try {
+        await answered(collection.insertOne(batch));
+        return batch;
+      } catch (error) {
+        if (!(error instanceof driver.MongoServerError && error.code === duplicateKey)) throw error;
+      }
+    }
+  }
+
+  const tokensOfOpen = async (): Promise<string[]> =>
+    (await answered(collection.find({ state: "open" }, { projection: { token: 1 } }).toArray())).map(
+      ({ token }) => token,
+    );
+
+  /** Names the entries of the next chunk. False: another process did so, or the batch is closed. */
+  const plan = ({ _id, chunks }: StoredBatch, { ids, nanoUsd }: Claimable) =>
+    change({ _id, state: "open", chunks, chunk: { $exists: false } }, { $set: { chunk: { ids, nanoUsd } } });
+
+  /** Counts a chunk whose entries are all claimed. */
+  const take = ({ _id, chunks, chunk }: StoredBatch) =>
+    change(
+      { _id, state: "open", chunks, chunk: { $exists: true } },
+      { $inc: { nanoUsd: chunk?.nanoUsd ?? 0n, entries: chunk?.ids.length ?? 0, chunks: 1 }, $unset: { chunk: "" } },
+    );
+
+  const close = ({ _id, chunks }: StoredBatch) =>
+    change({ _id, state: "open", chunks, chunk: { $exists: false } }, { $set: { state: "due", lookAt: after(0) } });
+
+  /** One that nobody executes now. */
+  async function lease(): Promise<(StoredBatch & { readonly lease: string }) | undefined> {
+    const mine = randomBase62(16);
+    const free = { state: "due" as const, lookAt: { $lte: after(0) } };
+    const set = { $set: { lease: mine, lookAt: after(leaseMs) } };
+    const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
+    const leased = await answered(collection.findOneAndUpdate(free, set, options));
+    return leased ? { ...leased, lease: mine } : undefined;
+  }
+
+  async function remember({ _id, lease }: StoredBatch, sent: SentTransaction): Promise<void> {
+    const mine = { _id, state: "due" as const, lease: lease as string, lookAt: { $gt: after(0) } };
+    if (!(await change(mine, { $set: { sent } }))) throw new Error(`the batch ${_id} is another process's by now`);
+  }
+
+  const later = ({ _id, lease }: StoredBatch) =>
+    change({ _id, state: "due", lease: lease as string }, { $set: { lookAt: after(againMs) }, $unset: { lease: "" } });
+
+  function finish({ _id }: StoredBatch, executor: string, execution: Exclude<Execution, { kind: "pending" }>) {
+    const { kind, ...bought } = execution;
+    const set = { state: "done" as const, executor, doneAt: after(0), ...bought };
+    return change({ _id, state: "due" }, { $set: set, $unset: { lease: "", lookAt: "" } });
+  }
+
+  /** Newest first. */
+  async function list({ limit, after: seen }: Page): Promise<StoredBatch[]> {
+    const last = seen === undefined ? undefined : await answered(collection.findOne({ _id: seen }));
+    if (last === null) throw invalidValue("after", `after: there is no batch '${seen}'.`);
+    const older = last && {
+      $or: [{ createdAt: { $lt: last.createdAt } }, { createdAt: last.createdAt, _id: { $lt: last._id } }],
+    };
+    const found = collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection: { chunk: 0 } });
+    return answered(found.toArray());
+  }
+
+  return { prepare, openOf, tokensOfOpen, plan, take, close, lease, remember, later, finish, list };
+}

@@ -1,0 +1,68 @@
+import { randomBytes } from "node:crypto";
+import { encodePaymentRequiredHeader } from "@x402/core/http";
+import type { PaymentRequired } from "@x402/core/types";
+import type { X402 } from "./config.ts";
+import type { Facilitator } from "./facilitator.ts";
+import type { Quotes } from "./quotes.ts";
+
+export interface QuoteAsk {
+  /** Of method, path and the whole body: the payment is for this request alone. */
+  readonly requestHash: string;
+  /** The most that the request can cost, by list price. */
+  readonly priceNanoUsd: bigint;
+  readonly resource: { readonly url: string; readonly description: string; readonly mimeType: string };
+  /** Whose quotes are counted. */
+  readonly address: string;
+  /** Checked by `buybackToken`. */
+  readonly buybackToken?: string | undefined;
+  /** Why what came with the request was no payment. */
+  readonly error?: string | undefined;
+}
+
+/** What a 402 says: the same in its body and, for the official client, in `PAYMENT-REQUIRED`. Not to be stored by anybody. */
+export interface Quoted {
+  readonly body: PaymentRequired;
+  readonly header: string;
+}
+
+/** How long after its signature a payer may wait to send it. A blockhash lives about as long. */
+const maxTimeoutSeconds = 60;
+const unitNanoUsd = 1_000n;
+
+/** Units of USDC, rounded up. */
+export const amountOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNanoUsd - 1n) / unitNanoUsd;
+
+export function createQuote(deps: {
+  x402: X402;
+  quotes: Quotes;
+  facilitator: () => Promise<Facilitator>;
+  limitQuotes: (address: string) => Promise<void>;
+}) {
+  const { x402, quotes, facilitator, limitQuotes } = deps;
+  const { network, asset, payTo } = x402;
+
+  return async function quote(ask: QuoteAsk): Promise<Quoted> {
+    const { requestHash, priceNanoUsd, resource, address, buybackToken, error } = ask;
+    if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);
+    await limitQuotes(address);
+    const { feePayer } = await facilitator();
+    const memo = randomBytes(18).toString("base64url");
+    const requirements = {
+      scheme: "exact",
+      network,
+      asset,
+      amount: String(amountOf(priceNanoUsd)),
+      payTo,
+      maxTimeoutSeconds,
+      extra: { feePayer, memo, paymentFlow: "upfront" },
+    };
+    await quotes.open({ _id: memo, requestHash, requirements, ...(buybackToken !== undefined && { buybackToken }) });
+    const body: PaymentRequired = {
+      x402Version: 2,
+      error: error ?? "PAYMENT-SIGNATURE header is required",
+      resource: { ...resource },
+      accepts: [requirements],
+    };
+    return { body, header: encodePaymentRequiredHeader(body) };
+  };
+}

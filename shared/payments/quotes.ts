@@ -1,0 +1,176 @@
+import { randomBytes } from "node:crypto";
+import type { PaymentRequirements } from "@x402/core/types";
+import { type Collection, mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import type { Clock } from "#platform/clock";
+import { answered, type Mongo } from "#platform/mongo";
+import type { Payment } from "./payment-header.ts";
+
+const states = ["open", "settling", "unknown", "settled"] as const;
+
+const definition = {
+  /** The memo that the payment carries on chain. */
+  _id: { type: String, required: true },
+  state: { type: String, enum: states, required: true },
+  requestHash: { type: String, required: true },
+  /** As the payer was told them. */
+  requirements: { type: Schema.Types.Mixed, required: true },
+  buybackToken: { type: String },
+  createdAt: { type: Date, required: true },
+  /** While it is open. */
+  expiresAt: { type: Date },
+  /** While it is being settled: whose it is, and since when. */
+  claim: { type: String },
+  claimedAt: { type: Date },
+  /** Of the payment that claimed it. */
+  messageHash: { type: String },
+  blockhash: { type: String },
+  payer: { type: String },
+  /** Written before the transaction is sent. */
+  signature: { type: String },
+  /** While nobody knows: when the chain is asked next, and the height after which the payment can land no more. */
+  lookAt: { type: Date },
+  overAtHeight: { type: BigInt },
+  settledAt: { type: Date },
+  /** What was left was paid back: it pays for nothing any more. */
+  paidBackAt: { type: Date },
+} as const;
+const schema = new Schema(definition, { collection: "quotes", strict: "throw", versionKey: false });
+schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
+schema.index({ messageHash: 1 }, { unique: true, partialFilterExpression: { messageHash: { $exists: true } } });
+schema.index({ lookAt: 1 }, { sparse: true });
+
+type Fields = InferRawDocType<typeof definition>;
+export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> } & {
+  readonly requirements: PaymentRequirements;
+};
+/** One that a payment has claimed. */
+export type Claimed = Quote & { readonly messageHash: string; readonly blockhash: string };
+
+export const isClaimed = (quote: Quote): quote is Claimed =>
+  quote.messageHash !== undefined && quote.blockhash !== undefined;
+
+/** A claim that is not over in this time is decided by whoever looks next. */
+export const leaseMs = 60_000;
+const duplicateKey = 11_000;
+
+/** What goes with the claim. */
+const claimed = { claim: "", claimedAt: "", messageHash: "", blockhash: "", payer: "" } as const;
+const looked = { signature: "", lookAt: "", overAtHeight: "" } as const;
+
+export type Quotes = ReturnType<typeof createQuotes>;
+
+/** The collection `quotes`. Every change is a compare-and-set of one document. */
+export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs: number; clock: Clock }) {
+  const model = mongo.connection.model("quotes", schema);
+  const collection = model.collection as Collection as unknown as Collection<Quote>;
+
+  const after = (ms: number) => new Date(clock.now() + ms);
+
+  async function prepare(): Promise<void> {
+    await model.createCollection();
+    await model.createIndexes();
+  }
+
+  async function open(quote: Pick<Quote, "_id" | "requestHash" | "requirements" | "buybackToken">): Promise<void> {
+    const document = { ...quote, state: "open" as const, createdAt: after(0), expiresAt: after(quoteMs) };
+    await answered(collection.insertOne(document, { ignoreUndefined: true }));
+  }
+
+  const find = async (memo: string): Promise<Quote | undefined> =>
+    (await answered(collection.findOne({ _id: memo }))) ?? undefined;
+
+  async function change(filter: driver.Filter<Quote>, update: driver.UpdateFilter<Quote>): Promise<boolean> {
+    const { matchedCount } = await answered(collection.updateOne(filter, update));
+    return matchedCount === 1;
+  }
+
+  /** The id of the claim. Undefined: it is not open, or no longer. "used": the payment has claimed another quote. */
+  async function claim(memo: string, payment: Payment): Promise<string | "used" | undefined> {
+    const id = randomBytes(12).toString("base64url");
+    const { messageHash, blockhash, payer } = payment;
+    const set = { state: "settling" as const, claim: id, claimedAt: after(0), messageHash, blockhash, payer };
+    try {
+      const update = { $set: { ...set, lookAt: after(leaseMs) }, $unset: { expiresAt: "" as const } };
+      return (await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update)) ? id : undefined;
+    } catch (error) {
+      if (error instanceof driver.MongoServerError && error.code === duplicateKey) return "used";
+      throw error;
+    }
+  }
+
+  /** Throws if the claim is somebody else's by now: then nothing may be sent. */
+  async function remember(memo: string, claim: string, signature: string): Promise<void> {
+    const mine = { _id: memo, state: "settling" as const, claim, lookAt: { $gt: after(0) } };
+    if (!(await change(mine, { $set: { signature } }))) throw new Error(`the claim of ${memo} is lost`);
+  }
+
+  /** Whoever has the claim does not know how it ended. */
+  const giveUp = (memo: string, claim: string) =>
+    change(
+      { _id: memo, state: "settling", claim },
+      { $set: { state: "unknown", lookAt: after(0) }, $unset: { claim: "" } },
+    );
+
+  const reopened = () =>
+    ({
+      $set: { state: "open", expiresAt: after(quoteMs) },
+      $unset: { ...claimed, ...looked },
+    }) as const;
+
+  /** By whoever has the claim, and knows that nothing was sent. */
+  const release = (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, reopened());
+
+  /** By whoever saw on chain that the payment is not there, and never will be. */
+  const reopen = ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, reopened());
+
+  /** True also if it was so already. */
+  const settle = ({ _id, messageHash, blockhash }: Claimed, signature: string, payer: string) =>
+    change(
+      { _id, $or: [{ messageHash }, { state: "open" }] },
+      {
+        $set: { state: "settled", messageHash, blockhash, payer, signature, settledAt: after(0) },
+        $unset: { claim: "", lookAt: "", overAtHeight: "", expiresAt: "" },
+      },
+    );
+
+  /** Of those that nobody works on. */
+  const lookAgain = ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight: bigint) =>
+    change(
+      { _id, state, messageHash, lookAt: { $lte: after(0) } },
+      { $set: { state: "unknown", lookAt: after(ms), overAtHeight }, $unset: { claim: "" } },
+    );
+
+  /** Longest waiting first. */
+  const due = async (limit: number): Promise<Claimed[]> => {
+    const found = collection.find({ lookAt: { $lte: after(0) } }, { sort: { lookAt: 1 }, limit });
+    return (await answered(found.toArray())).filter(isClaimed);
+  };
+
+  const payBack = (memo: string) => change({ _id: memo, state: "settled" }, { $set: { paidBackAt: after(0) } });
+
+  const all = async (memos: readonly string[]): Promise<Map<string, Quote>> => {
+    const found = await answered(collection.find({ _id: { $in: [...memos] } }).toArray());
+    return new Map(found.map((quote) => [quote._id, quote]));
+  };
+
+  async function remove(memo: string): Promise<void> {
+    await answered(collection.deleteOne({ _id: memo, state: "settled" }));
+  }
+
+  return {
+    prepare,
+    open,
+    find,
+    claim,
+    remember,
+    giveUp,
+    release,
+    reopen,
+    settle,
+    lookAgain,
+    due,
+    payBack,
+    all,
+    remove,
+  };
+}

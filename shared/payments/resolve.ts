@@ -1,0 +1,76 @@
+import type { Money } from "#money";
+import type { Logger } from "#platform/logger";
+import type { Chain } from "./chain.ts";
+import type { Claimed, Quotes } from "./quotes.ts";
+
+export type Resolved = "settled" | "reopened" | "unknown";
+
+export interface Reconciled {
+  readonly settled: number;
+  readonly reopened: number;
+  /** Still unknown: they are looked at again. */
+  readonly unknown: number;
+}
+
+/** A blockhash is good for 150 blocks. The rest: nodes that are asked, and were asked by the payer, differ. */
+const blockhashLife = 150n;
+const slack = 32n;
+const againMs = 2_000;
+const batchSize = 100;
+
+interface Deps {
+  readonly quotes: Quotes;
+  readonly chain: Chain;
+  readonly money: Pick<Money, "payIn">;
+  readonly log: Logger;
+}
+
+export const nanoUsdOf = ({ requirements }: Pick<Claimed, "requirements">): bigint =>
+  BigInt(requirements.amount) * 1_000n;
+
+/** Ends what nobody knows the end of, from the chain alone. Any number of processes may do it at once. */
+export function createResolve({ quotes, chain, money, log }: Deps) {
+  /** The credit first: whoever dies in between leaves a quote that is looked at again, and a credit that counts once. */
+  async function settled(quote: Claimed, signature: string, payer: string): Promise<void> {
+    const { _id: memo, messageHash, buybackToken } = quote;
+    await money.payIn({ memo, messageHash, nanoUsd: nanoUsdOf(quote), transaction: signature, buybackToken });
+    await quotes.settle(quote, signature, payer);
+  }
+
+  /** The height comes first: what is not there after it was passed will never be. */
+  async function isOver({ blockhash, overAtHeight }: Claimed): Promise<boolean> {
+    if (overAtHeight === undefined || (await chain.height("finalized")) <= overAtHeight) return false;
+    return chain.isBlockhashOver(blockhash);
+  }
+
+  async function look(quote: Claimed): Promise<Resolved> {
+    const over = await isOver(quote);
+    const landed = await chain.find(quote);
+    if (landed && !landed.failed) {
+      await settled(quote, landed.signature, quote.payer ?? "");
+      return "settled";
+    }
+    if (landed ? landed.finalized : over) return (await quotes.reopen(quote)) ? "reopened" : "unknown";
+    const overAtHeight = quote.overAtHeight ?? (await chain.height("processed")) + blockhashLife + slack;
+    await quotes.lookAgain(quote, againMs, overAtHeight);
+    return "unknown";
+  }
+
+  /** Unknown also where the chain cannot be asked. */
+  async function resolve(quote: Claimed): Promise<Resolved> {
+    try {
+      return await look(quote);
+    } catch (error) {
+      log.warn({ err: error, memo: quote._id }, "how a payment ended is not known yet");
+      return "unknown";
+    }
+  }
+
+  async function reconcile(): Promise<Reconciled> {
+    const counts = { settled: 0, reopened: 0, unknown: 0 };
+    for (const quote of await quotes.due(batchSize)) counts[await resolve(quote)] += 1;
+    return counts;
+  }
+
+  return { settled, resolve, reconcile };
+}

@@ -1,0 +1,16 @@
+import { createDefaultRpcTransport, createSolanaRpcFromTransport, type RpcTransport } from "@solana/kit";
+
+/** Far below the lease of a claim, so that whoever holds one ends in time. */
+const timeoutMs = 8_000;
+
+/** Every call ends: a server that is silent counts as away. */
+export function connectRpc(url: string) {
+  const send = createDefaultRpcTransport({ url });
+  const transport: RpcTransport = (request) => {
+    const late = AbortSignal.timeout(timeoutMs);
+    return send({ ...request, signal: request.signal ? AbortSignal.any([request.signal, late]) : late });
+  };
+  return createSolanaRpcFromTransport(transport);
+}
+
+export type Rpc = ReturnType<typeof connectRpc>;

@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import {
+  available,
+  hashOf,
+  micro,
+  priceNanoUsd,
+  quoteDocument,
+  receiptOf,
+  startPayments,
+  usd,
+} from "./payments-setup.ts";
+
+test("a quote says what the specification says", async () => {
+  const { quoted, chain } = await startPayments();
+  expect(await quoted({ priceNanoUsd: 40_000_001n, error: "why" })).toEqual({
+    x402Version: 2,
+    error: "why",
+    resource: { url: "http://localhost/v1/images/generations", description: "An image", mimeType: "application/json" },
+    accepts: [
+      {
+        scheme: "exact",
+        network: chain.network,
+        asset: chain.mint,
+        amount: "40001",
+        payTo: chain.payTo,
+        maxTimeoutSeconds: 60,
+        extra: {
+          feePayer: chain.feePayer.address,
+          memo: expect.stringMatching(/^[\w-]{24}$/),
+          paymentFlow: "upfront",
+        },
+      },
+    ],
+  });
+});
+
+test("a payment by the official client opens an account with what came in on chain", async () => {
+  const { pay, settle, payer, chain, received, money, ...all } = await startPayments();
+  const { header, memo } = await pay({ buybackToken: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" });
+  const settlement = await settle(header);
+  expect(settlement).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(receiptOf(settlement)).toMatchObject({ success: true, payer: payer.address, network: chain.network });
+  expect(await received()).toBe(micro(priceNanoUsd));
+  expect(await chain.balance(payer.address)).toBe(micro(usd("5.00") - priceNanoUsd));
+  expect(await money.account(`x402:${memo}`)).toMatchObject({
+    availableNanoUsd: priceNanoUsd,
+    heldNanoUsd: 0n,
+    buybackToken: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU",
+  });
+  const { key } = settlement as { key: string };
+  expect(await money.ledger(`x402:${memo}`, { limit: 10 })).toMatchObject([
+    { id: key, kind: "credit", amountNanoUsd: priceNanoUsd, transaction: receiptOf(settlement).transaction },
+  ]);
+  expect(await quoteDocument(all, memo)).toMatchObject({ state: "settled", messageHash: key, payer: payer.address });
+  expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
+});
+
+test("the same payment with the same request is the same account again; with another request it pays nothing", async () => {
+  const { pay, settle, received, ...all } = await startPayments();
+  const { header, memo } = await pay();
+  const first = await settle(header);
+  expect(await settle(header)).toEqual(first);
+  expect(await settle(header, hashOf({ prompt: "another" }))).toMatchObject({
+    kind: "refused",
+    reason: "quote_for_another_request",
+  });
+  expect(await received()).toBe(micro(priceNanoUsd));
+  expect(await available(all, memo)).toBe(priceNanoUsd);
+});
+
+test("the same payment twenty times at once in two processes is settled once", async () => {
+  const { pay, x402, another, received, chain, money, ...all } = await startPayments();
+  const other = await another();
+  const { header, memo } = await pay();
+  const requestHash = hashOf({ model: "local/image", prompt: "a lighthouse", n: 1 });
+  const settlements = await Promise.all(
+    Array.from({ length: 20 }, (_, at) => (at % 2 ? x402 : other.x402).settle({ header, requestHash })),
+  );
+  expect(new Set(settlements.map((each) => JSON.stringify(each))).size).toBe(1);
+  expect(settlements[0]).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await received()).toBe(micro(priceNanoUsd));
+  expect(chain.calls["sendTransaction"]).toBe(1);
+  expect(await available({ money }, memo)).toBe(priceNanoUsd);
+  expect(await money.check()).toMatchObject({ ok: true });
+  expect(all.payments.x402).toBeDefined();
+});
