@@ -25,12 +25,15 @@ export async function payments(usd = "5.00") {
   };
 }
 
-const signerOf = (chain: SolanaChain) => toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });
+/** What both sides must know of a chain. */
+export type Parties = Pick<SolanaChain, "rpcUrl" | "network" | "mint" | "payTo" | "feePayer">;
 
-const facilitatorOf = (chain: SolanaChain) =>
+const signerOf = (chain: Parties) => toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });
+
+export const facilitatorOf = (chain: Parties) =>
   new x402Facilitator().register(chain.network, new FacilitatorScheme(signerOf(chain)));
 
-export async function payFrom(chain: SolanaChain, payer: Wallet, micro: bigint, memo = "memo-1") {
+export async function payFrom(chain: Parties, payer: Wallet, micro: bigint, memo = "memo-1") {
   const requirements: PaymentRequirements = {
     scheme: "exact",
     network: chain.network,
@@ -46,7 +49,7 @@ export async function payFrom(chain: SolanaChain, payer: Wallet, micro: bigint, 
   return { payload, requirements };
 }
 
-async function signedOf(chain: SolanaChain, payload: PaymentPayload) {
+async function signedOf(chain: Parties, payload: PaymentPayload) {
   const { transaction } = payload.payload as unknown as ExactSvmPayloadV2;
   const wire = await signerOf(chain).signTransaction(transaction, chain.feePayer.address, chain.network);
   const name = getSignatureFromTransaction(decodeTransactionFromPayload({ transaction: wire }));

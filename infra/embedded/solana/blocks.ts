@@ -19,7 +19,7 @@ export type Blocks = ReturnType<typeof createBlocks>;
 /** Blocks without gaps, so that a block's height is its slot. What is held back becomes sure only when it is let go. */
 export function createBlocks(firstSlot: bigint) {
   let recent: Block[] = [];
-  let sure: Record<Commitment, bigint> = { processed: firstSlot, confirmed: firstSlot, finalized: firstSlot };
+  const sure: Record<Commitment, bigint> = { processed: firstSlot, confirmed: firstSlot, finalized: firstSlot };
   let heldAt: Commitment = "finalized";
 
   function next(): Block {
@@ -61,11 +61,5 @@ export function createBlocks(firstSlot: bigint) {
       return block !== undefined && block.slot <= sure[level] && sure[level] <= block.slot + lifetime;
     },
     isRemembered: (slot: bigint): boolean => slot > sure.finalized - remembered,
-    save: () => ({ recent, sure }),
-    restore(saved: { readonly recent: Block[]; readonly sure: Record<Commitment, bigint> }): void {
-      recent = [...saved.recent];
-      sure = { ...saved.sure };
-      follow();
-    },
   };
 }

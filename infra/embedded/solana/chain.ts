@@ -3,6 +3,7 @@ import { FailedTransactionMetadata, LiteSVM, type TransactionMetadata } from "li
 import type { Clock } from "#platform/clock";
 import { createBlocks } from "./blocks.ts";
 import { errorOf, leavesTrace, type TransactionError } from "./failures.ts";
+import type { Journal } from "./journal.ts";
 import { tokenBalances } from "./tokens.ts";
 import type { Landed, Sent, Unsigned } from "./transactions.ts";
 
@@ -14,13 +15,25 @@ export interface Outcome {
 
 export type Chain = ReturnType<typeof createChain>;
 
+interface ChainDeps {
+  readonly clock: Clock;
+  readonly genesis: string;
+  readonly journal?: Journal | undefined;
+  /** A block comes each so many milliseconds; without it only with a transaction, or when it is made. */
+  readonly slotMs?: number | undefined;
+}
+
 /**
  * LiteSVM runs transactions; what a validator has and LiteSVM has not is here: blocks, the lifetime of their hashes,
  * the history, and transactions that wait. Accounts are always as the newest block left them, whatever level is asked.
  */
-export function createChain(clock: Clock, genesis: string, svm = new LiteSVM()) {
+export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
+  const svm = new LiteSVM();
   svm.withBlockhashCheck(false);
-  const blocks = createBlocks(svm.getClock().slot);
+  const before = journal?.entries ?? [];
+  const slotNow = () => (slotMs === undefined ? 0n : BigInt(Math.floor(clock.now() / slotMs)));
+  const slots = [svm.getClock().slot, slotNow(), ...before.slice(-1).map(({ landed }) => landed.slot)];
+  const blocks = createBlocks(slots.toSorted((a, b) => Number(b - a))[0] as bigint);
   const landed = new Map<string, Landed>();
   const byMessage = new Set<string>();
   let waiting: Sent[] | undefined;
@@ -48,22 +61,43 @@ export function createChain(clock: Clock, genesis: string, svm = new LiteSVM()) 
     if (outcome.err !== null && !leavesTrace(outcome.err)) return;
     const block = nextBlock();
     const after = state();
-    byMessage.add(messageKey(sent.transaction));
-    landed.set(sent.signature, {
+    const entry: Landed = {
       ...sent,
       ...outcome,
       slot: block.slot,
       blockTime: block.time,
       lamports: { before: before.lamports, after: after.lamports },
       tokens: { before: before.tokens, after: after.tokens },
-    });
+    };
+    journal?.append({ landed: entry, accounts: existing(svm, addresses) });
+    keep(entry);
   }
+
+  function keep(entry: Landed): void {
+    byMessage.add(messageKey(entry.transaction));
+    landed.set(entry.signature, entry);
+  }
+
+  const stop =
+    slotMs === undefined
+      ? () => {}
+      : clock.every(slotMs, () => {
+          while (blocks.slot("processed") < slotNow()) nextBlock();
+        });
 
   return {
     genesis,
     svm,
     blocks,
     nextBlock,
+    stop,
+    /** Brings back what the journal holds: last of all, over what every start puts there. */
+    restore: (): void => {
+      for (const { landed: entry, accounts } of before) {
+        for (const account of accounts) svm.setAccount(account);
+        keep(entry);
+      }
+    },
     land(sent: Sent): void {
       if (waiting) waiting.push(sent);
       else land(sent);
@@ -99,6 +133,12 @@ export function createChain(clock: Clock, genesis: string, svm = new LiteSVM()) 
     },
   };
 }
+
+const existing = (svm: LiteSVM, addresses: readonly Address[]) =>
+  addresses.flatMap((address) => {
+    const account = svm.getAccount(address);
+    return account.exists && !account.executable ? account : [];
+  });
 
 const messageKey = ({ messageBytes }: Transaction): string => Buffer.from(messageBytes).toString("base64");
 

@@ -1,7 +1,9 @@
-import { type Address, address } from "@solana/kit";
+import type { Address } from "@solana/kit";
 import { type Clock, systemClock } from "#platform/clock";
 import { createChain } from "./chain.ts";
 import { openFace } from "./face.ts";
+import { openJournal } from "./journal.ts";
+import { networks } from "./networks.ts";
 import { putMint, putTokenAccount, readTokenAccount, tokenAccountOf } from "./tokens.ts";
 import { giveSol, microUsd, newSecret, openWallet, type Wallet } from "./wallets.ts";
 
@@ -19,43 +21,52 @@ export type { Commitment } from "./blocks.ts";
 export { failedSimulation } from "./faults.ts";
 export type { Wallet } from "./wallets.ts";
 
-export const networks = {
-  mainnet: {
-    network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
-    genesis: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d",
-    usdc: address("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"),
-  },
-  devnet: {
-    network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
-    genesis: "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG",
-    usdc: address("4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU"),
-  },
-} as const;
-
 export interface ChainOptions {
   readonly network?: keyof typeof networks;
   readonly clock?: Clock;
   readonly port?: number;
+  /** A block comes each so many milliseconds, as on the real networks each 400. */
+  readonly slotMs?: number;
+  /** To go on from what was before. Without it everything is new, and ends with the process. */
+  readonly kept?: KeptChain;
+}
+
+export interface KeptChain {
+  /** The file that keeps what happened. */
+  readonly journal: string;
+  /** Secret keys, made by `newSecret`. */
+  readonly feePayer: string;
+  readonly merchant: string;
+  /** A wallet that has this much USDC to begin with. */
+  readonly payer: { readonly secret: string; readonly usd: string };
+}
+
+interface Funds {
+  readonly secret?: string | undefined;
+  readonly sol?: bigint;
 }
 
 export type SolanaChain = Awaited<ReturnType<typeof startChain>>;
 
 export async function startChain(options: ChainOptions = {}) {
   const { network, genesis, usdc: mint } = networks[options.network ?? "devnet"];
-  const chain = createChain(options.clock ?? systemClock, genesis);
+  const { clock = systemClock, slotMs, kept } = options;
+  const chain = createChain({ clock, genesis, slotMs, journal: kept && openJournal(kept.journal) });
   const { svm, blocks } = chain;
   putMint(svm, mint, 6);
 
   /** A wallet with a token account that holds this much USDC; without an amount it has no token account. */
-  async function wallet(usd?: string, { secret = newSecret(), sol = 0n } = {}): Promise<Wallet> {
+  async function wallet(usd?: string, { secret = newSecret(), sol = 0n }: Funds = {}): Promise<Wallet> {
     const made = await openWallet(secret);
     if (usd !== undefined) await putTokenAccount(svm, mint, made.address, microUsd(usd));
     if (sol > 0n) giveSol(svm, made.address, sol);
     return made;
   }
 
-  const feePayer = await wallet(undefined, { sol: 10n });
-  const merchant = await wallet("0");
+  const feePayer = await wallet(undefined, { secret: kept?.feePayer, sol: 10n });
+  const merchant = await wallet("0", { secret: kept?.merchant });
+  if (kept) await wallet(kept.payer.usd, kept.payer);
+  chain.restore();
   const face = await openFace(chain, options.port);
 
   return {
@@ -92,6 +103,9 @@ export async function startChain(options: ChainOptions = {}) {
     mempool: { hold: chain.hold, release: chain.release, drop: chain.drop, size: () => chain.waiting },
     faults: face.faults,
     calls: face.calls,
-    close: face.close,
+    close: async (): Promise<void> => {
+      chain.stop();
+      await face.close();
+    },
   };
 }

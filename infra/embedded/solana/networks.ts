@@ -1,0 +1,15 @@
+import { address } from "@solana/kit";
+
+/** Whose name, first block and token a chain here bears. */
+export const networks = {
+  mainnet: {
+    network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+    genesis: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d",
+    usdc: address("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"),
+  },
+  devnet: {
+    network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+    genesis: "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG",
+    usdc: address("4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU"),
+  },
+} as const;

@@ -1,0 +1,100 @@
+import { execFile } from "node:child_process";
+import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { type Address, address, createSolanaRpc, type Signature } from "@solana/kit";
+import { expect, onTestFinished, test } from "vitest";
+import { networks } from "../../infra/embedded/solana/networks.ts";
+import { startSolana } from "../../infra/embedded/solana/server.ts";
+import { tokenAccountOf } from "../../infra/embedded/solana/tokens.ts";
+import { openWallet } from "../../infra/embedded/solana/wallets.ts";
+import { startMockPaid } from "../support/mock-paid.ts";
+import { facilitatorOf, type Parties, payFrom } from "./solana-setup.ts";
+
+const run = promisify(execFile);
+const command = fileURLToPath(new URL("../../infra/cli/demo-x402.ts", import.meta.url));
+
+async function demoChain() {
+  const dataDir = await mkdtemp(join(tmpdir(), "inference-solana-"));
+  const started = await startSolana({ dataDir });
+  onTestFinished(async () => {
+    await started.server.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+  const { server, payments } = started;
+  const { usdc: mint, network } = networks.devnet;
+  const feePayer = await openWallet(server.env.X402_FEE_PAYER_KEY ?? "");
+  const payTo = address(payments.payTo);
+  const chain: Parties = { rpcUrl: payments.rpcUrl, network, mint, payTo, feePayer };
+  const rpc = createSolanaRpc(payments.rpcUrl);
+  const payer = await openWallet(payments.wallet);
+  return {
+    dataDir,
+    server,
+    payments,
+    chain,
+    rpc,
+    payer,
+    balance: async (owner: Address) =>
+      (await rpc.getTokenAccountBalance(await tokenAccountOf(mint, owner)).send()).value.amount,
+  };
+}
+
+test("the demo's chain goes on after a restart and after a crash with the same wallets, balances and history", async () => {
+  const { dataDir, server, payments, chain, rpc, payer, balance } = await demoChain();
+  const facilitator = facilitatorOf(chain);
+  const names: Signature[] = [];
+  for (const stop of [server.kill, server.stop]) {
+    const { payload, requirements } = await payFrom(chain, payer, 40_000n, `memo-${names.length}`);
+    const settled = await facilitator.settle(payload, requirements);
+    expect(settled).toMatchObject({ success: true });
+    names.unshift(settled.transaction as Signature);
+    await stop();
+    // A crash may cut off the last line, of which nobody was told.
+    if (stop === server.kill) await appendFile(join(dataDir, "data", "journal"), "AAAA");
+    await server.start();
+    expect(await balance(chain.payTo)).toBe(String(40_000 * names.length));
+    expect(await balance(payer.address)).toBe(String(100_000_000 - 40_000 * names.length));
+    const account = await tokenAccountOf(chain.mint, chain.payTo);
+    const listed = await rpc.getSignaturesForAddress(account).send();
+    expect(listed.map(({ signature }) => signature)).toEqual(names);
+  }
+  expect((await startedAgain(dataDir, server)).payments).toEqual(payments);
+});
+
+async function startedAgain(dataDir: string, server: { stop(): Promise<void> }) {
+  await server.stop();
+  const again = await startSolana({ dataDir });
+  onTestFinished(again.server.stop);
+  return again;
+}
+
+test("the demo's blocks go on by themselves", async () => {
+  const { rpc } = await demoChain();
+  const first = await rpc.getBlockHeight().send();
+  await expect.poll(() => rpc.getBlockHeight().send(), { timeout: 10_000 }).toBeGreaterThan(first + 2n);
+});
+
+test("the demo's command pays for an image with the demo's wallet, and says what it paid", async () => {
+  const { dataDir, payments, chain, payer, balance } = await demoChain();
+  const { requirements } = await payFrom(chain, payer, 40_000n);
+  const service = await startMockPaid(facilitatorOf(chain), requirements);
+  await writeFile(join(dataDir, "demo.json"), JSON.stringify({ baseUrl: service.url, x402: payments }));
+  const { stdout } = await run(process.execPath, [command, "A red door"], {
+    env: { ...process.env, DATA_DIR: dataDir },
+  });
+  expect(stdout).toContain("costs 0.040000 USDC");
+  expect(stdout).toContain("had 100.000000 USDC and has 99.960000");
+  expect(stdout).toContain("http://localhost/media/one.png");
+  expect(await balance(chain.payTo)).toBe("40000");
+  expect(service.bodies).toEqual(Array(2).fill({ model: "local/image", prompt: "A red door" }));
+});
+
+test("the demo's command says that there is no demo, and fails", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "inference-solana-"));
+  onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+  const failed = run(process.execPath, [command], { env: { ...process.env, DATA_DIR: dataDir } });
+  await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining("Run npm start first") });
+});
