@@ -1,4 +1,4 @@
-import type { Address, Transaction } from "@solana/kit";
+import type { Address, EncodedAccount, Transaction } from "@solana/kit";
 import { FailedTransactionMetadata, LiteSVM, type TransactionMetadata } from "litesvm";
 import type { Clock } from "#platform/clock";
 import { createBlocks } from "./blocks.ts";
@@ -11,6 +11,11 @@ export interface Outcome {
   readonly err: TransactionError | null;
   readonly logs: readonly string[];
   readonly units: bigint;
+}
+
+/** With the accounts that it would leave behind. */
+interface Simulated extends Outcome {
+  readonly accounts: readonly EncodedAccount[];
 }
 
 export type Chain = ReturnType<typeof createChain>;
@@ -102,12 +107,13 @@ export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
       if (waiting) waiting.push(sent);
       else land(sent);
     },
-    simulate(asked: Unsigned, freshBlockhash: boolean): Outcome {
+    simulate(asked: Unsigned, freshBlockhash: boolean): Simulated {
       if (isDone(asked)) return refused("AlreadyProcessed");
       if (!freshBlockhash && isExpired(asked)) return refused("BlockhashNotFound");
       return withoutSignatures(svm, () => {
         const result = svm.simulateTransaction(asked.transaction);
-        return outcomeOf(result instanceof FailedTransactionMetadata ? result : result.meta());
+        if (result instanceof FailedTransactionMetadata) return { ...outcomeOf(result), accounts: [] };
+        return { ...outcomeOf(result.meta()), accounts: result.postAccounts() };
       });
     },
     find: (signature: string): Landed | undefined => landed.get(signature),
@@ -142,7 +148,7 @@ const existing = (svm: LiteSVM, addresses: readonly Address[]) =>
 
 const messageKey = ({ messageBytes }: Transaction): string => Buffer.from(messageBytes).toString("base64");
 
-const refused = (err: TransactionError): Outcome => ({ err, logs: [], units: 0n });
+const refused = (err: TransactionError): Simulated => ({ err, logs: [], units: 0n, accounts: [] });
 
 function outcomeOf(result: FailedTransactionMetadata | TransactionMetadata): Outcome {
   const failed = result instanceof FailedTransactionMetadata;

@@ -1,4 +1,4 @@
-import { type Address, getBase64Decoder, isAddress } from "@solana/kit";
+import { type Address, type EncodedAccount, getBase64Decoder, isAddress } from "@solana/kit";
 import { z } from "zod";
 import type { Commitment } from "./blocks.ts";
 import type { Chain, Outcome } from "./chain.ts";
@@ -15,6 +15,7 @@ const options = z.object({
   before: z.string().optional(),
   until: z.string().optional(),
   maxSupportedTransactionVersion: z.number().optional(),
+  accounts: z.object({ addresses: z.array(z.string()).max(64) }).optional(),
   replaceRecentBlockhash: z.boolean().default(false),
   searchTransactionHistory: z.boolean().default(false),
   sigVerify: z.boolean().default(false),
@@ -44,18 +45,21 @@ const context = (chain: Chain, value: unknown, level: Commitment = "processed") 
 const reached = (chain: Chain, { slot }: Landed, level: Commitment): boolean =>
   order.indexOf(chain.blocks.levelOf(slot)) >= order.indexOf(level);
 
-const simulated = ({ err, logs, units }: Outcome) => ({
+const simulated = ({ err, logs, units }: Outcome, accounts: unknown = null) => ({
   err,
   logs,
   unitsConsumed: units,
-  accounts: null,
+  accounts,
   returnData: null,
   innerInstructions: null,
 });
 
 function accountInfo(chain: Chain, at: Address) {
   const account = chain.svm.getAccount(at);
-  if (!account.exists) return null;
+  return account.exists ? shown(account) : null;
+}
+
+function shown(account: EncodedAccount) {
   const { data, executable, lamports, programAddress: owner, space } = account;
   return { data: [getBase64Decoder().decode(data), "base64"], executable, lamports, owner, rentEpoch: 0, space };
 }
@@ -158,10 +162,16 @@ export const methods: Readonly<Record<string, Method>> = {
     return context(chain, uiAmount(chain.svm, token.mint, token.amount));
   },
   async simulateTransaction(chain, [wire, given]) {
-    const { sigVerify, replaceRecentBlockhash } = optionsOf(given);
+    const { sigVerify, replaceRecentBlockhash, accounts } = optionsOf(given);
     if (sigVerify && !(await isSigned(decodeSent(text(wire)))))
       throw new RpcError(-32003, "Transaction signature verification failure");
-    return context(chain, simulated(chain.simulate(decodeUnsigned(text(wire)), replaceRecentBlockhash)));
+    const outcome = chain.simulate(decodeUnsigned(text(wire)), replaceRecentBlockhash);
+    const after = accounts?.addresses.map((each) => {
+      const at = address(each);
+      const left = outcome.accounts.find((account) => account.address === at);
+      return left ? shown(left) : accountInfo(chain, at);
+    });
+    return context(chain, simulated(outcome, outcome.err === null ? after : undefined));
   },
   sendTransaction: (chain, [wire, given]) => send(chain, text(wire), optionsOf(given).skipPreflight),
   getSignatureStatuses(chain, [signatures, given]) {

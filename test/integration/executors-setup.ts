@@ -1,0 +1,66 @@
+import { onTestFinished } from "vitest";
+import type { DueBatch, Execution, SentTransaction } from "../../shared/payments/index.ts";
+import { createExecutor } from "../../workers/executors/index.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { startMockJupiter } from "../support/mock-jupiter.ts";
+import { testChain } from "../support/solana.ts";
+
+/** A wallet with 50 USDC and some SOL, a token that costs a third of a micro-USDC a unit, and Jupiter who sells it. */
+export async function market(usd = "50.00") {
+  const chain = await testChain();
+  const token = await chain.createMint();
+  const wallet = await chain.wallet(usd, { sol: 1n });
+  const jupiter = await startMockJupiter(chain, token);
+  const options = {
+    baseUrl: jupiter.baseUrl,
+    apiKey: "key-of-jupiter",
+    rpcUrl: chain.rpcUrl,
+    key: wallet.secret,
+    usdc: chain.mint,
+    slippageBps: 100,
+    patienceMs: 6_000,
+  };
+  const batch = (sent?: SentTransaction): DueBatch => ({
+    id: "batch1",
+    token,
+    nanoUsd: 12_000_000_999n,
+    ...(sent && { sent }),
+  });
+
+  /** As a process that starts anew: it knows what was remembered, and nothing else. */
+  async function execute(
+    sent?: SentTransaction,
+    remember: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<{ readonly execution: Execution; readonly sent: SentTransaction | undefined }> {
+    const clock = createManualClock();
+    const timer = setInterval(() => clock.advance(1_000), 10);
+    const executor = await createExecutor({ jupiter: options, clock });
+    let last = sent;
+    try {
+      const store = async (made: SentTransaction) => {
+        await remember(made);
+        last = made;
+      };
+      return { execution: await executor.execute(batch(sent), store, signal), sent: last };
+    } finally {
+      clearInterval(timer);
+      await executor.close();
+    }
+  }
+
+  /** What the wallet has: micro-USDC, and units of the token. */
+  const has = async () => ({
+    usdc: await chain.balance(wallet.address),
+    token: await chain.balance(wallet.address, token),
+  });
+  const swaps = () => jupiter.requests.filter(({ path }) => path === "/swap/v1/swap").length;
+  onTestFinished(() => chain.faults.clear());
+  return { chain, token, wallet, jupiter, execute, has, swaps, options };
+}
+
+/** Of 12.000000999 USD: what is less than a micro-USD stays. */
+export const spent = 12_000_000n;
+export const received = 36_000_000n;
+export const untouched = { usdc: 50_000_000n, token: null };
+export const bought = { usdc: 38_000_000n, token: received };

@@ -1,0 +1,120 @@
+import {
+  type Address,
+  address,
+  createKeyPairSignerFromBytes,
+  getBase58Encoder,
+  type KeyPairSigner,
+  type Signature,
+} from "@solana/kit";
+import type { DueBatch, Execution, SentTransaction } from "#payments";
+import type { Clock } from "#platform/clock";
+import type { Executor } from "../index.ts";
+import { connectJupiter, type JupiterApi } from "./api.ts";
+import { seeThrough } from "./landing.ts";
+import { checkEffects } from "./limits.ts";
+import { connectRpc, type Rpc } from "./rpc.ts";
+import { signFor } from "./signing.ts";
+import { accountOf } from "./token-accounts.ts";
+
+export interface JupiterOptions {
+  /** With the version: `https://api.jup.ag/swap/v1`. */
+  readonly baseUrl: string;
+  readonly apiKey?: string | undefined;
+  readonly rpcUrl: string;
+  /** Secret key of the wallet that spends: 64 bytes in base58, or the JSON of a key file. */
+  readonly key: string;
+  /** The mint that is spent. */
+  readonly usdc: string;
+  readonly slippageBps: number;
+  /** How long one call waits for the chain before it says "pending". */
+  readonly patienceMs?: number;
+}
+
+interface Jupiter {
+  readonly api: JupiterApi;
+  readonly rpc: Rpc;
+  readonly wallet: KeyPairSigner;
+  readonly usdc: Address;
+  readonly slippageBps: number;
+}
+
+/** A blockhash lives for 150 blocks; the rest is for nodes that are behind the one that gave it. */
+const lifetimeBlocks = 150n + 50n;
+const mostLamports = 10_000_000n;
+const nanoPerUnit = 1_000n;
+
+/**
+ * Buys by way of Jupiter. A swap is made, checked, signed, remembered, and only then sent; whatever happened to a call
+ * before, the chain says whether a remembered one landed, and a new one is made only when the old one never can.
+ */
+export async function createJupiter(options: JupiterOptions, clock: Clock): Promise<Executor> {
+  const api = connectJupiter(options.baseUrl, options.apiKey, clock);
+  const rpc = connectRpc(options.rpcUrl);
+  const wallet = await walletOf(options.key);
+  const { patienceMs = 60_000, slippageBps } = options;
+  const jupiter = { api, rpc, wallet, usdc: address(options.usdc), slippageBps };
+
+  async function follow(sent: SentTransaction, batch: DueBatch, signal: AbortSignal): Promise<Execution | undefined> {
+    const fate = await seeThrough(rpc, sent, { clock, patienceMs, signal });
+    if (fate === "landed") return bought(jupiter, sent.signature as Signature, address(batch.token), signal);
+    return fate === "open" ? { kind: "pending" } : undefined;
+  }
+
+  return {
+    name: "jupiter",
+    async execute(batch, remember, signal) {
+      const before = batch.sent && (await follow(batch.sent, batch, signal));
+      if (before) return before;
+      const swap = await makeSwap(jupiter, batch, signal);
+      await remember(swap);
+      const execution = await follow(swap, batch, signal);
+      if (!execution) throw new Error("The swap did not go through; another one will be made");
+      return execution;
+    },
+    close: api.close,
+  };
+}
+
+async function makeSwap(jupiter: Jupiter, { token, nanoUsd }: DueBatch, signal: AbortSignal): Promise<SentTransaction> {
+  const { api, rpc, wallet, usdc, slippageBps } = jupiter;
+  const amount = nanoUsd / nanoPerUnit;
+  if (amount === 0n) throw new Error("The batch is less than a micro-USD");
+  const to = address(token);
+  const quote = await api.quote({ from: usdc, to, amount, slippageBps }, signal);
+  const signed = await signFor(wallet, await api.swap(quote, wallet.address, signal), rpc, signal);
+  const limits = {
+    wallet: wallet.address,
+    from: { account: await accountOf(rpc, usdc, wallet.address, signal), most: amount },
+    to: { account: await accountOf(rpc, to, wallet.address, signal), least: BigInt(quote.otherAmountThreshold) },
+    mostLamports,
+  };
+  await checkEffects(rpc, signed, limits, signal);
+  // The node has just run it, so it knows the blockhash: counted from now it ends too late, never too early.
+  const height = await rpc.getBlockHeight({ commitment: "processed" }).send({ abortSignal: signal });
+  return { signature: signed.signature, transaction: signed.wire, lastValidBlockHeight: height + lifetimeBlocks };
+}
+
+/** What a finalized swap did to the wallet. */
+async function bought(jupiter: Jupiter, signature: Signature, token: Address, signal: AbortSignal): Promise<Execution> {
+  const { rpc, wallet, usdc } = jupiter;
+  const config = { commitment: "finalized", encoding: "json", maxSupportedTransactionVersion: 0 } as const;
+  const found = await rpc.getTransaction(signature, config).send({ abortSignal: signal });
+  if (!found?.meta) throw new Error("The node does not show the swap that it has finalized");
+  const { preTokenBalances = [], postTokenBalances = [] } = found.meta;
+  const sum = (balances: typeof preTokenBalances, mint: Address) =>
+    balances
+      .filter((each) => each.owner === wallet.address && each.mint === mint)
+      .reduce((total, each) => total + BigInt(each.uiTokenAmount.amount), 0n);
+  const gain = (mint: Address) => sum(postTokenBalances, mint) - sum(preTokenBalances, mint);
+  return { kind: "bought", signature, spent: -gain(usdc), received: gain(token) };
+}
+
+async function walletOf(key: string): Promise<KeyPairSigner> {
+  try {
+    const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());
+    return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
+  } catch {
+    // The cause may show the key.
+    throw new Error("The key of the buyback's wallet is not a secret key of 64 bytes");
+  }
+}

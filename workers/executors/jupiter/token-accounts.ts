@@ -1,0 +1,17 @@
+import type { Address } from "@solana/kit";
+import { findAssociatedTokenPda } from "@solana-program/token";
+import type { Rpc } from "./rpc.ts";
+
+/** The token program, and Token-2022, whose accounts are others. */
+export const tokenPrograms: readonly string[] = [
+  "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+  "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
+];
+
+/** Where the owner has that token. Throws where there is no such token. */
+export async function accountOf(rpc: Rpc, mint: Address, owner: Address, signal: AbortSignal): Promise<Address> {
+  const { value } = await rpc.getAccountInfo(mint, { encoding: "base64" }).send({ abortSignal: signal });
+  if (!value || !tokenPrograms.includes(value.owner)) throw new Error(`${mint} is no token`);
+  const [account] = await findAssociatedTokenPda({ mint, owner, tokenProgram: value.owner });
+  return account;
+}
