@@ -159,6 +159,14 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return new Map((await answered(found.toArray())).map((entry) => [entry._id, entry]));
   }
 
+  /**
+   * As `standing`, of an entry that a transaction may have seen: it is not missed because it stands since a moment only.
+   */
+  async function seen(id: string): Promise<StoredEntry | undefined> {
+    const found = collection.findOne({ _id: id }, { readConcern: { level: "linearizable" } });
+    return (await answered(found)) ?? undefined;
+  }
+
   /** The entry of one call. */
   async function entry(requestId: string): Promise<LedgerEntry | undefined> {
     if (!isRequestId(requestId)) return undefined;
@@ -179,5 +187,5 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return stored.map(toEntry);
   }
 
-  return { model, collection, prepare, standing, entry, list };
+  return { model, collection, prepare, standing, seen, entry, list };
 }

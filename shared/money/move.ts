@@ -30,7 +30,7 @@ export function createMove(deps: { mongo: Mongo; accounts: Accounts; ledger: Led
       await transact(entry, opening);
       return { entry: toEntry(entry), created: true };
     } catch (error) {
-      const standing = (await ledger.standing([entry._id]).catch(away)).get(entry._id);
+      const standing = await ledger.seen(entry._id).catch(away);
       if (standing) return { entry: toEntry(standing), created: standing.decider === entry.decider };
       if (error instanceof ServiceError) throw error;
       return away(error);

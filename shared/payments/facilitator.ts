@@ -12,19 +12,19 @@ export type Outcome =
   | { readonly kind: "settled"; readonly signature: string; readonly payer: string }
   /** Nothing was sent, and nothing will be. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** Nothing was sent: the network, or the claim, was lost before. */
+  /** Nothing was sent: the network was silent, or the claim was lost before. */
   | { readonly kind: "unsent" }
-  /** The chain alone can tell. */
-  | { readonly kind: "unknown"; readonly reason: string };
+  /** The chain alone can tell. The reason is for the log. */
+  | { readonly kind: "unknown"; readonly reason: unknown };
 
 /** Settles a payment that nobody else is settling, and is asked once for it. */
 export interface Facilitator {
   readonly feePayer: string;
-  /** `remember` gets the signature before anything is sent, where it is known; nothing is sent if it rejects. */
+  /** `remember` gets the signature before anything is sent, where it is known. Nothing is sent if it says no, or rejects. */
   settle(
     payment: Payment,
     requirements: PaymentRequirements,
-    remember: (signature: string) => Promise<void>,
+    remember: (signature: string) => Promise<boolean>,
   ): Promise<Outcome>;
 }
 
@@ -58,38 +58,41 @@ export function createFacilitator(config: X402, rpc: Rpc): Promise<Facilitator> 
   }
 }
 
+/** The package verifies. What follows is done here: its own settling does not tell whether anything was sent. */
 async function inProcess({ network, caps }: X402, key: string, rpc: Rpc): Promise<Facilitator> {
   const feePayer = await feePayerOf(key);
   const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
+
+  /** Undefined: the payment is good. */
+  async function fault({ payload }: Payment, requirements: PaymentRequirements): Promise<Outcome | undefined> {
+    let silent = false;
+    const simulateTransaction: typeof signer.simulateTransaction = (...ask) =>
+      signer.simulateTransaction(...ask).catch((error: unknown) => {
+        silent = !(error instanceof Error && error.message.startsWith(simulated));
+        throw error;
+      });
+    const scheme = new ExactSvmScheme({ ...signer, simulateTransaction }, new SettlementCache(), caps);
+    const { isValid, invalidReason = "invalid_payment" } = await scheme.verify(payload, requirements);
+    if (isValid) return undefined;
+    return silent ? { kind: "unsent" } : { kind: "refused", reason: invalidReason };
+  }
+
   return {
     feePayer: feePayer.address,
     async settle(payment, requirements, remember) {
-      let sent = false;
-      let silent = false;
-      // One for each claim: what it would keep in memory of others is in the quotes.
-      const scheme = new ExactSvmScheme(
-        {
-          ...signer,
-          async simulateTransaction(...ask) {
-            await signer.simulateTransaction(...ask).catch((error: unknown) => {
-              silent = !(error instanceof Error && error.message.startsWith(simulated));
-              throw error;
-            });
-          },
-          async sendTransaction(transaction, on) {
-            await remember(getSignatureFromTransaction(decodeTransaction(transaction)));
-            sent = true;
-            return signer.sendTransaction(transaction, on);
-          },
-        },
-        new SettlementCache(),
-        caps,
-      );
-      const answer = await scheme.settle(payment.payload, requirements).catch(() => undefined);
-      if (answer?.success) return { kind: "settled", signature: answer.transaction, payer: answer.payer ?? "" };
-      const reason = answer?.errorReason ?? "settlement_failed";
-      if (sent) return { kind: "unknown", reason };
-      return silent || !isVerdict(reason) ? { kind: "unsent" } : { kind: "refused", reason };
+      const found = await fault(payment, requirements);
+      if (found) return found;
+      const half = payment.payload.payload["transaction"] as string;
+      const transaction = await signer.signTransaction(half, feePayer.address, network);
+      const signature = getSignatureFromTransaction(decodeTransaction(transaction));
+      if (!(await remember(signature))) return { kind: "unsent" };
+      try {
+        await signer.sendTransaction(transaction, network);
+        await signer.confirmTransaction(signature, network);
+      } catch (error) {
+        return { kind: "unknown", reason: error };
+      }
+      return { kind: "settled", signature, payer: payment.payer };
     },
   };
 }

@@ -35,9 +35,11 @@ import { createX402 } from "./x402.ts";
 export type { Batch, Executed, Gathered } from "./buyback.ts";
 export { buybackConfig } from "./config.ts";
 export type { BuybackExecutor, DueBatch, Execution, SentTransaction } from "./executor.ts";
+export { networkOf } from "./network.ts";
 export type { OwedPayment, OwedQuery, OwedTotal, Refund } from "./owed.ts";
 export type { QuoteAsk, Quoted } from "./quote.ts";
 export type { Reconciled } from "./resolve.ts";
+export { connectRpc, type Rpc } from "./rpc.ts";
 export type { SettleAsk, Settlement } from "./settle.ts";
 
 export interface Payments {

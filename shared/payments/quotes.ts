@@ -98,11 +98,9 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
     }
   }
 
-  /** Throws if the claim is somebody else's by now: then nothing may be sent. */
-  async function remember(memo: string, claim: string, signature: string): Promise<void> {
-    const mine = { _id: memo, state: "settling" as const, claim, lookAt: { $gt: after(0) } };
-    if (!(await change(mine, { $set: { signature } }))) throw new Error(`the claim of ${memo} is lost`);
-  }
+  /** False: the claim is somebody else's by now, or over; then nothing may be sent. */
+  const remember = (memo: string, claim: string, signature: string) =>
+    change({ _id: memo, state: "settling", claim, lookAt: { $gt: after(0) } }, { $set: { signature } });
 
   /** Whoever has the claim does not know how it ended. */
   const giveUp = (memo: string, claim: string) =>

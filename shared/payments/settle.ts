@@ -93,7 +93,7 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
         await quotes.release(memo, claim);
         throw noCapacity("The payment could not be settled right now; nothing was taken. Repeat the request as it is.");
       case "unknown":
-        log.warn({ memo, reason: outcome.reason }, "how a payment ended is asked of the chain");
+        log.warn({ memo, err: outcome.reason }, "how a payment ended is asked of the chain");
         await quotes.giveUp(memo, claim);
         return undefined;
     }

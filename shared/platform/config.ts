@@ -93,6 +93,24 @@ export const environment = z.object({
       "Mints that a caller may choose by `buyback_token`, separated by commas; the service's own is always one",
     ),
   BUYBACK_MINIMUM_USD: usd.default("10.00").describe("What a token must have accrued before it is bought"),
+  BUYBACK_EXECUTOR: z
+    .enum(["record", "jupiter"])
+    .default("record")
+    .describe("Who buys: `record` only writes down what is due, `jupiter` swaps USDC of a wallet"),
+  BUYBACK_WALLET_KEY: text
+    .optional()
+    .describe(
+      "Secret key of the wallet that `jupiter` swaps from, with USDC and SOL: base58, or the JSON of a key file",
+    ),
+  BUYBACK_SLIPPAGE_BPS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(5_000)
+    .default(100)
+    .describe("How much less than quoted a swap may bring, in basis points"),
+  JUPITER_BASE_URL: address.default("https://api.jup.ag/swap/v1").describe("Jupiter's swap API, with its version"),
+  JUPITER_API_KEY: text.optional().describe("Key for it"),
   WORKER_POOLS: z
     .string()
     .regex(/^[a-z]+(,[a-z]+)*$/)

@@ -99,7 +99,7 @@ export async function startPayments(settings: Readonly<Record<string, string>> =
 }
 
 const clientOf = (chain: SolanaChain, { signer }: Wallet) =>
-  new x402Client().register("solana:*", new ExactSvmScheme(signer, { rpcUrl: chain.rpcUrl }));
+  new x402Client().setSpendControls(false).register("solana:*", new ExactSvmScheme(signer, { rpcUrl: chain.rpcUrl }));
 
 export const payloadFrom = (chain: SolanaChain, payer: Wallet, required: PaymentRequired): Promise<PaymentPayload> =>
   clientOf(chain, payer).createPaymentPayload(required);
@@ -127,7 +127,7 @@ export async function paySomethingElse(
 export const receiptOf = ({ receipt }: Settlement) => decodePaymentResponseHeader(receipt);
 
 export const quoteDocument = ({ mongo }: Pick<Instance, "mongo">, memo: string) =>
-  mongo.connection.collection<{ _id: string }>("quotes").findOne({ _id: memo });
+  mongo.connection.collection<{ _id: string; state: string }>("quotes").findOne({ _id: memo });
 
 export const available = async ({ money }: Pick<Instance, "money">, memo: string) =>
   (await money.account(`x402:${memo}`))?.availableNanoUsd;

@@ -1,0 +1,257 @@
+import { expect, test } from "vitest";
+import type { Settlement } from "../../shared/payments/index.ts";
+import { eventually } from "../support/service.ts";
+import { brokenWire, type Command } from "./money-proxy.ts";
+import {
+  available,
+  hashOf,
+  type Instance,
+  micro,
+  openPayments,
+  payFrom,
+  priceNanoUsd,
+  quoteDocument,
+  receiptOf,
+  request,
+  settingsOf,
+  startPayments,
+} from "./payments-setup.ts";
+
+type Started = Awaited<ReturnType<typeof startPayments>>;
+
+const requestHash = hashOf(request);
+const leaseMs = 60_000;
+const never = new Promise<never>(() => {});
+
+/** Asks a process that will die over it: nobody hears of what becomes of it. */
+function abandon({ x402 }: Pick<Instance, "x402">, header: string): void {
+  x402.settle({ header, requestHash }).catch(() => undefined);
+}
+
+/** A process whose MongoDB dies with it: of what it writes there, what `isLost` names never arrives. */
+async function doomed({ uri, clock, chain }: Started, isLost: (command: Command) => boolean) {
+  const state = { isDead: false };
+  const wire = await brokenWire(uri, (command) => {
+    state.isDead ||= isLost(command);
+    return state.isDead ? "lose the request" : "pass";
+  });
+  return { ...(await openPayments(wire, clock, settingsOf(chain))), isDead: async () => state.isDead };
+}
+
+const stateOf = async (all: Instance, memo: string) => (await quoteDocument(all, memo))?.state;
+
+async function expectPaid(all: Started, memo: string, settlement: Settlement) {
+  expect(settlement).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await all.received()).toBe(micro(priceNanoUsd));
+  expect(await available(all, memo)).toBe(priceNanoUsd);
+  expect(await stateOf(all, memo)).toBe("settled");
+  expect(all.chain.calls["sendTransaction"]).toBe(1);
+  expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
+}
+
+/** Long enough that nothing of before can land: the lease, the look that notes the height, the blocks after it. */
+async function waitOut({ x402, clock, chain }: Started) {
+  clock.later(leaseMs);
+  await x402.reconcile();
+  chain.advance(400);
+  clock.later(2_000);
+}
+
+test("the answer to sendTransaction is lost: the chain says that it was paid, and the caller gets the account", async () => {
+  const all = await startPayments();
+  const { header, memo } = await all.pay();
+  all.chain.faults.next("sendTransaction", { lose: "answer" });
+  const settlement = await all.settle(header);
+  await expectPaid(all, memo, settlement);
+  expect(receiptOf(settlement).transaction).toMatch(/^\w{64,88}$/);
+});
+
+test("sendTransaction never reaches the network: the quote opens again once the payment can land no more, not before", async () => {
+  const all = await startPayments();
+  const { quoted, chain, payer, clock, x402, received } = all;
+  const required = await quoted();
+  const { header, memo } = await payFrom(chain, payer, required);
+  chain.faults.next("sendTransaction", { lose: "request" });
+  abandon(all, header);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  // The caller is gone; nobody but the job looks.
+  clock.later(leaseMs);
+  await x402.reconcile();
+  expect(await stateOf(all, memo)).toBe("unknown");
+  chain.advance(151);
+  clock.later(2_000);
+  // Expired for the newest block is not enough: a node that lags may still have it.
+  expect(await x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 1 });
+  chain.advance(100);
+  clock.later(2_000);
+  expect(await x402.reconcile()).toEqual({ settled: 0, reopened: 1, unknown: 0 });
+  expect(await stateOf(all, memo)).toBe("open");
+  expect(await all.settle(header)).toMatchObject({ kind: "refused" });
+  const again = await payFrom(chain, payer, required);
+  expect(again.memo).toBe(memo);
+  expect(await all.settle(again.header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await received()).toBe(micro(priceNanoUsd));
+});
+
+test("what waits in the network until after the caller gave up is settled when it lands", async () => {
+  const all = await startPayments();
+  const { header, memo } = await all.pay();
+  all.chain.mempool.hold();
+  all.chain.faults.next("sendTransaction", { lose: "answer" });
+  abandon(all, header);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  all.clock.later(leaseMs);
+  await all.x402.reconcile();
+  expect(await stateOf(all, memo)).toBe("unknown");
+  all.chain.mempool.release();
+  all.clock.later(2_000);
+  expect(await all.x402.reconcile()).toMatchObject({ settled: 1 });
+  await expectPaid(all, memo, await all.settle(header));
+});
+
+test("what is in a block that is not confirmed is not settled yet", async () => {
+  const all = await startPayments();
+  const { header, memo } = await all.pay();
+  all.chain.holdAt("processed");
+  all.chain.faults.next("sendTransaction", { lose: "answer" });
+  abandon(all, header);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  all.clock.later(leaseMs);
+  await all.x402.reconcile();
+  expect(await stateOf(all, memo)).toBe("unknown");
+  expect(await available(all, memo)).toBeUndefined();
+  all.chain.holdAt("finalized");
+  await expectPaid(all, memo, await all.settle(header));
+});
+
+test("killed between claim and send: nothing was sent, and after its time the same quote can be paid", async () => {
+  const all = await startPayments();
+  const { chain, x402 } = all;
+  const victim = await all.another();
+  const { header, memo } = await all.pay();
+  chain.faults.next("simulateTransaction", { after: never });
+  abandon(victim, header);
+  await eventually(async () => (chain.calls["simulateTransaction"] ?? 0) === 1, 5_000);
+  expect(await x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 0 });
+  await waitOut(all);
+  expect(await x402.reconcile()).toEqual({ settled: 0, reopened: 1, unknown: 0 });
+  expect(await stateOf(all, memo)).toBe("open");
+  expect(chain.calls["sendTransaction"]).toBeUndefined();
+});
+
+test("killed between send and confirmation: whoever asks next finds it on chain", async () => {
+  const all = await startPayments();
+  const victim = await all.another();
+  const { header, memo } = await all.pay();
+  all.chain.faults.next("getSignatureStatuses", { after: never });
+  abandon(victim, header);
+  await eventually(async () => (all.chain.calls["getSignatureStatuses"] ?? 0) === 1, 5_000);
+  expect(await available(all, memo)).toBeUndefined();
+  all.clock.later(leaseMs);
+  await expectPaid(all, memo, await all.settle(header));
+});
+
+test("killed between send and confirmation: the scheduled job settles it without the caller", async () => {
+  const all = await startPayments();
+  const victim = await all.another();
+  const { header, memo } = await all.pay();
+  all.chain.faults.next("getSignatureStatuses", { after: never });
+  abandon(victim, header);
+  await eventually(async () => (all.chain.calls["getSignatureStatuses"] ?? 0) === 1, 5_000);
+  all.clock.later(leaseMs);
+  expect(await all.x402.reconcile()).toEqual({ settled: 1, reopened: 0, unknown: 0 });
+  await expectPaid(all, memo, await all.settle(header));
+});
+
+test.each<[string, () => (command: Command) => boolean]>([
+  ["between the signature's writing and the sending", () => nthUpdate(2)],
+  [
+    "between confirmation and credit",
+    () =>
+      ({ update }) =>
+        update === "accounts",
+  ],
+  ["between credit and quote", () => nthUpdate(3)],
+])("killed %s: after the lease the next process ends it", async (when, isLost) => {
+  const all = await startPayments();
+  const victim = await doomed(all, isLost());
+  const { header, memo } = await all.pay();
+  abandon(victim, header);
+  await eventually(victim.isDead, 10_000);
+  expect(await stateOf(all, memo)).toBe("settling");
+  all.clock.later(leaseMs);
+  if (when.startsWith("between the signature")) {
+    expect(all.chain.calls["sendTransaction"]).toBeUndefined();
+    await waitOut(all);
+    await all.x402.reconcile();
+    expect(await stateOf(all, memo)).toBe("open");
+    return;
+  }
+  await expectPaid(all, memo, await all.settle(header));
+});
+
+/** The writes of a quote: claim, signature, end. */
+function nthUpdate(n: number): (command: Command) => boolean {
+  let updates = 0;
+  return ({ update }) => update === "quotes" && ++updates >= n;
+}
+
+test("a process whose claim was taken over sends nothing any more", async () => {
+  const all = await startPayments();
+  const { chain, x402 } = all;
+  const victim = await all.another();
+  const { header, memo } = await all.pay();
+  const gate = Promise.withResolvers<void>();
+  chain.faults.next("simulateTransaction", { after: gate.promise });
+  const slow = victim.x402.settle({ header, requestHash });
+  await eventually(async () => (chain.calls["simulateTransaction"] ?? 0) === 1, 5_000);
+  await waitOut(all);
+  await x402.reconcile();
+  expect(await stateOf(all, memo)).toBe("open");
+  gate.resolve();
+  // It finds the quote open, and asks anew: by then the payment has expired.
+  await expect(slow).rejects.toMatchObject({ status: 503 });
+  expect(chain.calls["sendTransaction"]).toBeUndefined();
+  expect(await stateOf(all, memo)).toBe("open");
+  expect(await all.received()).toBe(0n);
+});
+
+test("a payment that failed on chain opens the quote again, and counts for nothing", async () => {
+  const all = await startPayments();
+  const { chain, payer, clock, x402 } = all;
+  const { header, memo } = await all.pay();
+  const before = chain.lamports(chain.feePayer.address);
+  // The payer spends what was there between the simulation and the sending.
+  chain.mempool.hold();
+  chain.faults.next("sendTransaction", { lose: "answer" });
+  abandon(all, header);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  clock.later(leaseMs);
+  await chain.setBalance(payer.address, 0n);
+  chain.mempool.release();
+  await x402.reconcile();
+  await eventually(async () => (await stateOf(all, memo)) === "open", 5_000);
+  expect(chain.lamports(chain.feePayer.address)).toBeLessThan(before);
+  expect(await available(all, memo)).toBeUndefined();
+});
+
+test("while the network cannot be asked nothing is decided, and the caller is told to come again", async () => {
+  const all = await startPayments();
+  const { header, memo } = await all.pay();
+  all.chain.faults.next("simulateTransaction", { status: 503 });
+  await expect(all.settle(header)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  expect(await stateOf(all, memo)).toBe("open");
+  await expectPaid(all, memo, await all.settle(header));
+});
+
+test("many jobs at once settle an abandoned payment once", async () => {
+  const all = await startPayments();
+  const others = await Promise.all([all.another(), all.another()]);
+  const { header, memo } = await all.pay();
+  all.chain.faults.next("getSignatureStatuses", { after: never });
+  abandon(others[0] as Instance, header);
+  await eventually(async () => (all.chain.calls["getSignatureStatuses"] ?? 0) === 1, 5_000);
+  all.clock.later(leaseMs);
+  await Promise.all([all, ...others, all, ...others].map(({ x402 }) => x402.reconcile()));
+  await expectPaid(all, memo, await all.settle(header));
+});

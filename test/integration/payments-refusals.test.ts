@@ -1,0 +1,208 @@
+import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
+import { expect, test } from "vitest";
+import {
+  available,
+  headerOf,
+  micro,
+  payFrom,
+  payloadFrom,
+  paySomethingElse,
+  priceNanoUsd,
+  quoteDocument,
+  receiptOf,
+  startPayments,
+} from "./payments-setup.ts";
+import { corrupted, oddPayment } from "./payments-transactions.ts";
+
+type Started = Awaited<ReturnType<typeof startPayments>>;
+
+/** Nothing moved, and the same quote can be paid as it should be. */
+async function expectOpen({ received, settle, chain, payer, money, ...all }: Started, required: PaymentRequired) {
+  const { memo, header } = await payFrom(chain, payer, required);
+  expect(await received()).toBe(0n);
+  expect(await quoteDocument(all, memo)).toMatchObject({ state: "open" });
+  expect(await available({ money }, memo)).toBeUndefined();
+  expect(await settle(header)).toMatchObject({ kind: "paid" });
+  expect(await received()).toBe(micro(priceNanoUsd));
+  expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
+}
+
+test.each<[string, Partial<PaymentRequirements>, string]>([
+  ["a smaller amount", { amount: "1" }, "requirements_mismatch"],
+  ["a larger amount", { amount: "40001" }, "requirements_mismatch"],
+  ["another asset", { asset: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" }, "requirements_mismatch"],
+  ["another payee", { payTo: "11111111111111111111111111111111" }, "requirements_mismatch"],
+  ["another network", { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" }, "requirements_mismatch"],
+  ["a longer time", { maxTimeoutSeconds: 600 }, "requirements_mismatch"],
+  ["a memo that nobody quoted", { extra: { memo: "x" } }, "quote_not_found"],
+])("terms with %s are not those that were quoted", async (_, terms, reason) => {
+  const all = await startPayments();
+  const required = await all.quoted();
+  const payload = await payloadFrom(all.chain, all.payer, required);
+  const settlement = await all.settle(headerOf({ ...payload, accepted: { ...payload.accepted, ...terms } }));
+  expect(settlement).toMatchObject({ kind: "refused", reason });
+  expect(receiptOf(settlement)).toMatchObject({ success: false, errorReason: reason, transaction: "" });
+  await expectOpen(all, required);
+});
+
+test.each<[string, (all: Started) => Promise<Partial<PaymentRequirements>>, string]>([
+  ["a smaller amount", async () => ({ amount: "1" }), "invalid_exact_svm_payload_amount_mismatch"],
+  ["a larger amount", async () => ({ amount: "40001" }), "invalid_exact_svm_payload_amount_mismatch"],
+  [
+    "another asset",
+    async ({ chain, payer }) => {
+      const asset = await chain.createMint();
+      await chain.setBalance(payer.address, 1_000_000n, asset);
+      await chain.setBalance(chain.payTo, 0n, asset);
+      return { asset };
+    },
+    "invalid_exact_svm_payload_mint_mismatch",
+  ],
+  [
+    "another payee",
+    async ({ chain }) => ({ payTo: (await chain.wallet("0")).address }),
+    "invalid_exact_svm_payload_recipient_mismatch",
+  ],
+  [
+    "another memo",
+    async ({ chain }) => ({ extra: { feePayer: chain.feePayer.address, memo: "forged" } }),
+    "invalid_exact_svm_payload_memo_mismatch",
+  ],
+])("a transaction with %s is refused, and the quote stays open", async (_, terms, reason) => {
+  const all = await startPayments();
+  const required = await all.quoted();
+  const header = await paySomethingElse(all.chain, all.payer, required, await terms(all));
+  expect(await all.settle(header)).toMatchObject({ kind: "refused", reason });
+  await expectOpen(all, required);
+});
+
+test.each<[string, (all: Started, required: PaymentRequired) => Promise<string>, string]>([
+  [
+    "whose blockhash has expired",
+    async ({ chain, payer }, required) => {
+      const { header } = await payFrom(chain, payer, required);
+      chain.advance(151);
+      return header;
+    },
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "with a corrupt signature",
+    async ({ chain, payer }, required) => corrupted((await payFrom(chain, payer, required)).header),
+    "invalid_exact_svm_payload_signature_invalid",
+  ],
+  [
+    "from a payer who has too little",
+    async ({ chain }, required) => (await payFrom(chain, await chain.wallet("0.039999"), required)).header,
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "from a payer without a token account",
+    async ({ chain }, required) => (await payFrom(chain, await chain.wallet(), required)).header,
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "with the fee payer smuggled into an instruction",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { smuggled: true }),
+    "fee_payer_not_isolated",
+  ],
+  [
+    "whose fee somebody else pays",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { feePayer: payer.address }),
+    "fee_payer_mismatch",
+  ],
+  [
+    "that asks for too many compute units",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { units: 60_001n }),
+    "invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction_too_high",
+  ],
+  [
+    "that offers too high a priority fee",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { microLamports: 50_001n }),
+    "invalid_exact_svm_payload_transaction_instructions_compute_price_instruction_too_high",
+  ],
+])("a payment %s is refused, and costs the fee payer nothing", async (_, make, reason) => {
+  const all = await startPayments();
+  const before = all.chain.lamports(all.chain.feePayer.address);
+  const required = await all.quoted();
+  expect(await all.settle(await make(all, required))).toMatchObject({ kind: "refused", reason });
+  expect(all.chain.lamports(all.chain.feePayer.address)).toBe(before);
+  expect(all.chain.calls["sendTransaction"]).toBeUndefined();
+  await expectOpen(all, required);
+});
+
+test("a payment made by hand within the caps is as good as the official client's", async () => {
+  const all = await startPayments();
+  const header = await oddPayment(all.chain, all.payer, await all.quoted(), { units: 60_000n, microLamports: 50_000n });
+  expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+});
+
+const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
+
+test.each([
+  ["nothing", ""],
+  ["no base64", "@@@"],
+  ["no JSON", Buffer.from("hello").toString("base64")],
+  ["null", encoded(null)],
+  ["an array", encoded([])],
+  ["another version", encoded({ x402Version: 1, scheme: "exact", payload: { transaction: "AA==" } })],
+  ["a transaction that is none", "transaction"],
+  ["a memo that is an object", "memo"],
+  ["17 KB", encoded("x".repeat(17_000))],
+])("a header with %s is 400", async (_, header) => {
+  const { settle, chain, payer, quoted } = await startPayments();
+  const payload = await payloadFrom(chain, payer, await quoted());
+  const made = {
+    transaction: headerOf({ ...payload, payload: { transaction: "AAAA" } }),
+    memo: headerOf({ ...payload, accepted: { ...payload.accepted, extra: { memo: { $gt: "" } } } }),
+  };
+  const sent = header in made ? made[header as keyof typeof made] : header;
+  await expect(settle(sent)).rejects.toMatchObject({ status: 400, param: "payment-signature" });
+});
+
+test("a quote that has expired is paid no more", async () => {
+  const { pay, settle, clock, received } = await startPayments({ X402_QUOTE_SECONDS: "60" });
+  const { header } = await pay();
+  clock.later(60_000);
+  expect(await settle(header)).toMatchObject({ kind: "refused", reason: "quote_expired" });
+  expect(await received()).toBe(0n);
+});
+
+test("a quote that is paid takes no second payment", async () => {
+  const { quoted, settle, chain, payer, received } = await startPayments();
+  const required = await quoted();
+  const first = await payFrom(chain, payer, required);
+  expect(await settle(first.header)).toMatchObject({ kind: "paid" });
+  chain.advance(1);
+  const second = await payFrom(chain, payer, required);
+  expect(second.header).not.toBe(first.header);
+  expect(await settle(second.header)).toMatchObject({ kind: "refused", reason: "quote_already_used" });
+  expect(await received()).toBe(micro(priceNanoUsd));
+});
+
+test("two payments for one quote at once: one is taken", async () => {
+  const { quoted, x402, another, ask, chain, payer, received, money } = await startPayments();
+  const required = await quoted();
+  const other = await another();
+  const first = await payFrom(chain, payer, required);
+  chain.advance(1);
+  const second = await payFrom(chain, payer, required);
+  const { requestHash } = ask();
+  const kinds = await Promise.all([
+    x402.settle({ header: first.header, requestHash }),
+    other.x402.settle({ header: second.header, requestHash }),
+  ]);
+  expect(kinds.map(({ kind }) => kind).toSorted()).toEqual(["paid", "refused"]);
+  expect(await received()).toBe(micro(priceNanoUsd));
+  expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
+});
+
+test("a payment that is a day old pays for nothing", async () => {
+  const { pay, settle, clock } = await startPayments();
+  const { header } = await pay();
+  expect(await settle(header)).toMatchObject({ kind: "paid" });
+  clock.later(24 * 3_600_000 - 60_000);
+  expect(await settle(header)).toMatchObject({ kind: "paid" });
+  clock.later(60_000);
+  expect(await settle(header)).toMatchObject({ kind: "refused", reason: "payment_expired" });
+});

@@ -1,0 +1,91 @@
+import { expect, test } from "vitest";
+import { createPayments } from "../../shared/payments/index.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { testStores } from "../support/servers.ts";
+import { testChain } from "../support/solana.ts";
+import { createMovableClock, startMoney } from "./money-setup.ts";
+import { hashOf, settingsOf } from "./payments-setup.ts";
+
+/** Payments with these settings, over a chain that is sound. */
+async function open(change: Readonly<Record<string, string>> = {}) {
+  const chain = await testChain();
+  const stores = await testStores();
+  const clock = createMovableClock();
+  const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
+  const config = loadConfig({ ...stores, ...settingsOf(chain), ...change });
+  const create = () => createPayments({ config, mongo, money, clock, log: createLogger("test", "silent") });
+  return { chain, create };
+}
+
+async function openOn(change: (chain: Awaited<ReturnType<typeof testChain>>) => Promise<Record<string, string>>) {
+  const { chain } = await open();
+  const stores = await testStores();
+  const clock = createMovableClock();
+  const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
+  const config = loadConfig({ ...stores, ...settingsOf(chain), ...(await change(chain)) });
+  const { x402 } = createPayments({ config, mongo, money, clock, log: createLogger("test", "silent") });
+  if (!x402) throw new Error("payments are off");
+  return { chain, x402 };
+}
+
+const ask = {
+  requestHash: hashOf("x"),
+  priceNanoUsd: 1_000n,
+  resource: { url: "http://localhost/", description: "", mimeType: "application/json" },
+  address: "203.0.113.7",
+};
+
+test("without X402_PAY_TO payments are off, and the rest is there", async () => {
+  const { create } = await open({ X402_PAY_TO: "" });
+  const payments = create();
+  expect(payments.x402).toBeUndefined();
+  await payments.prepare();
+  expect(await payments.owed.total()).toEqual({ nanoUsd: 0n, payments: 0 });
+});
+
+test.each([
+  ["no RPC", { SOLANA_RPC_URL: "" }, /SOLANA_RPC_URL/],
+  ["two settlers", { X402_FACILITATOR_URL: "http://127.0.0.1:1" }, /one of them settles payments, not both/],
+  ["a network of one's own without an asset", { X402_NETWORK: `solana:${"1".repeat(32)}` }, /X402_ASSET/],
+  ["a wallet that is none", { X402_PAY_TO: "1".repeat(44) }, /X402_PAY_TO/],
+  ["a share without a token", { BUYBACK_BPS: "100" }, /BUYBACK_TOKEN/],
+])("settings with %s are refused", async (_, change, line) => {
+  const { create } = await open(change);
+  expect(create).toThrow(line);
+});
+
+const nobody = "4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM";
+
+test.each<[string, (chain: Awaited<ReturnType<typeof testChain>>) => Promise<Record<string, string>>, RegExp]>([
+  ["a payee without a token account", async () => ({ X402_PAY_TO: nobody }), /has no token account .* open it at/],
+  ["an asset that is no mint", async () => ({ X402_ASSET: nobody }), /is not a mint/],
+  [
+    "an asset without six decimals",
+    async (chain) => ({ X402_ASSET: await chain.createMint(9) }),
+    /does not have 6 decimals/,
+  ],
+  ["the chain of another network", async () => ({ X402_NETWORK: "mainnet" }), /SOLANA_RPC_URL: its network is not/],
+  ["no settler", async () => ({ X402_FEE_PAYER_KEY: "" }), /X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing/],
+  ["a key that is none", async () => ({ X402_FEE_PAYER_KEY: "secret" }), /^(?!.*secret key.*: secret)[^]*64 bytes/],
+])("%s is found at the start, and nothing is quoted", async (_, change, line) => {
+  const { x402 } = await openOn(change);
+  await expect(x402.start()).rejects.toMatchObject({ name: "ConfigError", message: expect.stringMatching(line) });
+  await expect(x402.quote(ask)).rejects.toThrow(line);
+});
+
+test("a network that is away does not keep the process from starting; quotes are 503 until it is back", async () => {
+  const { x402, chain } = await openOn(async () => ({}));
+  chain.faults.next("getGenesisHash", { status: 503 }, 2);
+  await x402.start();
+  await expect(x402.quote(ask)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  expect((await x402.quote(ask)).body.accepts).toHaveLength(1);
+});
+
+test("the key of the fee payer may also come as Solana's own tool writes it", async () => {
+  const { x402 } = await openOn(async (chain) => {
+    const { getBase58Encoder } = await import("@solana/kit");
+    return { X402_FEE_PAYER_KEY: JSON.stringify([...getBase58Encoder().encode(chain.feePayer.secret)]) };
+  });
+  await x402.start();
+});

@@ -1,0 +1,80 @@
+import {
+  AccountRole,
+  type Address,
+  appendTransactionMessageInstructions,
+  type Blockhash,
+  createSolanaRpc,
+  createTransactionMessage,
+  getBase64EncodedWireTransaction,
+  type Instruction,
+  partiallySignTransactionMessageWithSigners,
+  pipe,
+  setTransactionMessageFeePayer,
+  setTransactionMessageLifetimeUsingBlockhash,
+} from "@solana/kit";
+import { getTransferCheckedInstruction } from "@solana-program/token";
+import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
+import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
+import { headerOf } from "./payments-setup.ts";
+
+const computeBudget = "ComputeBudget111111111111111111111111111111" as Address;
+const memoProgram = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr" as Address;
+
+const numbered = (kind: number, value: bigint, bytes: 4 | 8): Instruction => {
+  const data = new Uint8Array(1 + bytes);
+  data[0] = kind;
+  const view = new DataView(data.buffer);
+  if (bytes === 4) view.setUint32(1, Number(value), true);
+  else view.setBigUint64(1, value, true);
+  return { programAddress: computeBudget, data };
+};
+
+export interface Oddities {
+  /** The fee payer among the memo's accounts. */
+  readonly smuggled?: boolean;
+  readonly units?: bigint;
+  readonly microLamports?: bigint;
+  /** Who pays the fee instead of the one in the quote. */
+  readonly feePayer?: Address;
+}
+
+/** A payment made by hand, as no honest client makes it; without oddities it is a good one. */
+export async function oddPayment(chain: SolanaChain, payer: Wallet, required: PaymentRequired, odd: Oddities) {
+  const [accepted] = required.accepts as [PaymentRequirements];
+  const { feePayer, memo } = accepted.extra as { feePayer: Address; memo: string };
+  const transfer = getTransferCheckedInstruction({
+    source: await chain.tokenAccountOf(payer.address),
+    mint: chain.mint,
+    destination: await chain.tokenAccountOf(chain.payTo),
+    authority: payer.signer,
+    amount: BigInt(accepted.amount),
+    decimals: 6,
+  });
+  const accounts = odd.smuggled ? [{ address: feePayer, role: AccountRole.READONLY_SIGNER }] : [];
+  const instructions: Instruction[] = [
+    numbered(2, odd.units ?? 20_000n, 4),
+    numbered(3, odd.microLamports ?? 1n, 8),
+    transfer,
+    { programAddress: memoProgram, accounts, data: new TextEncoder().encode(memo) },
+  ];
+  const { value } = await createSolanaRpc(chain.rpcUrl).getLatestBlockhash().send();
+  const lifetime = { blockhash: value.blockhash as Blockhash, lastValidBlockHeight: value.lastValidBlockHeight };
+  const message = pipe(
+    createTransactionMessage({ version: 0 }),
+    (tx) => setTransactionMessageFeePayer(odd.feePayer ?? feePayer, tx),
+    (tx) => appendTransactionMessageInstructions(instructions, tx),
+    (tx) => setTransactionMessageLifetimeUsingBlockhash(lifetime, tx),
+  );
+  const signed = await partiallySignTransactionMessageWithSigners(message);
+  const transaction = getBase64EncodedWireTransaction(signed);
+  return headerOf({ x402Version: 2, resource: required.resource, accepted, payload: { transaction } });
+}
+
+/** One bit of the payer's signature is another: it stands behind the fee payer's, which is empty. */
+export function corrupted(header: string): string {
+  const payload = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
+  const bytes = Buffer.from(payload.payload.transaction, "base64");
+  bytes.writeUInt8(bytes.readUInt8(1 + 64 + 5) ^ 1, 1 + 64 + 5);
+  payload.payload.transaction = bytes.toString("base64");
+  return headerOf(payload);
+}
