@@ -84,6 +84,19 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behaviour>, st
     }),
     "buys 0",
   ],
+  [
+    "lives by a nonce, so that it never expires",
+    ({ chain }) => ({
+      first: ({ owner }: Swap) => [
+        systemInstruction(4, 0n, [
+          { address: chain.payTo, role: AccountRole.WRITABLE },
+          { address: address("SysvarRecentB1ockHashes11111111111111111111"), role: AccountRole.READONLY },
+          { address: owner.address, role: AccountRole.READONLY_SIGNER },
+        ]),
+      ],
+    }),
+    "lives by a nonce",
+  ],
   ["is paid by somebody else", ({ jupiter }) => ({ feePayer: () => jupiter.pool.address }), "not paid by our wallet"],
   [
     "needs a signature that is not there",

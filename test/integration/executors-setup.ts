@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
 import type { DueBatch, Execution, SentTransaction } from "../../shared/payments/index.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { startMockJupiter } from "../support/mock-jupiter.ts";
@@ -11,15 +12,19 @@ export async function market(usd = "50.00") {
   const token = await chain.createMint();
   const wallet = await chain.wallet(usd, { sol: 1n });
   const jupiter = await startMockJupiter(chain, token);
-  const options = {
-    baseUrl: jupiter.baseUrl,
-    apiKey: "key-of-jupiter",
-    rpcUrl: chain.rpcUrl,
-    key: wallet.secret,
-    usdc: chain.mint,
-    slippageBps: 100,
-    patienceMs: 6_000,
-  };
+  const config = loadConfig({
+    REDIS_URL: "redis://unused",
+    MONGODB_URI: "mongodb://unused",
+    S3_ENDPOINT: "http://unused",
+    S3_ACCESS_KEY_ID: "unused",
+    S3_SECRET_ACCESS_KEY: "unused",
+    BUYBACK_EXECUTOR: "jupiter",
+    BUYBACK_WALLET_KEY: wallet.secret,
+    JUPITER_BASE_URL: jupiter.baseUrl,
+    JUPITER_API_KEY: "key-of-jupiter",
+    SOLANA_RPC_URL: chain.rpcUrl,
+    X402_NETWORK: chain.network,
+  });
   const batch = (sent?: SentTransaction): DueBatch => ({
     id: "batch1",
     token,
@@ -35,7 +40,7 @@ export async function market(usd = "50.00") {
   ): Promise<{ readonly execution: Execution; readonly sent: SentTransaction | undefined }> {
     const clock = createManualClock();
     const timer = setInterval(() => clock.advance(1_000), 10);
-    const executor = await createExecutor({ jupiter: options, clock });
+    const executor = await createExecutor({ config, clock });
     let last = sent;
     try {
       const store = async (made: SentTransaction) => {
@@ -56,7 +61,7 @@ export async function market(usd = "50.00") {
   });
   const swaps = () => jupiter.requests.filter(({ path }) => path === "/swap/v1/swap").length;
   onTestFinished(() => chain.faults.clear());
-  return { chain, token, wallet, jupiter, execute, has, swaps, options };
+  return { chain, token, wallet, jupiter, execute, has, swaps, config };
 }
 
 /** Of 12.000000999 USD: what is less than a micro-USD stays. */

@@ -7,7 +7,11 @@ import { bought, market, received, spent, untouched } from "./executors-setup.ts
 const done = { kind: "bought", spent, received };
 
 test("without Jupiter a buyback is only recorded", async () => {
-  const executor = await createExecutor({ clock: createManualClock() });
+  const { config } = await market();
+  const executor = await createExecutor({
+    config: { ...config, BUYBACK_EXECUTOR: "record" },
+    clock: createManualClock(),
+  });
   const remember = () => Promise.reject(new Error("nothing is sent"));
   const batch = { id: "batch1", token: "-", nanoUsd: 1n };
   expect(await executor.execute(batch, remember, new AbortController().signal)).toEqual({ kind: "recorded" });
@@ -136,10 +140,16 @@ test("a wallet that has too little, and a Jupiter that has no route, buy nothing
   expect(await has()).toEqual(untouched);
 });
 
-test("a key that is none is not shown", async () => {
-  const { options } = await market();
-  const jupiter = { ...options, key: "hunter2hunter2" };
-  const failed = await createExecutor({ jupiter, clock: createManualClock() }).catch((error: Error) => error);
-  expect(failed).toBeInstanceOf(Error);
+test.each(["BUYBACK_WALLET_KEY", "SOLANA_RPC_URL"] as const)("Jupiter does not start without %s", async (name) => {
+  const { config } = await market();
+  const created = createExecutor({ config: { ...config, [name]: undefined }, clock: createManualClock() });
+  await expect(created).rejects.toThrow(`${name} is missing`);
+});
+
+test("a key that is none is refused by its name, and not shown", async () => {
+  const { config } = await market();
+  const wrong = { ...config, BUYBACK_WALLET_KEY: "hunter2hunter2" };
+  const failed = await createExecutor({ config: wrong, clock: createManualClock() }).catch((error: Error) => error);
+  expect(failed).toMatchObject({ name: "ConfigError", message: expect.stringContaining("BUYBACK_WALLET_KEY") });
   expect(String((failed as Error).stack)).not.toContain("hunter2");
 });

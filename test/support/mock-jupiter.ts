@@ -29,7 +29,9 @@ export interface Swap {
 export interface Behaviour {
   /** The quote as it is answered. */
   quote: (quote: Record<string, unknown>) => unknown;
-  /** What the transaction does, after what an honest one does. */
+  /** What the transaction does before what an honest one does. */
+  first: (swap: Swap) => Instruction[];
+  /** And after it. */
   more: (swap: Swap) => Promise<Instruction[]> | Instruction[];
   /** What an honest transaction moves. */
   amounts: (swap: Swap) => Swap;
@@ -44,6 +46,7 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, price
   await chain.setBalance(pool.address, 10n ** 12n, token);
   const behaviour: Behaviour = {
     quote: (quote) => quote,
+    first: () => [],
     more: () => [],
     amounts: (swap) => swap,
     feePayer: (owner) => owner,
@@ -78,7 +81,11 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, price
     const [amountIn, amountOut] = [BigInt(quoteResponse.inAmount ?? 0), BigInt(quoteResponse.outAmount ?? 0)];
     const asked: Swap = { owner, pool, token, amountIn, amountOut };
     const { value } = await createSolanaRpc(chain.rpcUrl).getLatestBlockhash({ commitment: "confirmed" }).send();
-    const instructions = [...(await honest(chain, behaviour.amounts(asked))), ...(await behaviour.more(asked))];
+    const instructions = [
+      ...behaviour.first(asked),
+      ...(await honest(chain, behaviour.amounts(asked))),
+      ...(await behaviour.more(asked)),
+    ];
     const message = pipe(
       createTransactionMessage({ version: 0 }),
       (each) => setTransactionMessageFeePayer(behaviour.feePayer(userPublicKey), each),

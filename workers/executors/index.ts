@@ -1,20 +1,20 @@
-import type { BuybackExecutor } from "#payments";
 import type { Clock } from "#platform/clock";
-import { createJupiter, type JupiterOptions } from "./jupiter/index.ts";
+import type { Config } from "#platform/config";
+import { jupiterOptions } from "./config.ts";
+import type { Executor } from "./executor.ts";
+import { createJupiter } from "./jupiter/index.ts";
 import { createRecord } from "./record.ts";
 
 /**
  * What may execute a buyback (`BuybackExecutor` in shared/payments): `record` leaves it to the operator, `jupiter` buys.
  *
  * Neither has a memory of its own: everything that must outlive a crash is in the batch that they are given. `jupiter`
- * follows developers.jup.ag, "Swap API" (`/quote`, `/swap`), and Solana's "Retrying transactions".
+ * follows developers.jup.ag, "Swap API" (`/quote`, `/swap`), and solana.com, "Retrying Transactions".
  */
-export interface Executor extends BuybackExecutor {
-  close(): Promise<void>;
-}
+export type { Executor } from "./executor.ts";
 
-/** Without options for Jupiter, buybacks are only recorded. Throws for a key that is none. */
-export const createExecutor = async (deps: {
-  readonly jupiter?: JupiterOptions | undefined;
-  readonly clock: Clock;
-}): Promise<Executor> => (deps.jupiter ? createJupiter(deps.jupiter, deps.clock) : createRecord());
+/** The one that the configuration names. Throws `ConfigError` where it lacks something. */
+export const createExecutor = async (deps: { readonly config: Config; readonly clock: Clock }): Promise<Executor> =>
+  deps.config.BUYBACK_EXECUTOR === "jupiter"
+    ? createJupiter(await jupiterOptions(deps.config), deps.clock)
+    : createRecord();

@@ -1,4 +1,4 @@
-import type { Executor } from "./index.ts";
+import type { Executor } from "./executor.ts";
 
 /** What is due stands in the batch; the operator buys. */
 export const createRecord = (): Executor => ({

@@ -14,8 +14,6 @@ const lifetime = 150n;
 /** A node looks no further back for a signature unless it is asked to search its history. */
 const remembered = 300n;
 
-export type Blocks = ReturnType<typeof createBlocks>;
-
 /** Blocks without gaps, so that a block's height is its slot. What is held back becomes sure only when it is let go. */
 export function createBlocks(firstSlot: bigint) {
   let recent: Block[] = [];

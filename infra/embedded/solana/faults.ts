@@ -13,8 +13,6 @@ export type Fault =
   /** It is done at once, and answered when this settles. */
   | { readonly after: Promise<unknown> };
 
-export type Faults = ReturnType<typeof createFaults>;
-
 /** Faults for the calls of one method, used up in their order. */
 export function createFaults() {
   const planned = new Map<string, { readonly fault: Fault; left: number }[]>();

@@ -7,7 +7,6 @@ import { networks } from "./networks.ts";
 import { putMint, putTokenAccount, readTokenAccount, tokenAccountOf } from "./tokens.ts";
 import { giveSol, microUsd, newSecret, openWallet, type Wallet } from "./wallets.ts";
 
-export type { Commitment } from "./blocks.ts";
 /**
  * A Solana chain in this process: LiteSVM (the real runtime and token program) behind a small JSON-RPC face on 127.0.0.1,
  * for tests and for the demo of `npm start`. Amounts of tokens are in their smallest unit: micro-USDC.

@@ -62,7 +62,7 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
         slippageBps: String(slippageBps),
         swapMode: "ExactIn",
       });
-      const quote = quoteShape.parse(await ask(`/quote?${query}`, undefined, signal));
+      const quote = quoteShape.parse(await ask(`/quote?${query.toString()}`, undefined, signal));
       const asked = { inputMint: from, outputMint: to, inAmount: String(amount), slippageBps };
       for (const [field, value] of Object.entries(asked))
         if (quote[field] !== value) throw new Error(`Jupiter's quote has another ${field} than was asked for`);
@@ -73,7 +73,7 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
       const body = { quoteResponse: quote, userPublicKey: wallet, dynamicComputeUnitLimit: true };
       return swapShape.parse(await ask("/swap", JSON.stringify(body), signal)).swapTransaction;
     },
-    close: http.close,
+    close: () => http.close(),
   };
 }
 

@@ -1,18 +1,10 @@
-import {
-  type Address,
-  address,
-  createKeyPairSignerFromBytes,
-  getBase58Encoder,
-  type KeyPairSigner,
-  type Signature,
-} from "@solana/kit";
-import type { DueBatch, Execution, SentTransaction } from "#payments";
+import { type Address, address, type KeyPairSigner, type Signature } from "@solana/kit";
+import { connectRpc, type DueBatch, type Execution, type Rpc, type SentTransaction } from "#payments";
 import type { Clock } from "#platform/clock";
-import type { Executor } from "../index.ts";
+import type { Executor } from "../executor.ts";
 import { connectJupiter, type JupiterApi } from "./api.ts";
 import { seeThrough } from "./landing.ts";
 import { checkEffects } from "./limits.ts";
-import { connectRpc, type Rpc } from "./rpc.ts";
 import { signFor } from "./signing.ts";
 import { accountOf } from "./token-accounts.ts";
 
@@ -21,13 +13,11 @@ export interface JupiterOptions {
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
   readonly rpcUrl: string;
-  /** Secret key of the wallet that spends: 64 bytes in base58, or the JSON of a key file. */
-  readonly key: string;
+  /** Spends, and pays the fees. */
+  readonly wallet: KeyPairSigner;
   /** The mint that is spent. */
   readonly usdc: string;
   readonly slippageBps: number;
-  /** How long one call waits for the chain before it says "pending". */
-  readonly patienceMs?: number;
 }
 
 interface Jupiter {
@@ -40,6 +30,8 @@ interface Jupiter {
 
 /** A blockhash lives for 150 blocks; the rest is for nodes that are behind the one that gave it. */
 const lifetimeBlocks = 150n + 50n;
+/** How long one call waits for the chain before it says "pending": less than the lease of a batch. */
+const patienceMs = 60_000;
 const mostLamports = 10_000_000n;
 const nanoPerUnit = 1_000n;
 
@@ -47,11 +39,10 @@ const nanoPerUnit = 1_000n;
  * Buys by way of Jupiter. A swap is made, checked, signed, remembered, and only then sent; whatever happened to a call
  * before, the chain says whether a remembered one landed, and a new one is made only when the old one never can.
  */
-export async function createJupiter(options: JupiterOptions, clock: Clock): Promise<Executor> {
+export function createJupiter(options: JupiterOptions, clock: Clock): Executor {
   const api = connectJupiter(options.baseUrl, options.apiKey, clock);
   const rpc = connectRpc(options.rpcUrl);
-  const wallet = await walletOf(options.key);
-  const { patienceMs = 60_000, slippageBps } = options;
+  const { wallet, slippageBps } = options;
   const jupiter = { api, rpc, wallet, usdc: address(options.usdc), slippageBps };
 
   async function follow(sent: SentTransaction, batch: DueBatch, signal: AbortSignal): Promise<Execution | undefined> {
@@ -71,7 +62,7 @@ export async function createJupiter(options: JupiterOptions, clock: Clock): Prom
       if (!execution) throw new Error("The swap did not go through; another one will be made");
       return execution;
     },
-    close: api.close,
+    close: () => api.close(),
   };
 }
 
@@ -107,14 +98,4 @@ async function bought(jupiter: Jupiter, signature: Signature, token: Address, si
       .reduce((total, each) => total + BigInt(each.uiTokenAmount.amount), 0n);
   const gain = (mint: Address) => sum(postTokenBalances, mint) - sum(preTokenBalances, mint);
   return { kind: "bought", signature, spent: -gain(usdc), received: gain(token) };
-}
-
-async function walletOf(key: string): Promise<KeyPairSigner> {
-  try {
-    const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());
-    return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
-  } catch {
-    // The cause may show the key.
-    throw new Error("The key of the buyback's wallet is not a secret key of 64 bytes");
-  }
 }

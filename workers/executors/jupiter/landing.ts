@@ -1,10 +1,9 @@
 import type { Base64EncodedWireTransaction, Signature } from "@solana/kit";
-import type { SentTransaction } from "#payments";
+import type { Rpc, SentTransaction } from "#payments";
 import { type Clock, sleep } from "#platform/clock";
-import type { Rpc } from "./rpc.ts";
 
 /** What the chain alone says of a transaction, whatever became of any answer. */
-export type Fate = "landed" | "failed" | "gone" | "open";
+type Fate = "landed" | "failed" | "gone" | "open";
 
 const pollMs = 2_000;
 const unchecked = { encoding: "base64", skipPreflight: true, maxRetries: 0n } as const;
@@ -13,7 +12,7 @@ const unchecked = { encoding: "base64", skipPreflight: true, maxRetries: 0n } as
  * Landed and failed only when it is finalized. Gone only when its last block is: the height is read first, so that the
  * transaction cannot land between the two looks.
  */
-export async function fateOf(rpc: Rpc, sent: SentTransaction, signal: AbortSignal): Promise<Fate> {
+async function fateOf(rpc: Rpc, sent: SentTransaction, signal: AbortSignal): Promise<Fate> {
   const height = await rpc.getBlockHeight({ commitment: "finalized" }).send({ abortSignal: signal });
   const asked = rpc.getSignatureStatuses([sent.signature as Signature], { searchTransactionHistory: true });
   const [status] = (await asked.send({ abortSignal: signal })).value;

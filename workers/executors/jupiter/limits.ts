@@ -1,6 +1,6 @@
 import { type Address, getBase64Codec, type ReadonlyUint8Array } from "@solana/kit";
 import { getTokenDecoder, type Token } from "@solana-program/token";
-import type { Rpc } from "./rpc.ts";
+import type { Rpc } from "#payments";
 import type { Signed } from "./signing.ts";
 import { tokenPrograms } from "./token-accounts.ts";
 
@@ -76,7 +76,7 @@ const isLent = ({ delegate, closeAuthority }: Token): boolean =>
 type Account = {
   readonly lamports: bigint;
   readonly owner: string;
-  readonly data: readonly [string, string] | unknown;
+  readonly data: unknown;
 } | null;
 
 function stateOf(account: Account | undefined): State | undefined {

@@ -13,7 +13,7 @@ import {
   partiallySignTransaction,
   type Signature,
 } from "@solana/kit";
-import type { Rpc } from "./rpc.ts";
+import type { Rpc } from "#payments";
 
 export interface Signed {
   readonly wire: Base64EncodedWireTransaction;

@@ -1,6 +1,6 @@
 import type { Address } from "@solana/kit";
 import { findAssociatedTokenPda } from "@solana-program/token";
-import type { Rpc } from "./rpc.ts";
+import type { Rpc } from "#payments";
 
 /** The token program, and Token-2022, whose accounts are others. */
 export const tokenPrograms: readonly string[] = [

@@ -1,0 +1,5 @@
+import type { BuybackExecutor } from "#payments";
+
+export interface Executor extends BuybackExecutor {
+  close(): Promise<void>;
+}
