@@ -1,0 +1,152 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { x402Facilitator } from "@x402/core/facilitator";
+import { toFacilitatorSvmSigner } from "@x402/svm";
+import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
+import { expect, onTestFinished, test } from "vitest";
+import type { SolanaChain } from "../../infra/embedded/solana/index.ts";
+import { eventually } from "../support/service.ts";
+import {
+  available,
+  hashOf,
+  type Instance,
+  micro,
+  openPayments,
+  payFrom,
+  paySomethingElse,
+  priceNanoUsd,
+  quoteDocument,
+  request,
+  settingsOf,
+  startPayments,
+} from "./payments-setup.ts";
+
+type Fate = "answer" | "lose the answer" | "lose the request" | "refuse with 400" | "fail with 500" | "say pending";
+
+/** The packages' facilitator behind HTTP, as somebody else would run it. */
+async function startFacilitator(chain: SolanaChain) {
+  const signer = toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });
+  const facilitator = new x402Facilitator().register(chain.network, new ExactSvmScheme(signer));
+  const state = { fate: "answer" as Fate, settles: 0, tokens: new Set<string | undefined>() };
+  const server = createServer(async (incoming, answer) => {
+    state.tokens.add(incoming.headers.authorization);
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const json = (status: number, body: unknown) =>
+      answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    if (incoming.url === "/supported") return json(200, facilitator.getSupported());
+    state.settles += 1;
+    const { fate } = state;
+    if (fate === "lose the request") return incoming.socket.destroy();
+    if (fate === "fail with 500") return json(500, { error: "down" });
+    const { paymentPayload, paymentRequirements } = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    const settled = await facilitator.settle(paymentPayload, paymentRequirements);
+    if (fate === "lose the answer") return incoming.socket.destroy();
+    if (fate === "say pending") return json(200, { ...settled, success: false, errorReason: "settlement_pending" });
+    return json(fate === "refuse with 400" ? 400 : 200, settled);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, state };
+}
+
+async function start() {
+  const all = await startPayments();
+  const { url, state } = await startFacilitator(all.chain);
+  const settings = {
+    ...settingsOf(all.chain),
+    X402_FEE_PAYER_KEY: "",
+    X402_FACILITATOR_URL: url,
+    X402_FACILITATOR_TOKEN: "secret-token",
+  };
+  const far = await openPayments(all.uri, all.clock, settings);
+  await far.x402.start();
+  const quoted = async () => (await far.x402.quote(all.ask())).body;
+  const settle = (header: string) => far.x402.settle({ header, requestHash: hashOf(request) });
+  return { ...all, far, quoted, settle, state, pay: async () => payFrom(all.chain, all.payer, await quoted()) };
+}
+
+const stateOf = async (all: Pick<Instance, "mongo">, memo: string) => (await quoteDocument(all, memo))?.state;
+
+async function expectPaid(all: Awaited<ReturnType<typeof start>>, memo: string) {
+  expect(await all.received()).toBe(micro(priceNanoUsd));
+  expect(await available(all, memo)).toBe(priceNanoUsd);
+  expect(await stateOf(all, memo)).toBe("settled");
+  expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
+}
+
+test("a remote facilitator settles, and is asked with the bearer token; no key is here", async () => {
+  const all = await start();
+  const { header, memo } = await all.pay();
+  const settlement = await all.settle(header);
+  expect(settlement).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await all.settle(header)).toEqual(settlement);
+  expect(all.state).toMatchObject({ settles: 1, tokens: new Set(["Bearer secret-token"]) });
+  await expectPaid(all, memo);
+});
+
+test.each(["answer", "refuse with 400"] as const)("what it refuses (%s) opens the quote again", async (fate) => {
+  const all = await start();
+  all.state.fate = fate;
+  const required = await all.quoted();
+  const header = await paySomethingElse(all.chain, all.payer, required, { amount: "1" });
+  const reason = "invalid_exact_svm_payload_amount_mismatch";
+  expect(await all.settle(header)).toMatchObject({ kind: "refused", reason });
+  all.state.fate = "answer";
+  const { header: good, memo } = await payFrom(all.chain, all.payer, required);
+  expect(await all.settle(good)).toMatchObject({ kind: "paid" });
+  await expectPaid(all, memo);
+});
+
+test.each(["lose the answer", "say pending"] as const)(
+  "it settles, and we hear otherwise (%s): found on chain by its memo",
+  async (fate) => {
+    const all = await start();
+    all.state.fate = fate;
+    const { header, memo } = await all.pay();
+    expect(await all.settle(header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+    expect(all.state.settles).toBe(1);
+    await expectPaid(all, memo);
+  },
+);
+
+test.each(["lose the request", "fail with 500"] as const)(
+  "nothing is known (%s): decided by the chain, once the payment can land no more",
+  async (fate) => {
+    const all = await start();
+    all.state.fate = fate;
+    const { header, memo } = await all.pay();
+    all.settle(header).catch(() => undefined);
+    await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+    all.clock.later(60_000);
+    await all.far.x402.reconcile();
+    expect(await stateOf(all, memo)).toBe("unknown");
+    all.chain.advance(400);
+    all.clock.later(2_000);
+    expect(await all.far.x402.reconcile()).toMatchObject({ reopened: 1 });
+    expect(await stateOf(all, memo)).toBe("open");
+    expect(await all.received()).toBe(0n);
+  },
+);
+
+test("somebody else's transaction with the same memo is not the payment", async () => {
+  const all = await start();
+  all.state.fate = "lose the request";
+  const required = await all.quoted();
+  const { header, memo } = await payFrom(all.chain, all.payer, required);
+  all.settle(header).catch(() => undefined);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  // One unit, with the memo of the quote, by way of the same facilitator.
+  const cheap = { ...required.accepts[0], amount: "1" };
+  const { header: forged } = await payFrom(all.chain, all.payer, { ...required, accepts: [cheap] } as never);
+  const payload = JSON.parse(Buffer.from(forged, "base64").toString("utf8"));
+  const signer = toFacilitatorSvmSigner(all.chain.feePayer.signer, { defaultRpcUrl: all.chain.rpcUrl });
+  const settled = await new ExactSvmScheme(signer).settle(payload, payload.accepted);
+  expect(settled.success).toBe(true);
+  all.clock.later(60_000);
+  await all.far.x402.reconcile();
+  expect(await stateOf(all, memo)).toBe("unknown");
+  expect(await available(all, memo)).toBeUndefined();
+});
