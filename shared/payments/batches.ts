@@ -124,7 +124,11 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     change({ _id, state: "due", lease: lease as string }, { $set: { lookAt: after(againMs) }, $unset: { lease: "" } });
 
   function finish({ _id }: StoredBatch, executor: string, execution: Exclude<Execution, { kind: "pending" }>) {
-    const { kind, ...bought } = execution;
+    const bought = execution.kind === "bought" && {
+      signature: execution.signature,
+      spent: execution.spent,
+      received: execution.received,
+    };
     const set = { state: "done" as const, executor, doneAt: after(0), ...bought };
     return change({ _id, state: "due" }, { $set: set, $unset: { lease: "", lookAt: "" } });
   }

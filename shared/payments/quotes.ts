@@ -49,8 +49,10 @@ export type Claimed = Quote & { readonly messageHash: string; readonly blockhash
 export const isClaimed = (quote: Quote): quote is Claimed =>
   quote.messageHash !== undefined && quote.blockhash !== undefined;
 
+export type Claiming = { readonly id: string } | { readonly refused: "not open" | "used" };
+
 /** A claim that is not over in this time is decided by whoever looks next. */
-export const leaseMs = 60_000;
+const leaseMs = 60_000;
 const duplicateKey = 11_000;
 
 /** What goes with the claim. */
@@ -84,16 +86,17 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
     return matchedCount === 1;
   }
 
-  /** The id of the claim. Undefined: it is not open, or no longer. "used": the payment has claimed another quote. */
-  async function claim(memo: string, payment: Payment): Promise<string | "used" | undefined> {
+  /** The id of the claim, unless the quote is not open, or the payment has claimed another. */
+  async function claim(memo: string, payment: Payment): Promise<Claiming> {
     const id = randomBytes(12).toString("base64url");
     const { messageHash, blockhash, payer } = payment;
     const set = { state: "settling" as const, claim: id, claimedAt: after(0), messageHash, blockhash, payer };
     try {
       const update = { $set: { ...set, lookAt: after(leaseMs) }, $unset: { expiresAt: "" as const } };
-      return (await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update)) ? id : undefined;
+      const isOurs = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
+      return isOurs ? { id } : { refused: "not open" };
     } catch (error) {
-      if (error instanceof driver.MongoServerError && error.code === duplicateKey) return "used";
+      if (error instanceof driver.MongoServerError && error.code === duplicateKey) return { refused: "used" };
       throw error;
     }
   }

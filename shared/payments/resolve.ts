@@ -25,8 +25,7 @@ interface Deps {
   readonly log: Logger;
 }
 
-export const nanoUsdOf = ({ requirements }: Pick<Claimed, "requirements">): bigint =>
-  BigInt(requirements.amount) * 1_000n;
+const nanoUsdOf = ({ requirements }: Pick<Claimed, "requirements">): bigint => BigInt(requirements.amount) * 1_000n;
 
 /** Ends what nobody knows the end of, from the chain alone. Any number of processes may do it at once. */
 export function createResolve({ quotes, chain, money, log }: Deps) {

@@ -76,8 +76,9 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
   /** Of a quote that this very call has claimed. Undefined: only the chain knows. */
   async function ask(quote: Quote, payment: Payment, claim: string): Promise<Settlement | undefined> {
     const memo = quote._id;
-    const { settle } = await facilitator();
-    const outcome = await settle(payment, quote.requirements, (signature) => quotes.remember(memo, claim, signature));
+    const settler = await facilitator();
+    const remember = (signature: string) => quotes.remember(memo, claim, signature);
+    const outcome = await settler.settle(payment, quote.requirements, remember);
     switch (outcome.kind) {
       case "settled": {
         const { messageHash, blockhash } = payment;
@@ -103,8 +104,8 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
     // Before anything is claimed that only this facilitator could end.
     await facilitator();
     const claim = await quotes.claim(quote._id, payment);
-    if (claim === undefined) return undefined;
-    return claim === "used" ? refused("payment_already_used", payment) : ask(quote, payment, claim);
+    if ("id" in claim) return ask(quote, payment, claim.id);
+    return claim.refused === "used" ? refused("payment_already_used", payment) : undefined;
   }
 
   /** Settled, or being settled by somebody, or nobody knows. */

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { x402Facilitator } from "@x402/core/facilitator";
 import { toFacilitatorSvmSigner } from "@x402/svm";
@@ -29,7 +29,8 @@ async function startFacilitator(chain: SolanaChain) {
   const signer = toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });
   const facilitator = new x402Facilitator().register(chain.network, new ExactSvmScheme(signer));
   const state = { fate: "answer" as Fate, settles: 0, tokens: new Set<string | undefined>() };
-  const server = createServer(async (incoming, answer) => {
+  const server = createServer((incoming, answer) => void serve(incoming, answer));
+  async function serve(incoming: IncomingMessage, answer: ServerResponse) {
     state.tokens.add(incoming.headers.authorization);
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
@@ -45,7 +46,7 @@ async function startFacilitator(chain: SolanaChain) {
     if (fate === "lose the answer") return incoming.socket.destroy();
     if (fate === "say pending") return json(200, { ...settled, success: false, errorReason: "settlement_pending" });
     return json(fate === "refuse with 400" ? 400 : 200, settled);
-  });
+  }
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => void server.close());

@@ -87,5 +87,5 @@ test("the key of the fee payer may also come as Solana's own tool writes it", as
     const { getBase58Encoder } = await import("@solana/kit");
     return { X402_FEE_PAYER_KEY: JSON.stringify([...getBase58Encoder().encode(chain.feePayer.secret)]) };
   });
-  await x402.start();
+  await expect(x402.start()).resolves.toBeUndefined();
 });
