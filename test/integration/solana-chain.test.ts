@@ -4,6 +4,7 @@ import {
   type Signature,
 } from "@solana/kit";
 import { expect, test } from "vitest";
+import { createManualClock } from "../support/manual-clock.ts";
 import { payments, unchecked } from "./solana-setup.ts";
 
 const whole = { encoding: "json", maxSupportedTransactionVersion: 0 } as const;
@@ -178,6 +179,18 @@ test("each fault does to a call what it says, once, and then the node is well ag
   await expect.poll(paid).toBe(1_000n);
   resolve();
   expect(await slow).toBe(name);
+});
+
+test("where blocks come by time, any number of transactions fit into one", async () => {
+  const clock = createManualClock();
+  const { chain, rpc, signed } = await payments("5.00", { clock, slotMs: 400 });
+  const all = await Promise.all(Array.from({ length: 20 }, (_, n) => signed(1n, `memo-${n}`)));
+  const height = await rpc.getBlockHeight().send();
+  for (const { wire } of all) await rpc.sendTransaction(wire, unchecked).send();
+  expect(await chain.balance(chain.payTo)).toBe(20n);
+  expect(await rpc.getBlockHeight().send()).toBe(height);
+  clock.advance(400);
+  expect(await rpc.getBlockHeight().send()).toBe(height + 1n);
 });
 
 test("a chain says which network it is like", async () => {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { failedSimulation } from "../../infra/embedded/solana/index.ts";
 import { payFrom, payments } from "./solana-setup.ts";
 
@@ -69,6 +69,9 @@ test("a payment that has settled is refused by every other facilitator, and move
 test("the facilitator calls a settlement failed whose answer was lost, though the merchant has the money", async () => {
   const { chain, newFacilitator, pay } = await payments();
   const { payload, requirements } = await pay(1_000n);
+  // The package prints what it does not tell.
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => void vi.restoreAllMocks());
   chain.faults.next("sendTransaction", { lose: "answer" });
   expect(await newFacilitator().settle(payload, requirements)).toMatchObject({ success: false });
   expect(await chain.balance(chain.payTo)).toBe(1_000n);

@@ -14,14 +14,16 @@ const lifetime = 150n;
 /** A node looks no further back for a signature unless it is asked to search its history. */
 const remembered = 300n;
 
+const blockAt = (slot: bigint): Block => ({ slot, hash: blockhash(getBase58Decoder().decode(randomBytes(32))) });
+
 /** Blocks without gaps, so that a block's height is its slot. What is held back becomes sure only when it is let go. */
 export function createBlocks(firstSlot: bigint) {
-  let recent: Block[] = [];
+  let recent: Block[] = [blockAt(firstSlot)];
   const sure: Record<Commitment, bigint> = { processed: firstSlot, confirmed: firstSlot, finalized: firstSlot };
   let heldAt: Commitment = "finalized";
 
   function next(): Block {
-    const block = { slot: sure.processed + 1n, hash: blockhash(getBase58Decoder().decode(randomBytes(32))) };
+    const block = blockAt(sure.processed + 1n);
     recent = [...recent.filter(({ slot }) => slot > block.slot - 2n * remembered), block];
     sure.processed = block.slot;
     follow();
@@ -34,7 +36,6 @@ export function createBlocks(firstSlot: bigint) {
   }
 
   const find = (hash: string) => recent.find((block) => block.hash === hash);
-  next();
 
   return {
     next,

@@ -37,7 +37,7 @@ export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
   svm.withBlockhashCheck(false);
   const before = journal?.entries ?? [];
   const slotNow = () => (slotMs === undefined ? 0n : BigInt(Math.floor(clock.now() / slotMs)));
-  const slots = [svm.getClock().slot, slotNow(), ...before.slice(-1).map(({ landed }) => landed.slot)];
+  const slots = [svm.getClock().slot, slotNow(), ...before.slice(-1).map(({ landed }) => landed.slot + 1n)];
   const blocks = createBlocks(slots.toSorted((a, b) => Number(b - a))[0] as bigint);
   const landed = new Map<string, Landed>();
   const byMessage = new Set<string>();
@@ -52,10 +52,11 @@ export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
     return { ...block, time: Number(time.unixTimestamp) };
   }
 
+  const newest = () => ({ slot: blocks.slot("processed"), time: Number(svm.getClock().unixTimestamp) });
   const isExpired = ({ message }: Unsigned): boolean => !blocks.isValid(message.lifetimeToken, "processed");
   const isDone = ({ transaction }: Unsigned): boolean => byMessage.has(messageKey(transaction));
 
-  /** Runs it in a block of its own, if it may be in one. */
+  /** Runs it, if it may be in a block: in the one of this time, or else in one of its own. */
   function land(sent: Sent): void {
     if (isDone(sent) || isExpired(sent)) return;
     const addresses = sent.message.staticAccounts;
@@ -64,7 +65,7 @@ export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
     const result = svm.sendTransaction(sent.transaction);
     const outcome = outcomeOf(result);
     if (outcome.err !== null && !leavesTrace(outcome.err)) return;
-    const block = nextBlock();
+    const block = slotMs === undefined ? nextBlock() : newest();
     const after = state();
     const entry: Landed = {
       ...sent,

@@ -24,7 +24,7 @@ export interface ChainOptions {
   readonly network?: keyof typeof networks;
   readonly clock?: Clock;
   readonly port?: number;
-  /** A block comes each so many milliseconds, as on the real networks each 400. */
+  /** A block comes each so many milliseconds, as on the real networks each 400. Without it each transaction has its own. */
   readonly slotMs?: number;
   /** To go on from what was before. Without it everything is new, and ends with the process. */
   readonly kept?: KeptChain;

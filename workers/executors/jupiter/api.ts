@@ -33,6 +33,8 @@ type Quote = z.infer<typeof quoteShape>;
 
 const limitBytes = 512 * 1024;
 const timeoutMs = 15_000;
+/** The most to pay for being taken soon. */
+const maxLamports = 1_000_000;
 
 export function connectJupiter(baseUrl: string, apiKey: string | undefined, clock: Clock): JupiterApi {
   const { origin, pathname } = new URL(baseUrl);
@@ -70,7 +72,14 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
       return quote;
     },
     async swap(quote, wallet, signal) {
-      const body = { quoteResponse: quote, userPublicKey: wallet, dynamicComputeUnitLimit: true };
+      const body = {
+        quoteResponse: quote,
+        userPublicKey: wallet,
+        // Else what is bought as wrapped SOL would not be a token any more.
+        wrapAndUnwrapSol: false,
+        dynamicComputeUnitLimit: true,
+        prioritizationFeeLamports: { priorityLevelWithMaxLamports: { priorityLevel: "high", maxLamports } },
+      };
       return swapShape.parse(await ask("/swap", JSON.stringify(body), signal)).swapTransaction;
     },
     close: () => http.close(),

@@ -1,0 +1,80 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createMoney } from "../../shared/money/index.ts";
+import { createPayments } from "../../shared/payments/index.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { connectMongo } from "../../shared/platform/mongo.ts";
+import { createExecutor } from "../../workers/executors/index.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { testStores } from "../support/servers.ts";
+import { bought, market, received, spent, untouched } from "./executors-setup.ts";
+import { createMovableClock, decisionOf, held, holdOf, minuteMs, openAccount } from "./money-setup.ts";
+
+/** An account that was charged 120.00999 USD, a tenth of which buys back. */
+async function charged() {
+  const given = await market();
+  const clock = createMovableClock();
+  const log = createLogger("test", "silent");
+  const config = { ...given.config, BUYBACK_BPS: 1_000, BUYBACK_TOKEN: given.token };
+  const mongo = await connectMongo((await testStores()).MONGODB_URI, clock, log);
+  onTestFinished(() => mongo.close());
+  const money = createMoney({ mongo, buyback: { bps: 1_000, token: given.token }, clock, log });
+  const payments = createPayments({ config, mongo, money, clock, log });
+  const { buyback } = payments;
+  await Promise.all([money.prepare(), payments.prepare()]);
+  const account = await openAccount(money, 10n ** 12n);
+  const hold = await held(money, holdOf(account, 120_000_009_990n));
+  await money.settle(decisionOf(hold, 120_000_009_990n));
+  expect(await buyback.gather()).toEqual({ entries: 1, due: 1 });
+
+  /** One run of the scheduled job, in a process of its own. */
+  async function run(signal = new AbortController().signal) {
+    const hurried = createManualClock();
+    const timer = setInterval(() => hurried.advance(1_000), 10);
+    const executor = await createExecutor({ config, clock: hurried });
+    try {
+      return await buyback.execute(executor, signal);
+    } finally {
+      clearInterval(timer);
+      await executor.close();
+    }
+  }
+  const batch = async () => (await buyback.list({ limit: 1 }))[0];
+  return { ...given, clock, run, batch };
+}
+
+test("what was accrued is bought once, and the batch says by which transaction", async () => {
+  const { run, batch, has } = await charged();
+  expect(await run()).toEqual({ done: 1, pending: 0 });
+  const done = { state: "done", executor: "jupiter", spent, received, signature: expect.any(String) };
+  expect(await batch()).toMatchObject(done);
+  expect(await has()).toEqual(bought);
+  expect(await run()).toEqual({ done: 0, pending: 0 });
+  expect(await has()).toEqual(bought);
+});
+
+test("a batch whose process died between the sending and the answer is bought once", async () => {
+  const { chain, clock, run, batch, has, swaps } = await charged();
+  const death = new AbortController();
+  const { promise: never } = Promise.withResolvers<void>();
+  chain.faults.next("sendTransaction", { after: never });
+  const dying = run(death.signal);
+  await expect.poll(has).toEqual(bought);
+  death.abort(new Error("died"));
+  expect(await dying).toEqual({ done: 0, pending: 1 });
+  expect(await batch()).toMatchObject({ state: "due", signature: expect.any(String) });
+  clock.later(minuteMs);
+  expect(await run()).toEqual({ done: 1, pending: 0 });
+  expect(swaps()).toBe(1);
+  expect(await has()).toEqual(bought);
+});
+
+test("a swap that cannot be made leaves the batch due", async () => {
+  const { jupiter, clock, run, batch, has } = await charged();
+  jupiter.behaviour.status = 503;
+  expect(await run()).toEqual({ done: 0, pending: 1 });
+  expect(await has()).toEqual(untouched);
+  jupiter.behaviour.status = undefined;
+  clock.later(minuteMs);
+  expect(await run()).toEqual({ done: 1, pending: 0 });
+  expect(await batch()).toMatchObject({ state: "done" });
+});
