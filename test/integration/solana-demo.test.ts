@@ -11,6 +11,9 @@ import { startSolana } from "../../infra/embedded/solana/server.ts";
 import { tokenAccountOf } from "../../infra/embedded/solana/tokens.ts";
 import { openWallet } from "../../infra/embedded/solana/wallets.ts";
 import { startMockPaid } from "../support/mock-paid.ts";
+import { testStores } from "../support/servers.ts";
+import { createMovableClock } from "./money-setup.ts";
+import { openPayments } from "./payments-setup.ts";
 import { facilitatorOf, type Parties, payFrom } from "./solana-setup.ts";
 
 const run = promisify(execFile);
@@ -70,6 +73,13 @@ async function startedAgain(dataDir: string, server: { stop(): Promise<void> }) 
   onTestFinished(again.server.stop);
   return again;
 }
+
+test("the demo's settings are all that the service needs to take payments", async () => {
+  const { server } = await demoChain();
+  const { MONGODB_URI } = await testStores();
+  const { x402 } = await openPayments(MONGODB_URI, createMovableClock(), server.env);
+  await expect(x402.start()).resolves.toBeUndefined();
+});
 
 test("the demo's blocks go on by themselves", async () => {
   const { rpc } = await demoChain();

@@ -9,7 +9,7 @@ import { createRecord } from "./record.ts";
  * What may execute a buyback (`BuybackExecutor` in shared/payments): `record` leaves it to the operator, `jupiter` buys.
  *
  * Neither has a memory of its own: everything that must outlive a crash is in the batch that they are given. `jupiter`
- * follows developers.jup.ag, "Swap API" (`/quote`, `/swap`), and solana.com, "Retrying Transactions".
+ * follows dev.jup.ag, "Metis Swap API" (version 1, whose transactions the caller sends), and solana.com, "Retrying Transactions".
  */
 export type { Executor } from "./executor.ts";
 
