@@ -47,11 +47,12 @@ export async function openPayments(
   uri: string,
   clock: MovableClock,
   settings: Readonly<Record<string, string>>,
+  limitQuotes?: (address: string) => Promise<void>,
 ): Promise<Instance> {
   const stores = { ...(await testStores()), MONGODB_URI: uri };
   const config = loadConfig({ ...stores, ...settings });
   const { money, mongo } = await startMoney(uri, clock);
-  const payments = createPayments({ config, mongo, money, clock, log: createLogger("test", "silent") });
+  const payments = createPayments({ config, mongo, money, limitQuotes, clock, log: createLogger("test", "silent") });
   await payments.prepare();
   if (!payments.x402) throw new Error("payments are off");
   return { payments, x402: payments.x402, money, mongo };
