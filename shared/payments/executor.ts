@@ -8,7 +8,8 @@ export interface BuybackExecutor {
   /**
    * Executes a batch, or says how far it came. Called again, in any process, until the outcome is final; so a transaction
    * is sent only after `remember` resolved, and what `batch.sent` tells is looked for on chain before anything new is made.
-   * Rejects where nobody can say more now: the batch comes again later.
+   * `remember` rejects if the batch is another process's by now: then nothing may be sent. `execute` rejects where nobody
+   * can say more now: the batch comes again later.
    */
   execute(batch: DueBatch, remember: (sent: SentTransaction) => Promise<void>, signal: AbortSignal): Promise<Execution>;
 }
@@ -24,7 +25,6 @@ export interface DueBatch {
   readonly sent?: SentTransaction;
 }
 
-/** Rejects (and the transaction must not be sent) if the batch is another process's by now. */
 export interface SentTransaction {
   readonly signature: string;
   /** Base64, signed: it may be sent again as it is. */
