@@ -130,7 +130,8 @@ const told = (text: string) => text.slice(0, 200);
 
 export const modelNotFound = (model: string) =>
   make("model_not_found", `The model '${told(model)}' does not exist.`, { param: "model" });
-export const unknownUrl = (method: string, path: string) => make("unknown_url", `Unknown URL: ${method} ${told(path)}.`);
+export const unknownUrl = (method: string, path: string) =>
+  make("unknown_url", `Unknown URL: ${method} ${told(path)}.`);
 export const notFound = (what: string) => make("not_found", `No such ${what}.`);
 export const uploadNotFound = (id: string, param?: string) =>
   make("upload_not_found", `There is no upload '${id}'.`, at(param));
