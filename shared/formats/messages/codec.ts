@@ -93,6 +93,9 @@ function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<Parsed
   };
 }
 
+/** What the maker reads of a caller's headers: they choose among its own behaviours, and nothing of ours. */
+export const messagesHeaders: readonly string[] = ["anthropic-version", "anthropic-beta"];
+
 export const messagesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
