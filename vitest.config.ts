@@ -1,8 +1,15 @@
 import { defineConfig } from "vitest/config";
 
+/** In this order: the quickest to tell go first. */
+const order = ["unit", "integration", "e2e", "chaos"];
 const project = (name: string, extra = {}) => ({
   extends: true as const,
-  test: { name, include: [`test/${name}/**/*.test.ts`], ...extra },
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    sequence: { groupOrder: order.indexOf(name) },
+    ...extra,
+  },
 });
 const servers = { globalSetup: ["./test/support/servers.ts"] };
 /** Processes are started there: one file at a time. Those that are killed are waited for more than worked for: two. */
