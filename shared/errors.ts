@@ -125,9 +125,13 @@ export const modelNotSupported = (message: string, param = "model") => make("mod
 export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
 export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
+/** What a caller wrote, no longer than it can be of use. */
+const told = (text: string) => text.slice(0, 200);
+
 export const modelNotFound = (model: string) =>
-  make("model_not_found", `The model '${model}' does not exist.`, { param: "model" });
-export const unknownUrl = (method: string, path: string) => make("unknown_url", `Unknown URL: ${method} ${path}.`);
+  make("model_not_found", `The model '${told(model)}' does not exist.`, { param: "model" });
+export const unknownUrl = (method: string, path: string) =>
+  make("unknown_url", `Unknown URL: ${method} ${told(path)}.`);
 export const notFound = (what: string) => make("not_found", `No such ${what}.`);
 export const uploadNotFound = (id: string, param?: string) =>
   make("upload_not_found", `There is no upload '${id}'.`, at(param));

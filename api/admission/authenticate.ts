@@ -9,10 +9,10 @@ export function bearer(req: Request): string | undefined {
 
 /** Where a maker's own clients put their key: specification, part 5. */
 function ownKey(req: Request, format: Format | undefined): string | undefined {
-  if (format === "messages") return req.get("x-api-key");
+  if (format === "messages") return req.get("x-api-key") || undefined;
   if (format !== "gemini") return undefined;
   const { key } = req.query;
-  return req.get("x-goog-api-key") ?? (typeof key === "string" ? key : undefined);
+  return req.get("x-goog-api-key") || (typeof key === "string" && key) || undefined;
 }
 
 export const authenticate = (keys: Keys, req: Request, format?: Format): Promise<Caller> =>

@@ -3,10 +3,10 @@ import { invalidValue, methodNotAllowed as notAllowed, ServiceError, toServiceEr
 import type { Logger } from "#platform/logger";
 import { answerError } from "./answer.ts";
 import { localsOf } from "./headers.ts";
-import { errorBody } from "./shape.ts";
+import { errorBody, pathOf } from "./shape.ts";
 
 export const noSuchRoute: RequestHandler = (req) => {
-  throw unknownUrl(req.method, req.baseUrl + req.path);
+  throw unknownUrl(req.method, pathOf(req));
 };
 
 /** The last handler of a path: what it does serve goes out as `Allow`. */
@@ -14,7 +14,7 @@ export const methodNotAllowed =
   (...served: readonly string[]): RequestHandler =>
   (req, res) => {
     res.set("allow", served.join(", "));
-    throw notAllowed(req.method, req.baseUrl + req.path);
+    throw notAllowed(req.method, pathOf(req));
   };
 
 /** Renders whatever a route threw, in the shape of its path. A defect is logged with its stack and answered as 500. */

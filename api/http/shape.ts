@@ -2,6 +2,9 @@ import type { Request } from "express";
 import type { ServiceError } from "#errors";
 import { type Codec, chatCodec, geminiCodec, messagesCodec } from "#formats";
 
+/** As it was asked for, not what a router has left of it; without the query, which may hold a key. */
+export const pathOf = ({ originalUrl }: Request): string => originalUrl.replace(/\?.*$/s, "");
+
 const gemini = geminiCodec("", false, false);
 
 /**
@@ -9,8 +12,7 @@ const gemini = geminiCodec("", false, false);
  * Gemini's calls under `/v1`, by what else tells them apart.
  */
 function shapeOf(req: Request): Codec {
-  // The path that the caller asked for, not what a router has left of it.
-  const path = req.originalUrl.replace(/\?.*$/s, "");
+  const path = pathOf(req);
   if (/^\/v1beta(\/|$)/.test(path)) return gemini;
   if (/^\/v1\/messages(\/|$)/.test(path)) return messagesCodec;
   if (/^\/v1\/models(\/|$)/.test(path)) return shapeOfModels(req);

@@ -1,18 +1,15 @@
 import { Router } from "express";
-import { countTokensCodec, messagesCodec } from "#formats";
+import { countTokensCodec, messagesCodec, messagesHeaders } from "#formats";
 import { type CallDeps, type PaidRoute, paidRoute } from "../call.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-
-/** What the maker reads of a caller's headers. */
-const passed = ["anthropic-version", "anthropic-beta"];
 
 const messages: PaidRoute = {
   job: "chat",
   endpoint: "/v1/messages",
   codec: messagesCodec,
   format: "messages",
-  passed,
+  passed: messagesHeaders,
 };
 
 const countTokens: PaidRoute = {
@@ -20,7 +17,7 @@ const countTokens: PaidRoute = {
   endpoint: "/v1/messages/count_tokens",
   codec: countTokensCodec,
   format: "messages",
-  passed,
+  passed: messagesHeaders,
   isFree: true,
 };
 

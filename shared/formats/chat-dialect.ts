@@ -1,6 +1,8 @@
+import { invalidValue } from "#errors";
 import { chatStream, completeChat } from "./chat-answer.ts";
-import type { Dialect, To } from "./dialect.ts";
+import type { Crossed, Dialect, To } from "./dialect.ts";
 import { type Loose, object } from "./loose.ts";
+import { list, text } from "./read.ts";
 import { placeChatUploads } from "./uploads.ts";
 
 const isOthers = (message: Loose): boolean =>
@@ -27,6 +29,28 @@ function withoutOthers(request: Loose): Loose {
   };
 }
 
+/** Chat takes files as bytes alone. */
+function refuseLinks({ messages }: Loose): void {
+  list(messages).forEach(({ content }, m) => {
+    list(content).forEach(({ type, file }, c) => {
+      if (type !== "file" || !/^https?:/i.test(text(object(file)["file_data"]))) return;
+      const at = `messages[${m}].content[${c}].file.file_data`;
+      throw invalidValue(at, `${at}: this model takes files as bytes, not by a link.`);
+    });
+  });
+}
+
+/**
+ * From another format. Not to think at all is left out: models that do not think refuse to be told so, and those behind
+ * this format that do think only if they are asked to.
+ */
+function fromChatRequest(request: Loose): Crossed {
+  refuseLinks(request);
+  const { reasoning_effort, ...rest } = withoutOthers(request);
+  if (reasoning_effort === "none") return { request: rest, ignored: ["reasoning_effort"] };
+  return { request: reasoning_effort === undefined ? rest : { ...rest, reasoning_effort }, ignored: [] };
+}
+
 /** The request with the model and the cap of the upstream that it goes to, and nothing else changed. */
 export function toUpstream(request: Loose, { model, cap, capField }: To): Loose {
   const { max_tokens: _, max_completion_tokens: __, ...rest } = request;
@@ -40,7 +64,7 @@ export const chatDialect: Dialect = {
   ownField: (field) => field,
   fromChat: (answer) => answer,
   streamFromChat: chatStream,
-  fromChatRequest: (request) => ({ request: withoutOthers(request), ignored: [] }),
+  fromChatRequest,
   toChatAnswer: (answer) => answer,
   streamToChat() {
     let usage: unknown;

@@ -4,7 +4,7 @@ import { outputBytes } from "./chat-answer.ts";
 import { searchFields } from "./chat-fields.ts";
 import { refuseDeep } from "./depth.ts";
 import { commonError } from "./error-body.ts";
-import { invalidFrom } from "./invalid.ts";
+import { valid } from "./invalid.ts";
 import { byteLength, object } from "./loose.ts";
 import type { Codec, Feature, UploadRef } from "./types.ts";
 import { addUpload, isUploadId, partUpload } from "./uploads.ts";
@@ -144,9 +144,7 @@ function refuseStored({ messages, extra_body }: ChatRequest): void {
 export const chatCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const parsed = chatRequest.safeParse(body);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    const request = parsed.data;
+    const request = valid(chatRequest, body);
     refuseStored(request);
     const features = featuresOf(request);
     const { parts, mediaBytes, textBytes, uploads } = measureParts(request.messages, features);

@@ -16,8 +16,8 @@ export interface Ours {
 export interface StreamWriter {
   /** Text of the events for one item (a chat chunk, or a native event); "" if it says nothing. */
   write(item: Loose): string;
-  /** In chat shape, as the maker gave it, if it did. */
-  usage(): unknown;
+  /** In chat shape, as the maker gave it, if it did. `soFar`: what it says of the prompt before it counts the output will do. */
+  usage(soFar?: boolean): unknown;
   /** UTF-8 bytes of output written so far: text, reasoning, tool names and arguments. */
   outputBytes(): number;
   /** The last events of a stream that came to its end; the estimate stands in where the maker gave no usage. */
@@ -65,7 +65,7 @@ export interface Dialect {
   /** The maker's whole answer as a chat.completion object. */
   toChatAnswer(answer: Loose): Loose;
   /** The maker's stream events (parsed JSON, one object each) as chat.completion.chunk objects. */
-  streamToChat(): { write(event: Loose): readonly Loose[]; usage(): unknown };
+  streamToChat(): { write(event: Loose): readonly Loose[]; usage(soFar?: boolean): unknown };
 
   /** Where the maker speaks the caller's format: nothing changes but the model id and the output cap. */
   readonly native: {

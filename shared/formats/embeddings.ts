@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { upstreamError } from "#errors";
 import { chatCodec } from "./chat.ts";
-import { invalidFrom } from "./invalid.ts";
+import { valid } from "./invalid.ts";
 import type { Codec } from "./types.ts";
 
 const input = z.string().min(1, "must not be empty");
@@ -19,9 +19,7 @@ export const embeddingsRequest = z
 export const embeddingsCodec: Codec = {
   ...chatCodec,
   parse(body, bodyBytes) {
-    const parsed = embeddingsRequest.safeParse(body);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    const { model, input } = parsed.data;
+    const { model, input } = valid(embeddingsRequest, body);
     return {
       model,
       stream: false,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { chatCodec } from "./chat.ts";
-import { invalidFrom } from "./invalid.ts";
+import { valid } from "./invalid.ts";
 import { object } from "./loose.ts";
 import type { Codec, ParsedCall } from "./types.ts";
 import { findUploads } from "./uploads.ts";
@@ -60,9 +60,7 @@ export const imagesCodec: Codec = {
   parse(body) {
     // First: a body of a million fields goes no further.
     const uploads = findUploads(body, "", "image", plainFields);
-    const parsed = imageRequest.safeParse(body);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    const { model, buyback_token, response_format: _, stream, user: __, ...input } = parsed.data;
+    const { model, buyback_token, response_format: _, stream, user: __, ...input } = valid(imageRequest, body);
     refuseBuyback(buyback_token);
     if (stream) throw invalidValue("stream", "stream: images come as one answer.");
     return media({ model, input: { value: given(input), at: "" }, uploads });
@@ -73,9 +71,7 @@ export const mediaCodec: Codec = {
   ...chatCodec,
   parse(body) {
     const uploads = findUploads(object(body)["input"], "input");
-    const parsed = mediaRequest.safeParse(body);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    const { model, buyback_token, input } = parsed.data;
+    const { model, buyback_token, input } = valid(mediaRequest, body);
     refuseBuyback(buyback_token);
     return media({ model, input: { value: given(input), at: "input" }, uploads });
   },

@@ -14,6 +14,7 @@ import type { Format } from "./types.ts";
 export { chatCodec, chatRequest } from "./chat.ts";
 export { outputBytes } from "./chat-answer.ts";
 export { crossRequest } from "./cross.ts";
+export { isDeeper } from "./depth.ts";
 export type { Dialect, Ours, StreamWriter, To, TokenEstimate } from "./dialect.ts";
 export { embeddingsCodec, embeddingsRequest, finishEmbeddings } from "./embeddings.ts";
 export { commonError } from "./error-body.ts";
@@ -35,7 +36,13 @@ export {
   mediaRequest,
 } from "./images.ts";
 export { invalidFrom } from "./invalid.ts";
-export { countTokensCodec, countTokensRequest, messagesCodec, messagesRequest } from "./messages/index.ts";
+export {
+  countTokensCodec,
+  countTokensRequest,
+  messagesCodec,
+  messagesHeaders,
+  messagesRequest,
+} from "./messages/index.ts";
 export { responsesCodec, responsesFailure, responsesRequest } from "./responses/index.ts";
 export {
   type CallSize,

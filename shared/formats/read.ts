@@ -11,9 +11,12 @@ export const strings = (value: unknown): readonly string[] =>
 
 export const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
+/** A count of tokens that can be believed. */
+export const isCount = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1e9;
+
 /** A count of tokens; 0 for what cannot be one. */
-export const count = (value: unknown): number =>
-  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1e9 ? value : 0;
+export const count = (value: unknown): number => (isCount(value) ? value : 0);
 
 /** As callers mean it: null, and a list or a text without anything in it, ask for nothing. */
 export const isSet = (value: unknown): boolean =>

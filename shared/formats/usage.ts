@@ -1,4 +1,5 @@
 import { object } from "./loose.ts";
+import { count, isCount } from "./read.ts";
 
 /** Token counts of one answer by the price key that each is billed under; `input` is what no cache served. */
 export interface TokenUsage {
@@ -11,10 +12,7 @@ export interface TokenUsage {
   readonly audio_output: number;
 }
 
-const maxTokens = 1e9;
-const whole = (value: unknown): number | undefined =>
-  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= maxTokens ? value : undefined;
-const part = (details: unknown, field: string): number => whole(object(details)[field]) ?? 0;
+const part = (details: unknown, field: string): number => count(object(details)[field]);
 
 /**
  * The `usage` object of a chat or embeddings answer; undefined where the provider gave none that can be believed.
@@ -22,12 +20,12 @@ const part = (details: unknown, field: string): number => whole(object(details)[
  */
 export function tokenUsage(usage: unknown): TokenUsage | undefined {
   const given = object(usage);
-  const prompt = whole(given["prompt_tokens"]);
-  if (prompt === undefined) return undefined;
-  const completion = Math.max(whole(given["completion_tokens"]) ?? 0, (whole(given["total_tokens"]) ?? 0) - prompt);
+  const prompt = given["prompt_tokens"];
+  if (!isCount(prompt) || !isCount(given["completion_tokens"] ?? 0)) return undefined;
+  const completion = Math.max(count(given["completion_tokens"]), count(given["total_tokens"]) - prompt);
   const cached = Math.min(
     prompt,
-    part(given["prompt_tokens_details"], "cached_tokens") || (whole(given["prompt_cache_hit_tokens"]) ?? 0),
+    part(given["prompt_tokens_details"], "cached_tokens") || count(given["prompt_cache_hit_tokens"]),
   );
   const written = Math.min(prompt - cached, part(given["prompt_tokens_details"], "cache_write_tokens"));
   const longer = Math.min(prompt - cached - written, part(given["prompt_tokens_details"], "cache_write_1h_tokens"));

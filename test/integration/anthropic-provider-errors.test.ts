@@ -91,11 +91,16 @@ test("a refusal that quotes the request is no word about the operator's account"
   expect(await errorOf(provider.answer(call()))).toMatchObject({ kind: "refused", message });
 });
 
-test("a refusal shows the caller none of the operator's keys", async () => {
+test.each([
+  ["sk-ant-api03-AbC_d-9xyz", "sk-..."],
+  ["r8_AbCdEf0123456789", "r8_..."],
+  ["AIzaSyAbCdEf-0123", "AIza..."],
+  ["0a1b2c3d-0123-4567-89ab-0123456789ab:0123456789abcdef0123456789abcdef", "..."],
+])("a refusal shows the caller none of the operator's keys: %s", async (key, left) => {
   const { mock, provider, call } = await startAnthropic();
-  mock.respond(mockAnthropicError(400, "The key sk-ant-api03-AbC_d-9xyz is not for this."));
+  mock.respond(mockAnthropicError(400, `The key ${key} is not for this.`));
   const { message } = (await errorOf(provider.answer(call()))) as Error;
-  expect(message).toBe("The key sk-... is not for this.");
+  expect(message).toBe(`The key ${left} is not for this.`);
 });
 
 test("the maker's refusal of a field of the request reaches the caller in its words", async () => {

@@ -74,6 +74,7 @@ test.each([
 test.each([
   ["that ends before message_stop", { events: [start, block, end] }],
   ["of nothing", { events: [] }],
+  ["that does not begin with its message", { events: [end, stop] }],
   ["that is cut", { cutAfter: 4 }],
   ["with [DONE] in the place of its end", { events: [start, "data: [DONE]\n\n"] }],
 ])("a stream %s is broken", async (_, answer) => {

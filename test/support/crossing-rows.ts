@@ -489,10 +489,16 @@ export const rows: readonly Crossing[] = [
       gemini: geminiUser({ fileData: { fileUri: paper, mimeType: "application/pdf" } }),
     },
     got: {
-      chat: chatUser({ type: "file", file: { file_data: paper } }),
       messages: messagesUser({ type: "document", source: { type: "url", url: paper } }),
       responses: responsesUser({ type: "input_file", file_url: paper }),
       gemini: geminiUser({ fileData: { fileUri: paper, mimeType: "application/pdf" } }),
+    },
+    but: {
+      chat: {
+        messages: { refused: "messages" },
+        responses: { refused: "input" },
+        gemini: { refused: "contents" },
+      },
     },
   },
   {

@@ -40,7 +40,7 @@ export function messageOf(request: Fields, script: MessageScript): MockMessage {
   };
 }
 
-const textBlock = (text: string): Fields => ({ type: "text", text, citations: null });
+const textBlock = (text: string): Fields => ({ type: "text", text });
 
 const usageOf = (request: Fields, content: readonly Fields[]): Fields => ({
   input_tokens: wordsOf(textsOf(request).join(" ")).length,
@@ -161,10 +161,7 @@ function blockEvents(block: Fields, index: number): object[] {
 function piecesOf(block: Fields): readonly [Fields, readonly Fields[]] {
   switch (block["type"]) {
     case "text":
-      return [
-        { type: "text", text: "", citations: null },
-        wordsOf(said(block)).map((text) => ({ type: "text_delta", text })),
-      ];
+      return [{ type: "text", text: "" }, wordsOf(said(block)).map((text) => ({ type: "text_delta", text }))];
     case "thinking":
       return [
         { type: "thinking", thinking: "", signature: "" },

@@ -51,3 +51,23 @@ test.each<
     expect(codec.parse(body(nested(100)), 10)).toBeTruthy();
   },
 );
+
+test.each<[what: string, codec: { parse(body: unknown, bytes: number): unknown }, field: string, body: Json]>([
+  ["messages", chatCodec, "messages", { ...said, messages: Array(60_000).fill({ role: "user", content: "Hi" }) }],
+  ["tools", messagesCodec, "tools", { ...said, tools: Array(60_000).fill({ name: "f", input_schema: {} }) }],
+  ["items", responsesCodec, "input", { model: "m", input: Array(60_000).fill({ role: "user", content: "Hi" }) }],
+  ["parts", geminiCodec("m", false, true), "contents", { contents: [{ parts: Array(60_000).fill({ text: "Hi" }) }] }],
+])("more %s than any request has are refused before they are read", (_, codec, field, body) => {
+  expect(() => codec.parse(body, 5_000_000)).toThrow(
+    expect.objectContaining({
+      code: "invalid_value",
+      param: field,
+      message: expect.stringContaining("50000") as string,
+    }),
+  );
+});
+
+test("a long conversation is none of them", () => {
+  const messages = Array(20_000).fill({ role: "user", content: "Hi" });
+  expect(chatCodec.parse({ ...said, messages }, 500_000)).toMatchObject({ size: { messages: 20_000 } });
+});

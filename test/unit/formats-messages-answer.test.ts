@@ -31,7 +31,7 @@ test("a chat answer becomes a whole message", () => {
     type: "message",
     role: "assistant",
     model: "local/chat",
-    content: [{ type: "text", text: "Hello", citations: null }],
+    content: [{ type: "text", text: "Hello" }],
     stop_reason: "end_turn",
     stop_sequence: null,
     stop_details: null,

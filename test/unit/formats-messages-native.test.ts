@@ -55,7 +55,10 @@ test("events pass as they came but for our model id, without the maker's pings, 
   for (const type of ["ping", "error", "two\nlines", undefined]) expect(stream.write({ type })).toBe("");
   expect(stream.outputBytes()).toBe("look{}".length + 2 + "abc".length);
   expect(stream.usage()).toBeUndefined();
+  // Of a stream that breaks off here the prompt is known.
+  expect(stream.usage(true)).toMatchObject({ prompt_tokens: 9 });
   stream.write({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 7 } });
-  expect(stream.usage()).toMatchObject({ prompt_tokens: 9, completion_tokens: 7 });
+  for (const soFar of [false, true])
+    expect(stream.usage(soFar)).toMatchObject({ prompt_tokens: 9, completion_tokens: 7 });
   expect(stream.end({ input: 1, output: 1 })).toBe("");
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type ErrorCode, errorKinds, ServiceError } from "#errors";
+import { type ErrorCode, errorKinds, invalidValue, ServiceError } from "#errors";
 import { countTokensCodec, messagesCodec } from "../../shared/formats/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -201,6 +201,19 @@ test("a count takes the same body without a cap", () => {
     size: { inputBytes: 100, messages: 1, choices: 1 },
   });
   expect(() => countTokensCodec.parse({ ...body, container: "c" }, 100)).toThrow("container");
+});
+
+test("a thread is refused as the maker's clients understand it: they send the whole conversation then", () => {
+  const error = invalidValue("thread", "Not here.");
+  expect(JSON.parse(messagesCodec.error(error, "req_1"))).toEqual({
+    type: "error",
+    error: {
+      type: "invalid_request_error",
+      message: "Not here.",
+      details: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
+    },
+    request_id: "req_1",
+  });
 });
 
 test("errors have the maker's types", () => {

@@ -27,7 +27,7 @@ const stop = (index: number): Json => ({ type: "content_block_stop", index });
 
 function chunksOf(events: readonly Json[]) {
   const stream = messagesDialect.streamToChat();
-  return { chunks: events.flatMap((event) => stream.write(event)), usage: () => stream.usage() };
+  return { chunks: events.flatMap((event) => stream.write(event)), usage: (soFar?: boolean) => stream.usage(soFar) };
 }
 const choiceOf = (chunk: Json) => (chunk["choices"] as { delta: Delta; finish_reason: string | null }[])[0];
 
@@ -98,8 +98,10 @@ test("each event says in chat what it says", () => {
   expect(chunks.at(-1)?.["usage"]).toEqual(usage());
 });
 
-test("an answer that broke off has no usage: the maker has counted only its input", () => {
-  expect(chunksOf([begin(), start(0, { type: "text", text: "a" })]).usage()).toBeUndefined();
+test("an answer that broke off has no usage but for its prompt: the maker has counted no more", () => {
+  const { usage } = chunksOf([begin(), start(0, { type: "text", text: "a" })]);
+  expect(usage()).toBeUndefined();
+  expect(usage(true)).toMatchObject({ prompt_tokens: 3 });
 });
 
 test("nothing is said before the maker says something, so that another upstream may still answer", () => {

@@ -54,7 +54,7 @@ test("a request of any shape crosses either way, or is refused with the name of 
     fc.property(objects, (request) => {
       seen.add(outcome(() => responsesDialect.toChat(request)));
       seen.add(outcome(() => responsesDialect.fromChatRequest(request)));
-      responsesDialect.native.prepare(request, { model: "m", cap: 1, capField: "max_tokens" });
+      seen.add(outcome(() => responsesDialect.native.prepare(request, { model: "m", cap: 1, capField: "max_tokens" })));
     }),
     { numRuns: 3000 },
   );

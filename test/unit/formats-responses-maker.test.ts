@@ -275,3 +275,10 @@ test("a stream that the maker breaks off is told as failed, numbered on from whe
   silent.write(events[0] as Json);
   expect(eventsOf(silent.end({ input: 0, output: 0 }))).toMatchObject([{ type: "response.failed" }, { type: "error" }]);
 });
+
+test("an input of nothing but reasoning that is kept at the maker is refused", () => {
+  const input = [{ type: "reasoning", id: "rs_1", summary: [] }];
+  expect(() => responsesDialect.native.prepare({ input }, { model: "m", cap: 1, capField: "max_tokens" })).toThrow(
+    expect.objectContaining({ code: "invalid_value", param: "input" }),
+  );
+});

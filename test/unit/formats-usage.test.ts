@@ -53,7 +53,7 @@ test.each<[what: string, usage: unknown, counted: object]>([
   ],
   [
     "hostile details",
-    { prompt_tokens: 3, completion_tokens: -5, total_tokens: "9", prompt_tokens_details: "x" },
+    { prompt_tokens: 3, completion_tokens: null, total_tokens: "9", prompt_tokens_details: "x" },
     { input: 3 },
   ],
 ])("maps %s to price keys", (_what, usage, counted) => {
@@ -70,6 +70,10 @@ test.each([
   { prompt_tokens: 1.5 },
   { prompt_tokens: Number.NaN },
   { prompt_tokens: 1e15 },
+  // Believed as none, an answer would be free.
+  { prompt_tokens: 3, completion_tokens: -5 },
+  { prompt_tokens: 3, completion_tokens: 1.5 },
+  { prompt_tokens: 3, completion_tokens: "9" },
 ])("does not believe %j", (usage) => {
   expect(tokenUsage(usage)).toBeUndefined();
 });
@@ -83,7 +87,7 @@ test("counts every token once, and never below 0", () => {
   const usage = fc.record(
     {
       prompt_tokens: fc.nat(1000),
-      completion_tokens: anything,
+      completion_tokens: fc.option(fc.nat(100)),
       total_tokens: anything,
       prompt_tokens_details: fc.oneof(details, anything),
       completion_tokens_details: fc.oneof(details, anything),

@@ -1,4 +1,4 @@
-import { estimateTokens } from "#formats";
+import { estimateTokens, type StreamWriter } from "#formats";
 import type { Answer, Attempt, Counted } from "../call.ts";
 import { countedOf, type Exchange, exchanges, tokensOf } from "./exchange.ts";
 
@@ -12,9 +12,12 @@ async function* later<T>(items: Promise<AsyncIterable<T>>): AsyncGenerator<T, vo
 }
 
 /** Of a stream that broke off: a usage that came before the end may know of less than was delivered. */
-function cutOff(usage: unknown, attempt: Attempt, bytes: number): Counted {
-  const count = countedOf(attempt, usage, () => bytes);
+function cutOff(stream: StreamWriter, attempt: Attempt, bytes: number): Counted {
+  const usage = stream.usage();
+  const count = countedOf(attempt, usage ?? stream.usage(true), () => bytes);
   const output = estimateTokens(bytes);
+  // What was told of the prompt alone counts no output yet.
+  if (usage === undefined) return { usage: { ...count.usage, output }, estimated: true };
   if (count.estimated || (count.usage.output ?? 0) >= output) return count;
   return { usage: { ...count.usage, output }, estimated: true };
 }
@@ -69,7 +72,7 @@ async function streamed(attempt: Attempt): Promise<Answer> {
   if (!exchange) throw new TypeError("a stream of no upstream");
   const stream = exchange.stream();
   announce(attempt, exchange);
-  progress.delivered = () => (reply.delivered() > 0 ? cutOff(stream.usage(), attempt, reply.delivered()) : undefined);
+  progress.delivered = () => (reply.delivered() > 0 ? cutOff(stream, attempt, reply.delivered()) : undefined);
   if (stream.fail) progress.fail = stream.fail;
   for await (const events of items) {
     let text = "";

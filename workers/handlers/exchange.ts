@@ -102,7 +102,7 @@ function translated(reader: ReturnType<Dialect["streamToChat"]>, writer: StreamW
       for (const chunk of reader.write(event)) text += writer.write(chunk);
       return text;
     },
-    usage: () => reader.usage() ?? writer.usage(),
+    usage: (soFar) => reader.usage(soFar) ?? writer.usage(soFar),
   };
 }
 

@@ -1,6 +1,6 @@
 import { invalidValue, type ServiceError } from "#errors";
 import { refuseDeep } from "../depth.ts";
-import { invalidFrom } from "../invalid.ts";
+import { valid } from "../invalid.ts";
 import { object } from "../loose.ts";
 import { isSet } from "../read.ts";
 import type { Codec, ParsedCall } from "../types.ts";
@@ -79,9 +79,7 @@ const arrayFace = {
 export const geminiCodec = (model: string, stream: boolean, sse: boolean): Codec => ({
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const parsed = geminiRequest.safeParse(formedRequest(body));
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    return { model, stream, ...measured(parsed.data, "", bodyBytes) };
+    return { model, stream, ...measured(valid(geminiRequest, formedRequest(body)), "", bodyBytes) };
   },
   error: errorBody,
   ...(sse ? sseFace : arrayFace),
@@ -96,9 +94,8 @@ export const geminiCountCodec = (model: string): Codec => ({
     if (!isSet(formed["generateContentRequest"])) return geminiCodec(model, false, false).parse(body, bodyBytes);
     if (isSet(formed["contents"]))
       throw invalidValue("contents", "contents: give it or generateContentRequest, not both.");
-    const parsed = geminiCountRequest.safeParse(formed);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    const call = measured(parsed.data.generateContentRequest, "generateContentRequest.", bodyBytes);
+    const { generateContentRequest } = valid(geminiCountRequest, formed);
+    const call = measured(generateContentRequest, "generateContentRequest.", bodyBytes);
     return { model, stream: false, ...call };
   },
 });

@@ -18,9 +18,23 @@ function eventBytes(event: Loose): number {
   return bytes;
 }
 
+/**
+ * Without what an answer could be gone on from: a request that has it is refused, and the maker's client makes one by
+ * itself, and throws away what it had.
+ */
+function final(answer: Loose): Loose {
+  const candidates = list(answer["candidates"]);
+  if (!candidates.some((candidate) => "continuationToken" in candidate)) return answer;
+  const ended = candidates.map((candidate) => {
+    const { continuationToken: _, ...rest } = candidate;
+    return rest;
+  });
+  return { ...answer, candidates: ended };
+}
+
 /** With our model id in the place of the maker's. */
 const named = (answer: Loose, { model }: { readonly model: string }): Loose =>
-  "modelVersion" in answer ? { ...answer, modelVersion: model } : answer;
+  final("modelVersion" in answer ? { ...answer, modelVersion: model } : answer);
 
 const stream =
   (framing: () => Framing) =>

@@ -1,20 +1,21 @@
 import { type Loose, object } from "../loose.ts";
-import { count, list } from "../read.ts";
+import { count, isCount, list } from "../read.ts";
 import { tokenUsage } from "../usage.ts";
 
 const audioOf = (details: unknown): number =>
   list(details).reduce((sum, each) => sum + (each["modality"] === "AUDIO" ? count(each["tokenCount"]) : 0), 0);
 
 /**
- * The maker's `usageMetadata` in chat shape; undefined if there is none. `promptTokenCount` has the cached tokens in it,
+ * The maker's `usageMetadata` in chat shape; undefined if there is none that can be believed. `promptTokenCount` has the cached tokens in it,
  * but not what the maker's tools put into the prompt; `candidatesTokenCount` has no thoughts in it.
  */
 export function chatUsage(usage: unknown): Loose | undefined {
   const given = object(usage);
-  if (typeof given["promptTokenCount"] !== "number") return undefined;
-  const prompt = count(given["promptTokenCount"]) + count(given["toolUsePromptTokenCount"]);
-  const thoughts = count(given["thoughtsTokenCount"]);
-  const completion = count(given["candidatesTokenCount"]) + thoughts;
+  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = given;
+  if (![promptTokenCount, candidatesTokenCount ?? 0, thoughtsTokenCount ?? 0].every(isCount)) return undefined;
+  const prompt = count(promptTokenCount) + count(given["toolUsePromptTokenCount"]);
+  const thoughts = count(thoughtsTokenCount);
+  const completion = count(candidatesTokenCount) + thoughts;
   const audio = audioOf(given["promptTokensDetails"]) - audioOf(given["cacheTokensDetails"]);
   const spoken = audioOf(given["candidatesTokensDetails"]);
   return {

@@ -23,7 +23,7 @@ export const blankMessage = (ours: Ours): Loose => ({
   diagnostics: null,
 });
 
-export const textBlock = (value: string): Loose => ({ type: "text", text: value, citations: null });
+export const textBlock = (value: string): Loose => ({ type: "text", text: value });
 export const toolBlock = (id: string, name: string, input: Loose): Loose => ({ type: "tool_use", id, name, input });
 
 /** Of a call whose server gave it none; as `completeChat` makes them. */

@@ -1,9 +1,10 @@
-import { invalidValue, type ServiceError } from "#errors";
+import { invalidValue } from "#errors";
 import { refuseDeep } from "../depth.ts";
-import { invalidFrom } from "../invalid.ts";
+import { valid } from "../invalid.ts";
 import { type Loose, object } from "../loose.ts";
 import { isSet, text } from "../read.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
+import { errorBody } from "./error-body.ts";
 import { measureRequest, noteRetention } from "./measure.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
 
@@ -92,44 +93,15 @@ function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<Parsed
   };
 }
 
-/** wire-details, "Errors". */
-function errorType({ status }: ServiceError): string {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 402:
-      return "billing_error";
-    case 403:
-      return "permission_error";
-    case 404:
-    case 405:
-    case 410:
-      return "not_found_error";
-    case 429:
-      return "rate_limit_error";
-    case 503:
-      return "overloaded_error";
-    case 504:
-      return "timeout_error";
-    default:
-      return status < 500 ? "invalid_request_error" : "api_error";
-  }
-}
-
-const errorBody = (error: ServiceError, requestId: string): string =>
-  JSON.stringify({
-    type: "error",
-    error: { type: errorType(error), message: error.message },
-    request_id: requestId,
-  });
+/** What the maker reads of a caller's headers: they choose among its own behaviours, and nothing of ours. */
+export const messagesHeaders: readonly string[] = ["anthropic-version", "anthropic-beta"];
 
 export const messagesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const parsed = messagesRequest.safeParse(body);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    const call = parsedCall(parsed.data, bodyBytes);
-    const { stream, max_tokens } = parsed.data;
+    const request = valid(messagesRequest, body);
+    const call = parsedCall(request, bodyBytes);
+    const { stream, max_tokens } = request;
     return { ...call, stream: stream ?? false, size: { ...call.size, outputCap: max_tokens } };
   },
   error: errorBody,
@@ -142,8 +114,6 @@ export const countTokensCodec: Codec = {
   ...messagesCodec,
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const parsed = countTokensRequest.safeParse(body);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    return { ...parsedCall(parsed.data, bodyBytes), stream: false };
+    return { ...parsedCall(valid(countTokensRequest, body), bodyBytes), stream: false };
   },
 };

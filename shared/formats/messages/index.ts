@@ -19,7 +19,7 @@ import { streamToChat } from "./stream-to-chat.ts";
 import { toChat } from "./to-chat.ts";
 import { placeMessagesUploads } from "./uploads.ts";
 
-export { countTokensCodec, messagesCodec } from "./codec.ts";
+export { countTokensCodec, messagesCodec, messagesHeaders } from "./codec.ts";
 export { countTokensRequest, messagesRequest } from "./request.ts";
 
 export const messagesDialect: Dialect = {

@@ -39,7 +39,7 @@ function stream({ model }: { readonly model: string }): StreamWriter {
       const ours = type === "message_start" ? named(event) : event;
       return `event: ${type}\ndata: ${JSON.stringify(ours)}\n\n`;
     },
-    usage: () => usage,
+    usage: (soFar) => usage ?? (soFar ? chatUsage(counts) : undefined),
     outputBytes: () => bytes,
     // The maker's `message_stop` was the end.
     end: () => "",

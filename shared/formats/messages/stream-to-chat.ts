@@ -126,6 +126,6 @@ export function streamToChat() {
       }
     },
     /** Of an answer that came to its end; before that the maker counts no more than its input. */
-    usage: (): unknown => usage,
+    usage: (soFar?: boolean): unknown => usage ?? (soFar ? chatUsage(counts) : undefined),
   };
 }

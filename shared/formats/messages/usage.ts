@@ -1,14 +1,14 @@
 import { type Loose, object } from "../loose.ts";
-import { count } from "../read.ts";
+import { count, isCount } from "../read.ts";
 import { tokenUsage } from "../usage.ts";
 
 /**
- * The usage of a Messages answer in chat shape; undefined if there is none. `prompt_tokens` has everything in it;
+ * The usage of a Messages answer in chat shape; undefined if there is none that can be believed. `prompt_tokens` has everything in it;
  * `cached_tokens`, `cache_write_tokens` (kept 5 minutes) and `cache_write_1h_tokens` are parts of it, none in another.
  */
 export function chatUsage(usage: unknown): Loose | undefined {
   const given = object(usage);
-  if (typeof given["input_tokens"] !== "number") return undefined;
+  if (!isCount(given["input_tokens"]) || !isCount(given["output_tokens"] ?? 0)) return undefined;
   const cached = count(given["cache_read_input_tokens"]);
   const written = count(given["cache_creation_input_tokens"]);
   const hour = Math.min(written, count(object(given["cache_creation"])["ephemeral_1h_input_tokens"]));

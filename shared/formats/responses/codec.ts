@@ -1,7 +1,7 @@
 import { searchFields } from "../chat-fields.ts";
 import { refuseDeep } from "../depth.ts";
 import { commonError } from "../error-body.ts";
-import { invalidFrom } from "../invalid.ts";
+import { valid } from "../invalid.ts";
 import type { Codec, Feature } from "../types.ts";
 import { errorEvent } from "./events.ts";
 import { logprobsInclude } from "./items.ts";
@@ -32,9 +32,7 @@ const lastNumber = 2 ** 31 - 1;
 export const responsesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const parsed = responsesRequest.safeParse(body);
-    if (!parsed.success) throw invalidFrom(parsed.error);
-    const request = parsed.data;
+    const request = valid(responsesRequest, body);
     refuseStored(request);
     refuseUnbounded(request);
     const toolTokens = checkTools(request);

@@ -1,4 +1,4 @@
-import { upstreamError } from "#errors";
+import { invalidValue, upstreamError } from "#errors";
 import type { Dialect, Ours } from "../dialect.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
 import { isSet, text } from "../read.ts";
@@ -60,9 +60,12 @@ function nativeStream(ours: Ours): FailingStreamWriter {
 export const native: Dialect["native"] = {
   prepare(request, { model, cap }) {
     const { input } = request;
+    const items = Array.isArray(input) ? input.filter((item: unknown) => !isHollow(object(item))) : input;
+    if (Array.isArray(items) && items.length === 0)
+      throw invalidValue("input", "input: has nothing but reasoning that is kept at the maker.");
     return {
       ...request,
-      ...(Array.isArray(input) && { input: input.filter((item: unknown) => !isHollow(object(item))) }),
+      input: items,
       model,
       max_output_tokens: cap,
       store: false,

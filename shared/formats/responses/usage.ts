@@ -1,14 +1,14 @@
 import { type Loose, object } from "../loose.ts";
-import { count } from "../read.ts";
+import { count, isCount } from "../read.ts";
 import { tokenUsage } from "../usage.ts";
 
 /**
- * The usage of a response in chat shape; undefined if there is none. `prompt_tokens` has everything in it; the details
+ * The usage of a response in chat shape; undefined if there is none that can be believed. `prompt_tokens` has everything in it; the details
  * are parts of it. Cache writes kept for longer than usual (12 hours) are billed as the other maker's hour is.
  */
 export function chatUsage(usage: unknown): Loose | undefined {
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = object(usage);
-  if (typeof input_tokens !== "number") return undefined;
+  if (!isCount(input_tokens) || !isCount(output_tokens ?? 0)) return undefined;
   const { cached_tokens, cache_write_tokens, cache_write_tokens_details, audio_tokens } = object(input_tokens_details);
   const written = count(cache_write_tokens);
   const long = Math.min(written, count(object(cache_write_tokens_details)["ttl_12h_tokens"]));

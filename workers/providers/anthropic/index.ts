@@ -4,6 +4,7 @@
  * back is hostile until it is parsed: an answer has at most 64 MB, an event of a stream 8 MB, redirects are not followed.
  * Other errors than the request's own never show the caller what the maker said.
  */
+import { messagesHeaders } from "#formats";
 import type { Clock } from "#platform/clock";
 import { type JsonObject, type Provider, type Target, type TextCall, UpstreamFailure } from "../provider.ts";
 import { isObject, parse, whole } from "../wire/answers.ts";
@@ -24,8 +25,6 @@ const ofAnswers: ReadonlySet<string> = new Set([
   "top_k",
   "top_p",
 ]);
-/** Of the caller's headers: they choose among the maker's own behaviours, and nothing of ours. */
-const passed = ["anthropic-version", "anthropic-beta"];
 
 export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { clock }: { clock: Clock }): Provider {
   const headers = { "anthropic-version": defaultVersion, ...(apiKey !== undefined && { "x-api-key": apiKey }) };
@@ -51,7 +50,7 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
     async *stream(call) {
       const ask = { path: "/messages", json: { ...call.body, stream: true }, headers: headersOf(call) };
       const answer = await maker.send({ ...ask, accept: "text/event-stream" }, call);
-      yield* readStream(answer, rules, call.signal, clock);
+      yield* readStream(answer, rulesOfStream(), call.signal, clock);
     },
     async count(call) {
       const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !ofAnswers.has(field)));
@@ -68,17 +67,23 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
 
 const headersOf = ({ headers }: TextCall): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    passed.flatMap((name) => {
+    messagesHeaders.flatMap((name) => {
       const value = headers[name];
       return value === undefined ? [] : [[name, value]];
     }),
   );
 
-const rules: StreamRules = {
-  failure: (event) => (event.type === "error" ? event : undefined),
-  check({ type }) {
-    if (typeof type !== "string") throw new UpstreamFailure("unavailable", "an event without a type");
-  },
-  ends: ({ type }) => type === "message_stop",
-  endsAtOnce: true,
-};
+/** Clients cannot read a stream that does not begin with its message. */
+function rulesOfStream(): StreamRules {
+  let hasBegun = false;
+  return {
+    failure: (event) => (event.type === "error" ? event : undefined),
+    check({ type }) {
+      hasBegun ||= type === "message_start";
+      if (typeof type !== "string" || !(hasBegun || type === "ping"))
+        throw new UpstreamFailure("unavailable", "a stream that does not begin with a message");
+    },
+    ends: ({ type }) => type === "message_stop",
+    endsAtOnce: true,
+  };
+}

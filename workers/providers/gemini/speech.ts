@@ -1,4 +1,5 @@
 import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
+import { wavHeader } from "../wav.ts";
 import { parse, whole } from "../wire/answers.ts";
 import type { Maker } from "../wire/maker.ts";
 import { answerLimitBytes } from "./answer.ts";
@@ -30,23 +31,5 @@ function wavOf({ mime, bytes }: InlineMedia): Buffer {
   const rate = Number(/;\s*rate=(\d{4,6})\b/i.exec(mime)?.[1]);
   if (!/^audio\/(l16|pcm)\b/i.test(mime) || !(rate > 0))
     throw new UpstreamFailure("unavailable", `sound as ${mime.slice(0, 100)}`);
-  return Buffer.concat([headerOf(bytes.length, rate), bytes]);
-}
-
-/** http://soundfile.sapp.org/doc/WaveFormat/ */
-function headerOf(bytes: number, rate: number): Buffer {
-  const header = Buffer.alloc(44);
-  header.write("RIFF", 0, "latin1");
-  header.writeUInt32LE(36 + bytes, 4);
-  header.write("WAVEfmt ", 8, "latin1");
-  header.writeUInt32LE(16, 16);
-  header.writeUInt16LE(1, 20);
-  header.writeUInt16LE(1, 22);
-  header.writeUInt32LE(rate, 24);
-  header.writeUInt32LE(rate * 2, 28);
-  header.writeUInt16LE(2, 32);
-  header.writeUInt16LE(16, 34);
-  header.write("data", 36, "latin1");
-  header.writeUInt32LE(bytes, 40);
-  return header;
+  return Buffer.concat([wavHeader(Math.floor(bytes.length / 2), rate), bytes]);
 }

@@ -33,7 +33,7 @@ async function addBytes(addresses: Map<string, string>, file: InputFile, leftByt
 }
 
 function refuseKept(value: unknown, param: string, kept: RegExp, depth: number): void {
-  if (typeof value === "string" && kept.test(value))
+  if (typeof value === "string" && [value, `//${URL.parse(value)?.hostname}`].some((each) => kept.test(each)))
     throw new UpstreamFailure("refused", `${param}: the maker's own store cannot be used; upload the file.`, { param });
   if (typeof value !== "object" || value === null) return;
   if (depth === deepest) throw new UpstreamFailure("refused", `${param}: is nested too deep.`, { param });

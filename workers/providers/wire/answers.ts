@@ -1,6 +1,7 @@
 import { pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { ServiceError } from "#errors";
+import { isDeeper } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { HttpAnswer } from "#platform/http";
 import { type JsonObject, UpstreamFailure } from "../provider.ts";
@@ -11,13 +12,17 @@ export const errorLimitBytes = 64 * 1024;
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** What JSON.parse takes at any depth, JSON.stringify and whatever else recurs does not. */
+const deepest = 512;
+
 export function parse(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
+    // Each level takes two characters at least: what is short, as most events are, needs no walk.
+    if (isObject(value) && (text.length <= 2 * deepest || !isDeeper(value, deepest))) return value;
   } catch {}
   // What it is instead may quote a prompt: it goes nowhere.
-  throw new UpstreamFailure("unavailable", "what came is not a JSON object");
+  throw new UpstreamFailure("unavailable", "what came is no JSON object that can be used");
 }
 
 /** Of those fields, what is there. */

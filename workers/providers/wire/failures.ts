@@ -148,8 +148,12 @@ function retryAfter(headers: IncomingHttpHeaders, clock: Clock): number | undefi
 
 /** Makers quote keys and organizations in their messages: they are the operator's, nobody else's. */
 function withoutSecrets(message: string): string {
-  return message
-    .slice(0, 2_000)
-    .replace(/\b(sk|org|proj|user|key|acct)[-_][\w*.-]{6,}/g, "$1-...")
-    .replace(/\b(AIza|AQ\.)[\w-]{6,}/g, "$1...");
+  return (
+    message
+      .slice(0, 2_000)
+      .replace(/\b(sk|org|proj|user|key|acct)[-_][\w*.-]{6,}/g, "$1-...")
+      .replace(/\b(AIza|AQ\.|r8_)[\w-]{6,}/g, "$1...")
+      // fal's: an id and a secret.
+      .replace(/\b[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}:[\da-f]{8,}/g, "...")
+  );
 }

@@ -35,6 +35,7 @@ export async function* readStream(
         if (failure) throw failureInside(failure, clock);
         rules.check?.(event);
         events.push(event);
+        if (rules.endsAtOnce && rules.ends(event)) break;
       }
       return { events, done: false };
     } catch (failure) {

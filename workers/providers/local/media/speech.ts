@@ -2,10 +2,10 @@ import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
 import type { Generated, GenerationCall } from "../../provider.ts";
+import { wavHeader } from "../../wav.ts";
 import { parseRequest } from "../request.ts";
 import { mediaTriggerOf } from "../triggers.ts";
-import { createVoice } from "./voice.ts";
-import { sampleRate, wavHeader } from "./wav.ts";
+import { createVoice, sampleRate } from "./voice.ts";
 
 const mostCharacters = 4096;
 const charactersPerSecond = 15;
@@ -50,7 +50,7 @@ async function* wavOf(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
   const voice = createVoice(name);
-  let piece = [wavHeader(perCharacter * characters.length)];
+  let piece = [wavHeader(perCharacter * characters.length, sampleRate)];
   let samples = 0;
   for (const character of characters) {
     piece.push(voice.say(character, perCharacter));

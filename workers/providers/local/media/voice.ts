@@ -1,5 +1,4 @@
 import { numbersFrom, seedOf } from "./seed.ts";
-import { sampleRate } from "./wav.ts";
 
 /** What the mouth does for a character: three resonances in Hz, how loud the voice is, and the noise of breath. */
 interface Sound {
@@ -12,6 +11,8 @@ export interface Voice {
   /** The next so many samples, 16-bit little-endian, while saying the character. */
   say(character: string, samples: number): Buffer;
 }
+
+export const sampleRate = 24_000;
 
 /** Samples between two looks at where the mouth is going: 2 ms. */
 const stepSamples = 48;

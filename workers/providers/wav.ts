@@ -1,7 +1,5 @@
-export const sampleRate = 24_000;
-
 /** Of 16-bit mono PCM. http://soundfile.sapp.org/doc/WaveFormat/ */
-export function wavHeader(samples: number): Buffer {
+export function wavHeader(samples: number, sampleRate: number): Buffer {
   const bytes = samples * 2;
   const header = Buffer.alloc(44);
   header.write("RIFF", 0, "latin1");

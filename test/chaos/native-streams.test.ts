@@ -1,0 +1,142 @@
+import { expect, onTestFinished, test } from "vitest";
+import { formatUsd } from "#money";
+import { type Face, send, streamFaces } from "../integration/native-formats.ts";
+import { costOf, priceListOf } from "../integration/native-media-prices.ts";
+import { eventsOf, expectFailed, readAlong, saidIn } from "../integration/native-stream-events.ts";
+import type { Refusal } from "../integration/service-setup.ts";
+import { startMockAnthropic } from "../support/mock-anthropic.ts";
+import { startMockGemini } from "../support/mock-gemini.ts";
+import type { MockMaker } from "../support/mock-maker.ts";
+import { startMockOpenai } from "../support/mock-openai.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import { availableUsd, endLeases, never, onlyCall, redisOf, startProcesses } from "./setup.ts";
+
+/** 10 s until the lock of a job has run out, 5 s between two looks for such jobs. */
+const noticedWithinMs = 16_500;
+const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
+const question = "Hello there";
+const said = "abcd efgh";
+/** Nine bytes. */
+const saidTokens = 3;
+
+/** Whose models speak a format; the question's tokens, as the maker says at the beginning of a stream or else by its bytes. */
+const spoken = {
+  messages: { model: "anthropic/claude-sonnet-5", inputTokens: 2 },
+  responses: { model: "openai/gpt-5.6-terra", inputTokens: 3 },
+  gemini: { model: "google/gemini-3.6-flash", inputTokens: 2 },
+} as const;
+const natives = streamFaces.flatMap((face) => (face.format === "chat" ? [] : [{ face, ...spoken[face.format] }]));
+
+async function startNatives() {
+  const stores = await testStores();
+  const [anthropic, openai, gemini] = await Promise.all([startMockAnthropic(), startMockOpenai(), startMockGemini()]);
+  const makers: readonly MockMaker[] = [anthropic, openai, gemini] as never;
+  onTestFinished(async () => {
+    for (const maker of makers) await maker.close();
+  });
+  const env = {
+    ANTHROPIC_BASE_URL: anthropic.url,
+    ANTHROPIC_API_KEY: "anthropic-operator",
+    OPENAI_BASE_URL: openai.url,
+    OPENAI_API_KEY: "sk-operator",
+    GEMINI_BASE_URL: gemini.url,
+    GEMINI_API_KEY: "gemini-operator",
+  };
+  const text = `${said} never sent`;
+  // All that comes before the third word is out.
+  anthropic.always({ content: [{ type: "text", text }], beforeEvent: { 5: never } });
+  openai.always({ text, beforeEvent: { 6: never } });
+  gemini.always({ text, beforeEvent: { 2: never } });
+  const requests = () => makers.flatMap((maker) => maker.requests);
+  return { stores, env, requests, ...(await startProcesses(stores, env)) };
+}
+
+/** A stream of each format, of which two words have come. */
+const begin = (client: Client) =>
+  Promise.all(
+    natives.map(async (native) => {
+      const customer = await client.account("1.00");
+      const leaving = new AbortController();
+      const asked = native.face.stream(native.model, question);
+      const response = await send(customer, asked, { signal: leaving.signal });
+      expect([native.face.name, response.status]).toEqual([native.face.name, 200]);
+      const { text, whole } = readAlong(response);
+      const broken = whole.then(
+        () => false,
+        () => true,
+      );
+      await eventually(() => text().includes("efgh"));
+      return { ...native, customer, response, text, whole, broken, leave: () => leaving.abort() };
+    }),
+  );
+
+/** Every maker's request is cut, and what was delivered is what is charged. */
+async function expectDelivered(client: Client, streams: Awaited<ReturnType<typeof begin>>) {
+  for (const { customer, model, inputTokens, face, text } of streams) {
+    expect(text()).not.toContain("never");
+    const { amount_usd, request } = await onlyCall(client, customer);
+    const usage = { input: inputTokens, output: saidTokens };
+    expect([face.name, request]).toMatchObject([
+      face.name,
+      { status: "cancelled", attempts: 1, estimated: true, usage, shortfall_usd: "0.00" },
+    ]);
+    const cost = costOf(priceListOf(model), { input: usage.input / 1e6, output: usage.output / 1e6 });
+    expect(amount_usd).toBe(`-${formatUsd(cost)}`);
+    expect(await availableUsd(client, customer)).toBe(formatUsd(1_000_000_000n - cost));
+  }
+}
+
+/** Nobody is left who knows the response: of its format's two last events there is the one that says why. */
+function expectTold(face: Face, events: ReturnType<typeof eventsOf>, requestId: string | null) {
+  if (face.format !== "responses") return expectFailed(face, events, full, requestId);
+  expect(events.at(-1)).toMatchObject({ type: "error", code: "no_capacity", param: null });
+}
+
+test("a worker killed under native streams: each ends with its format's own error, and nothing is charged", async () => {
+  const { client, worker, requests, stores, env } = await startNatives();
+  const streams = await begin(client);
+  await spawnWorker(stores, env);
+
+  const killedAt = performance.now();
+  worker.kill("SIGKILL");
+  const texts = await Promise.all(streams.map(({ whole }) => whole));
+  expect(performance.now() - killedAt).toBeLessThan(noticedWithinMs);
+  for (const [at, { face, customer, response }] of streams.entries()) {
+    const events = eventsOf(face, texts[at] ?? "");
+    expectTold(face, events, response.headers.get("x-request-id"));
+    expect(texts[at]).not.toMatch(/message_stop|response\.completed|"finishReason"/);
+    expect(saidIn(face, events)).toBe(said);
+    const { amount_usd, request } = await onlyCall(client, customer);
+    expect([face.name, amount_usd, request]).toMatchObject([
+      face.name,
+      "0.00",
+      { status: "failed", error: "no_capacity" },
+    ]);
+    expect(await availableUsd(client, customer)).toBe("1.00");
+  }
+  expect(requests()).toHaveLength(natives.length);
+});
+
+test("an API killed under native streams: the makers are cut, and what was delivered is charged", async () => {
+  const { api: doomed, requests, stores, env } = await startNatives();
+  const streams = await begin(doomed.client);
+  doomed.kill("SIGKILL");
+  await doomed.exited;
+  expect(await Promise.all(streams.map(({ broken }) => broken))).toEqual(natives.map(() => true));
+  await endLeases(redisOf(stores));
+  await Promise.all(requests().map(({ closed }) => closed));
+  expect(requests().map(({ aborted }) => aborted)).toEqual(natives.map(() => true));
+  const { client } = await spawnApi(stores, env);
+  await expectDelivered(client, streams);
+});
+
+test("callers who leave native streams: the makers are cut, and what was delivered is charged", async () => {
+  const { client, requests } = await startNatives();
+  const streams = await begin(client);
+  for (const { leave } of streams) leave();
+  expect(await Promise.all(streams.map(({ broken }) => broken))).toEqual(natives.map(() => true));
+  await Promise.all(requests().map(({ closed }) => closed));
+  expect(requests().map(({ aborted }) => aborted)).toEqual(natives.map(() => true));
+  await expectDelivered(client, streams);
+});

@@ -1,0 +1,217 @@
+import Anthropic from "@anthropic-ai/sdk";
+import { describe, expect, test } from "vitest";
+import { createManualClock } from "../support/manual-clock.ts";
+import { mockAnthropicError } from "../support/mock-anthropic.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
+import {
+  anthropicService,
+  asking,
+  clientOf,
+  hostedModel,
+  models,
+  nativeModel,
+  never,
+  newCaller,
+  ownName,
+} from "./anthropic-client-setup.ts";
+import { expectUntouched, localModel } from "./service-setup.ts";
+
+const running = anthropicService();
+const { max_tokens: _, ...hello } = asking(nativeModel);
+
+/** What is counted, and who counted it. */
+async function count(client: Anthropic, params: Anthropic.MessageCountTokensParams) {
+  const { data, response } = await client.messages.countTokens(params).withResponse();
+  return { ...data, by: response.headers.get("x-xm-token-count") };
+}
+
+describe("its own maker counts", () => {
+  test("what it says is the answer, and nothing else is in it", async () => {
+    const { client } = await newCaller(running);
+    running.anthropic.respond({ inputTokens: 4_711 });
+    const { data, response } = await client.messages.countTokens(hello).withResponse();
+    expect(data).toEqual({ input_tokens: 4_711 });
+    expect(response.headers.get("x-xm-token-count")).toBe("maker");
+    expect(response.headers.get("request-id")).toMatch(/^req_/);
+  });
+
+  test("the body reaches it as it is but for the model, the headers too; there is no cap in it", async () => {
+    const { client } = await newCaller(running);
+    const params = {
+      system: [{ type: "text" as const, text: "Be brief.", cache_control: { type: "ephemeral" as const } }],
+      tools: [{ name: "look", input_schema: { type: "object" as const, properties: {} } }],
+      tool_choice: { type: "any" as const },
+      thinking: { type: "enabled" as const, budget_tokens: 2_000 },
+      messages: [
+        {
+          role: "user" as const,
+          content: [
+            { type: "image" as const, source: { type: "url" as const, url: "https://example.com/a.png" } },
+            { type: "text" as const, text: "What is this?" },
+          ],
+        },
+      ],
+      field_of_tomorrow: [1, null],
+    };
+    const headers = { "anthropic-beta": "one-2026-01-01", "anthropic-version": "2023-06-01" };
+    await client.messages.countTokens({ model: nativeModel, ...params }, { headers });
+    const [request] = running.anthropic.requests;
+    expect(request).toMatchObject({ method: "POST", path: "/v1/messages/count_tokens", headers });
+    expect(request?.headers["x-api-key"]).toBe("sk-ant-operator");
+    expect(request?.body).toEqual({ model: ownName, ...params });
+  });
+
+  test("a whole request is counted too: what says how to answer stays here, for the maker refuses it", async () => {
+    const { customer } = await newCaller(running);
+    running.anthropic.respond({ inputTokens: 12 });
+    const howToAnswer = { max_tokens: 5, stream: true, temperature: 0, stop_sequences: ["END"], metadata: {} };
+    const response = await customer.post("/v1/messages/count_tokens", { ...hello, ...howToAnswer });
+    expect([response.status, await response.json()]).toEqual([200, { input_tokens: 12 }]);
+    expect(running.anthropic.requests[0]?.body).toEqual({ ...hello, model: ownName });
+  });
+
+  test("the client's beta face counts as well", async () => {
+    const { client } = await newCaller(running);
+    running.anthropic.respond({ inputTokens: 12 });
+    const counted = await client.beta.messages.countTokens({ ...hello, betas: ["one-2026-01-01"] });
+    expect(counted.input_tokens).toBe(12);
+    expect(running.anthropic.requests[0]?.headers["anthropic-beta"]).toMatch(/one-2026-01-01/);
+  });
+
+  test("its refusal is the caller's: 400 in its words", async () => {
+    const { client } = await newCaller(running);
+    running.anthropic.respond(mockAnthropicError(400, "messages.0: all is wrong"));
+    const thrown: unknown = await client.messages.countTokens(hello).catch((error: unknown) => error);
+    expect(thrown).toBeInstanceOf(Anthropic.BadRequestError);
+    expect(thrown).toMatchObject({ type: "invalid_request_error", apiMessage: "messages.0: all is wrong" });
+  });
+});
+
+describe("an estimate stands in", () => {
+  test.each([
+    ["is overloaded", mockAnthropicError(529, "Overloaded", { headers: { "retry-after": "30" } })],
+    ["limits counting", mockAnthropicError(429, "Slow down", { headers: { "retry-after": "30" } })],
+    ["does not take the operator's key", mockAnthropicError(401, "invalid x-api-key")],
+    ["has no such route", mockAnthropicError(404, "Not Found")],
+    ["fails", mockAnthropicError(500, "Internal server error")],
+    ["breaks off", { cutAfter: -1 }],
+    ["says no number", { body: { input_tokens: "many" } }],
+  ])("where the maker %s; calls for messages go on", async (_, answer) => {
+    const { client } = await newCaller(running);
+    running.anthropic.always(answer);
+    for (let i = 0; i < 6; i++) {
+      const counted = await count(client, hello);
+      expect(counted).toEqual({ input_tokens: expect.any(Number) as number, by: "estimate" });
+      expect(counted.input_tokens).toBeGreaterThan(1);
+      expect(counted.input_tokens).toBeLessThan(30);
+    }
+    // Each was asked of the maker: a count opens no breaker and gives no rest.
+    expect(running.anthropic.requests).toHaveLength(6);
+    running.anthropic.always();
+    expect((await client.messages.create(asking(nativeModel))).model).toBe(nativeModel);
+  });
+
+  test("where the maker is silent for ten seconds", async () => {
+    const clock = createManualClock(Date.now());
+    const env = { ANTHROPIC_API_KEY: "sk-ant-operator", ANTHROPIC_BASE_URL: running.anthropic.url };
+    const service = await startService(await testStores(), { env, clock });
+    const client = clientOf(service, await service.account("1"));
+    running.anthropic.respond({ beforeHeaders: never });
+    let counted: Awaited<ReturnType<typeof count>> | undefined;
+    const counting = count(client, hello).then((answer) => {
+      counted = answer;
+    });
+    // The service moves only as its clock does.
+    await eventually(() => {
+      clock.advance(100);
+      return running.anthropic.requests.length > 0;
+    });
+    const request = await running.anthropic.request(0);
+    clock.advance(9_000);
+    expect(request.aborted).toBe(false);
+    await eventually(() => {
+      clock.advance(100);
+      return counted !== undefined;
+    });
+    await counting;
+    expect(counted).toEqual({ input_tokens: expect.any(Number) as number, by: "estimate" });
+    await request.closed;
+    expect(request.aborted).toBe(true);
+  });
+
+  test.each([localModel, hostedModel])("%s: by the service itself, nobody is asked", async (model) => {
+    const { client } = await newCaller(running);
+    const base = await count(client, { ...hello, model });
+    expect(base).toEqual({ input_tokens: expect.any(Number) as number, by: "estimate" });
+    const more: readonly Partial<Anthropic.MessageCountTokensParams>[] = [
+      { system: "You are brief, and you are kind." },
+      { system: [{ type: "text", text: "You are brief, and you are kind." }] },
+      { tools: [{ name: "look", description: "Looks at it", input_schema: { type: "object", properties: {} } }] },
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "Hello there" },
+              { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } },
+            ],
+          },
+        ],
+      },
+    ];
+    for (const each of more)
+      expect((await count(client, { ...hello, model, ...each })).input_tokens).toBeGreaterThan(base.input_tokens);
+    expect(running.maker.requests).toHaveLength(0);
+    expect(running.anthropic.requests).toHaveLength(0);
+  });
+});
+
+describe.each(models)("counting %s is free", (model) => {
+  test("the balance is as it was, and nothing of it is in the ledger", async () => {
+    const { client, customer } = await newCaller(running);
+    await count(client, { ...hello, model });
+    await expectUntouched(running.service, customer, "1.00");
+    for (const { amount_usd } of (await customer.ledger("usage")) as unknown as readonly { amount_usd: string }[])
+      expect(Number(amount_usd)).toBe(0);
+  });
+
+  test("without a balance too", async () => {
+    const { client } = await newCaller(running, "0");
+    expect((await count(client, { ...hello, model })).input_tokens).toBeGreaterThan(0);
+    await expect(client.messages.create(asking(model))).rejects.toBeInstanceOf(Anthropic.PaymentRequiredError);
+  });
+});
+
+describe("what counting asks for is what a call asks for", () => {
+  test.each([
+    ["no key", 401, () => hello, "nobody"],
+    ["no such model", 404, () => ({ ...hello, model: "claude-nothing" })],
+    ["another maker's model", 400, () => ({ ...hello, model: "openai/gpt-4.1-mini" })],
+    ["no messages", 400, () => ({ ...hello, messages: [] })],
+    [
+      "a tool that the maker runs",
+      400,
+      () => ({ ...hello, tools: [{ type: "web_search_20250305", name: "web_search" }] }),
+    ],
+  ] as const)("%s: %s", async (_, status, params, key?: string) => {
+    const { customer } = await newCaller(running);
+    const client = clientOf(running.service, key ? { ...customer, key } : customer);
+    const calling = client.messages.countTokens(params() as Anthropic.MessageCountTokensParams);
+    await expect(calling).rejects.toMatchObject({ status, requestID: expect.stringMatching(/^req_/) as string });
+    expect(running.anthropic.requests).toHaveLength(0);
+  });
+
+  test("a caller who leaves is not waited for", async () => {
+    const { client, customer } = await newCaller(running);
+    running.anthropic.respond({ beforeHeaders: never });
+    const controller = new AbortController();
+    const calling = client.messages.countTokens(hello, { signal: controller.signal });
+    const request = await running.anthropic.request(0);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(Anthropic.APIUserAbortError);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    await expectUntouched(running.service, customer, "1.00");
+  });
+});

@@ -1,0 +1,258 @@
+import Anthropic from "@anthropic-ai/sdk";
+import { describe, expect, test } from "vitest";
+import { mockAnthropicError, mockErrorEvent } from "../support/mock-anthropic.ts";
+import {
+  anthropicService,
+  asking,
+  clientOf,
+  costOf,
+  entriesOf,
+  nativeModel,
+  never,
+  newCaller,
+  ownName,
+} from "./anthropic-client-setup.ts";
+import { gate, nanoUsd } from "./service-setup.ts";
+
+const running = anthropicService();
+const { messages } = asking(ownName);
+const promptEstimate = Math.ceil("Hello there".length / 4);
+
+/** A stream as far as it is to come, with what the maker says of the prompt at its start. */
+const begun = (usage: object, ...texts: string[]) => [
+  {
+    type: "message_start",
+    message: { id: "msg_1", type: "message", role: "assistant", model: ownName, content: [], stop_reason: null, usage },
+  },
+  { type: "content_block_start", index: 0, content_block: { type: "text", text: "", citations: null } },
+  ...texts.map((text) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } })),
+];
+const ended = (usage: object) => [
+  { type: "content_block_stop", index: 0 },
+  { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage },
+  { type: "message_stop" },
+];
+
+async function oneEntry(customer: Parameters<typeof entriesOf>[1]) {
+  const [entry, ...others] = await entriesOf(running.service, customer);
+  if (!entry || others.length > 0) throw new Error(`${others.length + 1} entries`);
+  return entry;
+}
+
+describe("what the ledger charges is what the maker bills", () => {
+  const caches = {
+    input_tokens: 100,
+    cache_read_input_tokens: 50,
+    cache_creation_input_tokens: 300,
+    cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+  };
+  const billed = { input: 100, cached_input: 50, cache_write: 100, cache_write_1h: 200, output: 20 };
+
+  test.each([
+    ["caches, 5 minutes and 1 hour", { ...caches, output_tokens: 20 }, billed, 1_460_000n],
+    [
+      "a cache write without its parts is of 5 minutes",
+      { input_tokens: 3, cache_creation_input_tokens: 40, cache_creation: null, output_tokens: 2 },
+      { input: 3, cache_write: 40, output: 2 },
+      126_000n,
+    ],
+    [
+      "thinking is in the output",
+      { input_tokens: 3, output_tokens: 20, output_tokens_details: { thinking_tokens: 15 } },
+      { input: 3, output: 20 },
+      206_000n,
+    ],
+  ])("%s", async (_, usage, counted, nano) => {
+    expect(costOf(nativeModel, counted)).toBe(nano);
+    for (const isStream of [false, true]) {
+      const { client, customer } = await newCaller(running);
+      running.anthropic.respond({ usage });
+      const message = isStream
+        ? await client.messages.stream(asking(ownName)).finalMessage()
+        : await client.messages.create(asking(ownName));
+      expect(message.usage).toMatchObject(
+        isStream ? { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens } : usage,
+      );
+      const { request, amount_usd } = await oneEntry(customer);
+      expect(request).toMatchObject({ usage: counted, estimated: false, upstream: "anthropic", shortfall_usd: "0.00" });
+      expect(nanoUsd(amount_usd)).toBe(-nano);
+      expect(nanoUsd(await customer.available())).toBe(1_000_000_000n - nano);
+    }
+  });
+
+  test("a stream that tells of the prompt at its start alone", async () => {
+    const { client, customer } = await newCaller(running);
+    running.anthropic.respond({
+      events: [...begun({ ...caches, output_tokens: 1 }, "Hi"), ...ended({ output_tokens: 20 })],
+    });
+    await client.messages.stream(asking(ownName)).done();
+    const { request, amount_usd } = await oneEntry(customer);
+    expect(request).toMatchObject({ usage: billed, estimated: false });
+    expect(nanoUsd(amount_usd)).toBe(-costOf(nativeModel, billed));
+  });
+
+  test("where it says nothing of its usage, an estimate, which the entry says", async () => {
+    for (const isStream of [false, true]) {
+      const { client, customer } = await newCaller(running);
+      running.anthropic.respond({ usage: false, text: "12345678" });
+      const answer = await client.messages.create({ ...asking(ownName), stream: isStream });
+      if (Symbol.asyncIterator in answer) await Array.fromAsync(answer);
+      const usage = { input: promptEstimate, output: 2 };
+      const { request, amount_usd } = await oneEntry(customer);
+      expect(request).toMatchObject({ usage, estimated: true });
+      expect(nanoUsd(amount_usd)).toBe(-costOf(nativeModel, usage));
+    }
+  });
+
+  test("a refusal that is not billed costs nothing", async () => {
+    const { client, customer } = await newCaller(running);
+    running.anthropic.respond({ content: [], stopReason: "refusal", usage: { input_tokens: 0, output_tokens: 0 } });
+    await client.messages.create(asking(ownName));
+    expect(nanoUsd((await oneEntry(customer)).amount_usd)).toBe(0n);
+  });
+});
+
+/** Of a stream that did not come to its end: the prompt as the maker counted it at its start, and the text that came. */
+const prompt = { input_tokens: 7, cache_read_input_tokens: 1_000, cache_creation_input_tokens: 0, output_tokens: 1 };
+const delivered = { input: 7, cached_input: 1_000, output: 3 };
+const three = begun(prompt, "12345678", "9abc");
+
+describe("a maker that breaks a stream", () => {
+  interface Break {
+    readonly how: string;
+    readonly last: readonly object[];
+    readonly type: string;
+    readonly error: string;
+    readonly cutAfter?: number;
+    readonly model?: string;
+  }
+  const broken = { type: "api_error", error: "upstream_error" };
+  const breaks: readonly Break[] = [
+    { how: "says that it failed", last: [mockErrorEvent("api_error", "Secret: broken")], ...broken },
+    { how: "ends it before its end", last: [], ...broken },
+    { how: "cuts the connection", last: ended({ output_tokens: 9 }), cutAfter: 4, ...broken },
+    {
+      how: "says that it has too much to do",
+      last: [mockErrorEvent("overloaded_error", "Secret: overloaded")],
+      type: "overloaded_error",
+      error: "no_capacity",
+      // It is left alone for a while.
+      model: "anthropic/claude-opus-5",
+    },
+  ];
+
+  test.each(breaks)("$how: the client throws, what was delivered is charged", async (each) => {
+    const { last, cutAfter, model = nativeModel } = each;
+    const { client, customer } = await newCaller(running);
+    const { opened, open } = gate();
+    // What breaks it waits until the caller has all that came before.
+    running.anthropic.respond({
+      events: [...three, ...last],
+      beforeEvent: { 4: opened },
+      beforeEnd: opened,
+      ...(cutAfter && { cutAfter }),
+    });
+    let seen = "";
+    const stream = client.messages.stream(asking(model)).on("text", (_, snapshot) => {
+      seen = snapshot;
+      if (seen.length === 12) open();
+    });
+    const thrown: unknown = await stream.finalMessage().catch((error: unknown) => error);
+    expect(thrown).toBeInstanceOf(Anthropic.APIError);
+    expect(thrown).toMatchObject({ status: undefined, type: each.type, requestID: stream.request_id });
+    expect(String(thrown)).not.toContain("Secret");
+    expect(seen).toBe("123456789abc");
+    const { request, amount_usd } = await oneEntry(customer);
+    expect(request).toMatchObject({ status: "failed", error: each.error, estimated: true, usage: delivered });
+    expect(nanoUsd(amount_usd)).toBe(-costOf(model, delivered));
+  });
+});
+
+describe("a caller who leaves", () => {
+  /** Reads until twelve characters are there, and leaves. Resolves with what the client then throws, if it does. */
+  const leaving: Readonly<Record<string, (client: Anthropic) => Promise<unknown>>> = {
+    abort: (client) => {
+      const stream = client.messages.stream(asking(ownName)).on("text", (_, snapshot) => {
+        if (snapshot.length === 12) stream.abort();
+      });
+      return stream.finalMessage().catch((error: unknown) => error);
+    },
+    signal: (client) => {
+      const controller = new AbortController();
+      const stream = client.messages.stream(asking(ownName), { signal: controller.signal });
+      stream.on("text", (_, snapshot) => {
+        if (snapshot.length === 12) controller.abort();
+      });
+      return stream.finalMessage().catch((error: unknown) => error);
+    },
+    break: async (client) => {
+      const stream = await client.messages.create({ ...asking(ownName), stream: true });
+      let length = 0;
+      for await (const event of stream) {
+        if (event.type === "content_block_delta" && event.delta.type === "text_delta")
+          length += event.delta.text.length;
+        if (length === 12) break;
+      }
+      return undefined;
+    },
+  };
+
+  test.each([
+    ["abort", Anthropic.APIUserAbortError],
+    ["signal", Anthropic.APIUserAbortError],
+    ["break", undefined],
+  ])("a stream by %s: the maker's request is cut, what was delivered is charged", async (way, error) => {
+    const { client, customer } = await newCaller(running);
+    running.anthropic.respond({ events: [...three, ...ended({ output_tokens: 9 })], beforeEvent: { 4: never } });
+    const thrown = await leaving[way]?.(client);
+    expect(thrown?.constructor).toBe(error);
+    const request = await running.anthropic.request(0);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    const entry = await oneEntry(customer);
+    expect(entry.request).toMatchObject({ status: "cancelled", estimated: true, usage: delivered });
+    expect(nanoUsd(entry.amount_usd)).toBe(-costOf(nativeModel, delivered));
+  });
+
+  test.each([false, true])("before anything came, stream: %s: pays nothing", async (stream) => {
+    const { client, customer } = await newCaller(running);
+    running.anthropic.respond({ beforeHeaders: never });
+    const controller = new AbortController();
+    const calling = client.messages.create({ ...asking(ownName), stream }, { signal: controller.signal });
+    const request = await running.anthropic.request(0);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(Anthropic.APIUserAbortError);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    const entry = await oneEntry(customer);
+    expect(entry.request.status).toBe("cancelled");
+    expect(nanoUsd(entry.amount_usd)).toBe(0n);
+    expect(await customer.available()).toBe("1.00");
+  });
+});
+
+test.each([false, true])(
+  "the client's own retries, stream: %s: 503, then an answer, which alone is charged",
+  async (isStream) => {
+    const { customer } = await newCaller(running);
+    const statuses: number[] = [];
+    const client = clientOf(running.service, customer, {
+      maxRetries: 2,
+      fetch: async (url: string, init: RequestInit) => {
+        const response = await fetch(url, init);
+        statuses.push(response.status);
+        return response;
+      },
+    });
+    running.anthropic.respond(mockAnthropicError(529, "Overloaded"));
+    const params = { ...asking(ownName), messages };
+    const message = isStream
+      ? await client.messages.stream(params).finalMessage()
+      : await client.messages.create(params);
+    expect(statuses).toEqual([503, 200]);
+    const { input_tokens: input, output_tokens: output } = message.usage;
+    const amounts = (await entriesOf(running.service, customer)).map(({ amount_usd }) => nanoUsd(amount_usd));
+    expect(amounts).toEqual([-costOf(nativeModel, { input, output }), 0n]);
+    expect(nanoUsd(await customer.available())).toBe(1_000_000_000n - costOf(nativeModel, { input, output }));
+  },
+);

@@ -1,0 +1,167 @@
+import { GoogleGenAI, type HttpOptions } from "@google/genai";
+import { beforeAll, beforeEach } from "vitest";
+import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
+import { type MockGemini, startMockGemini } from "../support/mock-gemini.ts";
+import type { MockMaker } from "../support/mock-maker.ts";
+import { mockText } from "../support/mock-openai.ts";
+import type { Client, Customer } from "../support/service.ts";
+import {
+  catalogWith,
+  entryOf,
+  localModel,
+  makerModel,
+  nanoUsd,
+  type Running,
+  startWithMaker,
+} from "./service-setup.ts";
+
+/** Google's model by its own name, and ours of the other makers: each behind an interface of its own. */
+export const ownName = "gemini-2.5-flash";
+export const nativeModel = `google/${ownName}`;
+const chatModel = makerModel;
+const responsesModel = "openai/gpt-5.5";
+const messagesModel = "anthropic/claude-sonnet-5";
+
+/** In nano-USD a token, by price key; set here, so that a price list that moves does not move the tests. */
+const prices: Readonly<Record<string, Readonly<Record<string, bigint>>>> = {
+  [localModel]: { input: 100n, cached_input: 50n, output: 400n },
+  [nativeModel]: { input: 300n, cached_input: 30n, audio_input: 1_000n, output: 2_500n },
+  [chatModel]: { input: 400n, cached_input: 100n, output: 1_600n },
+  [responsesModel]: { input: 5_000n, cached_input: 500n, output: 30_000n },
+  [messagesModel]: { input: 2_000n, cached_input: 200n, cache_write: 2_500n, cache_write_1h: 4_000n, output: 10_000n },
+};
+
+const pricing = Object.fromEntries(
+  Object.entries(prices).map(([model, keys]) => [
+    model,
+    { pricing: Object.fromEntries(Object.entries(keys).map(([key, price]) => [key, String(Number(price) / 1_000)])) },
+  ]),
+);
+
+/** What so many units cost at the list prices. */
+export function costOf(model: string, usage: Readonly<Record<string, number>>): bigint {
+  let cost = 0n;
+  for (const [key, count] of Object.entries(usage)) {
+    const price = prices[model]?.[key];
+    if (price === undefined) throw new Error(`no price of ${key}`);
+    cost += BigInt(count) * price;
+  }
+  return cost;
+}
+
+export interface Served extends Running {
+  readonly gemini: MockGemini;
+  readonly anthropic: MockAnthropic;
+}
+
+/** Who answers a call: the worker itself, Google, or another maker behind its own interface. */
+export interface Target {
+  readonly name: string;
+  readonly model: string;
+  readonly mock?: (served: Served) => MockMaker;
+  /** What it says to "Hello there". */
+  readonly says: string;
+}
+
+export const local: Target = {
+  name: "local",
+  model: localModel,
+  says: 'You said: "Hello there". This is a model for tests: it repeats what it reads.',
+};
+export const google: Target = {
+  name: "Google's",
+  model: nativeModel,
+  mock: ({ gemini }) => gemini,
+  says: "You said: Hello there",
+};
+export const chatMaker: Target = { name: "chat", model: chatModel, mock: ({ maker }) => maker, says: mockText };
+export const responsesMaker: Target = {
+  name: "responses",
+  model: responsesModel,
+  mock: ({ maker }) => maker,
+  says: mockText,
+};
+export const messagesMaker: Target = {
+  name: "messages",
+  model: messagesModel,
+  mock: ({ anthropic }) => anthropic,
+  says: "You said: Hello there",
+};
+export const others: readonly Target[] = [chatMaker, responsesMaker, messagesMaker];
+export const targets: readonly Target[] = [local, google, ...others];
+
+/** One service for all tests of a file; the makers have forgotten everything before each. */
+export function geminiService(env: Readonly<Record<string, string>> = {}): Served {
+  let served: Served | undefined;
+  beforeAll(async () => {
+    const [gemini, anthropic] = await Promise.all([startMockGemini(), startMockAnthropic()]);
+    const stops: (() => Promise<void>)[] = [];
+    const makers = {
+      GEMINI_API_KEY: "operator",
+      GEMINI_BASE_URL: gemini.url,
+      ANTHROPIC_API_KEY: "sk-ant-operator",
+      ANTHROPIC_BASE_URL: anthropic.url,
+      CATALOG_FILE: catalogWith({}, pricing),
+      ...env,
+    };
+    const { service, maker } = await startWithMaker(makers, (stop) => stops.push(stop));
+    served = { service, maker, gemini, anthropic };
+    return async () => {
+      for (const stop of stops) await stop();
+      await Promise.all([maker.close(), gemini.close(), anthropic.close()]);
+    };
+  });
+  beforeEach(() => {
+    for (const mock of [served?.maker, served?.gemini, served?.anthropic]) mock?.reset();
+  });
+  const there = () => {
+    if (!served) throw new Error("only inside a test");
+    return served;
+  };
+  return {
+    get service() {
+      return there().service;
+    },
+    get maker() {
+      return there().maker;
+    },
+    get gemini() {
+      return there().gemini;
+    },
+    get anthropic() {
+      return there().anthropic;
+    },
+  };
+}
+
+/** The official client as its documentation sets it up, with this customer's key. */
+export const clientOf = (service: Client, { key }: Customer, httpOptions: HttpOptions = {}) =>
+  new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: service.baseUrl, ...httpOptions } });
+
+/** A customer with a balance, and its client. */
+export async function newCaller({ service }: Served, usd = "10", httpOptions?: HttpOptions) {
+  const customer = await service.account(usd);
+  return { customer, client: clientOf(service, customer, httpOptions) };
+}
+
+/** The least that a request needs. */
+export const asking = (model: string, contents = "Hello there") => ({ model, contents });
+
+/** The last body that the maker of the target got. */
+export const sent = (served: Served, { mock }: Target): Readonly<Record<string, unknown>> =>
+  mock?.(served).requests.at(-1)?.body ?? {};
+
+/** The ledger entry of each call that was let in, the latest first, once nothing is held any more. */
+export async function entriesOf(service: Client, customer: Customer) {
+  await service.settled();
+  const entries = (await customer.ledger("usage")) as unknown as readonly { id: string }[];
+  return Promise.all(entries.map(({ id }) => entryOf(service, id)));
+}
+
+/** What was taken from the balance for the latest call. */
+export async function chargeOf(service: Client, customer: Customer): Promise<bigint> {
+  const [entry] = await entriesOf(service, customer);
+  return -nanoUsd(entry?.amount_usd ?? "0.00");
+}
+
+export const never = new Promise<never>(() => {});

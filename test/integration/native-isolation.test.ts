@@ -1,0 +1,320 @@
+import { describe, expect, test } from "vitest";
+import { pngOf, uploaded } from "./generation-setup.ts";
+import {
+  type Asked,
+  chatFace,
+  type Face,
+  geminiFace,
+  heard,
+  messagesFace,
+  refusalIn,
+  refusalOf,
+  relayedModel,
+  responsesFace,
+  send,
+  withRelayedModel,
+} from "./native-formats.ts";
+import { expectUntouched, localModel, makerModel, type Refusal, serviceOfFile } from "./service-setup.ts";
+
+// One stand-in has the place of every maker: what is refused reaches none of them.
+const running = serviceOfFile({ CATALOG_FILE: withRelayedModel("anthropic", "gemini") });
+const responsesModel = "gpt-4.1-mini";
+const claude = "claude-haiku-4-5";
+const gemini = "gemini-3.8-flash";
+
+type Row = readonly [param: string, field: object];
+const image = (more: object) => ({ type: "input_image", ...more });
+const saying = (...content: object[]) => [{ type: "message", role: "user", content }];
+const fileOf = (id: string) => ({ source: { type: "file", file_id: id } });
+const asked = (...content: object[]) => [{ role: "user", content }];
+const parts = (...all: object[]) => ({ contents: [{ role: "user", parts: all }] });
+const link = (fileUri: string) => parts({ fileData: { fileUri, mimeType: "image/png" } });
+const linkAt = "contents[0].parts[0].fileData.fileUri";
+
+/** Every field that names what is kept at a maker, whose key all tenants share. */
+const rows: readonly (readonly [face: Face, model: string, rows: readonly Row[]])[] = [
+  [
+    chatFace,
+    makerModel,
+    [
+      ["messages[0].content[0].file.file_id", { messages: asked({ type: "file", file: { file_id: "file-1" } }) }],
+      ["messages[0].audio", { messages: [{ role: "assistant", audio: { id: "audio_1" } }] }],
+      ["extra_body.google.cached_content", { extra_body: { google: { cached_content: "cachedContents/1" } } }],
+    ],
+  ],
+  [
+    responsesFace,
+    responsesModel,
+    [
+      ["previous_response_id", { previous_response_id: "resp_1" }],
+      ["conversation", { conversation: "conv_1" }],
+      ["conversation", { conversation: { id: "conv_1" } }],
+      ["background", { background: true }],
+      ["background", { background: true, stream: true }],
+      ["prompt.id", { prompt: { id: "pmpt_1" } }],
+      ["container", { container: "cntr_1" }],
+      ["input[0].content[0].file_id", { input: saying(image({ file_id: "file-1" })) }],
+      ["input[0].content[0].file_id", { input: saying({ type: "input_file", file_id: "file-1" }) }],
+      [
+        "input[0].content[0].file_id",
+        { input: saying({ type: "input_file", file_id: "file-1", file_data: "data:text/plain;base64,aGk=" }) },
+      ],
+      [
+        "input[0].output[0].file_id",
+        { input: [{ type: "function_call_output", call_id: "c", output: [image({ file_id: "file-1" })] }] },
+      ],
+      [
+        "input[0].content[0].annotations[0].file_id",
+        {
+          input: [
+            {
+              type: "message",
+              role: "assistant",
+              content: [
+                { type: "output_text", text: "x", annotations: [{ type: "file_citation", file_id: "file-1" }] },
+              ],
+            },
+          ],
+        },
+      ],
+      ["input[0].type", { input: [{ type: "item_reference", id: "msg_1" }] }],
+      ["input[0].id", { input: [{ id: "msg_1" }] }],
+      ["input[0].type", { input: [{ type: "file_search_call", id: "fs_1", queries: [], results: [] }] }],
+      ["input[0].type", { input: [{ type: "mcp_approval_response", approval_request_id: "1", approve: true }] }],
+      [
+        "input[0].environment.container_id",
+        {
+          input: [
+            {
+              type: "shell_call",
+              call_id: "c",
+              action: { commands: ["ls"] },
+              environment: { type: "container_reference", container_id: "cntr_1" },
+            },
+          ],
+        },
+      ],
+      ["tools[0].vector_store_ids", { tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] }],
+      ["tools[0].container", { tools: [{ type: "code_interpreter", container: "cntr_1" }] }],
+      ["tools[0].container", { tools: [{ type: "code_interpreter", container: { type: "auto", file_ids: ["f"] } }] }],
+      [
+        "tools[0].environment",
+        { tools: [{ type: "shell", environment: { type: "container_auto", file_ids: ["f"] } }] },
+      ],
+      ["prompt_cache_options.comparison_response_id", { prompt_cache_options: { comparison_response_id: "resp_1" } }],
+    ],
+  ],
+  [
+    messagesFace,
+    claude,
+    [
+      ["messages[0].content[0].source.type", { messages: asked({ type: "image", ...fileOf("file_1") }) }],
+      ["messages[0].content[0].source.type", { messages: asked({ type: "document", ...fileOf("file_1") }) }],
+      [
+        "messages[0].content[0].content[0].source.type",
+        {
+          messages: asked({
+            type: "tool_result",
+            tool_use_id: "t",
+            content: [{ type: "image", ...fileOf("file_1") }],
+          }),
+        },
+      ],
+      ["messages[0].content[0].type", { messages: asked({ type: "container_upload", file_id: "file_1" }) }],
+      ["container", { container: "container_1" }],
+      ["container", { container: { skills: [{ type: "custom", skill_id: "skill_1" }] } }],
+      ["thread", { thread: { id: "thread_1" } }],
+      ["user_profile_id", { user_profile_id: "profile_1" }],
+      ["fallback_credit_token", { fallback_credit_token: "token" }],
+      ["diagnostics.previous_message_id", { diagnostics: { previous_message_id: "msg_1" } }],
+      ["mcp_servers", { mcp_servers: [{ type: "url", url: "https://example.com", name: "x" }] }],
+      ["tools[0].type", { tools: [{ type: "code_execution_20250825", name: "code_execution" }] }],
+    ],
+  ],
+  [
+    geminiFace,
+    gemini,
+    [
+      ["cachedContent", { cachedContent: "cachedContents/1" }],
+      ["cachedContent", { cached_content: "cachedContents/1" }],
+      ["generationOutputConfig", { generationOutputConfig: { gcsUri: "gs://bucket" } }],
+      ["generationConfig.generationOutputConfig", { generationConfig: { generation_output_config: {} } }],
+      [linkAt, link("files/abc")],
+      [linkAt, link("gs://bucket/object")],
+      [linkAt, link("https://generativelanguage.googleapis.com/v1beta/files/abc")],
+      [linkAt, link("https://GENERATIVELANGUAGE.googleapis.com./v1beta/files/abc")],
+      [linkAt, parts({ file_data: { file_uri: "files/abc" } })],
+      [
+        "contents[0].parts[0].functionResponse.parts[0].fileData.fileUri",
+        parts({ functionResponse: { name: "f", response: {}, parts: [{ fileData: { fileUri: "files/abc" } }] } }),
+      ],
+      [
+        "systemInstruction.parts[0].fileData.fileUri",
+        { systemInstruction: { parts: [{ fileData: { fileUri: "files/abc" } }] } },
+      ],
+      ["tools[0].fileSearch", { tools: [{ fileSearch: { fileSearchStoreNames: ["fileSearchStores/1"] } }] }],
+    ],
+  ],
+];
+
+const cases = rows.flatMap(([face, model, rows]) =>
+  rows.map(([param, field]) => ({ face, model, param, field, shown: JSON.stringify(field) })),
+);
+/** Where a refusal names its field in the message alone. */
+const named = (param: string) => new RegExp(`^${RegExp.escape(param)}\\b`);
+
+test.each(cases)(
+  "$face.name: $param is refused, and reaches no maker: $shown",
+  async ({ face, model, param, field }) => {
+    const customer = await running.service.account("1");
+    const refusal: Refusal = {
+      status: 400,
+      type: "invalid_request_error",
+      code: "invalid_value",
+      param,
+      message: named(param),
+    };
+    // The models of the maker itself, those behind another one, and the local ones: nowhere is there anything kept.
+    for (const each of [model, relayedModel, localModel]) {
+      const { path, body } = face.ask(each, "hi");
+      expect(await refusalIn(face, await send(customer, { path, body: { ...body, ...field } }))).toEqual(
+        refusalOf(face, refusal),
+      );
+    }
+    await expectUntouched(running.service, customer, "1.00");
+    expect(running.maker.requests).toEqual([]);
+  },
+);
+
+describe("counting looks no further than a call", () => {
+  test.each([
+    [
+      messagesFace,
+      "/v1/messages/count_tokens",
+      "container",
+      { ...messagesFace.ask(claude, "hi").body, container: "c" },
+    ],
+    [
+      messagesFace,
+      "/v1/messages/count_tokens",
+      "messages[0].content[0].source.type",
+      { model: claude, messages: asked({ type: "image", ...fileOf("file_1") }) },
+    ],
+    [geminiFace, `/v1beta/models/${gemini}:countTokens`, linkAt, link("files/abc")],
+    [
+      geminiFace,
+      `/v1beta/models/${gemini}:countTokens`,
+      "generateContentRequest.cachedContent",
+      { generateContentRequest: { ...geminiFace.ask(gemini, "hi").body, cachedContent: "cachedContents/1" } },
+    ],
+  ] as const)("%o %s: %s", async (face, path, param, body) => {
+    const customer = await running.service.account("1");
+    const message = named(param);
+    const refusal = { status: 400, type: "invalid_request_error", code: "invalid_value", param, message };
+    expect(await refusalIn(face, await customer.post(path, body))).toEqual(refusalOf(face, refusal));
+    expect(running.maker.requests).toEqual([]);
+  });
+});
+
+describe("store", () => {
+  const stored = (face: Face, model: string, store?: boolean) => {
+    const { path, body } = face.ask(model, "hi");
+    return { path, body: { ...body, ...(store !== undefined && { store }) } } satisfies Asked;
+  };
+
+  test.each([true, false, undefined])("%s is false for the maker, and so says the answer", async (store) => {
+    const customer = await running.service.account("1");
+    const native = await send(customer, stored(responsesFace, responsesModel, store));
+    expect([native.status, await native.json()]).toEqual([200, expect.objectContaining({ store: false })]);
+    const streamed = await send(customer, responsesFace.stream(responsesModel, "hi", { store }));
+    expect(await streamed.text()).not.toContain('"store":true');
+    const chat = await send(customer, stored(chatFace, makerModel, store));
+    expect(chat.status).toBe(200);
+    expect(running.maker.requests.map(({ path, body }) => [path, body["store"]])).toEqual([
+      ["/v1/responses", false],
+      ["/v1/responses", false],
+      ["/v1/chat/completions", false],
+    ]);
+  });
+
+  test.each([localModel, relayedModel])("%s: accepted, and the response says false", async (model) => {
+    const customer = await running.service.account("1");
+    const response = await send(customer, stored(responsesFace, model, true));
+    expect([response.status, await response.json()]).toEqual([200, expect.objectContaining({ store: false })]);
+    const streamed = await (await send(customer, responsesFace.stream(model, "hi", { store: true }))).text();
+    expect(streamed).toContain('"store":false');
+    expect(streamed).not.toContain('"store":true');
+    // A maker that does not know the field does not get it.
+    const sent = running.maker.requests.map(({ body }) => "store" in body);
+    expect(sent).toEqual(model === relayedModel ? [false, false] : []);
+  });
+});
+
+test.each([
+  ["GET", "/v1/responses/resp_1"],
+  ["DELETE", "/v1/responses/resp_1"],
+  ["POST", "/v1/responses/resp_1/cancel"],
+  ["GET", "/v1/responses/resp_1/input_items"],
+  ["POST", "/v1/conversations"],
+  ["GET", "/v1/files/file-1/content"],
+  ["GET", "/v1/files"],
+  ["GET", "/v1/vector_stores/vs_1"],
+  ["GET", "/v1/chat/completions/chatcmpl-1"],
+  ["GET", "/v1/messages/batches/batch_1/results"],
+  ["GET", "/v1beta/files/abc"],
+  ["GET", "/v1beta/cachedContents/1"],
+  ["POST", "/v1beta/cachedContents"],
+  ["POST", "/v1beta/interactions"],
+])("%s %s: what is kept at a maker cannot be asked for", async (method, path) => {
+  const { key } = await running.service.account("1");
+  const response = await fetch(running.service.baseUrl + path, {
+    method,
+    headers: { authorization: `Bearer ${key}` },
+    ...(method === "POST" && { body: "{}" }),
+  });
+  expect(response.status).toBe(404);
+  expect(running.maker.requests).toEqual([]);
+});
+
+describe("uploads", () => {
+  const naming: readonly (readonly [Face, param: string, (id: string) => object])[] = [
+    [
+      chatFace,
+      "messages[0].content[0].image_url.url",
+      (id) => ({ messages: asked({ type: "image_url", image_url: { url: id } }) }),
+    ],
+    [responsesFace, "input[0].content[0].file_id", (id) => ({ input: saying(image({ file_id: id })) })],
+    [responsesFace, "input[0].content[0].image_url", (id) => ({ input: saying(image({ image_url: id })) })],
+    [
+      messagesFace,
+      "messages[0].content[0].source.file_id",
+      (id) => ({ messages: asked({ type: "image", ...fileOf(id) }) }),
+    ],
+    [geminiFace, linkAt, link],
+  ];
+
+  test.each(naming.map(([face, param, body]) => ({ face, param, body })))(
+    "$face.name: of one's own, in $param, and of nobody else's",
+    async ({ face, param, body }) => {
+      const [owner, other] = [await running.service.account("1"), await running.service.account("1")];
+      const file = pngOf(3, 2);
+      const id = await uploaded(running.service, owner, file);
+      const { path, body: rest } = face.ask(relayedModel, "hi");
+      const call: Asked = { path, body: { ...rest, ...body(id) } };
+      expect(await refusalIn(face, await send(other, call))).toEqual(
+        refusalOf(face, {
+          status: 404,
+          type: "not_found_error",
+          code: "upload_not_found",
+          param,
+          message: new RegExp(`There is no upload '${id}'`),
+        }),
+      );
+      await expectUntouched(running.service, other, "1.00");
+      expect(running.maker.requests).toEqual([]);
+      expect((await send(owner, call)).status).toBe(200);
+      expect(heard(running.maker)).toContain(file.toString("base64"));
+      expect(heard(running.maker)).not.toContain(id);
+    },
+  );
+});

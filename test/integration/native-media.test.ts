@@ -1,0 +1,242 @@
+import { describe, expect, test } from "vitest";
+import { mockMp3, mockMp4, mockPng } from "../support/mock-openai-media.ts";
+import { fileAt, type ImageAnswer, type MediaAnswer, paid, pngOf, uploaded } from "./generation-setup.ts";
+import { asking, costOf, shipped } from "./native-media-prices.ts";
+import { mediaServiceOfFile, posted } from "./native-media-setup.ts";
+import { nanoUsd } from "./service-setup.ts";
+
+const running = mediaServiceOfFile();
+
+type Both = ImageAnswer & MediaAnswer;
+
+/** A paid call of one shipped model. */
+async function made(id: string, fields: object, { usd = "20", tier = "standard" as "standard" | "elite" } = {}) {
+  const customer = await running.service.account(usd, { tier });
+  const model = shipped(id);
+  const { path, body } = asking(model, fields);
+  const before = Date.now() / 1000;
+  const paying = await paid<Both>(running.service, customer, path, body);
+  const { answer, costNanoUsd, response } = paying;
+  expect(nanoUsd(response.headers.get("x-xm-cost-usd") ?? "")).toBe(costNanoUsd);
+  expect(answer.created).toBeGreaterThanOrEqual(Math.floor(before));
+  expect(answer.expires_at).toBe(answer.created + 86_400);
+  const costOfIts = (usage: Record<string, number>, variant?: string) =>
+    costOf(model, usage, { tier, ...(variant !== undefined && { variant }) });
+  return { ...paying, customer, costOfIts };
+}
+
+async function expectFiles(files: readonly { readonly url?: string }[], type: string, bytes: Buffer, count = 1) {
+  expect(files).toHaveLength(count);
+  expect(new Set(files.map(({ url }) => url)).size).toBe(count);
+  for (const { url = "" } of files) {
+    expect(new URL(url).pathname).toMatch(/^\/media\/\w+$/);
+    const file = await fileAt(url);
+    expect([file.type, file.bytes.equals(bytes)]).toEqual([type, true]);
+  }
+}
+
+const flux = "black-forest-labs/flux-1-dev";
+const ideogram = "ideogram/ideogram-v3";
+const banana = "google/gemini-nano-banana-2.1";
+const bananaPro = "google/gemini-3-pro-image";
+const kontext = "black-forest-labs/flux-1-kontext-pro";
+const veo = "google/veo-3.1";
+const omni = "google/gemini-omni-1.2-flash";
+const voice = "elevenlabs/eleven-multilingual-v2";
+const music = "elevenlabs/eleven-music";
+
+describe.each(["standard", "elite"] as const)("images, of a %s account", (tier) => {
+  test("of Replicate: as many as were asked for, at the model's price each", async () => {
+    const { answer, entry, costNanoUsd, costOfIts } = await made(
+      flux,
+      { prompt: "a fox", n: 2, aspect_ratio: "16:9" },
+      { tier },
+    );
+    await expectFiles(answer.data, "image/png", mockPng, 2);
+    expect(costNanoUsd).toBe(costOfIts({ image: 2 }));
+    expect(entry.request).toMatchObject({ upstream: "replicate", attempts: 1, usage: { image: 2 } });
+    const [submitted, ...others] = posted(running.replicate);
+    expect(submitted).toMatchObject({
+      path: "/v1/models/black-forest-labs/flux-dev/predictions",
+      body: { input: { prompt: "a fox", num_outputs: 2, aspect_ratio: "16:9" } },
+    });
+    expect(others).toEqual([]);
+  });
+
+  test("of fal: the dearer quality costs more, exactly", async () => {
+    running.fal.respond({ output: { images: [{ url: "0.png" }, { url: "1.png" }, { url: "2.png" }], seed: 7 } });
+    const fields = { prompt: "a fox", n: 3, rendering_speed: "QUALITY", image_size: "landscape_16_9" };
+    const { answer, entry, costNanoUsd, costOfIts } = await made(ideogram, fields, { tier });
+    await expectFiles(answer.data, "image/png", mockPng, 3);
+    expect(costNanoUsd).toBe(costOfIts({ image: 3 }, "quality"));
+    expect(costNanoUsd).toBe(
+      tier === "standard" ? 270_000_000n : (270_000_000n * costOfIts({ image: 1 })) / 60_000_000n,
+    );
+    expect(entry.request).toMatchObject({ upstream: "fal", usage: { image: 3 } });
+    const { n: _, ...rest } = fields;
+    expect(posted(running.fal)[0]?.body).toEqual({ num_images: 3, ...rest });
+  });
+
+  test("of Google: one call for each, the words of the prompt for each", async () => {
+    const { answer, entry, costNanoUsd, costOfIts } = await made(
+      bananaPro,
+      { prompt: "Fünf 🦊", n: 2, resolution: "4K", aspect_ratio: "16:9" },
+      { tier },
+    );
+    await expectFiles(answer.data, "image/png", mockPng, 2);
+    expect(costNanoUsd).toBe(costOfIts({ image: 2, character: 12 }, "4k"));
+    expect(entry.request).toMatchObject({ upstream: "gemini", usage: { image: 2, character: 12 } });
+    const asked = posted(running.gemini);
+    expect(asked).toHaveLength(2);
+    expect(asked[0]?.path).toBe("/v1beta/models/gemini-3-pro-image:generateContent");
+    expect(asked[0]?.body).toMatchObject({
+      generationConfig: { responseModalities: ["IMAGE"], imageConfig: { aspectRatio: "16:9", imageSize: "4K" } },
+    });
+  });
+});
+
+describe("images", () => {
+  test("more than were asked for are neither delivered nor charged; fewer cost less", async () => {
+    const one = await made(flux, { prompt: "a fox" });
+    expect(one.answer.data).toHaveLength(1);
+    expect(one.costNanoUsd).toBe(one.costOfIts({ image: 1 }));
+    running.replicate.respond({ output: ["0.png"] });
+    const fewer = await made(flux, { prompt: "a fox", n: 4 }, { usd: "0.1" });
+    expect(fewer.answer.data).toHaveLength(1);
+    expect(fewer.costNanoUsd).toBe(fewer.costOfIts({ image: 1 }));
+  });
+
+  test("of Google, of which some fail: those that were made are delivered and charged", async () => {
+    running.gemini.respond({ finishReason: "IMAGE_SAFETY", parts: [] });
+    const { answer, entry, costNanoUsd, costOfIts } = await made(banana, { prompt: "a fox", n: 3 });
+    await expectFiles(answer.data, "image/png", mockPng, 2);
+    expect(entry.request.usage).toEqual({ image: 2, character: 10 });
+    expect(costNanoUsd).toBe(costOfIts({ image: 2, character: 10 }));
+  });
+
+  test.each([
+    [flux, 2],
+    [ideogram, 1],
+    [banana, 2],
+  ])("of %s in the answer itself, where that is asked for: no file is kept", async (id, n) => {
+    const { answer, customer } = await made(id, { prompt: "a fox", n, response_format: "b64_json" });
+    expect(answer.data.map(({ b64_json }) => b64_json)).toEqual(Array(n).fill(mockPng.toString("base64")));
+    expect(answer.data.every(({ url }) => url === undefined)).toBe(true);
+    expect(await running.filesOf(customer)).toBe(0);
+  });
+
+  test("that fal's filter blackened are not delivered, nor charged", async () => {
+    running.fal.respond({ output: { images: [{ url: "0.png" }, { url: "1.png" }], has_nsfw_concepts: [true, false] } });
+    const { answer, costNanoUsd, costOfIts } = await made(ideogram, { prompt: "a fox", n: 2 });
+    expect(answer.data).toHaveLength(1);
+    expect(costNanoUsd).toBe(costOfIts({ image: 1 }));
+  });
+
+  test("edited by Google: the upload's bytes go along, and are charged as what is seen", async () => {
+    const customer = await running.service.account("1");
+    const [first, second] = [pngOf(30, 20), pngOf(8, 9)];
+    const image = [await uploaded(running.service, customer, first), await uploaded(running.service, customer, second)];
+    const body = { model: banana, prompt: "make it night", n: 2, image };
+    const { answer, entry, costNanoUsd } = await paid(running.service, customer, "/v1/images/generations", body);
+    await expectFiles(answer.data, "image/png", mockPng, 2);
+    const usage = { image: 2, input_image: 4, character: 26 };
+    expect(entry.request.usage).toEqual(usage);
+    expect(costNanoUsd).toBe(costOf(shipped(banana), usage));
+    const data = [first, second].map((bytes) => ({
+      inlineData: { mimeType: "image/png", data: bytes.toString("base64") },
+    }));
+    for (const { body } of posted(running.gemini))
+      expect(body).toMatchObject({ contents: [{ role: "user", parts: [...data, { text: "make it night" }] }] });
+  });
+
+  test("edited by fal: the upload's bytes go along", async () => {
+    const customer = await running.service.account("1");
+    const image_url = await uploaded(running.service, customer, pngOf(30, 20));
+    const body = { model: kontext, prompt: "make it night", image_url };
+    const { answer, costNanoUsd } = await paid(running.service, customer, "/v1/images/generations", body);
+    await expectFiles(answer.data, "image/png", mockPng);
+    expect(costNanoUsd).toBe(costOf(shipped(kontext), { image: 1 }));
+    const bytes = pngOf(30, 20).toString("base64");
+    expect(posted(running.fal)[0]?.body).toEqual({
+      prompt: "make it night",
+      image_url: `data:image/png;base64,${bytes}`,
+    });
+  });
+});
+
+describe("video, by the second", () => {
+  test.each(["standard", "elite"] as const)("of fal, of a %s account: what the input chooses decides", async (tier) => {
+    running.fal.respond({
+      states: ["IN_QUEUE", "IN_PROGRESS", "COMPLETED"],
+      output: { video: { url: "0.mp4" }, seed: 7 },
+    });
+    const fields = { prompt: "waves", duration: "6s", resolution: "4k", generate_audio: true };
+    const { answer, entry, costNanoUsd, costOfIts, customer } = await made(veo, fields, { tier });
+    expect(answer).toMatchObject({ object: "media.generation", model: veo, output: { seed: 7 } });
+    expect(answer.id).toBe(entry.id.replace("req_", "gen_"));
+    expect(answer.files).toMatchObject([{ content_type: "video/mp4", bytes: mockMp4.length }]);
+    await expectFiles(answer.files, "video/mp4", mockMp4);
+    expect(costNanoUsd).toBe(costOfIts({ second: 6 }, "4k"));
+    expect(entry.request).toMatchObject({ upstream: "fal", attempts: 1, usage: { second: 6 } });
+    expect(posted(running.fal).map(({ path, body }) => [path, body])).toEqual([["/fal-ai/veo3.1", fields]]);
+    expect(await running.filesOf(customer)).toBe(1);
+  });
+
+  test("that is shorter than was asked for costs less, one that is longer no more", async () => {
+    running.fal.respond({ output: { video: { url: "0.mp4", duration: 4.5 } } });
+    const shorter = await made(veo, { prompt: "waves", duration: "6s" });
+    expect(shorter.entry.request.usage).toEqual({ second: 4.5 });
+    expect(shorter.costNanoUsd).toBe(shorter.costOfIts({ second: 4.5 }));
+    running.fal.respond({ output: { video: { url: "0.mp4", duration: 60 } } });
+    const longer = await made(veo, { prompt: "waves", duration: "4s" });
+    expect(longer.costNanoUsd).toBe(longer.costOfIts({ second: 4 }));
+  });
+
+  test("of Google: begun in the background, looked at, fetched", async () => {
+    running.gemini.respond({ states: ["in_progress", "completed"] });
+    const fields = { prompt: "waves", duration: 5, resolution: "1080p", aspect_ratio: "9:16" };
+    const { answer, entry, costNanoUsd, costOfIts } = await made(omni, fields);
+    await expectFiles(answer.files, "video/mp4", mockMp4);
+    expect(costNanoUsd).toBe(costOfIts({ second: 5, character: 5 }, "1080p"));
+    expect(entry.request).toMatchObject({ upstream: "gemini", usage: { second: 5, character: 5 } });
+    expect(posted(running.gemini)[0]).toMatchObject({
+      path: "/v1beta/interactions",
+      body: { model: "gemini-omni-1.2-flash", background: true, response_format: { duration: "5s" } },
+    });
+  });
+
+  test("of Google from a picture: its bytes go along, and it is charged", async () => {
+    const customer = await running.service.account("5");
+    const image = await uploaded(running.service, customer, pngOf(30, 20));
+    const body = { model: omni, input: { prompt: "waves", duration: 3, image } };
+    const path = "/v1/media/generations";
+    const { entry, costNanoUsd } = await paid<MediaAnswer>(running.service, customer, path, body);
+    const usage = { second: 3, input_image: 1, character: 5 };
+    expect(entry.request.usage).toEqual(usage);
+    expect(costNanoUsd).toBe(costOf(shipped(omni), usage));
+    expect(JSON.stringify(posted(running.gemini)[0]?.body)).toContain(pngOf(30, 20).toString("base64"));
+  });
+});
+
+describe("sound", () => {
+  test.each(["standard", "elite"] as const)("speech, of a %s account: by the character", async (tier) => {
+    running.fal.respond({ output: { audio: { url: "0.mp3" }, timestamps: null } });
+    const { answer, entry, costNanoUsd, costOfIts } = await made(voice, { text: "Grüße 👋", voice: "Aria" }, { tier });
+    expect(answer.files).toMatchObject([{ content_type: "audio/mpeg", bytes: mockMp3.length }]);
+    await expectFiles(answer.files, "audio/mpeg", mockMp3);
+    expect(entry.request).toMatchObject({ upstream: "fal", usage: { character: 7 } });
+    expect(costNanoUsd).toBe(costOfIts({ character: 7 }));
+    expect(posted(running.fal)[0]?.body).toEqual({ text: "Grüße 👋", voice: "Aria" });
+  });
+
+  test.each([
+    [30_000, undefined],
+    [90_000, "2_minutes"],
+    [295_000, "5_minutes"],
+  ])("music of %d ms: by the piece, longer ones dearer", async (music_length_ms, variant) => {
+    running.fal.respond({ output: { audio: { url: "0.mp3" } } });
+    const { answer, costNanoUsd, costOfIts } = await made(music, { prompt: "a waltz", music_length_ms });
+    await expectFiles(answer.files, "audio/mpeg", mockMp3);
+    expect(costNanoUsd).toBe(costOfIts({ request: 1 }, variant));
+  });
+});

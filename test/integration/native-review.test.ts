@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { anthropicService, asking, hostedModel, nativeModel, newCaller } from "./anthropic-client-setup.ts";
+import { expectUntouched } from "./service-setup.ts";
+
+const running = anthropicService();
+
+const levels = 20_000;
+const deep = `${"[".repeat(levels)}${"]".repeat(levels)}`;
+
+/** The `type` of each event of a stream. */
+const typesIn = (text: string) => [...text.matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
+
+describe("what a maker nests deeper than it can be written again is the maker's failure, and free", () => {
+  const message = `{"type":"message","content":[{"type":"tool_use","id":"t","name":"a","input":{"a":${deep}}}]}`;
+  const answer = `{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi","x":${deep}},"finish_reason":"stop"}]}`;
+  const chunk = `data: {"choices":[{"index":0,"delta":{"content":"Hi","x":${deep}},"finish_reason":"stop"}]}\n\n`;
+
+  test("whole, passed through", async () => {
+    const { customer } = await newCaller(running);
+    running.anthropic.respond({ body: message });
+    expect((await customer.post("/v1/messages", asking(nativeModel))).status).toBe(502);
+    await expectUntouched(running.service, customer, "1.00");
+  });
+
+  test("whole, in chat", async () => {
+    const { customer } = await newCaller(running);
+    running.maker.respond({ body: answer });
+    expect((await customer.post("/v1/chat/completions", asking(hostedModel))).status).toBe(502);
+    await expectUntouched(running.service, customer, "1.00");
+  });
+
+  test("in a stream", async () => {
+    const { customer } = await newCaller(running);
+    running.maker.respond({ events: [chunk] });
+    const response = await customer.post("/v1/chat/completions", { ...asking(hostedModel), stream: true });
+    expect(response.status).toBe(502);
+    await expectUntouched(running.service, customer, "1.00");
+  });
+});
+
+test("what comes after the end of a message, in one piece with it, is not passed on", async () => {
+  const { customer } = await newCaller(running);
+  const stream = ["message_start", "message_delta", "message_stop", "message_delta", "message_stop"]
+    .map((type) => `event: ${type}\ndata: ${JSON.stringify({ type, usage: { output_tokens: 1 } })}\n\n`)
+    .join("");
+  running.anthropic.respond({ events: [stream] });
+  const response = await customer.post("/v1/messages", { ...asking(nativeModel), stream: true });
+  expect(typesIn(await response.text())).toEqual(["message_start", "message_delta", "message_stop"]);
+});

@@ -1,0 +1,86 @@
+import { expect } from "vitest";
+import type { Face } from "./native-formats.ts";
+import type { Refusal } from "./service-setup.ts";
+
+/** What a silent stream gets of each format: wire-details, "Streams". */
+export const pings: Readonly<Record<string, string>> = {
+  chat: ": ping\n\n",
+  responses: ": ping\n\n",
+  messages: 'event: ping\ndata: {"type": "ping"}\n\n',
+  gemini: ": ping\n\n",
+  "gemini, as an array": "\n",
+};
+
+type Loose = Readonly<Record<string, unknown>>;
+
+/** Every event of a whole stream: its data. Fails on what is not well-formed. */
+export function eventsOf({ format, name }: Face, text: string): readonly Loose[] {
+  if (name === "gemini, as an array") return JSON.parse(text) as Loose[];
+  expect(text.endsWith("\n\n")).toBe(true);
+  return text
+    .slice(0, -2)
+    .split("\n\n")
+    .filter((frame) => frame !== ": ping")
+    .flatMap((frame) => {
+      const lines = frame.split("\n");
+      const data = lines.pop() ?? "";
+      expect(data).toMatch(/^data: /);
+      if (data === "data: [DONE]") return [];
+      const event = JSON.parse(data.slice(6)) as Loose;
+      // A line that names the event where the format has one, and nowhere else.
+      expect(lines).toEqual(format === "responses" || format === "messages" ? [`event: ${String(event["type"])}`] : []);
+      return event["type"] === "ping" ? [] : [event];
+    });
+}
+
+/** The last events of a stream that failed. */
+export function expectFailed(face: Face, events: readonly Loose[], refusal: Refusal, requestId: string | null): void {
+  if (face.format !== "responses") {
+    const { message = /./ } = refusal;
+    const shown = face.shape({ ...refusal, message }, requestId ?? "");
+    expect(events.at(-1)).toEqual(shown);
+    expect(events.filter((event) => "error" in event)).toHaveLength(1);
+    return;
+  }
+  const numbers = events.map((event) => event["sequence_number"]);
+  expect(numbers).toEqual(numbers.map((_, at) => at));
+  expect(events.at(-2)).toMatchObject({
+    type: "response.failed",
+    response: { status: "failed", error: { code: "server_error" }, store: false, usage: null },
+  });
+  const message = expect.stringMatching(/./) as string;
+  const sequence_number = events.length - 1;
+  expect(events.at(-1)).toEqual({ type: "error", code: refusal.code, message, param: null, sequence_number });
+}
+
+/** What the events of a stream say. */
+export const saidIn = ({ format }: Face, events: readonly Loose[]): string =>
+  events
+    .map((event) => {
+      const { delta, choices, candidates } = event as Record<string, never[]>;
+      switch (format) {
+        case "chat":
+          return (choices?.[0] as { delta?: { content?: string } } | undefined)?.delta?.content ?? "";
+        case "messages":
+          return (delta as { text?: string } | undefined)?.text ?? "";
+        case "responses":
+          return event["type"] === "response.output_text.delta" ? String(delta) : "";
+        case "gemini": {
+          const [candidate] = (candidates ?? []) as { content: { parts: { text?: string }[] } }[];
+          return candidate?.content.parts.map(({ text = "" }) => text).join("") ?? "";
+        }
+      }
+      return "";
+    })
+    .join("");
+
+/** The text of an answer as far as it has come. */
+export function readAlong(response: Response): { readonly text: () => string; readonly whole: Promise<string> } {
+  let text = "";
+  const decoder = new TextDecoder();
+  const read = async () => {
+    for await (const bytes of response.body ?? []) text += decoder.decode(bytes as Uint8Array, { stream: true });
+    return text;
+  };
+  return { text: () => text, whole: read() };
+}

@@ -1,0 +1,231 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createManualClock } from "../support/manual-clock.ts";
+import { type MockOpenai, mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, type Customer, eventually, startService } from "../support/service.ts";
+import {
+  refusalIn,
+  refusalOf,
+  relayedModel,
+  relayedPrice,
+  send,
+  streamFaces,
+  usageOf,
+  withRelayedModel,
+} from "./native-formats.ts";
+import { eventsOf, expectFailed, pings, readAlong, saidIn } from "./native-stream-events.ts";
+import { expectUntouched, gate, nanoUsd, type Refusal, serviceOfFile } from "./service-setup.ts";
+
+const env = { CATALOG_FILE: withRelayedModel() };
+const running = serviceOfFile(env);
+const never = new Promise<never>(() => {});
+const question = "Hello there";
+const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
+const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
+
+/** Failures of the tests before must not open the breaker: a success between them closes it. */
+async function customerOfHealthyMaker(): Promise<Customer> {
+  const healthy = await running.service.account("1");
+  await eventually(async () => {
+    const response = await healthy.post("/v1/chat/completions", {
+      model: relayedModel,
+      messages: [{ role: "user", content: question }],
+    });
+    return response.status === 200;
+  });
+  return running.service.account("1");
+}
+
+describe.each(streamFaces)("$name", (face) => {
+  const stream = (customer: Customer, init?: { signal: AbortSignal }) =>
+    send(customer, face.stream(relayedModel, question), init);
+  const begun = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
+
+  describe("silence", () => {
+    /** Time that runs, and goes ahead at once where the test says so. */
+    async function startQuiet(): Promise<{
+      service: Client;
+      maker: MockOpenai;
+      advance: (ms: number) => void;
+    }> {
+      const clock = createManualClock(Date.now());
+      let seen = performance.now();
+      const driver = setInterval(() => {
+        const ms = Math.floor(performance.now() - seen);
+        seen += ms;
+        clock.advance(ms);
+      }, 5);
+      const maker = await startMockOpenai();
+      onTestFinished(async () => {
+        clearInterval(driver);
+        await maker.close();
+      });
+      const service = await startService(await testStores(), {
+        env: { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: maker.url },
+        clock,
+      });
+      return { service, maker, advance: (ms) => clock.advance(ms) };
+    }
+
+    test("every 15 s the format's own ping; what comes then is whole, and so is an end that comes at once", async () => {
+      const { service, maker, advance } = await startQuiet();
+      const customer = await service.account("1");
+      const ping = pings[face.name] ?? "";
+      const ready = gate();
+      const middle = gate();
+      maker.respond({ beforeHeaders: ready.opened, beforeEvent: { 3: middle.opened } });
+      const calling = stream(customer);
+      await maker.request(0);
+      for (let second = 0; second < 31; second++) advance(1_000);
+      // Status and headers go out with the first ping.
+      const response = await calling;
+      expect(response.status).toBe(200);
+      const { text, whole } = readAlong(response);
+      await eventually(() => text().length >= 2 * ping.length);
+      expect(text()).toBe(ping.repeat(2));
+      ready.open();
+      await eventually(() => text().includes("there"));
+      const before = text();
+      for (let second = 0; second < 16; second++) advance(1_000);
+      await eventually(() => text().length > before.length);
+      expect(text().slice(before.length)).toBe(ping);
+      middle.open();
+      expect(saidIn(face, eventsOf(face, await whole))).toBe(mockText);
+
+      // Of a call that fails after nothing but pings.
+      const { opened, open } = gate();
+      maker.respond({ ...mockError(500, "down"), beforeHeaders: opened });
+      const failing = stream(customer);
+      await maker.request(1);
+      for (let second = 0; second < 16; second++) advance(1_000);
+      const broken = await failing;
+      expect(broken.status).toBe(200);
+      open();
+      const end = await broken.text();
+      expect(end.startsWith(ping)).toBe(true);
+      const events = eventsOf(face, end);
+      expectFailed(face, events, failed, broken.headers.get("x-request-id"));
+      // Nothing but the failure: of Responses in two events, after the two that begin a stream.
+      expect(events).toHaveLength(face.format === "responses" ? 4 : 1);
+      await service.settled();
+      const entries = (await customer.ledger("usage")) as unknown as readonly { amount_usd: string }[];
+      expect(entries.map(({ amount_usd }) => nanoUsd(amount_usd) === 0n)).toEqual([true, false]);
+    });
+  });
+
+  test.each([
+    ["cuts the stream", { events: [...begun, mockChunk({ content: "never" })], cutAfter: 2 }],
+    ["ends it without an end", { events: begun, done: false as const }],
+    ["sends an error in it", { events: [...begun, { error: { message: "sk-secret overloaded", code: 500 } }] }],
+  ])("a maker that %s: the format's own error ends it, what was delivered is charged", async (_, answer) => {
+    const customer = await customerOfHealthyMaker();
+    const released = gate();
+    running.maker.respond({ ...answer, ...(!("done" in answer) && { beforeEvent: { 2: released.opened } }) });
+    const response = await stream(customer);
+    const { text, whole } = readAlong(response);
+    await eventually(() => text().includes("efgh"));
+    released.open();
+    const events = eventsOf(face, await whole);
+    expect(text()).not.toMatch(/sk-secret|\[DONE\]|message_stop|response\.completed/);
+    expectFailed(face, events, failed, response.headers.get("x-request-id"));
+    expect(saidIn(face, events)).toBe("abcdefgh");
+    const entry = await usageOf(running.service, customer);
+    const usage = { input: Math.ceil(question.length / 4), output: 2 };
+    expect(entry?.request).toMatchObject({ status: "failed", error: "upstream_error", estimated: true, usage });
+    const cost = BigInt(usage.input) * relayedPrice.input + 2n * relayedPrice.output;
+    expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-cost);
+  });
+
+  test.each([
+    ["500", mockError(500, "down"), failed],
+    ["503", mockError(503, "overloaded"), failed],
+    ["429", mockError(429, "slow down", { headers: { "retry-after": "1" } }), full],
+    ["429, nothing left to pay", mockError(429, "slow down", { code: "insufficient_quota" }), failed],
+    [
+      "400",
+      mockError(400, "Bad tools.", { param: "tools" }),
+      { status: 400, type: "invalid_request_error", code: "invalid_value", param: "tools", message: /^Bad tools\.$/ },
+    ],
+    ["no JSON", { body: "<html>hello</html>" }, failed],
+  ] satisfies [string, object, Refusal][])(
+    "a maker's failure before the first byte keeps its status: %s",
+    async (_, answer, refusal) => {
+      const customer = await customerOfHealthyMaker();
+      running.maker.respond(answer);
+      expect(await refusalIn(face, await stream(customer))).toEqual(refusalOf(face, refusal));
+      await expectUntouched(running.service, customer, "1.00");
+    },
+  );
+
+  test("a caller who leaves a stream: the maker's request is cut, what was delivered is charged", async () => {
+    const customer = await customerOfHealthyMaker();
+    const asked = running.maker.requests.length;
+    running.maker.respond({ events: [...begun, mockChunk({ content: "never sent" })], beforeEvent: { 2: never } });
+    const controller = new AbortController();
+    const { text, whole } = readAlong(await stream(customer, { signal: controller.signal }));
+    await eventually(() => text().includes("efgh"));
+    controller.abort();
+    await expect(whole).rejects.toThrow("abort");
+    const request = await running.maker.request(asked);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    const entry = await usageOf(running.service, customer);
+    const usage = { input: Math.ceil(question.length / 4), output: 2 };
+    expect(entry?.request).toMatchObject({ status: "cancelled", estimated: true, usage });
+    expect(nanoUsd(entry?.amount_usd ?? "")).toBe(
+      -(BigInt(usage.input) * relayedPrice.input + 2n * relayedPrice.output),
+    );
+  });
+
+  test("a caller who leaves before the first byte of a stream, or before the JSON answer, pays nothing", async () => {
+    for (const asked of [face.stream(relayedModel, question), face.ask(relayedModel, question)]) {
+      const customer = await customerOfHealthyMaker();
+      const at = running.maker.requests.length;
+      running.maker.respond({ beforeHeaders: never });
+      const controller = new AbortController();
+      const calling = send(customer, asked, { signal: controller.signal });
+      const request = await running.maker.request(at);
+      controller.abort();
+      await expect(calling).rejects.toThrow("abort");
+      await request.closed;
+      expect(request.aborted).toBe(true);
+      await expectUntouched(running.service, customer, "1.00");
+      expect((await usageOf(running.service, customer))?.request.status).toBe("cancelled");
+    }
+  });
+
+  test("an answer larger than a frame arrives whole, and so does a body too large for the job", async () => {
+    const customer = await running.service.account("1");
+    // Four bytes and two UTF-16 units each: a part must not end in the middle of one.
+    const text = `x${"😀".repeat(100_000)}`;
+    running.maker.always({ text });
+    const said = `y${"ü".repeat(50_000)}`;
+    const whole = await (await send(customer, face.ask(relayedModel, said))).json();
+    const streamed = await (await send(customer, face.stream(relayedModel, said))).text();
+    // Too long to be shown where they differ.
+    expect(face.said(whole) === text).toBe(true);
+    expect(saidIn(face, eventsOf(face, streamed)) === text).toBe(true);
+    expect(running.maker.requests.map(({ body }) => JSON.stringify(body).includes(said))).toEqual([true, true]);
+  });
+
+  test("an answer of a stream is what JSON says, under our model id, and costs its usage", async () => {
+    const customer = await customerOfHealthyMaker();
+    running.maker.respond({ usage: { ...mockUsage(), prompt_tokens_details: { cached_tokens: 4 } } });
+    const response = await stream(customer);
+    const text = await response.text();
+    expect(text).not.toMatch(/"relayed"|mock-model|fp_mock_secret/);
+    const said = saidIn(face, eventsOf(face, text));
+    const other = await customerOfHealthyMaker();
+    expect(said).toBe(face.said(await (await send(other, face.ask(relayedModel, question))).json()));
+    expect(said).toBe(mockText);
+    const { completion_tokens } = mockUsage();
+    const cost = 5n * relayedPrice.input + 4n * relayedPrice.cached + BigInt(completion_tokens) * relayedPrice.output;
+    const entry = await usageOf(running.service, customer);
+    expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-cost);
+    expect(response.headers.get("content-type")).toMatch(
+      face.name === "gemini, as an array" ? /^application\/json/ : /^text\/event-stream/,
+    );
+    expect(response.headers.get("cache-control")).toBe("no-cache, no-transform");
+    expect(response.headers.get("x-accel-buffering")).toBe("no");
+  });
+});

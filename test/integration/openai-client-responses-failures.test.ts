@@ -1,0 +1,216 @@
+import OpenAI from "openai";
+import { describe, expect, test } from "vitest";
+import { mockChunk, mockError } from "../support/mock-openai.ts";
+import { type Customer, eventually } from "../support/service.ts";
+import { usageOf, withRelayedModel } from "./native-formats.ts";
+import { hostedModel, nativeModel } from "./responses-events.ts";
+import { expectUntouched, gate, localModel, nanoUsd, serviceOfFile } from "./service-setup.ts";
+
+const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
+const never = new Promise<never>(() => {});
+const input = "Hello there";
+const inputTokens = BigInt(Math.ceil(input.length / 4));
+const prices: Readonly<Record<string, readonly [bigint, bigint]>> = {
+  [nativeModel]: [400n, 1_600n],
+  [hostedModel]: [150n, 600n],
+};
+const failed = { code: "upstream_error", param: null };
+
+type Event = OpenAI.Responses.ResponseStreamEvent;
+
+/** The least of a stream in Responses' own format that has said "abcdefgh". */
+const response = { id: "resp_1", object: "response", created_at: 1, model: "x", output: [], status: "in_progress" };
+const at = { item_id: "msg_1", output_index: 0, content_index: 0, logprobs: [] };
+const item = { id: "msg_1", type: "message", role: "assistant", status: "in_progress", content: [] };
+const part = { type: "output_text", text: "", annotations: [], logprobs: [] };
+const nativeEvents = [
+  { type: "response.created", response },
+  { type: "response.output_item.added", output_index: 0, item },
+  { type: "response.content_part.added", ...at, part },
+  { type: "response.output_text.delta", ...at, delta: "abcd" },
+  { type: "response.output_text.delta", ...at, delta: "efgh" },
+].map((event, sequence_number) => ({ ...event, sequence_number }));
+const chatEvents = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
+const begunOf = (model: string): readonly object[] => (model === nativeModel ? nativeEvents : chatEvents);
+
+/** Failures of the tests before must not open the breaker: a success between them closes it. */
+async function customerOfHealthyMaker(model: string): Promise<Customer> {
+  const healthy = await running.service.account("1");
+  await eventually(async () => (await healthy.post("/v1/responses", { model, input })).status === 200);
+  return running.service.account("1");
+}
+
+/** Reads to the end or the error; `onSaid` once everything was said. */
+async function readAll(stream: AsyncIterable<Event>, onSaid: () => void) {
+  const events: Event[] = [];
+  let said = "";
+  const thrown = await (async () => {
+    for await (const event of stream) {
+      events.push(event);
+      if (event.type === "response.output_text.delta") said += event.delta;
+      if (said === "abcdefgh") onSaid();
+    }
+  })().catch((error: unknown) => error);
+  return { events, said, thrown };
+}
+
+async function expectDelivered(model: string, customer: Customer, status: string): Promise<void> {
+  const entry = await usageOf(running.service, customer);
+  const usage = { input: Number(inputTokens), output: 2 };
+  expect(entry?.request).toMatchObject({ status, estimated: true, usage });
+  const [perInput, perOutput] = prices[model] ?? [0n, 0n];
+  expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-(inputTokens * perInput + 2n * perOutput));
+}
+
+const ways = (model: string): readonly (readonly [string, object, waits: boolean])[] => {
+  const begun = begunOf(model);
+  const secret = "sk-secret overloaded";
+  const cut = { events: [...begun, { type: "response.never" }], cutAfter: begun.length };
+  const common = [
+    ["is cut", cut, true],
+    ["ends without an end", { events: begun, done: false }, false],
+    ["turns into what is no JSON", { events: [...begun, "data: {oops\n\n"] }, true],
+  ] as const;
+  if (model === hostedModel)
+    return [...common, ["tells an error", { events: [...begun, { error: { message: secret, code: 500 } }] }, true]];
+  const error = { code: "server_error", message: secret };
+  return [
+    ...common,
+    ["tells an error", { events: [...begun, { type: "error", sequence_number: 5, ...error, param: null }] }, true],
+    ["tells a nested error", { events: [...begun, { type: "error", sequence_number: 5, error }] }, true],
+    [
+      "fails by itself",
+      {
+        events: [
+          ...begun,
+          { type: "response.failed", sequence_number: 5, response: { ...response, status: "failed", error } },
+        ],
+      },
+      true,
+    ],
+  ];
+};
+
+describe.each([nativeModel, hostedModel])("%s", (model) => {
+  test.each(ways(model))("a stream that %s: failed, then an error, and the client throws", async (_, answer, waits) => {
+    const customer = await customerOfHealthyMaker(model);
+    const released = gate();
+    running.maker.respond({
+      ...answer,
+      ...(waits && { beforeEvent: { [begunOf(model).length]: released.opened } }),
+    });
+    const stream = await customer.openai.responses.create({ model, input, stream: true });
+    const { events, said, thrown } = await readAll(stream, released.open);
+    expect(said).toBe("abcdefgh");
+    expect(thrown).toBeInstanceOf(OpenAI.APIError);
+    expect(thrown).toMatchObject(failed);
+    expect(String(thrown) + JSON.stringify(events)).not.toContain("sk-secret");
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, number) => number));
+    const last = events.at(-1);
+    expect(last).toMatchObject({
+      type: "response.failed",
+      response: {
+        status: "failed",
+        error: { code: "server_error" },
+        model: expect.stringMatching(/^openai\//) as string,
+      },
+    });
+    const created = events[0];
+    expect(created?.type === "response.created" && created.response.id).toBe(
+      last?.type === "response.failed" && last.response.id,
+    );
+    await expectDelivered(model, customer, "failed");
+  });
+
+  test("the helper rejects when its stream fails", async () => {
+    const customer = await customerOfHealthyMaker(model);
+    running.maker.respond({ events: begunOf(model), done: false });
+    const runner = customer.openai.responses.stream({ model, input });
+    await expect(runner.finalResponse()).rejects.toMatchObject(failed);
+  });
+
+  test("a caller who leaves a stream pays what was delivered", async () => {
+    const customer = await customerOfHealthyMaker(model);
+    const before = running.maker.requests.length;
+    const begun = begunOf(model);
+    running.maker.respond({ events: [...begun, { type: "response.never" }], beforeEvent: { [begun.length]: never } });
+    const stream = await customer.openai.responses.create({ model, input, stream: true });
+    let said = "";
+    for await (const event of stream) {
+      if (event.type === "response.output_text.delta") said += event.delta;
+      if (said === "abcdefgh") break;
+    }
+    const request = await running.maker.request(before);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    await expectDelivered(model, customer, "cancelled");
+  });
+
+  test("a caller who leaves before the JSON answer pays nothing", async () => {
+    const customer = await customerOfHealthyMaker(model);
+    const before = running.maker.requests.length;
+    running.maker.respond({ beforeHeaders: never });
+    const controller = new AbortController();
+    const calling = customer.openai.responses.create({ model, input }, { signal: controller.signal });
+    const request = await running.maker.request(before);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    await expectUntouched(running.service, customer, "1.00");
+  });
+
+  describe.each([false, true])("stream: %s", (stream) => {
+    test.each([
+      ["500", mockError(500, "oops sk-secret"), OpenAI.InternalServerError, { status: 502, ...failed }],
+      ["503", mockError(503, "overloaded"), OpenAI.InternalServerError, { status: 502, ...failed }],
+      [
+        "429",
+        mockError(429, "slow down", { headers: { "retry-after": "1" } }),
+        OpenAI.InternalServerError,
+        { status: 503, code: "no_capacity" },
+      ],
+      ["401", mockError(401, "Incorrect API key: sk-secret"), OpenAI.InternalServerError, { status: 502, ...failed }],
+      [
+        "400",
+        mockError(400, "Bad tools.", { param: "tools" }),
+        OpenAI.BadRequestError,
+        { status: 400, code: "invalid_value", param: "tools", message: "400 Bad tools." },
+      ],
+      ["no JSON", { body: "<html>" }, OpenAI.InternalServerError, { status: 502, ...failed }],
+    ])("a maker's %s before the first byte", async (_, answer, kind, expected) => {
+      const customer = await customerOfHealthyMaker(model);
+      running.maker.respond(answer);
+      const calling = customer.openai.responses.create({ model, input, stream });
+      const thrown: unknown = await calling.then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect(thrown).toBeInstanceOf(kind);
+      expect(thrown).toMatchObject({ ...expected, requestID: expect.stringMatching(/^req_/) as string });
+      expect(String(thrown)).not.toContain("sk-secret");
+      await expectUntouched(running.service, customer, "1.00");
+    });
+  });
+});
+
+test.each([
+  ["failed", { failed: { code: "server_error", message: "sk-secret" } }],
+  ["cancelled", { body: { ...response, status: "cancelled", error: null } }],
+])("native: a response that %s with a status of 200 is an error, and costs nothing", async (_, answer) => {
+  const customer = await customerOfHealthyMaker(nativeModel);
+  running.maker.respond(answer);
+  const calling = customer.openai.responses.create({ model: nativeModel, input });
+  await expect(calling).rejects.toMatchObject({ status: 502, ...failed });
+  await expectUntouched(running.service, customer, "1.00");
+});
+
+test("the local model's broken stream", async () => {
+  const { openai } = await running.service.account("1");
+  const stream = await openai.responses.create({ model: localModel, input: "stream-error:2", stream: true });
+  const { events, thrown } = await readAll(stream, () => {});
+  expect(events.at(-1)?.type).toBe("response.failed");
+  expect(thrown).toMatchObject(failed);
+  const whole = openai.responses.create({ model: localModel, input: "stream-error:2" });
+  await expect(whole).rejects.toMatchObject({ status: 502, ...failed });
+});

@@ -1,0 +1,230 @@
+import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
+import { describe, expect, test } from "vitest";
+import { nativeModel, wholeStream } from "./responses-events.ts";
+import { entryOf, makerModel, nanoUsd, serviceOfFile } from "./service-setup.ts";
+
+const running = serviceOfFile();
+const path = "/v1/responses";
+const pixel =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Everything that passes, known here or not. */
+const everything = {
+  input: [
+    { role: "developer", content: "Be brief." },
+    {
+      type: "message",
+      role: "user",
+      content: [
+        { type: "input_text", text: "What is this? ü" },
+        { type: "input_image", image_url: pixel, detail: "low" },
+        { type: "input_image", image_url: "https://example.com/cat.png" },
+        { type: "input_file", filename: "a.txt", file_data: "data:text/plain;base64,aGk=" },
+      ],
+    },
+    {
+      type: "reasoning",
+      id: "rs_1",
+      summary: [{ type: "summary_text", text: "Thought." }],
+      encrypted_content: "ZW5jcnlwdGVk",
+    },
+    {
+      type: "function_call",
+      id: "fc_1",
+      call_id: "call_1",
+      name: "look",
+      arguments: '{"at":"it"}',
+      status: "completed",
+    },
+    { type: "function_call_output", call_id: "call_1", output: [{ type: "input_text", text: "A cat." }] },
+    {
+      type: "message",
+      id: "msg_1",
+      role: "assistant",
+      status: "completed",
+      phase: "final_answer",
+      content: [{ type: "output_text", text: "A cat.", annotations: [], logprobs: [] }],
+    },
+    { role: "user", content: "Sure?" },
+  ],
+  instructions: "Say what you see.",
+  include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
+  top_logprobs: 3,
+  reasoning: { effort: "low", summary: "auto" },
+  text: { format: { type: "text" }, verbosity: "low" },
+  tools: [
+    {
+      type: "function",
+      name: "look",
+      description: "Looks",
+      strict: true,
+      parameters: { type: "object", properties: {}, required: [], additionalProperties: false },
+    },
+    { type: "custom", name: "shout", format: { type: "text" } },
+  ],
+  tool_choice: { type: "function", name: "look" },
+  parallel_tool_calls: false,
+  max_tool_calls: 2,
+  temperature: 0.3,
+  top_p: 0.9,
+  truncation: "auto",
+  metadata: { a: "b" },
+  user: "u1",
+  safety_identifier: "s1",
+  prompt_cache_key: "k1",
+  service_tier: "auto",
+  x_new: { deep: [1, null, "ü"] },
+};
+
+describe("what reaches the maker", () => {
+  test.each([nativeModel, makerModel])("%s: the caller's body, but for model, cap and store", async (model) => {
+    const customer = await running.service.account("1");
+    const response = await customer.post(path, { model, ...everything, max_output_tokens: 77, store: true });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("x-ignored-params")).toBeNull();
+    const [request, ...others] = running.maker.requests;
+    expect(others).toEqual([]);
+    expect(request).toMatchObject({ method: "POST", path });
+    expect(request?.body).toEqual({ model: nativeModel, ...everything, max_output_tokens: 77, store: false });
+    expect(request?.headers.authorization).toBe("Bearer sk-operator");
+    expect(((await response.json()) as { model: string }).model).toBe(makerModel);
+  });
+
+  test("the same of a stream, whose options pass", async () => {
+    const customer = await running.service.account("1");
+    const stream = { stream: true, stream_options: { include_obfuscation: false } };
+    const response = await customer.post(path, { model: nativeModel, ...everything, ...stream });
+    expect(await response.text()).toContain("response.completed");
+    const cap = { max_output_tokens: 32_768 };
+    expect(running.maker.requests[0]?.body).toEqual({
+      model: nativeModel,
+      ...everything,
+      ...stream,
+      ...cap,
+      store: false,
+    });
+  });
+
+  test("nothing of the caller's: its key, its addresses", async () => {
+    const customer = await running.service.account("1");
+    await customer.openai.responses.create({ model: nativeModel, input: "hi" });
+    const { headers } = running.maker.requests[0] ?? {};
+    expect(JSON.stringify(headers)).not.toContain(customer.key);
+    for (const name of ["x-forwarded-for", "x-stainless-lang", "openai-organization"])
+      expect(headers).not.toHaveProperty(name);
+  });
+
+  test("a cap over the model's own is the model's; a poor caller's is what the balance covers", async () => {
+    const customer = await running.service.account("1");
+    await customer.post(path, { model: nativeModel, input: "hi", max_output_tokens: 1_000_000 });
+    const poor = await running.service.account("0.002");
+    await poor.post(path, { model: nativeModel, input: "hi" });
+    const [own, covered] = running.maker.requests.map(({ body }) => Number(body["max_output_tokens"]));
+    expect(own).toBe(32_768);
+    expect(covered).toBeGreaterThan(500);
+    expect(covered).toBeLessThan(1_250);
+  });
+
+  test("fields that are null count as absent", async () => {
+    const { openai } = await running.service.account("1");
+    const nothing = {
+      previous_response_id: null,
+      conversation: null,
+      prompt: null,
+      max_output_tokens: null,
+      stream: null,
+    };
+    const answer = await openai.responses.create({ model: nativeModel, input: "hi", ...nothing, stream: false });
+    expect(answer.status).toBe("completed");
+  });
+});
+
+describe("reasoning", () => {
+  const request = {
+    model: nativeModel,
+    reasoning: { effort: "low" as const, summary: "auto" as const },
+    include: ["reasoning.encrypted_content" as const],
+  };
+
+  test.each([false, true])("its state goes back unchanged, stream: %s", async (stream) => {
+    const { openai } = await running.service.account("1");
+    const input = [{ role: "user" as const, content: "Hello there" }];
+    const first = stream
+      ? wholeStream(await Array.fromAsync(await openai.responses.create({ ...request, input, stream: true })))
+      : await openai.responses.create({ ...request, input });
+    const [thought] = first.output;
+    expect(thought).toMatchObject({ type: "reasoning", id: "rs_mock_0", encrypted_content: "ZW5jcnlwdGVk" });
+    const turns = [...input, ...toResponseInputItems(first.output), { role: "user" as const, content: "And now?" }];
+    const second = await openai.responses.create({ ...request, input: turns });
+    expect(second.status).toBe("completed");
+    const sent = running.maker.requests[1]?.body["input"] as readonly unknown[];
+    expect(sent).toEqual(JSON.parse(JSON.stringify(turns)));
+    expect(sent[1]).toEqual(thought);
+  });
+
+  test("an item that only names it is left out: at the maker it would be another's, or no one's", async () => {
+    const customer = await running.service.account("1");
+    const input = [
+      { role: "user", content: "Hello" },
+      { type: "reasoning", id: "rs_1", summary: [] },
+      { role: "user", content: "And now?" },
+    ];
+    expect((await customer.post(path, { ...request, input })).status).toBe(200);
+    expect(running.maker.requests[0]?.body["input"]).toEqual([input[0], input[2]]);
+  });
+});
+
+test("usage: cached and reasoning tokens are told as they came, and charged at their prices", async () => {
+  const { openai } = await running.service.account("1");
+  const usage = {
+    input_tokens: 1_000,
+    input_tokens_details: { cached_tokens: 600 },
+    output_tokens: 500,
+    output_tokens_details: { reasoning_tokens: 300 },
+    total_tokens: 1_500,
+  };
+  running.maker.always({ usage });
+  const answer = await openai.responses.create({ model: nativeModel, input: "hi" });
+  expect(answer.usage).toEqual(usage);
+  const { data, request_id } = await openai.responses
+    .create({ model: nativeModel, input: "hi", stream: true })
+    .withResponse();
+  expect(wholeStream(await Array.fromAsync(data)).usage).toEqual(usage);
+  await running.service.settled();
+  for (const id of [answer._request_id, request_id]) {
+    const entry = await entryOf(running.service, id);
+    expect(entry.request).toMatchObject({ estimated: false, usage: { input: 400, cached_input: 600, output: 500 } });
+    expect(nanoUsd(entry.amount_usd)).toBe(-(400n * 400n + 600n * 100n + 500n * 1_600n));
+  }
+});
+
+test("without usage it is estimated", async () => {
+  const { openai } = await running.service.account("1");
+  running.maker.always({ usage: false, text: "12345678" });
+  const answer = await openai.responses.create({ model: nativeModel, input: "Hello there" });
+  const { data, request_id } = await openai.responses
+    .create({ model: nativeModel, input: "Hello there", stream: true })
+    .withResponse();
+  await Array.fromAsync(data);
+  await running.service.settled();
+  for (const id of [answer._request_id, request_id])
+    expect((await entryOf(running.service, id)).request).toMatchObject({
+      estimated: true,
+      usage: { input: 3, output: 2 },
+    });
+});
+
+test("a stream's events pass as they are, known here or not, but for our model id", async () => {
+  const customer = await running.service.account("1");
+  const response = { id: "resp_1", object: "response", model: "gpt-4.1-mini-2025", output: [], status: "in_progress" };
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+  const events = (model: string) => [
+    { type: "response.created", sequence_number: 0, response: { ...response, model } },
+    { type: "response.news.delta", sequence_number: 1, model: "as it is", delta: "ü", obfuscation: "x7" },
+    { type: "response.completed", sequence_number: 2, response: { ...response, model, status: "completed", usage } },
+  ];
+  running.maker.respond({ events: events("gpt-4.1-mini-2025") });
+  const answer = await customer.post(path, { model: nativeModel, input: "x", stream: true });
+  const written = events(makerModel).map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  expect(await answer.text()).toBe(written.join(""));
+});
