@@ -1,5 +1,6 @@
 import express, { type Express } from "express";
 import type { Money } from "#money";
+import type { Payments } from "#payments";
 import type { Config } from "#platform/config";
 import { type CallDeps, paidRoute } from "./call.ts";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
@@ -21,6 +22,7 @@ import { uploadRoutes } from "./routes/uploads.ts";
 export interface AppDeps extends CallDeps {
   readonly config: Pick<Config, "ADMIN_TOKEN">;
   readonly money: Money;
+  readonly payments: Payments;
   readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { toServiceError } from "#errors";
+import { invalidValue, toServiceError } from "#errors";
 import type { Codec, Format, ParsedCall } from "#formats";
 import { jobCatalog, type PaidJobName } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits } from "#keys";
@@ -11,7 +11,8 @@ import { answerError, answerJson } from "./http/answer.ts";
 import type { createBodyReader, JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import type { OpenCalls } from "./open-calls.ts";
-import { type Claimed, claimKey, markReplayed, type ReplayDeps, releaseKey } from "./replay.ts";
+import { countStranger, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
+import { type Claimed, claimKey, markReplayed, type ReplayAsk, type ReplayDeps, releaseKey } from "./replay.ts";
 
 export interface PaidRoute {
   readonly job: PaidJobName;
@@ -27,9 +28,11 @@ export interface PaidRoute {
   readonly isFree?: true;
   /** It takes an `Idempotency-Key`, and is waited for no longer than `syncTimeoutMs`. */
   readonly replayable?: true;
+  /** Without a key it may be paid for by x402. */
+  readonly payable?: true;
 }
 
-export interface CallDeps extends AdmissionDeps, ReplayDeps {
+export interface CallDeps extends AdmissionDeps, ReplayDeps, PayerDeps {
   readonly openCalls: OpenCalls;
   readonly readBody: ReturnType<typeof createBodyReader>;
   readonly instance: string;
@@ -38,7 +41,7 @@ export interface CallDeps extends AdmissionDeps, ReplayDeps {
   readonly syncTimeoutMs: number;
 }
 
-/** The one way of every paid route: authenticate, read, parse, admit, submit. What follows is written by `OpenCalls`. */
+/** The one way of every paid route: authenticate (or take a payment), read, parse, admit, submit. What follows is written by `OpenCalls`. */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   const { job, endpoint, codec, format, isFree = false, replayable = false } = route;
   const { pool } = jobCatalog[job];
@@ -48,12 +51,18 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     let unused: string | undefined;
     try {
       submitted = deps.openCalls.arrive();
-      const caller = await authenticate(deps.keys, req, format);
+      const keyed = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
+      if (!keyed) await countStranger(deps, req, res);
       const body = await deps.readBody(req, res);
       const call = codec.parse(body.value, body.bytes);
-      const claimed = replayable ? await claim(deps, route, { req, res, caller, body }) : undefined;
+      const payer = keyed ? byKey(route, req, keyed, body, call) : await payerOf(deps, route, { req, res, body, call });
+      if (!payer) return;
+      const { caller, replay } = payer;
+      const claimed = replay && (await claim(deps, route, res, caller, replay));
       if (claimed?.kind === "answered") return answerAgain(res, claimed);
       unused = claimed?.id;
+      // All that was paid may still be held for a call that died.
+      if (!keyed && claimed?.before !== undefined) await deps.money.abandon(caller.account, claimed.before);
       // Nobody waits longer than this; only an answer that is kept may come later.
       const answerBy = arrivedAt + deps.syncTimeoutMs;
       const longestMs = replayable && !claimed ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
@@ -96,6 +105,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
           deadlineAt,
           ...(call.input && { publicUrl: deps.publicUrl() }),
           ...(claimed && { replay: claimed.id }),
+          ...(caller.buybackToken !== null && { buybackToken: caller.buybackToken }),
         },
       });
     } catch (thrown) {
@@ -125,18 +135,25 @@ function asText({ format, framing, passed = [] }: PaidRoute, req: Request, call:
   };
 }
 
-/** Undefined without an `Idempotency-Key`. */
-async function claim(
-  deps: CallDeps,
-  { job, endpoint }: PaidRoute,
-  { req, res, caller, body }: { req: Request; res: Response; caller: Caller; body: JsonBody },
-): Promise<Claimed | undefined> {
-  const key = req.get("idempotency-key");
-  if (key === undefined) return undefined;
-  const { requestId, arrivedAt } = localsOf(res);
+/** Who calls with a key; what such a call is kept under is the caller's own affair. */
+function byKey(
+  { endpoint, replayable }: PaidRoute,
+  req: Request,
+  caller: Caller,
+  body: JsonBody,
+  { buybackToken }: ParsedCall,
+): Partial<Payer> & Pick<Payer, "caller"> {
+  if (buybackToken !== undefined)
+    throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
+  const key = replayable ? req.get("idempotency-key") : undefined;
+  if (key === undefined) return { caller };
   const hash = createHash("sha256").update(endpoint).update("\n").update(body.text).digest("base64url");
-  const { account } = caller;
-  const ask = { account, key, hash, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
+  return { caller, replay: { key, hash } };
+}
+
+function claim(deps: CallDeps, { job }: PaidRoute, res: Response, { account }: Caller, replay: ReplayAsk): Promise<Claimed> {
+  const { requestId, arrivedAt } = localsOf(res);
+  const ask = { ...replay, account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
   return claimKey(deps, ask, { answerBy: arrivedAt + deps.syncTimeoutMs, res });
 }
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { errorKinds } from "#errors";
 
 /** Specification, part 2, "Error body". */
-const errorBody = z
+export const errorBody = z
   .object({
     error: z.object({
       message: z.string(),

@@ -3,6 +3,7 @@ import { createDocument } from "zod-openapi";
 import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#formats";
 import { errorAnswers, json, paid } from "./openapi-errors.ts";
 import { nativePaths } from "./openapi-native.ts";
+import { paymentAnswer, paymentResponse, paymentSignature } from "./openapi-payments.ts";
 import { modelList, modelObject } from "./routes/models/ours.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
@@ -88,15 +89,22 @@ const idempotencyKey = z.object({
 const replayedHeader = requestIdHeader.extend({
   "idempotent-replayed": z.literal("true").describe("This answer was made before").optional(),
 });
+const payable = idempotencyKey.extend({ "PAYMENT-SIGNATURE": paymentSignature });
 const generation = (operationId: string, summary: string, request: z.ZodType, response: z.ZodType) => ({
   post: {
     operationId,
     summary,
-    requestParams: { header: idempotencyKey },
+    security: [{ bearer: [] }, {}],
+    requestParams: { header: payable },
     requestBody: { required: true, content: json(request) },
     responses: {
-      "200": { description: "The answer", headers: replayedHeader, content: json(response) },
+      "200": {
+        description: "The answer",
+        headers: replayedHeader.extend({ "PAYMENT-RESPONSE": paymentResponse }),
+        content: json(response),
+      },
       ...errorAnswers(...paid, 409, 410),
+      ...paymentAnswer,
     },
   },
 });

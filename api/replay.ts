@@ -13,6 +13,12 @@ export interface ReplayDeps {
   readonly log: Logger;
 }
 
+/** What the caller names its work by, and what that stands for. */
+export interface ReplayAsk {
+  readonly key: string;
+  readonly hash: string;
+}
+
 /** This request has the key, or another one has answered. */
 export type Claimed = Exclude<Begun, { kind: "running" }>;
 

@@ -6,6 +6,7 @@ import { createFiles } from "#files";
 import { createPicture, createQueues, createReplyReader, isPool } from "#jobs";
 import { createKeys } from "#keys";
 import { createMoney } from "#money";
+import { buybackConfig, createPayments } from "#payments";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import { newId } from "#platform/ids";
@@ -45,7 +46,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
   await Promise.all([redis.connect(), blocking.connect()]);
 
-  const money = createMoney({ mongo, clock, log });
+  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const keys = createKeys({
     mongo,
     redis,
@@ -57,8 +58,11 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
       tokensPerMinute: config.RATE_LIMIT_TOKENS_PER_MINUTE,
       concurrentRequests: config.RATE_LIMIT_CONCURRENT_REQUESTS,
     },
+    addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
   });
-  await Promise.all([money.prepare(), keys.prepare()]);
+  const payments = createPayments({ config, mongo, money, clock, log });
+  await Promise.all([money.prepare(), keys.prepare(), payments.prepare()]);
+  await payments.x402?.start();
 
   const files = createFiles({ config, mongo, money, clock, log });
   const replays = createReplays({ mongo, money, files, clock });
@@ -81,6 +85,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
     picture,
     keys,
     money,
+    payments,
     files,
     replays,
     isAlive,

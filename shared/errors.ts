@@ -159,7 +159,7 @@ export const noCapacity = (message: string, retryAfterSeconds = 5, cause?: unkno
 export const generationInProgress = () =>
   make(
     "generation_in_progress",
-    "The work goes on. Repeat the request with the same Idempotency-Key to get its answer.",
+    "The work goes on. Repeat the request with the same Idempotency-Key or payment to get its answer.",
     {
       retryAfterSeconds: 5,
     },

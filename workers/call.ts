@@ -348,6 +348,7 @@ const describe = (payload: PaidCall, progress: Progress, startedAt: number, now:
   endpoint: payload.endpoint,
   model: payload.model,
   heldNanoUsd: BigInt(payload.held),
+  buybackToken: payload.buybackToken,
   ...(progress.upstream !== undefined && { upstream: progress.upstream }),
   attempts: progress.attempts,
   queueMs: startedAt - payload.acceptedAt,

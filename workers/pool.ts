@@ -19,6 +19,18 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
   const { pool, concurrency, redis } = options;
   const { log, running } = deps;
   let active = 0;
+  const scheduled = new Set<JobName>();
+
+  /** One that takes longer than its interval is here once, and leaves room for the others. */
+  async function unlessRunning(name: JobName, run: () => Promise<void>): Promise<void> {
+    if (scheduled.has(name)) return;
+    scheduled.add(name);
+    try {
+      await run();
+    } finally {
+      scheduled.delete(name);
+    }
+  }
 
   const worker = new Worker(
     pool,
@@ -27,7 +39,8 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
       try {
         const name = job.name as JobName;
         const payload = jobCatalog[name].payload.parse(job.data);
-        await (handlers[name] as Handler<JobName>)(deps, payload as never, job.attemptsStarted);
+        const run = () => (handlers[name] as Handler<JobName>)(deps, payload as never, job.attemptsStarted);
+        await ("everyMs" in jobCatalog[name] ? unlessRunning(name, run) : run());
       } catch (error) {
         if (error instanceof HandedOver) return await handOver(job, token);
         throw error;

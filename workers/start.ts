@@ -2,6 +2,7 @@ import { loadCatalog } from "#catalog";
 import { createFiles } from "#files";
 import { announce, createCancellations, createQueues, createReplies, isPool, type Pool, pools } from "#jobs";
 import { createMoney } from "#money";
+import { buybackConfig, createPayments } from "#payments";
 import type { Clock } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
@@ -11,6 +12,7 @@ import { connectRedis } from "#platform/redis";
 import type { Step } from "#platform/shutdown";
 import { createReplays } from "#replay";
 import { createCounting } from "./counting/index.ts";
+import { createExecutor } from "./executors/index.ts";
 import type { HandlerDeps } from "./handlers/index.ts";
 import { startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
@@ -56,14 +58,16 @@ export async function startWorker(deps: {
   const { config, env, clock, log } = deps;
   const served = poolsOf(config);
   const catalog = loadCatalog(config.CATALOG_FILE);
+  const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
   const redis = connectRedis(config.REDIS_URL, "patient", log);
   const queueRedis = connectRedis(config.REDIS_URL, "blocking", log);
   const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
   await Promise.all([redis.connect(), queueRedis.connect(), subscriber.connect()]);
 
-  const money = createMoney({ mongo, clock, log });
-  await money.prepare();
+  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
+  const payments = createPayments({ config, mongo, money, clock, log });
+  await Promise.all([money.prepare(), payments.prepare()]);
   const queues = createQueues({ redis: queueRedis, log });
   const replies = createReplies({ redis, clock });
   const cancellations = createCancellations({ subscriber, commands: redis, log });
@@ -73,6 +77,7 @@ export async function startWorker(deps: {
   const replays = createReplays({ mongo, money, files, clock });
   await Promise.all([files.prepare(), replays.prepare()]);
   const counting = createCounting({ clock, log });
+  const ending = new AbortController();
   const handlerDeps: HandlerDeps = {
     catalog,
     upstreams,
@@ -84,6 +89,9 @@ export async function startWorker(deps: {
     running,
     counting,
     queues,
+    payments,
+    executor,
+    ending: ending.signal,
     clock,
     log,
   };
@@ -115,7 +123,14 @@ export async function startWorker(deps: {
     pools: served,
     shutdown: [
       { name: "leave the picture", run: () => presence.stop() },
-      { name: "stop taking", run: () => Promise.all(started.map((pool) => pool.pause())) },
+      {
+        name: "stop taking",
+        run: () => {
+          // A buyback goes on in another process, from where it is.
+          ending.abort(new Error("this process ends"));
+          return Promise.all(started.map((pool) => pool.pause()));
+        },
+      },
       { name: "drain, then abort", run: () => running.drain(config.SHUTDOWN_GRACE_MS) },
       // With MongoDB away a decision may never come: then the job is left to the worker that gets it next.
       { name: "finish", run: () => within(clock, lastDecisionsMs, Promise.all(started.map((pool) => pool.close()))) },
@@ -124,7 +139,7 @@ export async function startWorker(deps: {
         run: async () => {
           running.stop();
           await queues.close();
-          await Promise.all([upstreams.close(), counting.close()]);
+          await Promise.all([upstreams.close(), counting.close(), executor?.close()]);
           cancellations.stop();
           redis.disconnect();
           queueRedis.disconnect();

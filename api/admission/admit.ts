@@ -1,4 +1,4 @@
-import type { Catalog, Model } from "#catalog";
+import type { Bound, Catalog, Model } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type ParsedCall } from "#formats";
 import type { Picture, Pool } from "#jobs";
@@ -43,10 +43,24 @@ export interface Admitted extends Held {
   readonly inputEstimate: number;
 }
 
+/** What can be said before anything is taken. */
+type Checking = Pick<Ask, "call" | "serves" | "pool"> & { readonly caller: Pick<Caller, "account" | "tier"> };
+
 const nothing = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
 
 /** A hold outlives its call by this much before the sweeper looks at it. */
 const holdMarginMs = 120_000;
+
+/** Whether the call can be worked on now, and the most that it can cost. Takes nothing. */
+export async function check(
+  deps: Omit<AdmissionDeps, "keys" | "money">,
+  { call, caller, serves, pool }: Checking,
+): Promise<{ readonly model: Model; readonly bound: Bound }> {
+  const model = resolveModel(deps, serves, call);
+  if (call.input) deps.catalog.checkInput(model, call.input);
+  checkCapacity(deps, pool, model);
+  return { model, bound: await boundOf(deps, caller, model, call) };
+}
 
 /**
  * The gates of a paid call, cheapest first; each throws its own error. What passes has its limits taken and its money
@@ -54,10 +68,7 @@ const holdMarginMs = 120_000;
  */
 export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const { call, caller, requestId } = ask;
-  const model = resolveModel(deps, ask.serves, call);
-  if (call.input) deps.catalog.checkInput(model, call.input);
-  checkCapacity(deps, ask.pool, model);
-  const most = await boundOf(deps, caller, model, call);
+  const { model, bound: most } = await check(deps, ask);
   const bound = ask.isFree ? { ...most, ...nothing } : most;
   const inputEstimate = Math.min(bound.inputTokens, estimateTokens(call.textBytes));
   const takenTokens = ask.isFree

@@ -6,7 +6,7 @@ import type { Caller } from "#keys";
 /** The most that the call can cost. Uploads that it names are checked on the way: they may decide how long the work is. */
 export async function boundOf(
   { catalog, files }: { catalog: Catalog; files: Pick<Files, "uploads"> },
-  { account, tier }: Caller,
+  { account, tier }: Pick<Caller, "account" | "tier">,
   model: Model,
   call: ParsedCall,
 ): Promise<Bound> {

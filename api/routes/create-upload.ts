@@ -37,10 +37,10 @@ type Read = () => Promise<{ readonly bytes: number; readonly hash: string }>;
 /** Starts an upload in parts. */
 export function startUpload(deps: CreateDeps, asking: Asking, json: JsonBody): Promise<Upload> {
   const { requestId } = localsOf(asking.res);
-  const { account, keyId } = asking.caller;
+  const { account, keyId, buybackToken } = asking.caller;
   const hash = createHash("sha256").update("/v1/uploads\n").update(json.text).digest("base64url");
   return once(deps, asking, hash, undefined, async () => {
-    const upload = await deps.files.uploads.start({ account, keyId, requestId, ...parse(newUpload, json.value) });
+    const upload = await deps.files.uploads.start({ account, keyId, buybackToken, requestId, ...parse(newUpload, json.value) });
     return { upload, hash };
   });
 }
@@ -63,8 +63,8 @@ async function receive(
   needsHash: boolean,
 ): Promise<Made> {
   const { requestId } = localsOf(res);
-  const { account, keyId } = caller;
-  const receiving = await files.uploads.begin({ account, keyId, requestId, mostBytes: body.mostBytes });
+  const { account, keyId, buybackToken } = caller;
+  const receiving = await files.uploads.begin({ account, keyId, buybackToken, requestId, mostBytes: body.mostBytes });
   try {
     proceed(req, res);
     const hash = needsHash ? createHash("sha256") : undefined;

@@ -6,4 +6,5 @@ export const imagesRoute: PaidRoute = {
   endpoint: "/v1/images/generations",
   codec: imagesCodec,
   replayable: true,
+  payable: true,
 };

@@ -6,4 +6,5 @@ export const mediaRoute: PaidRoute = {
   endpoint: "/v1/media/generations",
   codec: mediaCodec,
   replayable: true,
+  payable: true,
 };

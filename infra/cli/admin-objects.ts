@@ -32,6 +32,8 @@ export interface Entry {
   readonly created_at: number;
   readonly idempotency_key?: string;
   readonly reason?: string;
+  readonly transaction?: string;
+  readonly buyback?: { readonly token: string; readonly amount_usd: string; readonly batch: string | null };
   readonly request?: RequestOfEntry;
 }
 
@@ -49,6 +51,43 @@ interface RequestOfEntry {
   readonly first_token_ms: number | null;
   readonly total_ms: number;
   readonly shortfall_usd: string;
+}
+
+/** A payment of which something is left. */
+export interface Owed {
+  readonly id: string;
+  readonly account: string;
+  readonly payer: string | null;
+  readonly transaction: string | null;
+  readonly paid_usd: string;
+  readonly owed_usd: string;
+  readonly paid_at: number;
+  readonly good_until: number;
+}
+
+export interface OwedTotal {
+  readonly owed_usd: string;
+  readonly payments: number;
+}
+
+export interface Accrual {
+  readonly token: string;
+  readonly amount_usd: string;
+  readonly entries: number;
+}
+
+export interface Batch {
+  readonly id: string;
+  readonly token: string;
+  readonly state: string;
+  readonly amount_usd: string;
+  readonly entries: number;
+  readonly created_at: number;
+  readonly executor: string | null;
+  readonly transaction: string | null;
+  readonly spent_usd: string | null;
+  readonly received: string | null;
+  readonly done_at: number | null;
 }
 
 export type Check = Readonly<Record<string, string | number | boolean | null>>;

@@ -1,4 +1,4 @@
-import type { Account, Check, Entry, Key, List } from "./admin-objects.ts";
+import type { Account, Accrual, Batch, Check, Entry, Key, List, Owed, OwedTotal } from "./admin-objects.ts";
 
 type Row = readonly (readonly [heading: string, cell: string])[];
 
@@ -36,12 +36,15 @@ const entryRow = (entry: Entry): Row => [
   ["TIME (UTC)", time(entry.created_at)],
   ["KIND", entry.kind],
   ["AMOUNT USD", entry.amount_usd],
-  ["WHAT", entry.request ? `${entry.request.model} ${entry.request.status}` : (entry.reason ?? "-")],
+  [
+    "WHAT",
+    entry.request ? `${entry.request.model} ${entry.request.status}` : (entry.reason ?? entry.transaction ?? "-"),
+  ],
   ["ID", entry.id],
 ];
 
 /** The way of one call, from who asked to what it cost. */
-const requestRow = ({ id, account, amount_usd, created_at, request }: Entry): Row => {
+const requestRow = ({ id, account, amount_usd, created_at, request, buyback }: Entry): Row => {
   const rest: Row = request
     ? [
         ["KEY", request.key],
@@ -63,8 +66,37 @@ const requestRow = ({ id, account, amount_usd, created_at, request }: Entry): Ro
     ["ACCOUNT", account],
     ...rest,
     ["AMOUNT USD", amount_usd],
+    ...(buyback ? [["BUYBACK", `${buyback.amount_usd} to ${buyback.token}`] as const] : []),
   ];
 };
+
+const owedRow = (owed: Owed): Row => [
+  ["PAYMENT", owed.id],
+  ["OWED USD", owed.owed_usd],
+  ["PAID USD", owed.paid_usd],
+  ["PAID (UTC)", time(owed.paid_at)],
+  ["GOOD UNTIL", time(owed.good_until)],
+  ["PAYER", owed.payer ?? "-"],
+];
+
+const accrualRow = (accrual: Accrual): Row => [
+  ["TOKEN", accrual.token],
+  ["AMOUNT USD", accrual.amount_usd],
+  ["ENTRIES", String(accrual.entries)],
+];
+
+const batchRow = (batch: Batch): Row => [
+  ["ID", batch.id],
+  ["TOKEN", batch.token],
+  ["STATE", batch.state],
+  ["AMOUNT USD", batch.amount_usd],
+  ["ENTRIES", String(batch.entries)],
+  ["SPENT USD", batch.spent_usd ?? "-"],
+  ["RECEIVED", batch.received ?? "-"],
+  ["BY", batch.executor ?? "-"],
+  ["DONE (UTC)", time(batch.done_at)],
+  ["TRANSACTION", batch.transaction ?? "-"],
+];
 
 /** One line for each row, columns as wide as their widest cell. */
 function table(rows: readonly Row[]): string {
@@ -101,8 +133,21 @@ export const show = {
   key: (key: Key) => card(keyRow(key)),
   newKey: (key: Key) => `${card(keyRow(key))}\n${key.key}\n\nThis is the only time that the key is shown.\n`,
   keys: list(keyRow),
-  entry: (entry: Entry) => card([...entryRow(entry), ["ACCOUNT", entry.account]]),
+  entry: ({ transaction, ...entry }: Entry) =>
+    card([
+      ...entryRow(entry),
+      ["ACCOUNT", entry.account],
+      ...(transaction === undefined ? [] : [["TRANSACTION", transaction] as const]),
+    ]),
   entries: list(entryRow),
   request: (entry: Entry) => card(requestRow(entry)),
+  owed: list(owedRow),
+  owedTotal: ({ owed_usd, payments }: OwedTotal) =>
+    card([
+      ["OWED USD", owed_usd],
+      ["PAYMENTS", String(payments)],
+    ]),
+  accruals: list(accrualRow),
+  batches: list(batchRow),
   check: (check: Check) => card(Object.entries(check).map(([name, value]) => [name, String(value ?? "-")] as const)),
 };

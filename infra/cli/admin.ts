@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { type AdminClient, CommandError, createAdminClient, findTarget, type Query } from "./admin-client.ts";
-import type { Account, Check, Entry, Key, List } from "./admin-objects.ts";
+import type { Account, Accrual, Batch, Check, Entry, Key, List, Owed, OwedTotal } from "./admin-objects.ts";
 import { show } from "./admin-print.ts";
 
 /** `npm run admin -- <noun> <verb>`: the admin interface for people (tables) and programs (`--json`). */
@@ -144,6 +144,35 @@ program
   .command("get <request>")
   .description("the way of one call, by its x-request-id")
   .action(async (id: string) => print(await client().get<Entry>(`/requests/${segment(id)}`), show.request));
+
+const overOption = ["--over", "only what its payer can use no more"] as const;
+const overQuery = ({ over, ...page }: { over?: true } & Query): Query => ({ ...page, ...(over && { over: "true" }) });
+const owed = program.command("owed").description("what is left of payments by x402");
+paged(owed.command("list"))
+  .option(...overOption)
+  .action(async (query) => print(await client().get<List<Owed>>("/owed", overQuery(query)), show.owed));
+owed
+  .command("total")
+  .option(...overOption)
+  .action(async (query) => print(await client().get<OwedTotal>("/owed/total", overQuery(query)), show.owedTotal));
+owed
+  .command("refund <payment> <usd>")
+  .description("records what was paid back on chain; the same transaction counts once")
+  .requiredOption("--transaction <signature>", "the one that paid it back")
+  .option("--reason <reason>", "kept in the ledger")
+  .action(async (id: string, usd: string, { transaction, reason }) => {
+    const body = { amount_usd: usd, transaction, reason };
+    print(await client().send<Entry>("POST", `/owed/${segment(id)}/refunds`, body), show.entry);
+  });
+
+const buyback = program.command("buyback").description("what charges put aside for tokens");
+buyback
+  .command("accruals")
+  .description("by token, what was not bought yet")
+  .action(async () => print(await client().get<List<Accrual>>("/buyback/accruals"), show.accruals));
+paged(buyback.command("batches").description("what is bought at once, newest first")).action(async (query: Query) =>
+  print(await client().get<List<Batch>>("/buyback/batches", query), show.batches),
+);
 
 try {
   await program.parseAsync();

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import type { DemoPayments } from "../embedded/solana/server.ts";
 
 /** What a newcomer needs to call the service; written to `demo.json`. */
 export interface Demo {
@@ -9,6 +10,8 @@ export interface Demo {
   readonly apiKey: string;
   readonly accountId: string;
   readonly adminToken: string;
+  /** Where payments by x402 go to the demo's own chain: what pays there. */
+  readonly x402?: DemoPayments;
 }
 
 const balanceUsd = "100.00";
@@ -37,8 +40,9 @@ export async function ensureDemo(options: {
   readonly baseUrl: string;
   readonly adminToken: string;
   readonly dataDir: string;
+  readonly x402: DemoPayments | undefined;
 }): Promise<Demo> {
-  const { origin, baseUrl, adminToken, dataDir } = options;
+  const { origin, baseUrl, adminToken, dataDir, x402 } = options;
   const admin = (method: string, path: string, body?: unknown) =>
     ask(`${origin}/admin/v1${path}`, adminToken, method, body);
   const file = join(dataDir, "demo.json");
@@ -57,7 +61,7 @@ export async function ensureDemo(options: {
       ? kept.apiKey
       : withKey.parse(expectOk(await admin("POST", `/accounts/${accountId}/keys`, { name: "demo", limits }))).key;
 
-  const demo = { baseUrl, apiKey, accountId, adminToken };
+  const demo = { baseUrl, apiKey, accountId, adminToken, ...(x402 && { x402 }) };
   await writePrivate(file, `${JSON.stringify(demo, null, 2)}\n`);
   return demo;
 }

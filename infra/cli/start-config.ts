@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { ConfigError } from "#platform/config";
 
+export const defaultDataDir = ".data";
+
 /** What `npm start` reads besides the service's own environment (shared/platform/config.ts). */
 export const startEnvironment = z.object({
   DATA_DIR: z
     .string()
-    .default(".data")
+    .default(defaultDataDir)
     .describe("Folder of the embedded servers' data, `demo.json` and the admin token that was made"),
   WORKERS: z.coerce.number().int().min(1).max(64).default(1).describe("Worker processes to run"),
 });

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
 import { createProgram, freePort, isFree, type Program, startEmbedded, until } from "../embedded/index.ts";
+import { startSolana } from "../embedded/solana/server.ts";
 import { ensureDemo, keptAdminToken } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
 import { supervise } from "./supervise.ts";
@@ -26,9 +27,11 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
   const adminToken = config.ADMIN_TOKEN ?? (await keptAdminToken(dataDir));
   const embedded = await startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit });
   programs.push(...embedded.servers);
+  const chain = paysElsewhere(env) ? undefined : await startSolana({ dataDir: join(dataDir, "solana") });
+  if (chain) programs.push(chain.server);
 
   const origin = originOf(config.HOST, port);
-  const processEnv = { ...env, ...embedded.env, PORT: String(port), ADMIN_TOKEN: adminToken };
+  const processEnv = { ...env, ...embedded.env, ...chain?.server.env, PORT: String(port), ADMIN_TOKEN: adminToken };
   const node = (name: string, file: string, ready?: () => Promise<void>) =>
     createProgram({
       name,
@@ -47,12 +50,16 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
     await Promise.all([api, ...workers].map((program) => program.start()));
     await until(() => expectOk(`${origin}/readyz`), signal);
   });
-  const demo = await ensureDemo({ origin, baseUrl: config.PUBLIC_URL ?? origin, adminToken, dataDir });
+  const baseUrl = config.PUBLIC_URL ?? origin;
+  const demo = await ensureDemo({ origin, baseUrl, adminToken, dataDir, x402: chain?.payments });
   const supervisors = programs.map((program) => supervise(program, { clock: systemClock, log: terminal.log }));
-  terminal.ready(demo, join(DATA_DIR, "demo.json"));
+  terminal.ready(demo, DATA_DIR);
   await aborted(quit);
   for (const supervisor of supervisors) supervisor.release();
 }
+
+/** Whoever names a network, or the wallet that is paid, wants no chain of the demo's own. */
+const paysElsewhere = (env: Env): boolean => Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL);
 
 /** The first time nothing is started again: what dies then is wrongly set up, and its own last words say how. */
 async function duringStart(

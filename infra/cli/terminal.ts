@@ -1,9 +1,11 @@
+import { join } from "node:path";
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import pretty from "pino-pretty";
 import type { Logger } from "#platform/logger";
 import type { Progress } from "../embedded/index.ts";
 import type { Demo } from "./demo.ts";
+import { defaultDataDir } from "./start-config.ts";
 
 /** Everything that `npm start` shows: what it fetches, how to make a first call, then the processes' log. */
 export interface Terminal {
@@ -11,7 +13,7 @@ export interface Terminal {
   /** A line of a process: a JSON log line is made readable, any other is shown as it is. */
   readonly line: (text: string) => void;
   readonly progress: (progress: Progress) => void;
-  readonly ready: (demo: Demo, file: string) => void;
+  readonly ready: (demo: Demo, dataDir: string) => void;
   readonly failure: (error: unknown) => void;
 }
 
@@ -60,26 +62,35 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
     log,
     line: (text) => void stream.write(`${text}\n`),
     progress,
-    ready: (demo, file) => write(banner(demo, file)),
+    ready: (demo, dataDir) => write(banner(demo, dataDir)),
     failure: (error) => write(`\n${error instanceof Error ? error.message : String(error)}\n`),
   };
 }
 
-const banner = ({ baseUrl, apiKey }: Demo, file: string): string => `
+const payingOf = ({ x402 }: Demo, dataDir: string): string =>
+  x402
+    ? `
+  Pay for an image without a key, by x402, on a chain of the demo's own:
+
+  ${dataDir === defaultDataDir ? "" : `DATA_DIR='${dataDir}' `}npm run demo:x402
+`
+    : "";
+
+const banner = (demo: Demo, dataDir: string): string => `
   The inference service is ready.
 
-  Address   ${baseUrl}
-  API key   ${apiKey}
-  Pages     ${baseUrl}/docs
-  Kept in   ${file}
+  Address   ${demo.baseUrl}
+  API key   ${demo.apiKey}
+  Pages     ${demo.baseUrl}/docs
+  Kept in   ${join(dataDir, "demo.json")}
 
   Try it:
 
-  curl ${baseUrl}/v1/chat/completions \\
-    -H 'Authorization: Bearer ${apiKey}' \\
+  curl ${demo.baseUrl}/v1/chat/completions \\
+    -H 'Authorization: Bearer ${demo.apiKey}' \\
     -H 'Content-Type: application/json' \\
     -d '{"model": "local/chat", "messages": [{"role": "user", "content": "Hello!"}]}'
-
+${payingOf(demo, dataDir)}
   Ctrl-C stops everything in order.
 
 `;

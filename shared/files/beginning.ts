@@ -8,13 +8,14 @@ const dayMs = 24 * 3_600_000;
 
 /** A record of an upload that begins now; `pendingMs` from now on nothing more may come. */
 export function newRecord(
-  { account, keyId, requestId }: UploadAsk,
+  { account, keyId, requestId, buybackToken }: UploadAsk,
   { now, pendingMs, bytes, held }: { now: number; pendingMs: number; bytes: number; held: bigint },
 ): StoredUpload {
   return {
     _id: newUploadId(),
     account,
     key: keyId,
+    ...(buybackToken != null && { buybackToken }),
     requestId,
     status: "pending",
     announced: false,

@@ -19,13 +19,14 @@ const endpoint = "/v1/uploads";
 export function createCharges(deps: { money: Money; price: (bytes: number) => bigint; clock: Clock }) {
   const { money, price, clock } = deps;
 
-  const decision = ({ account, requestId, key, held, createdAt }: StoredUpload) => ({
+  const decision = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
     kind: "storage" as const,
     account,
     requestId,
     key,
     endpoint,
     heldNanoUsd: held,
+    buybackToken,
     attempts: 0,
     usage: {},
     estimated: false,

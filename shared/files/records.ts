@@ -34,6 +34,8 @@ const definition = {
   ...lifeDefinition,
   /** The id of the API key. */
   key: { type: String, required: true },
+  /** The mint that the buyback of its charge goes to. */
+  buybackToken: { type: String },
   mime: { type: String },
   kind: { type: String, enum: kinds },
   bytes: { type: Number, required: true },

@@ -32,6 +32,8 @@ export interface UploadAsk {
   readonly account: string;
   readonly keyId: string;
   readonly requestId: string;
+  /** The account's: null is the service's own. */
+  readonly buybackToken?: string | null | undefined;
 }
 
 export interface Uploads {

@@ -35,8 +35,9 @@ export const mediaRequest = z
 /** Their cost has no bound in tokens: it is worked out from the input. */
 const noTokens = { inputBytes: 0, messages: 0, parts: { image: 0, audio: 0, file: 0 }, choices: 1 } as const;
 
-const media = (call: Pick<ParsedCall, "model" | "input" | "uploads">): ParsedCall => ({
+const media = (call: Pick<ParsedCall, "model" | "input" | "uploads">, token: string | null | undefined): ParsedCall => ({
   ...call,
+  ...(token != null && { buybackToken: token }),
   stream: false,
   size: noTokens,
   textBytes: 0,
@@ -47,11 +48,6 @@ const media = (call: Pick<ParsedCall, "model" | "input" | "uploads">): ParsedCal
 const given = (fields: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
 
-function refuseBuyback(token: string | null | undefined): void {
-  if (token != null)
-    throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
-}
-
 /** What is never the id of an upload, whatever it looks like. */
 const plainFields = ["model", "prompt", "n", "size", "response_format", "stream", "user", "buyback_token"];
 
@@ -61,9 +57,8 @@ export const imagesCodec: Codec = {
     // First: a body of a million fields goes no further.
     const uploads = findUploads(body, "", "image", plainFields);
     const { model, buyback_token, response_format: _, stream, user: __, ...input } = valid(imageRequest, body);
-    refuseBuyback(buyback_token);
     if (stream) throw invalidValue("stream", "stream: images come as one answer.");
-    return media({ model, input: { value: given(input), at: "" }, uploads });
+    return media({ model, input: { value: given(input), at: "" }, uploads }, buyback_token);
   },
 };
 
@@ -72,8 +67,7 @@ export const mediaCodec: Codec = {
   parse(body) {
     const uploads = findUploads(object(body)["input"], "input");
     const { model, buyback_token, input } = valid(mediaRequest, body);
-    refuseBuyback(buyback_token);
-    return media({ model, input: { value: given(input), at: "input" }, uploads });
+    return media({ model, input: { value: given(input), at: "input" }, uploads }, buyback_token);
   },
 };
 

@@ -11,6 +11,7 @@ import { messagesDialect } from "./messages/index.ts";
 import { responsesDialect } from "./responses/index.ts";
 import type { Format } from "./types.ts";
 
+export { canonicalJson } from "./canonical.ts";
 export { chatCodec, chatRequest } from "./chat.ts";
 export { outputBytes } from "./chat-answer.ts";
 export { crossRequest } from "./cross.ts";

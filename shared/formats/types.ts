@@ -58,6 +58,8 @@ export interface ParsedCall {
   readonly uploads: readonly UploadRef[];
   /** Of a call for images or media. */
   readonly input?: ModelInput;
+  /** The mint that the caller chose, as it was sent. */
+  readonly buybackToken?: string;
 }
 
 /** The API's face of a format. */

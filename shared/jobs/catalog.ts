@@ -39,6 +39,8 @@ export const paidCall = z.object({
   publicUrl: z.string().optional(),
   /** The `Idempotency-Key` under which the answer is kept: nobody's leaving ends such a call. */
   replay: z.string().optional(),
+  /** The mint that the buyback of its charge goes to: the account's, or the caller's choice. */
+  buybackToken: z.string().optional(),
   body: z.union([z.object({ json: z.string() }), z.object({ stored: z.literal(true) })]),
 });
 export type PaidCall = z.infer<typeof paidCall>;
@@ -65,6 +67,10 @@ export const jobCatalog = {
   "sweep-holds": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
   "expire-files": { pool: "maintenance", payload: nothing, everyMs: 60_000 },
   "expire-bodies": { pool: "maintenance", payload: nothing, everyMs: 3_600_000 },
+  "reconcile-payments": { pool: "maintenance", payload: nothing, everyMs: 5_000 },
+  "tidy-payments": { pool: "maintenance", payload: nothing, everyMs: 3_600_000 },
+  "gather-buybacks": { pool: "maintenance", payload: nothing, everyMs: 60_000 },
+  "execute-buybacks": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
 } as const satisfies Record<string, JobDefinition>;
 
 export type JobName = keyof typeof jobCatalog;

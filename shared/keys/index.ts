@@ -7,7 +7,8 @@
  * something that a `Caller` carries writes MongoDB first, then the epoch. A paid call compares it in the very script
  * that takes its limits, any other call at most 500 ms late; so a revocation can neither be missed nor lost on the way.
  *
- * Limits belong to a key (specification, part 8). All are checked before any is counted: a refused call costs nothing.
+ * Limits belong to a key (specification, part 8); a payment by x402 has the usual ones, and who has neither is counted
+ * by address. All are checked before any is counted: a refused call costs nothing.
  *
  * Throws `invalidApiKey`, `rateLimited`, `notFound("key")`, `invalidValue("after")`, and `noCapacity` while a store that
  * is needed is away.
@@ -19,6 +20,7 @@ import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
+import { createAddresses } from "./addresses.ts";
 import { createEpoch } from "./epoch.ts";
 import { createLimits, type Limits, type RateLimits, type Reached } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
@@ -35,7 +37,7 @@ export interface Caller {
   readonly tier: Tier;
   readonly buybackToken: string | null;
   readonly limits: Limits;
-  /** The value of `limits:epoch` that this was looked up under. */
+  /** The value of `limits:epoch` that this was looked up under; `any` for what never changes. */
   readonly epoch: string;
 }
 
@@ -43,6 +45,10 @@ export interface Keys {
   /** Makes the collection and its indexes. Doing it again changes nothing. */
   prepare(): Promise<void>;
   authenticate(secret: string | undefined): Promise<Caller>;
+  /** Who calls on the account of a payment: there is no key, and the account's id stands in its place. */
+  payer(account: string, buybackToken: string | undefined): Caller;
+  /** A request without a key. Throws 429 for an address that makes too many. */
+  countAddress(address: string, requestId: string): Promise<void>;
   /** Counts one request, its tokens and a slot that frees itself after `ttlMs`. The same request counts once. */
   take(
     caller: Caller,
@@ -81,6 +87,8 @@ export function createKeys(deps: {
   clock: Clock;
   log: Logger;
   defaults: Limits;
+  /** Of one address, without a key. */
+  addressRequestsPerMinute: number;
 }): Keys {
   const { redis, money, clock, log, defaults } = deps;
   const store = createKeyStore(deps);
@@ -155,6 +163,17 @@ export function createKeys(deps: {
       noteUse(known);
       return known.caller;
     },
+
+    payer: (account, buybackToken) => ({
+      keyId: account,
+      account,
+      tier: "standard",
+      buybackToken: buybackToken ?? null,
+      limits: defaults,
+      epoch: "any",
+    }),
+
+    countAddress: createAddresses({ limits, requestsPerMinute: deps.addressRequestsPerMinute }),
 
     async take(caller, call) {
       let { limits: allowed } = caller;

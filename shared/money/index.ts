@@ -102,6 +102,8 @@ export interface Money {
    * not in the first minute after MongoDB came back.
    */
   sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept>;
+  /** Ends the hold of a call that nobody is left to end, or that is decided: with 0, or with what stands. */
+  abandon(account: string, requestId: string): Promise<void>;
   check(): Promise<Check>;
 }
 
@@ -148,7 +150,7 @@ export function createMoney(deps: {
     updateAccount: accounts.update,
     ledger: ledger.list,
     entry: ledger.entry,
-    sweep: createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce }),
+    ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce }),
     check: createCheck({ mongo, accounts, ledger, clock, log }),
   };
 }

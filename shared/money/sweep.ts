@@ -1,6 +1,7 @@
+import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts, StoredHold } from "./accounts.ts";
 import type { createApply } from "./apply.ts";
 import type { createDecide } from "./decide.ts";
@@ -62,7 +63,21 @@ export function createSweep(deps: Deps) {
       totalMs: clock.now() - v.heldAt.getTime(),
     });
 
-  return async function sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept> {
+  /** Throws 503 while MongoDB is away. */
+  async function abandon(account: string, requestId: string): Promise<void> {
+    try {
+      const projection = { [`holds.${requestId}`]: 1 as const };
+      const stored = await answered(accounts.collection.findOne({ _id: account }, { projection }));
+      const v = stored?.holds[requestId];
+      if (!v) return;
+      const { entry } = await decideNothing(account, { k: requestId, v });
+      await applyOnce({ account, requestId, heldNanoUsd: v.amount, costNanoUsd: entry.costNanoUsd });
+    } catch (error) {
+      throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, error);
+    }
+  }
+
+  async function sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept> {
     let applied = 0;
     let decided = 0;
 
@@ -92,7 +107,9 @@ export function createSweep(deps: Deps) {
       }
     }
     return { applied, decided };
-  };
+  }
+
+  return { sweep, abandon };
 }
 
 /** Account by account; of each only the holds in question cross the wire. */

@@ -1,4 +1,4 @@
-import { type Address, address, createKeyPairSignerFromBytes, getBase58Encoder, isAddress } from "@solana/kit";
+import { type Address, address, isAddress } from "@solana/kit";
 import { type BuybackTerms, parseUsd } from "#money";
 import { type Config, ConfigError } from "#platform/config";
 import { type Network, networkOf } from "./network.ts";
@@ -79,15 +79,4 @@ export function buybackConfig(config: Config): BuybackConfig {
     eligible: new Set([...own, ...listed].map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))),
     minimumNanoUsd: parseUsd(BUYBACK_MINIMUM_USD) ?? 0n,
   };
-}
-
-/** Base58 of 64 bytes, or the JSON array of them that Solana's own tool writes. */
-export async function feePayerOf(key: string) {
-  try {
-    const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());
-    return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
-  } catch {
-    // The cause may show the key.
-    throw wrong("X402_FEE_PAYER_KEY: is not a secret key of 64 bytes");
-  }
 }

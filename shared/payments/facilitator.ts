@@ -4,9 +4,10 @@ import { type PaymentRequirements, SettleError, type SettleResponse } from "@x40
 import { assertFeePayerIsolated, type FacilitatorRpcConfig, SettlementCache, toFacilitatorSvmSigner } from "@x402/svm";
 import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
 import { ConfigError } from "#platform/config";
-import { feePayerOf, type X402 } from "./config.ts";
+import type { X402 } from "./config.ts";
 import { decodeTransaction, type Payment } from "./payment-header.ts";
 import type { Rpc } from "./rpc.ts";
+import { walletOf } from "./wallet-key.ts";
 
 export type Outcome =
   | { readonly kind: "settled"; readonly signature: string; readonly payer: string }
@@ -60,7 +61,7 @@ export function createFacilitator(config: X402, rpc: Rpc): Promise<Facilitator> 
 
 /** The package verifies. What follows is done here: its own settling does not tell whether anything was sent. */
 async function inProcess({ network, caps }: X402, key: string, rpc: Rpc): Promise<Facilitator> {
-  const feePayer = await feePayerOf(key);
+  const feePayer = await walletOf(key, "X402_FEE_PAYER_KEY");
   const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
 
   /** Undefined: the payment is good. */

@@ -17,7 +17,7 @@
  * Prices and balances in nano-USD, bigint; amounts on chain in units of USDC, of which 1 USD has 10^6. Throws the service
  * errors that each function names; 503 (`noCapacity`) while MongoDB or the network is away.
  */
-import type { LedgerEntry, Money } from "#money";
+import type { Money, Moved } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import type { Logger } from "#platform/logger";
@@ -41,6 +41,7 @@ export type { QuoteAsk, Quoted } from "./quote.ts";
 export type { Reconciled } from "./resolve.ts";
 export { connectRpc, type Rpc } from "./rpc.ts";
 export type { SettleAsk, Settlement } from "./settle.ts";
+export { walletOf } from "./wallet-key.ts";
 
 export interface Payments {
   /** Makes collections and indexes. Any number of processes may do it at once. */
@@ -52,7 +53,7 @@ export interface Payments {
     /** In the order of their memos, at most `limit`; `after` is the memo of the last one seen. */
     list(page: { readonly limit: number; readonly after?: string | undefined } & OwedQuery): Promise<OwedPayment[]>;
     /** Records what was paid back, once for each transaction. 400, 404, 409 for more than is left. */
-    refund(memo: string, refund: Refund): Promise<LedgerEntry>;
+    refund(memo: string, refund: Refund): Promise<Moved>;
     /** A scheduled job's: removes accounts that are empty a day after they were paid into. Returns how many. */
     tidy(): Promise<number>;
   };
@@ -65,9 +66,9 @@ export interface X402 {
    * Throws `ConfigError`; a network that is away is asked again by the first who needs it.
    */
   start(): Promise<void>;
-  /** What to answer with 402. Throws what `limitQuotes` throws. */
+  /** What to answer with 402. */
   quote(ask: QuoteAsk): Promise<Quoted>;
-  /** Takes the payment, or finds that it was taken. Throws 400 for a header that cannot be decoded. */
+  /** Takes the payment, or finds that it was taken. Throws 400 for a header that cannot be decoded, and what `check` throws. */
   settle(ask: SettleAsk): Promise<Settlement>;
   /** A scheduled job's: decides from the chain what nobody knows the end of. Safe in many processes at once. */
   reconcile(): Promise<Reconciled>;
@@ -78,12 +79,10 @@ export function createPayments(deps: {
   config: Config;
   mongo: Mongo;
   money: Money;
-  /** Counts a quote for an address; throws to refuse it. */
-  limitQuotes?: ((address: string) => Promise<void>) | undefined;
   clock: Clock;
   log: Logger;
 }): Payments {
-  const { config, mongo, money, limitQuotes = () => Promise.resolve(), clock, log } = deps;
+  const { config, mongo, money, clock, log } = deps;
   const x402 = x402Config(config);
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
   const batches = createBatches({ mongo, clock });
@@ -91,7 +90,7 @@ export function createPayments(deps: {
     async prepare() {
       await Promise.all([quotes.prepare(), batches.prepare()]);
     },
-    x402: x402 && createX402({ x402, quotes, money, limitQuotes, clock, log }),
+    x402: x402 && createX402({ x402, quotes, money, clock, log }),
     owed: createOwed({ quotes, money, clock, log }),
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
   };

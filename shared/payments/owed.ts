@@ -1,5 +1,5 @@
 import { invalidValue, notFound } from "#errors";
-import { type Account, type LedgerEntry, leastPayableNanoUsd, type Money, type Page, paymentAccount } from "#money";
+import { type Account, leastPayableNanoUsd, type Money, type Moved, type Page, paymentAccount } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Quote, Quotes } from "./quotes.ts";
@@ -77,15 +77,15 @@ export function createOwed(deps: { quotes: Quotes; money: Money; clock: Clock; l
     return accounts.map((account) => show(account, paid.get(memoOf(account.id))));
   }
 
-  async function refund(memo: string, { nanoUsd, transaction, reason }: Refund): Promise<LedgerEntry> {
+  async function refund(memo: string, { nanoUsd, transaction, reason }: Refund): Promise<Moved> {
     if (!signature.test(transaction)) throw invalidValue("transaction", "transaction must be a signature on Solana.");
     if (nanoUsd <= 0n || nanoUsd % leastPayableNanoUsd !== 0n)
       throw invalidValue("amount_usd", "amount_usd must be positive, with at most six decimals.");
     if (!(await money.account(paymentAccount(memo)))) throw notFound("payment");
-    const { entry } = await money.payOut(paymentAccount(memo), { nanoUsd, transaction, reason });
+    const moved = await money.payOut(paymentAccount(memo), { nanoUsd, transaction, reason });
     // Exact without it too, for nothing is left to spend; with it a repeated request is told to pay anew.
     await quotes.payBack(memo);
-    return entry;
+    return moved;
   }
 
   /** Removes what is spent and can be used no more: the quote first, for whoever finds the account comes again. */

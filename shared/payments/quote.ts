@@ -11,8 +11,6 @@ export interface QuoteAsk {
   /** The most that the request can cost, by list price. */
   readonly priceNanoUsd: bigint;
   readonly resource: { readonly url: string; readonly description: string; readonly mimeType: string };
-  /** Whose quotes are counted. */
-  readonly address: string;
   /** Checked by `buybackToken`. */
   readonly buybackToken?: string | undefined;
   /** Why what came with the request was no payment. */
@@ -32,19 +30,13 @@ const unitNanoUsd = 1_000n;
 /** Units of USDC, rounded up. */
 export const amountOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNanoUsd - 1n) / unitNanoUsd;
 
-export function createQuote(deps: {
-  x402: X402;
-  quotes: Quotes;
-  facilitator: () => Promise<Facilitator>;
-  limitQuotes: (address: string) => Promise<void>;
-}) {
-  const { x402, quotes, facilitator, limitQuotes } = deps;
+export function createQuote(deps: { x402: X402; quotes: Quotes; facilitator: () => Promise<Facilitator> }) {
+  const { x402, quotes, facilitator } = deps;
   const { network, asset, payTo } = x402;
 
   return async function quote(ask: QuoteAsk): Promise<Quoted> {
-    const { requestHash, priceNanoUsd, resource, address, buybackToken, error } = ask;
+    const { requestHash, priceNanoUsd, resource, buybackToken, error } = ask;
     if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);
-    await limitQuotes(address);
     const { feePayer } = await facilitator();
     const memo = randomBytes(18).toString("base64url");
     const requirements = {

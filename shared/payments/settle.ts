@@ -14,6 +14,8 @@ export interface SettleAsk {
   readonly header: string;
   /** Of the request that it came with, as it was quoted. */
   readonly requestHash: string;
+  /** Throws for a request that cannot be worked on now: asked before anything is taken for it. */
+  readonly check?: (() => Promise<unknown>) | undefined;
 }
 
 export type Settlement =
@@ -100,7 +102,8 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
     }
   }
 
-  async function claimed(quote: Quote, payment: Payment): Promise<Settlement | undefined> {
+  async function claimed(quote: Quote, payment: Payment, check: SettleAsk["check"]): Promise<Settlement | undefined> {
+    await check?.();
     // Before anything is claimed that only this facilitator could end.
     await facilitator();
     const claim = await quotes.claim(quote._id, payment);
@@ -121,14 +124,14 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
    * Throws 400 for a header that cannot be decoded; 503 while it cannot be settled or nobody knows whether it was, and
    * then the same request with the same payment finds out.
    */
-  return async function settle({ header, requestHash }: SettleAsk): Promise<Settlement> {
+  return async function settle({ header, requestHash, check }: SettleAsk): Promise<Settlement> {
     const payment = decodePayment(header);
     const until = clock.now() + waitMs;
     do {
       const quote = await quotes.find(payment.memo);
       const reason = await misfit(quote, payment, requestHash);
       if (!quote || reason !== undefined) return refused(reason ?? "quote_not_found", payment);
-      const settlement = isClaimed(quote) ? await joined(quote) : await claimed(quote, payment);
+      const settlement = isClaimed(quote) ? await joined(quote) : await claimed(quote, payment, check);
       if (settlement) return settlement;
     } while (clock.now() < until);
     throw noCapacity("The network has not confirmed the payment yet. Repeat the request with the same payment.");

@@ -13,15 +13,8 @@ import { connectRpc } from "./rpc.ts";
 import { createSettle } from "./settle.ts";
 
 /** Payments on one network, switched on. */
-export function createX402(deps: {
-  x402: X402;
-  quotes: Quotes;
-  money: Money;
-  limitQuotes: (address: string) => Promise<void>;
-  clock: Clock;
-  log: Logger;
-}) {
-  const { x402, quotes, money, limitQuotes, clock, log } = deps;
+export function createX402(deps: { x402: X402; quotes: Quotes; money: Money; clock: Clock; log: Logger }) {
+  const { x402, quotes, money, clock, log } = deps;
   const rpc = connectRpc(x402.rpcUrl);
   const chain = createChain(rpc, x402);
   let checking: Promise<Facilitator> | undefined;
@@ -54,7 +47,7 @@ export function createX402(deps: {
   const { settled, resolve, reconcile } = createResolve({ quotes, chain, money, log });
   return {
     start,
-    quote: createQuote({ x402, quotes, facilitator, limitQuotes }),
+    quote: createQuote({ x402, quotes, facilitator }),
     settle: createSettle({ network: x402.network, quotes, facilitator, settled, resolve, clock, log }),
     reconcile,
   };

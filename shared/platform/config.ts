@@ -78,6 +78,7 @@ export const environment = z.object({
   X402_MAX_COMPUTE_UNITS: count("Most compute units that a payment may ask for", 60_000),
   X402_MAX_PRIORITY_FEE: count("Most micro-lamports for one compute unit that a payment may offer", 50_000),
   X402_QUOTE_SECONDS: z.coerce.number().int().min(60).max(3_600).default(300).describe("How long a quote may be paid"),
+  X402_REQUESTS_PER_MINUTE: count("Requests without a key that one address, as the API sees it, may make a minute", 600),
   BUYBACK_BPS: z.coerce
     .number()
     .int()
@@ -120,7 +121,7 @@ export const environment = z.object({
   WORKER_CONCURRENCY_EMBEDDINGS: count("Embeddings calls that one worker process runs at once", 200),
   WORKER_CONCURRENCY_IMAGE: count("Image calls that one worker process runs at once", 50),
   WORKER_CONCURRENCY_MEDIA: count("Media calls that one worker process runs at once", 50),
-  WORKER_CONCURRENCY_MAINTENANCE: count("Scheduled jobs that one worker process runs at once", 2),
+  WORKER_CONCURRENCY_MAINTENANCE: count("Scheduled jobs that one worker process runs at once", 10),
 });
 
 export type Config = Readonly<z.infer<typeof environment>>;

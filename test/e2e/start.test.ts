@@ -45,9 +45,10 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
       const demo = JSON.parse(await readFile(join(dataDir, "demo.json"), "utf8")) as Record<
         "baseUrl" | "apiKey" | "accountId" | "adminToken",
         string
-      >;
+      > & { readonly x402?: Record<"network" | "rpcUrl" | "payTo" | "wallet", string> };
       const curl = /^ +(curl .*?)\n\n/ms.exec(output)?.[1] ?? "";
-      return { demo, curl, ports: [Number(new URL(demo.baseUrl).port), ...(await serverPorts(dataDir))] };
+      const paying = /^ +(.*npm run demo:x402)$/m.exec(output)?.[1];
+      return { demo, curl, paying, ports: [Number(new URL(demo.baseUrl).port), ...(await serverPorts(dataDir))] };
     },
   };
 }
@@ -95,6 +96,39 @@ test("the printed call works; a second start has the same key and balance; nothi
 
   second.child.kill("SIGKILL");
   await expect.poll(() => allFree(again.ports), { timeout: 10_000 }).toBe(true);
+});
+
+test("the printed command pays for an image on the demo's own chain, at a second start with the same wallet", async () => {
+  const dataDir = await temporaryFolder();
+  const first = start(dataDir);
+  const { demo, paying = "" } = await first.ready();
+  expect(demo.x402).toEqual({
+    network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+    rpcUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    payTo: expect.stringMatching(/^\w{32,44}$/),
+    wallet: expect.stringMatching(/^\w{80,90}$/),
+  });
+  expect(paying).toContain(dataDir);
+  const paid = await execute("/bin/sh", ["-c", paying]);
+  const [, before = "", after = ""] = /had (\S+) USDC and has (\S+)\.$/m.exec(paid.stdout) ?? [];
+  expect(before).toBe("100.000000");
+  expect(Number(after)).toBeLessThan(100);
+  const image = await fetch(/^The image: (\S+)$/m.exec(paid.stdout)?.[1] ?? "");
+  expect([image.status, image.headers.get("content-type")]).toEqual([200, "image/png"]);
+
+  first.child.kill("SIGTERM");
+  expect((await first.ended).code).toBe(0);
+  const again = await start(dataDir).ready();
+  expect(again.demo.x402).toMatchObject({ payTo: demo.x402?.payTo, wallet: demo.x402?.wallet });
+  expect((await execute("/bin/sh", ["-c", again.paying ?? ""])).stdout).toContain(`had ${after} USDC`);
+});
+
+test("whoever names the wallet that is paid gets no chain and no wallet of the demo's", async () => {
+  const dataDir = await temporaryFolder();
+  const { output, code } = await start(dataDir, { X402_PAY_TO: "11111111111111111111111111111111" }).ended;
+  expect(code).toBe(1);
+  expect(output).toContain("SOLANA_RPC_URL is missing");
+  expect(await readdir(dataDir)).not.toContain("solana");
 });
 
 /** The processes of ours that a process started, by the file that they run. */

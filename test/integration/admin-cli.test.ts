@@ -134,6 +134,26 @@ test("the way of one request is shown, and the ledger is checked", async () => {
   expect(wrong.out).toMatch(/^difference_usd +0\.000000001$/m);
 });
 
+test("what is owed and what buys back is shown, and a refund recorded", async () => {
+  const { server, admin, json } = await setup();
+  const transaction = "5".repeat(88);
+  await server.money.payIn({ memo: "memo", messageHash: "hash", nanoUsd: 40_000_000n, transaction: "6".repeat(88) });
+  expect((await admin("owed", "list")).out).toMatch(/^PAYMENT +OWED USD .*\nmemo +0\.04 /);
+  expect((await admin("owed", "list", "--over")).out).toBe("None.\n");
+  expect((await admin("owed", "total")).out).toBe("OWED USD  0.04\nPAYMENTS  1\n");
+  expect(await admin("owed", "refund", "memo", "0.04")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("--transaction"),
+  });
+  const refund = ["owed", "refund", "memo", "0.04", "--transaction", transaction, "--reason", "broken"];
+  const entry = await json(...refund);
+  expect(entry).toMatchObject({ kind: "payout", amount_usd: "-0.04", transaction, reason: "broken" });
+  expect((await admin(...refund)).out).toMatch(new RegExp(`^AMOUNT USD +-0\\.04$[^]*^TRANSACTION +${transaction}$`, "m"));
+  expect((await admin("owed", "total", "--over")).out).toMatch(/^OWED USD +0\.00$/m);
+  expect((await admin("buyback", "accruals")).out).toBe("None.\n");
+  expect(await json("buyback", "batches", "--limit", "1")).toMatchObject({ data: [], has_more: false });
+});
+
 test("an error is its message and exit code 1", async () => {
   const { admin } = await setup();
   const missing = await admin("accounts", "get", "acct_none");

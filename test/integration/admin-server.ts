@@ -5,7 +5,9 @@ import { onTestFinished } from "vitest";
 import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
 import { createAdminRouter } from "../../api/routes/admin/index.ts";
+import { createPayments, type Payments } from "../../shared/payments/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { type Stores, testStores } from "../support/servers.ts";
 import { type Instance, startInstance } from "./keys-instance.ts";
@@ -28,6 +30,7 @@ interface Answer {
 }
 
 export interface AdminServer extends Instance {
+  readonly payments: Payments;
   readonly url: string;
   /** A string is sent as it is. */
   readonly ask: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
@@ -38,13 +41,18 @@ export async function startAdminServer(
   config: { ADMIN_TOKEN?: string } = { ADMIN_TOKEN: adminToken },
   stores?: Stores,
 ): Promise<AdminServer> {
-  const instance = await startInstance(stores ?? (await testStores()));
+  const own = stores ?? (await testStores());
+  const instance = await startInstance(own);
+  const log = createLogger("test", "silent");
+  const given = { mongo: instance.mongo, money: instance.money, clock: systemClock, log };
+  const payments = createPayments({ config: loadConfig({ ...own }), ...given });
+  await payments.prepare();
   const app = express();
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(systemClock));
-  app.use("/admin/v1", createAdminRouter({ ...instance, config: { ADMIN_TOKEN: config.ADMIN_TOKEN } }));
+  app.use("/admin/v1", createAdminRouter({ ...instance, payments, config: { ADMIN_TOKEN: config.ADMIN_TOKEN } }));
   app.use(noSuchRoute);
-  app.use(errorHandler(createLogger("test", "silent")));
+  app.use(errorHandler(log));
   const server = app.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => {
@@ -54,6 +62,7 @@ export async function startAdminServer(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     ...instance,
+    payments,
     url,
     async ask(method, path, body, headers = { authorization: `Bearer ${adminToken}` }) {
       const response = await fetch(`${url}/admin/v1${path}`, {

@@ -27,7 +27,7 @@ export async function startInstance(stores: Stores, clock: Clock = systemClock):
     await mongo.close();
   });
   const money = createMoney({ mongo, clock, log });
-  const keys = createKeys({ mongo, redis, money, clock, log, defaults });
+  const keys = createKeys({ mongo, redis, money, clock, log, defaults, addressRequestsPerMinute: 5 });
   await Promise.all([money.prepare(), keys.prepare()]);
   return { keys, money, mongo, redis };
 }

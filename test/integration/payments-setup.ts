@@ -47,12 +47,11 @@ export async function openPayments(
   uri: string,
   clock: MovableClock,
   settings: Readonly<Record<string, string>>,
-  limitQuotes?: (address: string) => Promise<void>,
 ): Promise<Instance> {
   const stores = { ...(await testStores()), MONGODB_URI: uri };
   const config = loadConfig({ ...stores, ...settings });
   const { money, mongo } = await startMoney(uri, clock);
-  const payments = createPayments({ config, mongo, money, limitQuotes, clock, log: createLogger("test", "silent") });
+  const payments = createPayments({ config, mongo, money, clock, log: createLogger("test", "silent") });
   await payments.prepare();
   if (!payments.x402) throw new Error("payments are off");
   return { payments, x402: payments.x402, money, mongo };
@@ -74,7 +73,6 @@ export async function startPayments(settings: Readonly<Record<string, string>> =
     requestHash: hashOf(request),
     priceNanoUsd,
     resource: { url: "http://localhost/v1/images/generations", description: "An image", mimeType: "application/json" },
-    address: "203.0.113.7",
     ...fields,
   });
   const quoted = async (fields: Partial<QuoteAsk> = {}): Promise<PaymentRequired> => {

@@ -33,7 +33,6 @@ const ask = {
   requestHash: hashOf("x"),
   priceNanoUsd: 1_000n,
   resource: { url: "http://localhost/", description: "", mimeType: "application/json" },
-  address: "203.0.113.7",
 };
 
 test("without X402_PAY_TO payments are off, and the rest is there", async () => {

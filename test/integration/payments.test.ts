@@ -1,14 +1,11 @@
 import { expect, test } from "vitest";
-import { rateLimited } from "../../shared/errors.ts";
 import {
   available,
   hashOf,
   micro,
-  openPayments,
   priceNanoUsd,
   quoteDocument,
   receiptOf,
-  settingsOf,
   startPayments,
   usd,
 } from "./payments-setup.ts";
@@ -86,18 +83,4 @@ test("the same payment twenty times at once in two processes is settled once", a
   expect(await available({ money }, memo)).toBe(priceNanoUsd);
   expect(await money.check()).toMatchObject({ ok: true });
   expect(all.payments.x402).toBeDefined();
-});
-
-test("a quote is counted for its address; one that is refused is not kept", async () => {
-  const { uri, clock, chain, ask, mongo } = await startPayments();
-  const seen: string[] = [];
-  const limitQuotes = async (address: string) => {
-    seen.push(address);
-    if (seen.length > 1) throw rateLimited("Too many quotes.", 5);
-  };
-  const { x402 } = await openPayments(uri, clock, settingsOf(chain), limitQuotes);
-  await x402.quote(ask());
-  await expect(x402.quote(ask({ address: "203.0.113.8" }))).rejects.toMatchObject({ status: 429 });
-  expect(seen).toEqual(["203.0.113.7", "203.0.113.8"]);
-  expect(await mongo.connection.collection("quotes").countDocuments()).toBe(1);
 });

@@ -125,15 +125,20 @@ test("schedules are made once, whoever makes them and however often, and are not
     return jobs.map(({ name, id }) => `${name} ${id}`).toSorted();
   };
   const before = await runs();
-  expect(before.map((run) => run.split(" ")[0])).toEqual(["expire-bodies", "expire-files", "sweep-holds"]);
+  const scheduled = {
+    "execute-buybacks": 30_000,
+    "expire-bodies": 3_600_000,
+    "expire-files": 60_000,
+    "gather-buybacks": 60_000,
+    "reconcile-payments": 5_000,
+    "sweep-holds": 30_000,
+    "tidy-payments": 3_600_000,
+  };
+  expect(before.map((run) => run.split(" ")[0])).toEqual(Object.keys(scheduled));
   await other.schedule();
   expect(await runs()).toEqual(before);
   const schedulers = await queue.getJobSchedulers();
-  expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual({
-    "expire-bodies": 3_600_000,
-    "expire-files": 60_000,
-    "sweep-holds": 30_000,
-  });
+  expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual(scheduled);
 });
 
 test("while Redis is away adding fails within a second, and works again when it is back", async () => {

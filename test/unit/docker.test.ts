@@ -33,11 +33,25 @@ test.each(["api", "worker"])("every variable that compose gives the %s is one th
   expect(Object.keys(given).filter((variable) => !known.has(variable))).toEqual([]);
 });
 
+/** What is not any text. */
+const shaped = {
+  PUBLIC_URL: "https://example.com",
+  S3_PUBLIC_ENDPOINT: "https://s3.example.com",
+  X402_PAY_TO: "11111111111111111111111111111111",
+  X402_NETWORK: "devnet",
+  SOLANA_RPC_URL: "https://rpc.example.com",
+  X402_FACILITATOR_URL: "https://facilitator.example.com",
+  BUYBACK_BPS: "100",
+  BUYBACK_TOKEN: "11111111111111111111111111111111",
+  BUYBACK_MINIMUM_USD: "5.00",
+  BUYBACK_EXECUTOR: "jupiter",
+};
+
 test.each(["api", "worker"])("the %s's environment is complete once .env is filled in", (name) => {
   const filled = Object.fromEntries(example.map(([variable]) => [variable, "a-value-of-some-length"]));
   const env = Object.entries(compose.services[name]?.environment ?? {}).map(([variable, text]) => [
     variable,
-    resolve(text, { ...filled, PUBLIC_URL: "https://example.com", S3_PUBLIC_ENDPOINT: "https://s3.example.com" }),
+    resolve(text, { ...filled, ...shaped }),
   ]);
   expect(() => loadConfig(Object.fromEntries(env) as Record<string, string>)).not.toThrow();
 });

@@ -1,10 +1,9 @@
-import { createKeyPairSignerFromBytes, getBase58Encoder, type KeyPairSigner } from "@solana/kit";
-import { networkOf } from "#payments";
+import { networkOf, walletOf } from "#payments";
 import { type Config, ConfigError } from "#platform/config";
 import type { JupiterOptions } from "./jupiter/index.ts";
 
-const wrong = (line: string) => new ConfigError(`The configuration is not complete.\n  ${line}`);
-const missing = (name: string) => wrong(`${name} is missing: BUYBACK_EXECUTOR is jupiter`);
+const missing = (name: string) =>
+  new ConfigError(`The configuration is not complete.\n  ${name} is missing: BUYBACK_EXECUTOR is jupiter`);
 
 /** Throws `ConfigError` for what Jupiter cannot do without. */
 export async function jupiterOptions(config: Config): Promise<JupiterOptions> {
@@ -17,18 +16,8 @@ export async function jupiterOptions(config: Config): Promise<JupiterOptions> {
     baseUrl: config.JUPITER_BASE_URL,
     apiKey: config.JUPITER_API_KEY,
     rpcUrl: SOLANA_RPC_URL,
-    wallet: await walletOf(BUYBACK_WALLET_KEY),
+    wallet: await walletOf(BUYBACK_WALLET_KEY, "BUYBACK_WALLET_KEY"),
     usdc,
     slippageBps: config.BUYBACK_SLIPPAGE_BPS,
   };
-}
-
-async function walletOf(key: string): Promise<KeyPairSigner> {
-  try {
-    const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());
-    return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
-  } catch {
-    // The cause may show the key.
-    throw wrong("BUYBACK_WALLET_KEY: is not a secret key of 64 bytes");
-  }
 }

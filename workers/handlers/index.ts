@@ -1,15 +1,26 @@
 import type { JobName, JobPayload, Queues } from "#jobs";
+import type { Payments } from "#payments";
 import { type CallDeps, runCall } from "../call.ts";
+import type { Executor } from "../executors/index.ts";
 import { chat } from "./chat.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
+import { executeBuybacks } from "./execute-buybacks.ts";
 import { expireBodies } from "./expire-bodies.ts";
 import { expireFiles } from "./expire-files.ts";
+import { gatherBuybacks } from "./gather-buybacks.ts";
 import { image, media } from "./generate.ts";
+import { reconcilePayments } from "./reconcile-payments.ts";
 import { sweepHolds } from "./sweep-holds.ts";
+import { tidyPayments } from "./tidy-payments.ts";
 
 export interface HandlerDeps extends CallDeps {
   readonly queues: Queues;
+  readonly payments: Payments;
+  /** Only where maintenance is served: nobody else needs its key. */
+  readonly executor: Executor | undefined;
+  /** Aborts when this process is told to end. */
+  readonly ending: AbortSignal;
 }
 
 /** `delivery` counts from 1: a job that comes again was with a worker that died. */
@@ -29,4 +40,8 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   "sweep-holds": (deps) => sweepHolds(deps),
   "expire-files": (deps) => expireFiles(deps),
   "expire-bodies": (deps) => expireBodies(deps),
+  "reconcile-payments": (deps) => reconcilePayments(deps),
+  "tidy-payments": (deps) => tidyPayments(deps),
+  "gather-buybacks": (deps) => gatherBuybacks(deps),
+  "execute-buybacks": (deps) => executeBuybacks(deps),
 };

@@ -11,6 +11,14 @@ export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
   created_at: unixSeconds(entry.createdAt),
   ...(entry.idempotencyKey !== undefined && { idempotency_key: entry.idempotencyKey }),
   ...(entry.reason !== undefined && { reason: entry.reason }),
+  ...(entry.transaction !== undefined && { transaction: entry.transaction }),
+  ...(entry.buyback && {
+    buyback: {
+      token: entry.buyback.token,
+      amount_usd: formatUsd(entry.buyback.nanoUsd),
+      batch: entry.buyback.batch,
+    },
+  }),
   ...(request && {
     request: {
       key: request.key ?? null,

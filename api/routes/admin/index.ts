@@ -3,19 +3,23 @@ import { mongo } from "mongoose";
 import { noCapacity } from "#errors";
 import type { Keys } from "#keys";
 import type { Money } from "#money";
+import type { Payments } from "#payments";
 import type { Config } from "#platform/config";
 import { createBodyReader } from "../../http/body.ts";
 import { methodNotAllowed } from "../../http/errors.ts";
 import { accountHandlers } from "./accounts.ts";
+import { buybackHandlers } from "./buyback.ts";
 import { creditHandlers } from "./credits.ts";
 import { keyHandlers } from "./keys.ts";
 import { ledgerHandlers } from "./ledger.ts";
+import { owedHandlers } from "./owed.ts";
 import { requestHandlers } from "./requests.ts";
 import { requireToken } from "./token.ts";
 
 export interface AdminDeps {
   readonly money: Money;
   readonly keys: Keys;
+  readonly payments: Pick<Payments, "owed" | "buyback">;
   readonly config: Pick<Config, "ADMIN_TOKEN">;
 }
 
@@ -47,6 +51,8 @@ export function createAdminRouter(deps: AdminDeps): Router {
   const keys = keyHandlers(deps);
   const ledger = ledgerHandlers(deps);
   const requests = requestHandlers(deps);
+  const owed = owedHandlers(deps);
+  const buyback = buybackHandlers(deps);
 
   router.use(requireToken(deps.config.ADMIN_TOKEN));
   route("/accounts", { post: accounts.create, get: accounts.list });
@@ -57,6 +63,11 @@ export function createAdminRouter(deps: AdminDeps): Router {
   route("/keys/:id", { patch: keys.update, delete: keys.revoke });
   route("/requests/:id", { get: requests.get });
   route("/ledger/check", { get: ledger.check });
+  route("/owed", { get: owed.list });
+  route("/owed/total", { get: owed.total });
+  route("/owed/:id/refunds", { post: owed.refund });
+  route("/buyback/accruals", { get: buyback.accruals });
+  route("/buyback/batches", { get: buyback.batches });
   router.use(databaseAway);
   return router;
 }

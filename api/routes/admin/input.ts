@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { invalidFrom } from "#formats";
+import { parseUsd } from "#money";
 
 /** What a schema makes of it, or a 400 that names the field. */
 export function parse<T extends z.ZodType>(schema: T, value: unknown): z.infer<T> {
@@ -9,6 +10,14 @@ export function parse<T extends z.ZodType>(schema: T, value: unknown): z.infer<T
 }
 
 export const name = z.string().trim().min(1).max(200);
+
+/** A string, because a JSON number would lose what a balance must not. */
+export const usd = z.string().transform((text, context) => {
+  const nanoUsd = parseUsd(text);
+  if (nanoUsd !== undefined && nanoUsd !== 0n) return nanoUsd;
+  context.addIssue({ code: "custom", message: 'expected USD other than 0 with at most 9 decimals, like "25.00"' });
+  return z.NEVER;
+});
 
 /** The query of every list. */
 export const pageQuery = z.strictObject({

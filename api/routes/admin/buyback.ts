@@ -1,0 +1,45 @@
+import type { RequestHandler } from "express";
+import { z } from "zod";
+import { formatUsd } from "#money";
+import type { Batch, Payments } from "#payments";
+import { pageQuery, parse } from "./input.ts";
+import { readList, unixSeconds } from "./list.ts";
+
+const noQuery = z.strictObject({});
+const nanoUsdPerUnit = 1_000n;
+
+const render = (batch: Batch) => ({
+  id: batch.id,
+  object: "batch",
+  token: batch.token,
+  state: batch.state,
+  amount_usd: formatUsd(batch.nanoUsd),
+  entries: batch.entries,
+  created_at: unixSeconds(batch.createdAt),
+  executor: batch.executor ?? null,
+  transaction: batch.signature ?? null,
+  spent_usd: batch.spent === undefined ? null : formatUsd(batch.spent * nanoUsdPerUnit),
+  // In the token's smallest unit, whose size only its mint knows.
+  received: batch.received === undefined ? null : String(batch.received),
+  done_at: batch.doneAt ? unixSeconds(batch.doneAt) : null,
+});
+
+export function buybackHandlers({ payments: { buyback } }: { payments: Pick<Payments, "buyback"> }) {
+  return {
+    /** There are as many as tokens: no pages. */
+    accruals: async (req, res) => {
+      parse(noQuery, req.query);
+      const data = (await buyback.accrued()).map(({ token, nanoUsd, entries }) => ({
+        object: "accrual",
+        token,
+        amount_usd: formatUsd(nanoUsd),
+        entries,
+      }));
+      res.json({ object: "list", data, has_more: false, next: null });
+    },
+
+    batches: async (req, res) => {
+      res.json(await readList(parse(pageQuery, req.query), (page) => buyback.list(page), render));
+    },
+  } satisfies Record<string, RequestHandler>;
+}

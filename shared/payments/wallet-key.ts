@@ -1,0 +1,13 @@
+import { createKeyPairSignerFromBytes, getBase58Encoder, type KeyPairSigner } from "@solana/kit";
+import { ConfigError } from "#platform/config";
+
+/** Base58 of 64 bytes, or the JSON array of them that Solana's own tool writes. Throws `ConfigError` naming the variable. */
+export async function walletOf(key: string, variable: string): Promise<KeyPairSigner> {
+  try {
+    const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());
+    return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
+  } catch {
+    // The cause may show the key.
+    throw new ConfigError(`The configuration is not complete.\n  ${variable}: is not a secret key of 64 bytes`);
+  }
+}

@@ -1,0 +1,188 @@
+import { expect, test } from "vitest";
+import {
+  answerOf,
+  drawing,
+  expectMoney,
+  images,
+  ledgerOf,
+  media,
+  filming,
+  payFor,
+  post,
+  quoteOf,
+} from "../integration/x402-setup.ts";
+import { payFrom } from "../integration/payments-setup.ts";
+import { eventually } from "../support/service.ts";
+import { holdCommands, posts } from "./generation-setup.ts";
+import { heldWire, lost, never } from "./setup.ts";
+import { startPair } from "./x402-setup.ts";
+
+const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
+
+test("the same payment twenty times at once on two API processes: one run, one charge", async () => {
+  const all = await startPair();
+  const { api, client, maker, chain } = all;
+  const { headers, account } = await payFor(all, client, drawing());
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, at) => answerOf(post(at % 2 ? client : api.client, drawing(), headers))),
+  );
+  for (const { status, body, requestId, receipt } of answers)
+    expect({ status, body, requestId, receipt }).toEqual({
+      status: 200,
+      body: answers[0]?.body,
+      requestId: answers[0]?.requestId,
+      receipt: answers[0]?.receipt,
+    });
+  expect(answers.filter(({ replayed }) => replayed === null)).toHaveLength(1);
+  expect(posts(maker)).toHaveLength(1);
+  expect(chain.calls["sendTransaction"]).toBe(1);
+  await expectMoney(all, client, { [account]: paidOnce });
+});
+
+test("an API killed between claim and send: nothing was taken, and the quote can be paid anew", async () => {
+  const all = await startPair();
+  const { api, client, chain, payer, maker, quotes } = all;
+  const { headers, memo } = await payFor(all, client, drawing());
+  chain.faults.next("simulateTransaction", { after: never });
+  const left = lost(post(api.client, drawing(), headers));
+  await eventually(() => (chain.calls["simulateTransaction"] ?? 0) === 1);
+  expect(await quotes.state(memo)).toBe("settling");
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  await quotes.endClaim(memo);
+  const again = post(client, drawing(), headers);
+  await eventually(async () => (await quotes.state(memo)) === "unknown");
+  // Until here it might have been on its way; now nothing that was signed before can land.
+  chain.advance(400);
+  const required = await quoteOf(await again);
+  expect(required.error).toBe("invalid_exact_svm_transaction_simulation_failed");
+  expect(chain.calls["sendTransaction"]).toBeUndefined();
+  await expectMoney(all, client, {});
+  const paid = await payFrom(chain, payer, required);
+  expect(await answerOf(post(client, drawing(), { "PAYMENT-SIGNATURE": paid.header }))).toMatchObject({ status: 200 });
+  await expectMoney(all, client, { [`x402:${paid.memo}`]: paidOnce });
+  expect(posts(maker)).toHaveLength(1);
+});
+
+test("an API killed between send and confirmation: repeated elsewhere it is found on chain and worked on once", async () => {
+  const all = await startPair();
+  const { api, client, chain, maker, quotes } = all;
+  const { headers, memo, account } = await payFor(all, client, drawing());
+  chain.faults.next("getSignatureStatuses", { after: never });
+  const left = lost(post(api.client, drawing(), headers));
+  await eventually(() => (chain.calls["getSignatureStatuses"] ?? 0) === 1);
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  expect(await chain.balance(chain.payTo)).toBe(40_000n);
+  await quotes.endClaim(memo);
+  const answer = await answerOf(post(client, drawing(), headers));
+  expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04", receipt: { success: true } });
+  expect(await answerOf(post(client, drawing(), headers))).toEqual({ ...answer, replayed: "true" });
+  expect(posts(maker)).toHaveLength(1);
+  expect(chain.calls["sendTransaction"]).toBe(1);
+  await expectMoney(all, client, { [account]: paidOnce });
+});
+
+test("the answer to sendTransaction is lost: the call is worked on all the same, and paid once", async () => {
+  const all = await startPair();
+  const { client, chain, maker } = all;
+  const { headers, account } = await payFor(all, client, drawing());
+  chain.faults.next("sendTransaction", { lose: "answer" });
+  expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, receipt: { success: true } });
+  expect(posts(maker)).toHaveLength(1);
+  await expectMoney(all, client, { [account]: paidOnce });
+});
+
+test("an API killed between credit and key: repeated elsewhere it is worked on, and paid once", async () => {
+  let reached: Promise<void> | undefined;
+  const all = await startPair({
+    stores: async (stores) => {
+      const held = await holdCommands(stores, ({ insert }) => insert === "replays");
+      reached = held.reached;
+      return held.stores;
+    },
+  });
+  const { api, client, chain, maker } = all;
+  const { headers, account } = await payFor(all, client, drawing());
+  const left = lost(post(api.client, drawing(), headers));
+  await reached;
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  expect(await ledgerOf(client, account)).toMatchObject([{ kind: "credit", amount_usd: "0.04" }]);
+  expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, costUsd: "0.04" });
+  expect(posts(maker)).toHaveLength(1);
+  expect(chain.calls["sendTransaction"]).toBe(1);
+  await expectMoney(all, client, { [account]: paidOnce });
+});
+
+test("an API killed between hold and queue: what it held is given back at once to who repeats, and paid once", async () => {
+  let accounts = 0;
+  const all = await startPair({
+    stores: async (shared) => {
+      const wire = await heldWire(shared.REDIS_URL);
+      // The first is the credit, the second the hold: the job never comes to its queue.
+      const { stores } = await holdCommands(shared, ({ update, insert }) => {
+        if (update === "accounts" && ++accounts === 2) wire.hold();
+        return accounts >= 2 && insert === "ledger";
+      });
+      return { ...stores, REDIS_URL: wire.address };
+    },
+  });
+  const { api, client, maker, endLease } = all;
+  const { headers, account } = await payFor(all, client, drawing());
+  const left = lost(post(api.client, drawing(), headers));
+  await eventually(async () => (await client.check()).open_holds === 1);
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  await endLease();
+  const answer = await answerOf(post(client, drawing(), headers));
+  expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04", receipt: { success: true } });
+  expect(posts(maker)).toHaveLength(1);
+  expect(await ledgerOf(client, account)).toMatchObject([{ kind: "credit" }, { amount_usd: "0.00" }, { kind: "usage" }]);
+  await expectMoney(all, client, { [account]: paidOnce });
+});
+
+test.each([
+  [images, drawing(), paidOnce],
+  [media, filming(), { paidMicroUsd: 200_000n, costUsd: "0.20" }],
+])("an API killed while the work runs: it goes on, and its answer is had elsewhere (%s)", async (path, body, paid) => {
+  const all = await startPair();
+  const { api, client, maker, endLease } = all;
+  const { headers, account } = await payFor(all, client, body, path);
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const left = lost(post(api.client, body, headers, path));
+  const asked = await maker.request(0);
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  await endLease();
+  const joined = answerOf(post(client, body, headers, path));
+  gate.resolve();
+  const answer = await joined;
+  expect(answer).toMatchObject({ status: 200, replayed: "true", costUsd: paid.costUsd, receipt: { success: true } });
+  expect(asked.aborted).toBe(false);
+  expect(await answerOf(post(client, body, headers, path))).toEqual(answer);
+  expect(posts(maker)).toHaveLength(1);
+  await expectMoney(all, client, { [account]: paid });
+});
+
+test("no worker: nothing is quoted, and nothing is taken for what was quoted before", async () => {
+  const all = await startPair();
+  const { client, worker, chain } = all;
+  const first = await payFor(all, client, drawing());
+  const made = await answerOf(post(client, drawing(), first.headers));
+  const { headers } = await payFor(all, client, drawing({ prompt: "A dog" }));
+  worker.kill("SIGTERM");
+  await worker.exited;
+  const ask = () => post(client, drawing({ prompt: "A dog" }));
+  await eventually(async () => (await ask()).status === 503);
+  expect(await answerOf(post(client, drawing({ prompt: "A dog" }), headers))).toMatchObject({
+    status: 503,
+    code: "no_capacity",
+    receipt: undefined,
+  });
+  expect(chain.calls["sendTransaction"]).toBe(1);
+  // What was paid for and made is there all the same.
+  expect(await answerOf(post(client, drawing(), first.headers))).toEqual({ ...made, replayed: "true" });
+  await expectMoney(all, client, { [first.account]: paidOnce });
+});

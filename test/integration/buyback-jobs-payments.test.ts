@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { startService } from "../support/service.ts";
+import { openMaintenance } from "./buyback-jobs-setup.ts";
+import { createMovableClock } from "./money-setup.ts";
+import { openPayments, quoteDocument, settingsOf } from "./payments-setup.ts";
+import { drawing, payFor, startWorld } from "./x402-setup.ts";
+
+const never = new Promise<never>(() => {});
+const leaseMs = 60_000;
+
+/** A service, and a payment that went out from a process that died before it heard of its end. */
+async function leftBehind() {
+  const world = await startWorld();
+  const { chain, stores } = world;
+  const clock = createMovableClock();
+  const service = await startService(stores, { env: world.env, clock });
+  const { memo, headers, account } = await payFor(world, service, drawing());
+  const victim = await openPayments(stores.MONGODB_URI, clock, settingsOf(chain));
+  const requestHash = ((await quoteDocument(victim, memo)) as unknown as { requestHash: string }).requestHash;
+  chain.faults.next("getSignatureStatuses", { after: never });
+  victim.x402.settle({ header: headers["PAYMENT-SIGNATURE"], requestHash }).catch(() => undefined);
+  await expect.poll(() => chain.balance(chain.payTo)).toBe(40_000n);
+  await victim.mongo.close();
+  return { ...world, clock, service, memo, account, ...(await openMaintenance(stores)) };
+}
+
+const found = (service: { admin: (method: string, path: string) => Promise<Record<string, unknown>> }, path: string) =>
+  service.admin("GET", path).catch(() => undefined);
+
+test("a payment whose process died is found on chain by the job, is owed, and what goes back is recorded", async () => {
+  const { service, clock, payer, memo, account, run, runUntil } = await leftBehind();
+  await run("reconcile-payments");
+  expect(await found(service, `/accounts/${account}`)).toBeUndefined();
+  clock.later(leaseMs);
+  await runUntil(["reconcile-payments"], () => found(service, `/accounts/${account}`));
+  expect(await service.admin("GET", "/owed/total")).toEqual({
+    object: "owed_total",
+    owed_usd: "0.04",
+    payments: 1,
+  });
+  const { data } = await service.admin<{ data: { transaction: string }[] }>("GET", "/owed");
+  expect(data).toMatchObject([{ id: memo, account, payer: payer.address, paid_usd: "0.04", owed_usd: "0.04" }]);
+  expect(data[0]?.transaction).toMatch(/^\w{64,88}$/);
+
+  const transaction = "5".repeat(88);
+  await service.admin("PATCH", `/accounts/${account}`, { frozen: true });
+  await service.admin("POST", `/owed/${memo}/refunds`, { amount_usd: "0.04", transaction });
+  expect(await service.admin("GET", `/accounts/${account}/ledger`)).toMatchObject({
+    data: [
+      { kind: "payout", amount_usd: "-0.04", transaction },
+      { kind: "credit", amount_usd: "0.04", transaction: data[0]?.transaction },
+    ],
+  });
+  expect(await service.admin("GET", "/owed")).toMatchObject({ data: [] });
+  clock.later(27 * 3_600_000);
+  await runUntil(["tidy-payments"], async () => (await found(service, `/accounts/${account}`)) === undefined);
+  expect(await service.check()).toMatchObject({ ok: true });
+});
+
+test("a job that waits long for the network runs once in a worker, and leaves room for the others", async () => {
+  const { chain, clock, add, run } = await leftBehind();
+  // Every way to ask the chain, for longer than the test.
+  for (const method of ["getBlockHeight", "getSignatureStatuses", "getTransaction", "isBlockhashValid"])
+    chain.faults.next(method, { after: never }, 1_000);
+  const asked = () => ["getBlockHeight", "getSignatureStatuses"].map((method) => chain.calls[method] ?? 0);
+  const before = asked();
+  clock.later(leaseMs);
+  await Promise.all(Array.from({ length: 15 }, () => add("reconcile-payments")));
+  await expect.poll(asked).not.toEqual(before);
+  const startedAt = Date.now();
+  await run("gather-buybacks");
+  await run("sweep-holds");
+  expect(Date.now() - startedAt).toBeLessThan(4_000);
+  const more = asked().reduce((sum, count) => sum + count, 0) - before.reduce((sum, count) => sum + count, 0);
+  expect(more).toBe(1);
+});

@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { mockPng } from "../support/mock-openai-media.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, type Customer, startService } from "../support/service.ts";
+import { openMaintenance } from "./buyback-jobs-setup.ts";
+import { market } from "./executors-setup.ts";
+import { times } from "./money-setup.ts";
+import { asking, localModel, nanoUsd } from "./service-setup.ts";
+
+const own = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+const chosen = "So11111111111111111111111111111111111111112";
+const jobs = ["gather-buybacks", "execute-buybacks"];
+
+interface Batch {
+  readonly id: string;
+  readonly token: string;
+  readonly state: string;
+  readonly amount_usd: string;
+  readonly entries: number;
+  readonly executor: string | null;
+  readonly transaction: string | null;
+  readonly spent_usd: string | null;
+  readonly received: string | null;
+}
+interface Charge {
+  readonly amount_usd: string;
+  readonly buyback?: { readonly token: string; readonly amount_usd: string; readonly batch: string | null };
+}
+
+const batchesOf = async (service: Client) =>
+  (await service.admin<{ data: Batch[] }>("GET", "/buyback/batches?limit=200")).data;
+const accrualsOf = async (service: Client) =>
+  (await service.admin<{ data: { token: string; entries: number }[] }>("GET", "/buyback/accruals")).data;
+const chargesOf = async (customer: Customer) => (await customer.ledger("usage")) as unknown as Charge[];
+const call = (customer: Customer) => customer.openai.chat.completions.create(asking(localModel));
+const sum = (amounts: readonly string[]) => amounts.reduce((total, each) => total + nanoUsd(each), 0n);
+
+test("a share of each charge goes to the account's token, else the service's own, and is written down once by the jobs", async () => {
+  const stores = await testStores();
+  const env = { BUYBACK_BPS: "1000", BUYBACK_TOKEN: own, BUYBACK_TOKENS: chosen, BUYBACK_MINIMUM_USD: "0.000000001" };
+  const service = await startService(stores, { env });
+  const { runUntil } = await openMaintenance(stores);
+  const [plain, chooser] = await Promise.all([service.account("1.00"), service.account("1.00")]);
+  await service.admin("PATCH", `/accounts/${chooser.id}`, { buyback_token: chosen });
+  await Promise.all([call(plain), call(plain), call(chooser)]);
+  await service.settled();
+  await runUntil(jobs, async () => {
+    const batches = await batchesOf(service);
+    const done = batches.filter(({ state }) => state === "done");
+    return new Set(done.map(({ token }) => token)).size === 2 && (await accrualsOf(service)).every(isNothing);
+  });
+
+  for (const [customer, token, count] of [
+    [plain, own, 2],
+    [chooser, chosen, 1],
+  ] as const) {
+    const charges = await chargesOf(customer);
+    expect(charges).toHaveLength(count);
+    for (const { amount_usd, buyback } of charges) {
+      expect(nanoUsd(buyback?.amount_usd ?? "0.00")).toBe((-nanoUsd(amount_usd) + 5n) / 10n);
+      expect(buyback).toMatchObject({ token, batch: expect.stringMatching(/^bb_/) });
+    }
+    const batches = (await batchesOf(service)).filter((batch) => batch.token === token && batch.entries > 0);
+    expect(sum(batches.map(({ amount_usd }) => amount_usd))).toBe(
+      sum(charges.map(({ buyback }) => buyback?.amount_usd ?? "0.00")),
+    );
+    expect(batches).toEqual(batches.map(() => expect.objectContaining({ executor: "record", transaction: null })));
+    expect(new Set(charges.map(({ buyback }) => buyback?.batch))).toEqual(new Set(batches.map(({ id }) => id)));
+  }
+});
+
+test("the charge of an upload is one, too", async () => {
+  const stores = await testStores();
+  const env = { BUYBACK_BPS: "1000", BUYBACK_TOKEN: own, UPLOAD_USD_PER_GB_DAY: "100" };
+  const service = await startService(stores, { env });
+  const customer = await service.account("1.00");
+  await service.admin("PATCH", `/accounts/${customer.id}`, { buyback_token: chosen });
+  const file = new Blob([Uint8Array.from(mockPng)], { type: "image/png" });
+  const headers = { authorization: `Bearer ${customer.key}` };
+  const stored = await fetch(`${service.baseUrl}/v1/uploads`, { method: "POST", headers, body: file });
+  expect(stored.ok).toBe(true);
+  const [charge] = (await customer.ledger("storage")) as unknown as Charge[];
+  const cost = -nanoUsd(charge?.amount_usd ?? "0.00");
+  expect(charge?.buyback?.token).toBe(chosen);
+  expect(nanoUsd(charge?.buyback?.amount_usd ?? "0.00")).toBe((cost + 5n) / 10n);
+});
+
+const isNothing = ({ entries }: { entries: number }) => entries === 0;
+
+test("workers that run the jobs all at once, while calls are charged, buy each charge once on chain", async () => {
+  const { chain, token, wallet, jupiter, has, swaps } = await market();
+  const env = {
+    BUYBACK_BPS: "10000",
+    BUYBACK_TOKEN: token,
+    BUYBACK_MINIMUM_USD: "0.00001",
+    BUYBACK_EXECUTOR: "jupiter",
+    BUYBACK_WALLET_KEY: wallet.secret,
+    JUPITER_BASE_URL: jupiter.baseUrl,
+    SOLANA_RPC_URL: chain.rpcUrl,
+    X402_NETWORK: chain.network,
+  };
+  const stores = await testStores();
+  const [service] = await Promise.all([startService(stores, { env }), startService(stores, { env })]);
+  const { add, runUntil } = await openMaintenance(stores);
+  const customer = await service.account("1.00");
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(times(5, () => call(customer)));
+    await Promise.all(times(6, (at) => add(jobs[at % 2] as string)));
+  }
+  await service.settled();
+  const batches = await runUntil(jobs, async () => {
+    const all = await batchesOf(service);
+    const waits = (await accrualsOf(service)).some(({ entries }) => entries > 0);
+    return !waits && all.every(({ state, entries }) => state === "done" || entries === 0) && all;
+  });
+  const bought = batches.filter(({ state }) => state === "done");
+  const charged = -sum((await chargesOf(customer)).map(({ amount_usd }) => amount_usd));
+  expect(sum(bought.map(({ amount_usd }) => amount_usd))).toBe(charged);
+  expect(new Set(bought.map(({ transaction }) => transaction)).size).toBe(bought.length);
+  expect(swaps()).toBe(bought.length);
+  const spent = sum(bought.map(({ spent_usd }) => spent_usd ?? "0.00")) / 1_000n;
+  const received = bought.reduce((total, each) => total + BigInt(each.received ?? 0), 0n);
+  expect(await has()).toEqual({ usdc: 50_000_000n - spent, token: received });
+  expect(received).toBe(3n * spent);
+});

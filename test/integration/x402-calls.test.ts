@@ -1,0 +1,170 @@
+import { expect, test } from "vitest";
+import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
+import { payFrom } from "./payments-setup.ts";
+import { fileAt, pngOf, uploaded } from "./generation-setup.ts";
+import {
+  answerOf,
+  buy,
+  charges,
+  drawing,
+  expectMoney,
+  filming,
+  ledgerOf,
+  media,
+  payFor,
+  post,
+  quoted,
+  quoteOf,
+  startPaid,
+} from "./x402-setup.ts";
+
+const token = "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU";
+
+test("an image and a video are bought by the official client, with no account and no key", async () => {
+  const all = await startPaid();
+  const { service, payer, maker } = all;
+  const image = await buy(all, service, drawing());
+  expect(image.receipt).toMatchObject({ success: true, payer: payer.address });
+  const drawn = await answerOf(image.response);
+  expect(drawn).toMatchObject({ status: 200, costUsd: "0.04", replayed: null });
+  expect(drawn.requestId).toMatch(/^req_/);
+  expect((await fileAt(drawn.urls[0] ?? "")).bytes.equals(mockPng)).toBe(true);
+
+  const video = await buy(all, service, filming(), media);
+  const filmed = await answerOf(video.response);
+  expect(filmed).toMatchObject({ status: 200, costUsd: "0.20" });
+  expect((await fileAt(filmed.urls[0] ?? "")).bytes.equals(mockMp4)).toBe(true);
+  expect([image.amount, video.amount]).toEqual([40_000n, 200_000n]);
+  await expectMoney(all, service, {
+    [image.account]: { paidMicroUsd: 40_000n, costUsd: "0.04" },
+    [video.account]: { paidMicroUsd: 200_000n, costUsd: "0.20" },
+  });
+  expect(maker.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
+  expect(await ledgerOf(service, image.account)).toMatchObject([{ kind: "credit" }, { id: drawn.requestId }]);
+});
+
+test("a call without a key is told its price by the list, what it pays for, and where", async () => {
+  const { service, chain } = await startPaid();
+  expect(await quoted(service, drawing({ n: 3 }))).toEqual({
+    x402Version: 2,
+    error: "PAYMENT-SIGNATURE header is required",
+    resource: {
+      url: `${service.baseUrl}/v1/images/generations`,
+      description: "One call of mock/image",
+      mimeType: "application/json",
+    },
+    accepts: [
+      {
+        scheme: "exact",
+        network: chain.network,
+        asset: chain.mint,
+        amount: "120000",
+        payTo: chain.payTo,
+        maxTimeoutSeconds: 60,
+        extra: { feePayer: chain.feePayer.address, memo: expect.any(String), paymentFlow: "upfront" },
+      },
+    ],
+  });
+});
+
+test("fewer images than were paid for cost less, and what is left is the payer's", async () => {
+  const all = await startPaid();
+  const { service, maker } = all;
+  maker.respond({ body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }] } });
+  const { response, account, amount } = await buy(all, service, drawing({ n: 3 }));
+  expect(await answerOf(response)).toMatchObject({ status: 200, costUsd: "0.04" });
+  expect(amount).toBe(120_000n);
+  await expectMoney(all, service, { [account]: { paidMicroUsd: 120_000n, costUsd: "0.04" } });
+});
+
+test("the same payment with the same request in any spelling is the answer that was made", async () => {
+  const all = await startPaid();
+  const { service, maker } = all;
+  const { headers, account } = await payFor(all, service, drawing());
+  const first = await answerOf(post(service, drawing(), headers));
+  expect(first).toMatchObject({ status: 200, replayed: null });
+  const spelled = '{ "prompt": "\\u0041 fox",\n "model": "mock/image" }';
+  for (const body of [drawing(), spelled]) {
+    const again = await answerOf(post(service, body, headers));
+    expect(again).toEqual({ ...first, replayed: "true" });
+  }
+  expect(maker.requests).toHaveLength(1);
+  await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
+});
+
+test("work that fails charges nothing, and the payment is good for the same request again", async () => {
+  const all = await startPaid();
+  const { service, maker, chain } = all;
+  const { headers, account } = await payFor(all, service, drawing());
+  maker.respond({ status: 400, body: { error: { message: "unsafe", type: "invalid_request_error", param: "prompt" } } });
+  const failed = await answerOf(post(service, drawing(), headers));
+  expect(failed).toMatchObject({ status: 400, param: "prompt", receipt: { success: true }, costUsd: null });
+  await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.00" } });
+  const mended = await answerOf(post(service, drawing(), headers));
+  expect(mended).toMatchObject({ status: 200, costUsd: "0.04", receipt: failed.receipt });
+  expect(await answerOf(post(service, drawing(), headers))).toEqual({ ...mended, replayed: "true" });
+  await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
+  expect(chain.calls["sendTransaction"]).toBe(1);
+});
+
+test("a payment for one request pays for no other: a new quote, and nothing is taken", async () => {
+  const all = await startPaid();
+  const { service, maker } = all;
+  const { headers, account } = await payFor(all, service, drawing());
+  const others: [unknown, string?][] = [
+    [drawing({ prompt: "A dog" })],
+    [drawing({ n: 2 })],
+    [drawing({ user: "me" })],
+    [filming(), media],
+  ];
+  for (const [body, path] of others) {
+    const response = await post(service, body, headers, path);
+    const { receipt } = await answerOf(response.clone());
+    expect(receipt).toMatchObject({ success: false, errorReason: "quote_for_another_request" });
+    expect((await quoteOf(response)).error).toBe("quote_for_another_request");
+  }
+  expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200 });
+  expect((await quoteOf(await post(service, drawing({ n: 2 }), headers))).error).toBe("quote_for_another_request");
+  expect(maker.requests).toHaveLength(1);
+  await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
+});
+
+test("a quote that came with a refusal is as good as any", async () => {
+  const all = await startPaid();
+  const { service, chain, payer } = all;
+  const first = await payFor(all, service, drawing());
+  const refused = await quoteOf(await post(service, drawing({ n: 2 }), first.headers));
+  const { header, memo } = await payFrom(chain, payer, refused);
+  expect(await answerOf(post(service, drawing({ n: 2 }), { "PAYMENT-SIGNATURE": header }))).toMatchObject({ status: 200 });
+  await expectMoney(all, service, { [`x402:${memo}`]: { paidMicroUsd: 80_000n, costUsd: "0.08" } });
+});
+
+test("a caller chooses who is bought back, among the mints that are eligible", async () => {
+  const own = "7vfCXTUXx5WJV5JADk17DUJ4ksgau7utNKj4b963voxs";
+  const env = { BUYBACK_BPS: "1000", BUYBACK_TOKEN: own, BUYBACK_TOKENS: token };
+  const all = await startPaid(env);
+  const { service } = all;
+  const { response, account } = await buy(all, service, drawing({ buyback_token: token }));
+  expect(await answerOf(response)).toMatchObject({ status: 200 });
+  await service.settled();
+  const [, entry] = await ledgerOf(service, account);
+  const accrued = { amount_usd: "0.004", batch: null };
+  expect(entry).toMatchObject({ kind: "usage", amount_usd: "-0.04", buyback: { token, ...accrued } });
+  const plain = await buy(all, service, drawing());
+  expect(await answerOf(plain.response)).toMatchObject({ status: 200 });
+  await service.settled();
+  expect((await ledgerOf(service, plain.account))[1]).toMatchObject({ buyback: { token: own, ...accrued } });
+  const customer = await service.account("1.00");
+  expect(await answerOf(customer.post("/v1/images/generations", drawing({ buyback_token: token })))).toMatchObject({
+    status: 400,
+    param: "buyback_token",
+  });
+  expect(await charges(service, customer.id)).toEqual([]);
+});
+
+test("uploads belong to accounts: who has none is told that there is no such upload, and gets no quote", async () => {
+  const { service } = await startPaid();
+  const customer = await service.account("1.00");
+  const id = await uploaded(service, customer, pngOf(1, 1));
+  expect(await answerOf(post(service, drawing({ image: id })))).toMatchObject({ status: 404, code: "upload_not_found" });
+});

@@ -1,0 +1,168 @@
+import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
+import { expect, test } from "vitest";
+import { payFrom, paySomethingElse } from "./payments-setup.ts";
+import { corrupted, oddPayment } from "./payments-transactions.ts";
+import { asking, expectUntouched, localModel, refusal, refusalOf } from "./service-setup.ts";
+import { answerOf, drawing, expectMoney, filming, media, type Paid, post, quoted, quoteOf, startPaid } from "./x402-setup.ts";
+
+type Make = (all: Paid, required: PaymentRequired) => Promise<string>;
+
+const other =
+  (terms: (all: Paid) => Promise<Partial<PaymentRequirements>> | Partial<PaymentRequirements>): Make =>
+  async (all, required) =>
+    paySomethingElse(all.chain, all.payer, required, await terms(all));
+
+/** The same bytes, said to be for other terms. */
+const renamed =
+  (terms: Partial<PaymentRequirements>): Make =>
+  async ({ chain, payer }, required) => {
+    const { header } = await payFrom(chain, payer, required);
+    const payload = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
+    return Buffer.from(JSON.stringify({ ...payload, accepted: { ...payload.accepted, ...terms } })).toString("base64");
+  };
+
+test.each<[string, Make, string]>([
+  ["of a smaller amount", other(() => ({ amount: "39999" })), "invalid_exact_svm_payload_amount_mismatch"],
+  ["that names a smaller amount", renamed({ amount: "1" }), "requirements_mismatch"],
+  [
+    "in another asset",
+    other(async ({ chain, payer }) => {
+      const asset = await chain.createMint();
+      await chain.setBalance(payer.address, 1_000_000n, asset);
+      await chain.setBalance(chain.payTo, 0n, asset);
+      return { asset };
+    }),
+    "invalid_exact_svm_payload_mint_mismatch",
+  ],
+  [
+    "to another payee",
+    other(async ({ chain }) => ({ payTo: (await chain.wallet("0")).address })),
+    "invalid_exact_svm_payload_recipient_mismatch",
+  ],
+  [
+    "with another memo",
+    other(({ chain }) => ({ extra: { feePayer: chain.feePayer.address, memo: "forged" } })),
+    "invalid_exact_svm_payload_memo_mismatch",
+  ],
+  ["for a quote that nobody gave", renamed({ extra: { memo: "x" } }), "quote_not_found"],
+  [
+    "whose blockhash has expired",
+    async ({ chain, payer }, required) => {
+      const { header } = await payFrom(chain, payer, required);
+      chain.advance(151);
+      return header;
+    },
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "with a corrupt signature",
+    async ({ chain, payer }, required) => corrupted((await payFrom(chain, payer, required)).header),
+    "invalid_exact_svm_payload_signature_invalid",
+  ],
+  [
+    "from a payer who has too little",
+    async ({ chain }, required) => (await payFrom(chain, await chain.wallet("0.039999"), required)).header,
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "from a payer without a token account",
+    async ({ chain }, required) => (await payFrom(chain, await chain.wallet(), required)).header,
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "with the fee payer smuggled into an instruction",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { smuggled: true }),
+    "fee_payer_not_isolated",
+  ],
+])("a payment %s is answered with why and a new quote, and takes nothing", async (_, make, reason) => {
+  const all = await startPaid();
+  const { service, chain, maker } = all;
+  const required = await quoted(service, drawing());
+  const lamports = chain.lamports(chain.feePayer.address);
+  const response = await post(service, drawing(), { "PAYMENT-SIGNATURE": await make(all, required) });
+  expect((await answerOf(response.clone())).receipt).toMatchObject({ success: false, errorReason: reason });
+  const again = await quoteOf(response);
+  expect(again).toMatchObject({ error: reason, accepts: [{ amount: "40000" }] });
+  expect(again.accepts[0]?.extra["memo"]).not.toBe(required.accepts[0]?.extra["memo"]);
+  expect(chain.lamports(chain.feePayer.address)).toBe(lamports);
+  expect(chain.calls["sendTransaction"]).toBeUndefined();
+  expect(maker.requests).toHaveLength(0);
+  await expectMoney(all, service, {});
+  const { header, memo } = await payFrom(chain, all.payer, again);
+  expect(await answerOf(post(service, drawing(), { "PAYMENT-SIGNATURE": header }))).toMatchObject({ status: 200 });
+  await expectMoney(all, service, { [`x402:${memo}`]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
+});
+
+test.each<[string, object, string, { status: number; code: string; param?: string }]>([
+  ["a body that is invalid", drawing({ n: 9 }), "/v1/images/generations", { status: 400, code: "invalid_value", param: "n" }],
+  ["an input that the model has not", filming({ duration: 99 }), media, { status: 400, code: "invalid_value" }],
+  ["a model that is not there", { model: "no/such", prompt: "x" }, "/v1/images/generations", { status: 404, code: "model_not_found" }],
+  ["a model of another route", drawing({ model: "mock/video" }), "/v1/images/generations", { status: 400, code: "model_not_supported" }],
+  ["a mint that is not eligible", drawing({ buyback_token: "mint" }), "/v1/images/generations", { status: 400, code: "invalid_value", param: "buyback_token" }],
+])("%s is refused before any quote is given", async (_, body, path, expected) => {
+  const { service } = await startPaid();
+  const response = await post(service, body, {}, path);
+  expect(response.headers.has("PAYMENT-REQUIRED")).toBe(false);
+  expect(await answerOf(response)).toMatchObject(expected);
+});
+
+test("a header that is no payment is 400, and names the header", async () => {
+  const { service } = await startPaid();
+  expect(await answerOf(post(service, drawing(), { "PAYMENT-SIGNATURE": "@@" }))).toMatchObject({
+    status: 400,
+    param: "payment-signature",
+  });
+});
+
+const noKey = { status: 401, type: "authentication_error", code: "invalid_api_key" };
+
+test("a key that is invalid is 401, never a quote, also beside a payment", async () => {
+  const all = await startPaid();
+  const { service, chain, payer } = all;
+  const { header } = await payFrom(chain, payer, await quoted(service, drawing()));
+  for (const authorization of ["Bearer live_nobody", "Bearer", "Basic eDp5"])
+    for (const payment of [undefined, header]) {
+      const headers = { authorization, ...(payment !== undefined && { "PAYMENT-SIGNATURE": payment }) };
+      expect(await refusalOf(await post(service, drawing(), headers))).toEqual(refusal(noKey));
+    }
+  await expectMoney(all, service, {});
+});
+
+test("with a key the balance pays, whatever payment comes with it", async () => {
+  const all = await startPaid();
+  const { service, chain, payer } = all;
+  const { header } = await payFrom(chain, payer, await quoted(service, drawing()));
+  const customer = await service.account("1.00");
+  const response = await customer.post("/v1/images/generations", drawing(), { headers: { "PAYMENT-SIGNATURE": header } });
+  expect(await answerOf(response)).toMatchObject({ status: 200, costUsd: "0.04", receipt: undefined });
+  await expectUntouched(service, customer, "0.96");
+  await expectMoney(all, service, {});
+});
+
+test("nothing else is quoted: text and uploads are for those who have a key", async () => {
+  const { service } = await startPaid();
+  const calls: [string, object][] = [
+    ["/v1/chat/completions", asking(localModel)],
+    ["/v1/embeddings", { model: "local/embeddings", input: "x" }],
+    ["/v1/responses", { model: localModel, input: "x" }],
+    ["/v1/uploads", {}],
+  ];
+  for (const [path, body] of calls) expect(await refusalOf(await post(service, body, {}, path))).toEqual(refusal(noKey));
+  const native = await post(service, { ...asking(localModel), max_tokens: 5 }, {}, "/v1/messages");
+  expect([native.status, native.headers.has("PAYMENT-REQUIRED")]).toEqual([401, false]);
+});
+
+test("where payments are switched off, who has no key is told that one is missing", async () => {
+  const { service } = await startPaid({ X402_PAY_TO: "" });
+  expect(await refusalOf(await post(service, drawing()))).toEqual(refusal(noKey));
+});
+
+test("an address that asks without a key too often is told to wait", async () => {
+  const { service } = await startPaid({ X402_REQUESTS_PER_MINUTE: "2" });
+  const customer = await service.account("1.00");
+  for (const _ of "12") await quoted(service, drawing());
+  const refused = await post(service, drawing());
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(await answerOf(refused)).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
+  expect(await answerOf(customer.post("/v1/images/generations", drawing()))).toMatchObject({ status: 200 });
+});
