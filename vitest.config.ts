@@ -27,7 +27,7 @@ export default defineConfig({
     projects: [
       // Nothing happens at an import, so files may share what they have imported.
       project("unit", { isolate: false, testTimeout: 30_000 }),
-      project("integration", { ...servers, isolate: false, maxWorkers: 2, testTimeout: 30_000, hookTimeout: 30_000 }),
+      project("integration", { ...servers, maxWorkers: 2, testTimeout: 30_000, hookTimeout: 30_000 }),
       project("e2e", { ...servers, ...alone, testTimeout: 60_000, hookTimeout: 60_000 }),
       project("chaos", { ...servers, maxWorkers: 2, testTimeout: 120_000, hookTimeout: 120_000 }),
     ],
