@@ -8,7 +8,7 @@ import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { KeptCall, Replays } from "#replay";
 import type { Counting } from "./counting/index.ts";
-import { Aborted, type Running } from "./running.ts";
+import { Aborted, isHandedOver, type Running } from "./running.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface CallDeps {
@@ -278,10 +278,6 @@ async function keep(
     }
   }
 }
-
-/** Another worker has the call, or will have it. */
-const isHandedOver = ({ reason }: AbortSignal) =>
-  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
 
 async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: AbortSignal): Promise<string> {
   if ("json" in body) return body.json;

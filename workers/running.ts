@@ -24,6 +24,10 @@ export class Aborted extends Error {
   }
 }
 
+/** Another worker has the call, or will have it. */
+export const isHandedOver = ({ reason }: AbortSignal): boolean =>
+  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
+
 interface Attempt {
   /** Absent: it goes on whoever waits. */
   readonly replyTo?: string;

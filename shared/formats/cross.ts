@@ -1,6 +1,7 @@
 import { invalidValue, ServiceError } from "#errors";
 import { toUpstream } from "./chat-dialect.ts";
 import type { Crossed, Dialect, To } from "./dialect.ts";
+import { leftOut } from "./left-out.ts";
 import type { Loose } from "./loose.ts";
 
 /** The refusal of a chat field as one of the caller's own field. */
@@ -18,8 +19,10 @@ export function crossRequest(caller: Dialect, maker: Dialect, request: Loose, to
   const chat = caller.toChat(request);
   try {
     const crossed = maker.fromChatRequest(toUpstream(chat.request, to));
-    const ignored = new Set([...chat.ignored, ...crossed.ignored.map((field) => caller.ownField(field))]);
-    return { request: crossed.request, ignored: [...ignored] };
+    const ignored = leftOut();
+    for (const name of [...chat.ignored, ...crossed.ignored.map((field) => caller.ownField(field))])
+      ignored.add(name, true);
+    return { request: crossed.request, ignored: ignored.names() };
   } catch (error) {
     throw inOwnWords(error, caller);
   }

@@ -1,3 +1,18 @@
+import { argumentsText } from "./arguments.ts";
+import { type Loose, object } from "./loose.ts";
+import { text } from "./read.ts";
+
+/** What a tool call's delta says of a function: what is missing, or of another type, is an empty text. */
+export function callDelta(delta: Loose) {
+  const given = object(delta["function"]);
+  return {
+    id: text(delta["id"]),
+    index: delta["index"],
+    name: text(given["name"]),
+    args: argumentsText(given["arguments"]),
+  };
+}
+
 /** What tells the tool calls of a chat stream apart: of each delta, as the server gave it. */
 interface Marks {
   readonly id?: unknown;

@@ -4,9 +4,14 @@ import { alone, never, said, shareCounting } from "./counting-setup.ts";
 const counting = shareCounting();
 beforeAll(() => counting.estimate(said("hi"), never), 60_000);
 
-/** The longest that this thread worked without a turn of its event loop: processor time, whatever else runs here. */
+/** Processor time of this thread, whatever else runs here. */
+function spentMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
+/** The longest that this thread worked without a turn of its event loop. */
 async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
-  const spentMs = () => (process.threadCpuUsage().user + process.threadCpuUsage().system) / 1_000;
   let [longest, last, goesOn] = [0, spentMs(), true];
   const note = () => {
     const now = spentMs();
@@ -23,6 +28,19 @@ async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
   note();
   return longest;
 }
+
+/**
+ * Holding nothing up: some 60 ms on the machine where a text that is tokenized uncut takes seconds, and as much more where
+ * all is slower, because the measure is work of the same kind: a body of 5 MB written and read as JSON.
+ */
+function mostTurnMs(): number {
+  const body = { messages: manySmall() };
+  const before = spentMs();
+  JSON.parse(JSON.stringify(body));
+  return 1.5 * (spentMs() - before);
+}
+
+const manySmall = () => Array.from({ length: 100_000 }, () => ({ role: "user", content: "hello world" }));
 
 const random = (length: number) => {
   let seed = 7;
@@ -57,7 +75,7 @@ test.each(hostile)("100 KB of %s is counted, and holds nothing up", { timeout: 6
     tokens = await counting.estimate(said(text), never);
   });
   expect(Math.abs(tokens - alone - expected) / expected).toBeLessThan(0.05);
-  expect(longest).toBeLessThan(30);
+  expect(longest).toBeLessThan(mostTurnMs());
 });
 
 test("20 MB is counted by a sample from all of it, and holds nothing up", { timeout: 60_000 }, async () => {
@@ -71,15 +89,15 @@ test("20 MB is counted by a sample from all of it, and holds nothing up", { time
     tokens = await counting.estimate(said([english, digits].map((text) => ({ type: "text", text }))), never);
   });
   expect(Math.abs(tokens - exact) / exact).toBeLessThan(0.05);
-  expect(longest).toBeLessThan(30);
+  expect(longest).toBeLessThan(mostTurnMs());
 });
 
 test("a hundred thousand small messages are counted, and hold nothing up", { timeout: 60_000 }, async () => {
-  const messages = Array.from({ length: 100_000 }, () => ({ role: "user", content: "hello world" }));
+  const messages = manySmall();
   let tokens = 0;
   const longest = await longestTurnMs(async () => {
     tokens = await counting.estimate({ messages }, never);
   });
   expect(tokens).toBe(600_003);
-  expect(longest).toBeLessThan(30);
+  expect(longest).toBeLessThan(mostTurnMs());
 });

@@ -22,14 +22,9 @@ function cutOff(stream: StreamWriter, attempt: Attempt, bytes: number): Counted 
   return { usage: { ...count.usage, output }, estimated: true };
 }
 
-/** Callers name the fields: one that a header could not have is not repeated to them. */
-const plainName = /^[\w.[\]-]{1,64}$/;
-const mostNames = 32;
-
 /** To be named to the caller, with the first frame. */
 function announce({ reply }: Attempt, { ignored }: Exchange): void {
-  const names = ignored.filter((name) => plainName.test(name)).slice(0, mostNames);
-  if (names.length > 0) reply.announce({ "x-ignored-params": names.join(", ") });
+  if (ignored.length > 0) reply.announce({ "x-ignored-params": ignored.join(", ") });
 }
 
 async function whole(attempt: Attempt): Promise<Answer> {

@@ -1,7 +1,6 @@
-import { argumentsText } from "../arguments.ts";
-import { byteLength, type Loose, object } from "../loose.ts";
+import { byteLength, type Loose } from "../loose.ts";
 import { text } from "../read.ts";
-import { callTracker } from "../tool-calls.ts";
+import { callDelta, callTracker } from "../tool-calls.ts";
 import type { Call } from "./calls.ts";
 import { signatureOf } from "./signature.ts";
 
@@ -13,12 +12,8 @@ export function callCollector(newId: (call: number) => string) {
 
   return {
     add(delta: Loose): void {
-      const { index } = delta;
-      const id = text(delta["id"]);
-      const given = object(delta["function"]);
-      const name = text(given["name"]);
-      const args = argumentsText(given["arguments"]);
-      const { call: tracked } = tracker.of({ id, index, name });
+      const { name, args, ...marks } = callDelta(delta);
+      const { call: tracked } = tracker.of({ ...marks, name });
       let call = calls[tracked.call];
       if (call === undefined) {
         call = { id: text(tracked.id), name: "", args: "", signature: "" };

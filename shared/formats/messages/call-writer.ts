@@ -1,8 +1,7 @@
-import { argumentsText } from "../arguments.ts";
 import type { Ours } from "../dialect.ts";
-import { byteLength, type Loose, object } from "../loose.ts";
+import { byteLength, type Loose } from "../loose.ts";
 import { text } from "../read.ts";
-import { callTracker } from "../tool-calls.ts";
+import { callDelta, callTracker } from "../tool-calls.ts";
 import { newCallId, toolBlock } from "./answer.ts";
 import type { Block, BlockWriter } from "./block-writer.ts";
 
@@ -45,12 +44,8 @@ export function callWriter(blocks: BlockWriter, ours: Ours) {
 
   return {
     write(delta: Loose): string {
-      const { index } = delta;
-      const id = text(delta["id"]);
-      const given = object(delta["function"]);
-      const name = text(given["name"]);
-      const args = argumentsText(given["arguments"]);
-      const { call: tracked } = tracker.of({ id, index, name });
+      const { name, args, ...marks } = callDelta(delta);
+      const { call: tracked } = tracker.of({ ...marks, name });
       let call = calls[tracked.call];
       let begun = "";
       if (call === undefined) {

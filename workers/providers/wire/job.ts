@@ -1,5 +1,5 @@
 import type { Clock } from "#platform/clock";
-import { Aborted } from "../../running.ts";
+import { isHandedOver } from "../../running.ts";
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 import { finished, within } from "./polling.ts";
 
@@ -34,7 +34,7 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: MakerJobs
     });
     return await jobs.fetch(job, id);
   } catch (error) {
-    if (!goesOn(call.signal))
+    if (!isHandedOver(call.signal))
       within(clock, cancelMs, undefined, (signal) => jobs.cancel(id, signal)).catch((failure: Error) =>
         call.log.debug({ err: failure.message }, "a job that nobody waits for stays at the maker"),
       );
@@ -46,7 +46,3 @@ function checkedId(id: unknown): string {
   if (typeof id === "string" && id !== "" && id.length <= longestId) return id;
   throw new UpstreamFailure("unavailable", "a job without an id");
 }
-
-/** Another worker gets the call, and goes on with the job. */
-const goesOn = ({ reason }: AbortSignal): boolean =>
-  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
