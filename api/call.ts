@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
 import { invalidValue, toServiceError } from "#errors";
-import type { Codec, Format, ParsedCall } from "#formats";
-import { jobCatalog, type PaidJobName } from "#jobs";
+import type { ParsedCall } from "#formats";
+import { jobCatalog } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, admit } from "./admission/admit.ts";
@@ -11,26 +11,9 @@ import { answerError, answerJson } from "./http/answer.ts";
 import type { createBodyReader, JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import type { PaidRoute } from "./paid-route.ts";
 import { countStranger, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
 import { type Claimed, claimKey, markReplayed, type ReplayAsk, type ReplayDeps, releaseKey } from "./replay.ts";
-
-export interface PaidRoute {
-  readonly job: PaidJobName;
-  readonly endpoint: string;
-  readonly codec: Codec;
-  /** What the caller speaks, of a call that is answered in text. */
-  readonly format?: Format;
-  /** Of a stream in Gemini's format: one JSON array. */
-  readonly framing?: "array";
-  /** Headers of the caller's that the maker of the format reads. */
-  readonly passed?: readonly string[];
-  /** It costs nothing, however long it is. */
-  readonly isFree?: true;
-  /** It takes an `Idempotency-Key`, and is waited for no longer than `syncTimeoutMs`. */
-  readonly replayable?: true;
-  /** Without a key it may be paid for by x402. */
-  readonly payable?: true;
-}
 
 export interface CallDeps extends AdmissionDeps, ReplayDeps, PayerDeps {
   readonly openCalls: OpenCalls;
@@ -151,7 +134,13 @@ function byKey(
   return { caller, replay: { key, hash } };
 }
 
-function claim(deps: CallDeps, { job }: PaidRoute, res: Response, { account }: Caller, replay: ReplayAsk): Promise<Claimed> {
+function claim(
+  deps: CallDeps,
+  { job }: PaidRoute,
+  res: Response,
+  { account }: Caller,
+  replay: ReplayAsk,
+): Promise<Claimed> {
   const { requestId, arrivedAt } = localsOf(res);
   const ask = { ...replay, account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
   return claimKey(deps, ask, { answerBy: arrivedAt + deps.syncTimeoutMs, res });

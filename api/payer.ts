@@ -5,10 +5,10 @@ import { jobCatalog } from "#jobs";
 import type { Caller } from "#keys";
 import type { Payments } from "#payments";
 import { type AdmissionDeps, check } from "./admission/admit.ts";
-import type { PaidRoute } from "./call.ts";
 import { answerJson } from "./http/answer.ts";
 import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
+import type { PaidRoute } from "./paid-route.ts";
 import type { ReplayAsk } from "./replay.ts";
 
 export interface PayerDeps extends AdmissionDeps {

@@ -40,7 +40,13 @@ export function startUpload(deps: CreateDeps, asking: Asking, json: JsonBody): P
   const { account, keyId, buybackToken } = asking.caller;
   const hash = createHash("sha256").update("/v1/uploads\n").update(json.text).digest("base64url");
   return once(deps, asking, hash, undefined, async () => {
-    const upload = await deps.files.uploads.start({ account, keyId, buybackToken, requestId, ...parse(newUpload, json.value) });
+    const upload = await deps.files.uploads.start({
+      account,
+      keyId,
+      buybackToken,
+      requestId,
+      ...parse(newUpload, json.value),
+    });
     return { upload, hash };
   });
 }

@@ -1,6 +1,7 @@
 import type { Request, RequestHandler } from "express";
 import { geminiCodec, geminiCountCodec } from "#formats";
-import { type CallDeps, type PaidRoute, paidRoute } from "../call.ts";
+import { type CallDeps, paidRoute } from "../call.ts";
+import type { PaidRoute } from "../paid-route.ts";
 
 /** What the path of a call names: `models/gemini-2.5-flash:generateContent`. */
 interface Named {

@@ -1,5 +1,5 @@
 import { imagesCodec } from "#formats";
-import type { PaidRoute } from "../call.ts";
+import type { PaidRoute } from "../paid-route.ts";
 
 export const imagesRoute: PaidRoute = {
   job: "image",

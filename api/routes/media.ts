@@ -1,5 +1,5 @@
 import { mediaCodec } from "#formats";
-import type { PaidRoute } from "../call.ts";
+import type { PaidRoute } from "../paid-route.ts";
 
 export const mediaRoute: PaidRoute = {
   job: "media",

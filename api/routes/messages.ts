@@ -1,8 +1,9 @@
 import { Router } from "express";
 import { countTokensCodec, messagesCodec, messagesHeaders } from "#formats";
-import { type CallDeps, type PaidRoute, paidRoute } from "../call.ts";
+import { type CallDeps, paidRoute } from "../call.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
+import type { PaidRoute } from "../paid-route.ts";
 
 const messages: PaidRoute = {
   job: "chat",

@@ -1,5 +1,5 @@
 import { responsesCodec } from "#formats";
-import type { PaidRoute } from "../call.ts";
+import type { PaidRoute } from "../paid-route.ts";
 
 export const responsesRoute: PaidRoute = {
   job: "chat",

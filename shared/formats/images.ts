@@ -35,7 +35,10 @@ export const mediaRequest = z
 /** Their cost has no bound in tokens: it is worked out from the input. */
 const noTokens = { inputBytes: 0, messages: 0, parts: { image: 0, audio: 0, file: 0 }, choices: 1 } as const;
 
-const media = (call: Pick<ParsedCall, "model" | "input" | "uploads">, token: string | null | undefined): ParsedCall => ({
+const media = (
+  call: Pick<ParsedCall, "model" | "input" | "uploads">,
+  token: string | null | undefined,
+): ParsedCall => ({
   ...call,
   ...(token != null && { buybackToken: token }),
   stream: false,

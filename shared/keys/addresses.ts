@@ -3,7 +3,7 @@ import { noCapacity, rateLimited } from "#errors";
 import type { createLimits } from "./limits.ts";
 
 /** Of an IPv6 address the first half: one host has all of the rest. */
-export function networkOf(address: string): string {
+function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;

@@ -78,7 +78,10 @@ export const environment = z.object({
   X402_MAX_COMPUTE_UNITS: count("Most compute units that a payment may ask for", 60_000),
   X402_MAX_PRIORITY_FEE: count("Most micro-lamports for one compute unit that a payment may offer", 50_000),
   X402_QUOTE_SECONDS: z.coerce.number().int().min(60).max(3_600).default(300).describe("How long a quote may be paid"),
-  X402_REQUESTS_PER_MINUTE: count("Requests without a key that one address, as the API sees it, may make a minute", 600),
+  X402_REQUESTS_PER_MINUTE: count(
+    "Requests without a key that one address, as the API sees it, may make a minute",
+    600,
+  ),
   BUYBACK_BPS: z.coerce
     .number()
     .int()

@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
+import { payFrom } from "../integration/payments-setup.ts";
 import {
   answerOf,
   drawing,
   expectMoney,
+  filming,
   images,
   ledgerOf,
   media,
-  filming,
   payFor,
   post,
   quoteOf,
 } from "../integration/x402-setup.ts";
-import { payFrom } from "../integration/payments-setup.ts";
 import { eventually } from "../support/service.ts";
 import { holdCommands, posts } from "./generation-setup.ts";
 import { heldWire, lost, never } from "./setup.ts";
@@ -138,7 +138,11 @@ test("an API killed between hold and queue: what it held is given back at once t
   const answer = await answerOf(post(client, drawing(), headers));
   expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04", receipt: { success: true } });
   expect(posts(maker)).toHaveLength(1);
-  expect(await ledgerOf(client, account)).toMatchObject([{ kind: "credit" }, { amount_usd: "0.00" }, { kind: "usage" }]);
+  expect(await ledgerOf(client, account)).toMatchObject([
+    { kind: "credit" },
+    { amount_usd: "0.00" },
+    { kind: "usage" },
+  ]);
   await expectMoney(all, client, { [account]: paidOnce });
 });
 

@@ -148,7 +148,9 @@ test("what is owed and what buys back is shown, and a refund recorded", async ()
   const refund = ["owed", "refund", "memo", "0.04", "--transaction", transaction, "--reason", "broken"];
   const entry = await json(...refund);
   expect(entry).toMatchObject({ kind: "payout", amount_usd: "-0.04", transaction, reason: "broken" });
-  expect((await admin(...refund)).out).toMatch(new RegExp(`^AMOUNT USD +-0\\.04$[^]*^TRANSACTION +${transaction}$`, "m"));
+  expect((await admin(...refund)).out).toMatch(
+    new RegExp(`^AMOUNT USD +-0\\.04$[^]*^TRANSACTION +${transaction}$`, "m"),
+  );
   expect((await admin("owed", "total", "--over")).out).toMatch(/^OWED USD +0\.00$/m);
   expect((await admin("buyback", "accruals")).out).toBe("None.\n");
   expect(await json("buyback", "batches", "--limit", "1")).toMatchObject({ data: [], has_more: false });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { payFrom } from "./payments-setup.ts";
 import { fileAt, pngOf, uploaded } from "./generation-setup.ts";
+import { payFrom } from "./payments-setup.ts";
 import {
   answerOf,
   buy,
@@ -96,7 +96,10 @@ test("work that fails charges nothing, and the payment is good for the same requ
   const all = await startPaid();
   const { service, maker, chain } = all;
   const { headers, account } = await payFor(all, service, drawing());
-  maker.respond({ status: 400, body: { error: { message: "unsafe", type: "invalid_request_error", param: "prompt" } } });
+  maker.respond({
+    status: 400,
+    body: { error: { message: "unsafe", type: "invalid_request_error", param: "prompt" } },
+  });
   const failed = await answerOf(post(service, drawing(), headers));
   expect(failed).toMatchObject({ status: 400, param: "prompt", receipt: { success: true }, costUsd: null });
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.00" } });
@@ -135,7 +138,9 @@ test("a quote that came with a refusal is as good as any", async () => {
   const first = await payFor(all, service, drawing());
   const refused = await quoteOf(await post(service, drawing({ n: 2 }), first.headers));
   const { header, memo } = await payFrom(chain, payer, refused);
-  expect(await answerOf(post(service, drawing({ n: 2 }), { "PAYMENT-SIGNATURE": header }))).toMatchObject({ status: 200 });
+  expect(await answerOf(post(service, drawing({ n: 2 }), { "PAYMENT-SIGNATURE": header }))).toMatchObject({
+    status: 200,
+  });
   await expectMoney(all, service, { [`x402:${memo}`]: { paidMicroUsd: 80_000n, costUsd: "0.08" } });
 });
 
@@ -166,5 +171,8 @@ test("uploads belong to accounts: who has none is told that there is no such upl
   const { service } = await startPaid();
   const customer = await service.account("1.00");
   const id = await uploaded(service, customer, pngOf(1, 1));
-  expect(await answerOf(post(service, drawing({ image: id })))).toMatchObject({ status: 404, code: "upload_not_found" });
+  expect(await answerOf(post(service, drawing({ image: id })))).toMatchObject({
+    status: 404,
+    code: "upload_not_found",
+  });
 });

@@ -3,7 +3,18 @@ import { expect, test } from "vitest";
 import { payFrom, paySomethingElse } from "./payments-setup.ts";
 import { corrupted, oddPayment } from "./payments-transactions.ts";
 import { asking, expectUntouched, localModel, refusal, refusalOf } from "./service-setup.ts";
-import { answerOf, drawing, expectMoney, filming, media, type Paid, post, quoted, quoteOf, startPaid } from "./x402-setup.ts";
+import {
+  answerOf,
+  drawing,
+  expectMoney,
+  filming,
+  media,
+  type Paid,
+  post,
+  quoted,
+  quoteOf,
+  startPaid,
+} from "./x402-setup.ts";
 
 type Make = (all: Paid, required: PaymentRequired) => Promise<string>;
 
@@ -94,11 +105,31 @@ test.each<[string, Make, string]>([
 });
 
 test.each<[string, object, string, { status: number; code: string; param?: string }]>([
-  ["a body that is invalid", drawing({ n: 9 }), "/v1/images/generations", { status: 400, code: "invalid_value", param: "n" }],
+  [
+    "a body that is invalid",
+    drawing({ n: 9 }),
+    "/v1/images/generations",
+    { status: 400, code: "invalid_value", param: "n" },
+  ],
   ["an input that the model has not", filming({ duration: 99 }), media, { status: 400, code: "invalid_value" }],
-  ["a model that is not there", { model: "no/such", prompt: "x" }, "/v1/images/generations", { status: 404, code: "model_not_found" }],
-  ["a model of another route", drawing({ model: "mock/video" }), "/v1/images/generations", { status: 400, code: "model_not_supported" }],
-  ["a mint that is not eligible", drawing({ buyback_token: "mint" }), "/v1/images/generations", { status: 400, code: "invalid_value", param: "buyback_token" }],
+  [
+    "a model that is not there",
+    { model: "no/such", prompt: "x" },
+    "/v1/images/generations",
+    { status: 404, code: "model_not_found" },
+  ],
+  [
+    "a model of another route",
+    drawing({ model: "mock/video" }),
+    "/v1/images/generations",
+    { status: 400, code: "model_not_supported" },
+  ],
+  [
+    "a mint that is not eligible",
+    drawing({ buyback_token: "mint" }),
+    "/v1/images/generations",
+    { status: 400, code: "invalid_value", param: "buyback_token" },
+  ],
 ])("%s is refused before any quote is given", async (_, body, path, expected) => {
   const { service } = await startPaid();
   const response = await post(service, body, {}, path);
@@ -133,7 +164,9 @@ test("with a key the balance pays, whatever payment comes with it", async () => 
   const { service, chain, payer } = all;
   const { header } = await payFrom(chain, payer, await quoted(service, drawing()));
   const customer = await service.account("1.00");
-  const response = await customer.post("/v1/images/generations", drawing(), { headers: { "PAYMENT-SIGNATURE": header } });
+  const response = await customer.post("/v1/images/generations", drawing(), {
+    headers: { "PAYMENT-SIGNATURE": header },
+  });
   expect(await answerOf(response)).toMatchObject({ status: 200, costUsd: "0.04", receipt: undefined });
   await expectUntouched(service, customer, "0.96");
   await expectMoney(all, service, {});
@@ -147,7 +180,8 @@ test("nothing else is quoted: text and uploads are for those who have a key", as
     ["/v1/responses", { model: localModel, input: "x" }],
     ["/v1/uploads", {}],
   ];
-  for (const [path, body] of calls) expect(await refusalOf(await post(service, body, {}, path))).toEqual(refusal(noKey));
+  for (const [path, body] of calls)
+    expect(await refusalOf(await post(service, body, {}, path))).toEqual(refusal(noKey));
   const native = await post(service, { ...asking(localModel), max_tokens: 5 }, {}, "/v1/messages");
   expect([native.status, native.headers.has("PAYMENT-REQUIRED")]).toEqual([401, false]);
 });

@@ -17,9 +17,12 @@ export const media = "/v1/media/generations";
 /** 0.04 USD for each image. */
 export const drawing = (more: object = {}) => ({ model: "mock/image", prompt: "A fox", ...more });
 /** 0.10 USD for each second. */
-export const filming = (more: object = {}) => ({ model: "mock/video", input: { prompt: "A fox", duration: 2, ...more } });
+export const filming = (more: object = {}) => ({
+  model: "mock/video",
+  input: { prompt: "A fox", duration: 2, ...more },
+});
 const catalogFile = fileURLToPath(new URL("../chaos/catalog.json", import.meta.url));
-export const startUsd = "5.00";
+const startUsd = "5.00";
 
 /** A chain with a payer, a maker, and what a process needs to know of both. */
 export async function startWorld() {
@@ -90,10 +93,10 @@ export async function buy(
   const response = await post(service, body, headers, path);
   const receipt = client.getPaymentSettleResponse((name) => response.headers.get(name));
   const [{ amount, extra }] = required.accepts as [PaymentRequirements];
-  return { response, receipt, amount: BigInt(amount), account: `x402:${extra["memo"]}`, headers };
+  return { response, receipt, amount: BigInt(amount), account: `x402:${String(extra["memo"])}`, headers };
 }
 
-export const receiptOf = ({ headers }: Response) => decodePaymentResponseHeader(headers.get("PAYMENT-RESPONSE") ?? "");
+const receiptOf = ({ headers }: Response) => decodePaymentResponseHeader(headers.get("PAYMENT-RESPONSE") ?? "");
 
 /** An answer as the tests look at it. */
 export async function answerOf(answering: Promise<Response> | Response) {
