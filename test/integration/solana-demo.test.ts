@@ -96,15 +96,19 @@ test("the demo's command pays for an image with the demo's wallet, and says what
     env: { ...process.env, DATA_DIR: dataDir },
   });
   expect(stdout).toContain("costs 0.040000 USDC");
-  expect(stdout).toContain("had 100.000000 USDC and has 99.960000");
+  expect(stdout).toMatch(/has 100[.]000000 USDC[^]*has 99[.]960000 USDC/);
   expect(stdout).toContain("http://localhost/media/one.png");
   expect(await balance(chain.payTo)).toBe("40000");
   expect(service.bodies).toEqual(Array(2).fill({ model: "local/image", prompt: "A red door" }));
 });
 
-test("the demo's command says that there is no demo, and fails", async () => {
+test.each([
+  ["there is no demo", undefined, "run npm start first"],
+  ["the demo's wallet is worth nothing there", { baseUrl: "http://127.0.0.1:1" }, "worth nothing there"],
+])("the demo's command says that %s, and fails", async (_, demo, said) => {
   const dataDir = await mkdtemp(join(tmpdir(), "inference-solana-"));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+  if (demo) await writeFile(join(dataDir, "demo.json"), JSON.stringify(demo));
   const failed = run(process.execPath, [command], { env: { ...process.env, DATA_DIR: dataDir } });
-  await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining("Run npm start first") });
+  await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining(said) });
 });

@@ -14,6 +14,7 @@ export async function startMockPaid(facilitator: x402Facilitator, requirements: 
   const bodies: unknown[] = [];
   const server = createServer((request, response) => {
     void (async () => {
+      if (request.method === "GET") return response.end("{}");
       bodies.push(JSON.parse(await textOf(request)));
       const header = request.headers["payment-signature"];
       if (typeof header !== "string") {

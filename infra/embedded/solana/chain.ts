@@ -1,22 +1,13 @@
-import type { Address, EncodedAccount, Transaction } from "@solana/kit";
-import { FailedTransactionMetadata, LiteSVM, type TransactionMetadata } from "litesvm";
+import type { Address, Transaction } from "@solana/kit";
+import { FailedTransactionMetadata, LiteSVM } from "litesvm";
 import type { Clock } from "#platform/clock";
 import { createBlocks } from "./blocks.ts";
-import { errorOf, leavesTrace, type TransactionError } from "./failures.ts";
+import { leavesTrace } from "./failures.ts";
 import type { Journal } from "./journal.ts";
+import { left } from "./left-accounts.ts";
+import { outcomeOf, refused, type Simulated, withoutSignatures } from "./outcome.ts";
 import { tokenBalances } from "./tokens.ts";
 import type { Landed, Sent, Unsigned } from "./transactions.ts";
-
-export interface Outcome {
-  readonly err: TransactionError | null;
-  readonly logs: readonly string[];
-  readonly units: bigint;
-}
-
-/** With the accounts that it would leave behind. */
-interface Simulated extends Outcome {
-  readonly accounts: readonly EncodedAccount[];
-}
 
 export type Chain = ReturnType<typeof createChain>;
 
@@ -75,7 +66,7 @@ export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
       lamports: { before: before.lamports, after: after.lamports },
       tokens: { before: before.tokens, after: after.tokens },
     };
-    journal?.append({ landed: entry, accounts: existing(svm, addresses) });
+    journal?.append({ landed: entry, accounts: left(svm, addresses) });
     keep(entry);
   }
 
@@ -141,30 +132,7 @@ export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
   };
 }
 
-const existing = (svm: LiteSVM, addresses: readonly Address[]) =>
-  addresses.flatMap((address) => {
-    const account = svm.getAccount(address);
-    return account.exists && !account.executable ? account : [];
-  });
-
 const messageKey = ({ messageBytes }: Transaction): string => Buffer.from(messageBytes).toString("base64");
-
-const refused = (err: TransactionError): Simulated => ({ err, logs: [], units: 0n, accounts: [] });
-
-function outcomeOf(result: FailedTransactionMetadata | TransactionMetadata): Outcome {
-  const failed = result instanceof FailedTransactionMetadata;
-  const meta = failed ? result.meta() : result;
-  return { err: failed ? errorOf(result) : null, logs: meta.logs(), units: meta.computeUnitsConsumed() };
-}
-
-function withoutSignatures<T>(svm: LiteSVM, run: () => T): T {
-  svm.withSigverify(false);
-  try {
-    return run();
-  } finally {
-    svm.withSigverify(true);
-  }
-}
 
 const balances = (svm: LiteSVM, addresses: readonly Address[]): bigint[] =>
   addresses.map((address) => svm.getBalance(address) ?? 0n);

@@ -7,7 +7,15 @@ import { RpcError } from "./failures.ts";
 import { createFaults, type Fault } from "./faults.ts";
 import { methods } from "./methods.ts";
 
-const call = z.object({ id: z.unknown(), method: z.string(), params: z.array(z.unknown()).default([]) });
+const call = z.object({
+  id: z.unknown(),
+  method: z.string(),
+  params: z
+    .array(z.unknown())
+    .nullish()
+    .transform((params) => params ?? []),
+});
+const identified = z.object({ id: z.union([z.string(), z.number(), z.null()]) });
 const limitBytes = 1_000_000;
 
 /** Serves the chain as JSON-RPC over HTTP on this machine alone. */
@@ -25,21 +33,32 @@ export async function openFace(chain: Chain, port = 0) {
     return result;
   }
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asked = call.safeParse(parse(await bodyOf(request)));
-    if (!asked.success) return answer(response, { error: { code: -32600, message: "Invalid request" } });
-    const { id, method } = asked.data;
+  /** Undefined: there is no answer, and the connection is to be cut. */
+  async function answerTo(asked: unknown): Promise<Answer | undefined> {
+    const { id = null } = identified.safeParse(asked).data ?? {};
+    const given = call.safeParse(asked);
+    if (!given.success) return { body: { id, error: { code: -32600, message: "Invalid request" } } };
+    const { method } = given.data;
     calls[method] = (calls[method] ?? 0) + 1;
     const fault = faults.take(method);
-    if (fault && "status" in fault) return void response.writeHead(fault.status).end();
+    if (fault && "status" in fault) return { status: fault.status };
     const lost = fault && "lose" in fault ? fault.lose : undefined;
-    if (lost === "request") return void request.socket.destroy();
-    const body = await run(asked.data, fault).then(
+    if (lost === "request") return undefined;
+    const body = await run(given.data, fault).then(
       (result) => ({ id, result }),
       (error) => ({ id, ...failure(error) }),
     );
-    if (lost === "answer") return void request.socket.destroy();
-    answer(response, body);
+    return lost === "answer" ? undefined : { body };
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== "POST") return withoutCall(request, response);
+    const asked = parse(await bodyOf(request));
+    if (asked === undefined)
+      return answer(response, [{ body: { id: null, error: { code: -32700, message: "Parse error" } } }]);
+    const answers = await Promise.all((Array.isArray(asked) ? asked : [asked]).map(answerTo));
+    if (!answers.every((each) => each !== undefined)) return void request.socket.destroy();
+    answer(response, answers, Array.isArray(asked));
   }
 
   const server = createServer((request, response) => {
@@ -66,12 +85,33 @@ function failure(error: unknown) {
   return { error: { code: -32603, message: error instanceof Error ? error.message : String(error) } };
 }
 
-function answer(response: ServerResponse, body: Readonly<Record<string, unknown>>): void {
-  response.writeHead(200, { "content-type": "application/json" });
+interface Answer {
+  /** Of an HTTP answer without a body. */
+  readonly status?: number;
+  readonly body?: Readonly<Record<string, unknown>>;
+}
+
+function answer(response: ServerResponse, answers: readonly Answer[], isBatch = false): void {
+  const status = answers.find((each) => each.status !== undefined)?.status;
+  if (status !== undefined) return void response.writeHead(status).end();
+  const bodies = answers.map(({ body }) => ({ jsonrpc: "2.0", ...body }));
+  response.writeHead(200, { "content-type": "application/json", ...anywhere });
   // Slots and lamports are far from where a number loses precision.
-  response.end(
-    JSON.stringify({ jsonrpc: "2.0", ...body }, (_, value) => (typeof value === "bigint" ? Number(value) : value)),
-  );
+  const numbers = (_: string, value: unknown) => (typeof value === "bigint" ? Number(value) : value);
+  response.end(JSON.stringify(isBatch ? bodies : bodies[0], numbers));
+}
+
+/** A wallet in a browser asks from a page of its own. */
+const anywhere = { "access-control-allow-origin": "*" };
+
+function withoutCall({ method, url }: IncomingMessage, response: ServerResponse): void {
+  if (method === "OPTIONS") {
+    const allow = { "access-control-allow-methods": "POST, GET, OPTIONS", "access-control-max-age": "86400" };
+    return void response.writeHead(204, { ...anywhere, ...allow, "access-control-allow-headers": "*" }).end();
+  }
+  if (method === "GET" && url === "/health") return void response.writeHead(200, anywhere).end("ok");
+  response.writeHead(405, { allow: "POST", "content-type": "text/plain" });
+  response.end("JSON-RPC by POST; there is no WebSocket here.\n");
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {

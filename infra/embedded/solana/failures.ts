@@ -1,20 +1,15 @@
 import type { FailedTransactionMetadata } from "litesvm";
 import internal from "litesvm/dist/internal.js";
+import { instructionErrors, transactionErrors } from "./error-names.ts";
 
 /** What a node answers for a transaction that failed: `"BlockhashNotFound"`, `{InstructionError: [2, {Custom: 1}]}`. */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
 
-// The package declares them as const enums, which cannot be read from a single file; at run time they are objects.
-const { TransactionErrorFieldless, InstructionErrorFieldless } = internal as unknown as Readonly<
-  Record<string, Readonly<Record<string, number>>>
->;
-
-const nameIn = (names: Readonly<Record<string, number>> | undefined, value: number): string =>
-  Object.keys(names ?? {}).find((name) => names?.[name] === value) ?? String(value);
+const nameIn = (names: readonly string[], value: number): string => names[value] ?? String(value);
 
 export function errorOf(failed: FailedTransactionMetadata): TransactionError {
   const error = failed.err();
-  if (typeof error === "number") return nameIn(TransactionErrorFieldless, error);
+  if (typeof error === "number") return nameIn(transactionErrors, error);
   if (error instanceof internal.TransactionErrorInstructionError)
     return { InstructionError: [error.index, instructionError(error.err())] };
   if (error instanceof internal.TransactionErrorDuplicateInstruction) return { DuplicateInstruction: error.index };
@@ -28,7 +23,7 @@ export function errorOf(failed: FailedTransactionMetadata): TransactionError {
 type InstructionError = ReturnType<InstanceType<typeof internal.TransactionErrorInstructionError>["err"]>;
 
 function instructionError(error: InstructionError): TransactionError {
-  if (typeof error === "number") return nameIn(InstructionErrorFieldless, error);
+  if (typeof error === "number") return nameIn(instructionErrors, error);
   return error instanceof internal.InstructionErrorCustom ? { Custom: error.code } : "BorshIoError";
 }
 

@@ -2,7 +2,10 @@ import type { Address } from "@solana/kit";
 import type { Commitment } from "./blocks.ts";
 import type { Chain } from "./chain.ts";
 import { RpcError } from "./failures.ts";
+import { feeOf } from "./fee.ts";
 import { invalid, type Options } from "./params.ts";
+import { asParsed } from "./parsed-instructions.ts";
+import { base58 } from "./tokens.ts";
 import { asJson, type Landed, memoOf } from "./transactions.ts";
 
 const order: readonly Commitment[] = ["processed", "confirmed", "finalized"];
@@ -19,24 +22,37 @@ export function statusOf(chain: Chain, signature: string, history: boolean) {
   return { slot, err, confirmations, confirmationStatus: level, status: err === null ? { Ok: null } : { Err: err } };
 }
 
+function written(found: Landed, encoding = "json") {
+  switch (encoding) {
+    case "json":
+      return asJson(found);
+    case "jsonParsed":
+      return asParsed(found);
+    case "base64":
+      return [found.wire, "base64"];
+    case "base58":
+      return [base58(Buffer.from(found.wire, "base64")), "base58"];
+    default:
+      throw invalid(`encoding ${encoding} is not served here`);
+  }
+}
+
 export function transactionOf(chain: Chain, signature: string, given: Options) {
   const found = chain.find(signature);
   if (given.commitment === "processed") throw invalid("Method does not support commitment below `confirmed`");
   if (!found || !reached(chain, found, given.commitment)) return null;
-  const { message, slot, blockTime, err, logs, units, lamports, tokens, wire } = found;
+  const { message, slot, blockTime, err, logs, units, lamports, tokens } = found;
   if (message.version !== "legacy" && given.maxSupportedTransactionVersion === undefined)
     throw new RpcError(-32015, "Transaction version (0) is not supported by the requesting client");
-  const encoding = given.encoding ?? "json";
-  if (encoding !== "json" && encoding !== "base64") throw invalid(`encoding ${encoding} is not served here`);
   return {
     slot,
     blockTime,
     version: message.version,
-    transaction: encoding === "json" ? asJson(found) : [wire, "base64"],
+    transaction: written(found, given.encoding),
     meta: {
       err,
       status: err === null ? { Ok: null } : { Err: err },
-      fee: (lamports.before[0] ?? 0n) - (lamports.after[0] ?? 0n),
+      fee: feeOf(message),
       preBalances: lamports.before,
       postBalances: lamports.after,
       preTokenBalances: tokens.before,

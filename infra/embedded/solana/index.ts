@@ -14,8 +14,9 @@ import { giveSol, microUsd, newSecret, openWallet, type Wallet } from "./wallets
  * What is like a validator: blockhashes live 150 blocks; a transaction that is there answers `AlreadyProcessed`; a
  * signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
  * takes anything well-formed and says nothing of what becomes of it; a transaction whose instructions fail is in a block
- * with its error. What is not: accounts are always read as of the newest block; there is no block without a cause (see
- * `advance`); address lookup tables are not shown in `getTransaction`; no WebSocket.
+ * with its error; `requestAirdrop` gives SOL. What is not: accounts are always read as of the newest block; there is no
+ * block without a cause (see `advance`); a durable nonce is no blockhash; address lookup tables are not shown in
+ * `getTransaction`; there is no WebSocket, so a client asks for statuses until its transaction is confirmed.
  */
 export { failedSimulation } from "./faults.ts";
 export type { Wallet } from "./wallets.ts";
@@ -64,7 +65,8 @@ export async function startChain(options: ChainOptions = {}) {
 
   const feePayer = await wallet(undefined, { secret: kept?.feePayer, sol: 10n });
   const merchant = await wallet("0", { secret: kept?.merchant });
-  if (kept) await wallet(kept.payer.usd, kept.payer);
+  // Some SOL too, for who wants to send more than payments.
+  if (kept) await wallet(kept.payer.usd, { secret: kept.payer.secret, sol: 1n });
   chain.restore();
   const face = await openFace(chain, options.port);
 

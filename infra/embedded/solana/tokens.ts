@@ -67,7 +67,10 @@ export function readTokenAccount(svm: LiteSVM, address: Address) {
 
 export function uiAmount(svm: LiteSVM, mint: Address, amount: bigint): UiAmount {
   const account = svm.getAccount(mint);
-  const decimals = account.exists ? getMintDecoder().decode(account.data).decimals : 0;
+  return uiAmountOf(amount, account.exists ? getMintDecoder().decode(account.data).decimals : 0);
+}
+
+export function uiAmountOf(amount: bigint, decimals: number): UiAmount {
   const value = Number(amount) / 10 ** decimals;
   return { amount: String(amount), decimals, uiAmount: value, uiAmountString: String(value) };
 }

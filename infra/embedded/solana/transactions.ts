@@ -2,8 +2,10 @@ import {
   type Address,
   type CompiledTransactionMessage,
   type CompiledTransactionMessageWithLifetime,
+  getBase58Codec,
   getBase58Decoder,
   getBase64Codec,
+  getBase64EncodedWireTransaction,
   getCompiledTransactionMessageDecoder,
   getPublicKeyFromAddress,
   getSignatureFromTransaction,
@@ -16,8 +18,12 @@ import { RpcError, type TransactionError } from "./failures.ts";
 import type { TokenBalance } from "./tokens.ts";
 
 const memoPrograms = ["MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"];
+export const isMemoProgram = (program: string): boolean => memoPrograms.includes(program);
 
-type Message = Exclude<CompiledTransactionMessage, { version: 1 }> & CompiledTransactionMessageWithLifetime;
+export type Message = Exclude<CompiledTransactionMessage, { version: 1 }> & CompiledTransactionMessageWithLifetime;
+
+/** How a transaction is written. */
+export type Encoding = "base58" | "base64";
 
 export interface Unsigned {
   readonly transaction: Transaction;
@@ -40,21 +46,27 @@ export interface Landed extends Sent {
   readonly tokens: { readonly before: readonly TokenBalance[]; readonly after: readonly TokenBalance[] };
 }
 
+export function decodeMessage(bytes: Parameters<ReturnType<typeof getCompiledTransactionMessageDecoder>["decode"]>[0]) {
+  const message = getCompiledTransactionMessageDecoder().decode(bytes);
+  if (message.version === 1 || !("lifetimeToken" in message)) throw new Error("not of a version that is served here");
+  return message;
+}
+
 /** A node simulates a transaction also before its fee payer has signed it. */
-export function decodeUnsigned(wire: string): Unsigned {
+export function decodeUnsigned(wire: string, encoding: Encoding = "base64"): Unsigned {
   try {
-    const transaction = getTransactionDecoder().decode(getBase64Codec().encode(wire));
-    const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
-    if (message.version === 1 || !("lifetimeToken" in message)) throw new Error("not of a version that is served here");
-    return { transaction, message };
+    const bytes = encoding === "base64" ? getBase64Codec().encode(wire) : getBase58Codec().encode(wire);
+    const transaction = getTransactionDecoder().decode(bytes);
+    return { transaction, message: decodeMessage(transaction.messageBytes) };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new RpcError(-32602, `failed to deserialize transaction: ${why}`);
   }
 }
 
-export function decodeSent(wire: string): Sent {
-  const decoded = decodeUnsigned(wire);
+export function decodeSent(text: string, encoding?: Encoding): Sent {
+  const decoded = decodeUnsigned(text, encoding);
+  const wire = getBase64EncodedWireTransaction(decoded.transaction);
   // The fee payer signs first, and its signature names the transaction.
   const [first] = Object.values(decoded.transaction.signatures);
   if (!first) throw new RpcError(-32003, "Transaction signature verification failure");
@@ -72,7 +84,7 @@ export async function isSigned({ transaction }: Unsigned): Promise<boolean> {
 /** As lists of signatures show it: "[12] hello there!". */
 export function memoOf({ message }: Unsigned): string | null {
   const texts = message.instructions.flatMap(({ programAddressIndex, data }) => {
-    if (!memoPrograms.includes(message.staticAccounts[programAddressIndex] ?? "")) return [];
+    if (!isMemoProgram(message.staticAccounts[programAddressIndex] ?? "")) return [];
     const bytes = data ?? new Uint8Array();
     return `[${bytes.length}] ${new TextDecoder().decode(new Uint8Array(bytes))}`;
   });
