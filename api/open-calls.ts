@@ -86,7 +86,8 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     const others = (inFlight.get(account) ?? 1) - 1;
     if (others > 0) inFlight.set(account, others);
     else inFlight.delete(account);
-    const { takenTokens, usedTokens } = call;
+    const { takenTokens } = call;
+    const usedTokens = Math.min(call.usedTokens, call.mostTokens);
     background("limits", call, keys.release(call.caller, requestId, { takenTokens, usedTokens }));
     if (call.enqueued) picture.ended(jobCatalog[call.job].pool);
     if (call.stored && !goesOn) background("dropping the body", call, files.dropBody(requestId));

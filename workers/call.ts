@@ -95,7 +95,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   const { replies, running, clock, money } = deps;
   const { requestId, replyTo, account } = payload;
   const isKept = payload.replay !== undefined;
-  const earlier = delivery > 1 ? await leftBehind(deps, payload) : {};
+  const earlier = delivery > 1 ? await leftBehind(deps, payload) : (await isGivenUp(deps, payload)) ? undefined : {};
   if (!earlier)
     return endUnrun(
       deps,
@@ -167,6 +167,10 @@ async function look({ replays, money, files }: CallDeps, payload: PaidCall): Pro
   const job = await files.generated.remembered(requestId);
   return job && { job };
 }
+
+/** Its instance was taken for dead, and whoever has its key now has ended it. Where MongoDB is away the decision tells. */
+const isGivenUp = async ({ money }: CallDeps, { replay, requestId }: PaidCall): Promise<boolean> =>
+  replay !== undefined && (await money.entry(requestId).catch(() => undefined)) !== undefined;
 
 /** A call that is not run, or not run again: decided 0, or by the entry that stands; the caller hears of it. */
 export async function endUnrun(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {

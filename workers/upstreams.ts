@@ -26,12 +26,14 @@ import { verdict } from "./upstreams/verdict.ts";
  */
 export interface Upstreams {
   states(): Record<string, "ready" | "open" | "no key">;
+  /** `can`: an upstream whose provider cannot is no way at all. */
   once<T>(
     model: Model,
     signal: AbortSignal,
     progress: Progress,
     attempt: Attempt<Promise<T>>,
     log?: Logger,
+    can?: Can,
   ): Promise<T>;
   /** Resolves when the first item is there. Items must be read to the end, or `return` called, as `for await` does. */
   stream<T>(
@@ -47,6 +49,8 @@ export interface Upstreams {
 
 /** Asks one upstream under its own name for the model, in one of the formats. May be called again for the next one. */
 type Attempt<R> = (to: Asked, signal: AbortSignal) => R;
+
+type Can = (provider: Provider) => boolean;
 
 export interface Asked {
   readonly provider: Provider;
@@ -93,10 +97,11 @@ export function createUpstreams(deps: {
     progress: Progress,
     log: Logger,
     run: (call: Call) => Promise<R>,
+    can: Can = () => true,
   ): Promise<R> => {
     const ways = model.upstreams.flatMap((entry): Way[] => {
       const lane = lanes.get(entry.upstream);
-      return lane
+      return lane && can(lane.provider)
         ? [{ lane, slots: lane.slots, model: entry.model, formats: entry.formats ?? lane.provider.speaks }]
         : [];
     });
@@ -138,12 +143,19 @@ export function createUpstreams(deps: {
           return [id, lane === undefined ? "no key" : lane.breaker.closedForMs() > 0 ? "open" : "ready"];
         }),
       ),
-    once: (model, signal, progress, attempt, log = deps.log) =>
-      route(model, signal, progress, log, async (call) => {
-        const value = await call.within("firstByteMs", attempt(askedOf(call), call.signal));
-        call.succeeded();
-        return value;
-      }),
+    once: (model, signal, progress, attempt, log = deps.log, can) =>
+      route(
+        model,
+        signal,
+        progress,
+        log,
+        async (call) => {
+          const value = await call.within("firstByteMs", attempt(askedOf(call), call.signal));
+          call.succeeded();
+          return value;
+        },
+        can,
+      ),
     stream: (model, signal, progress, attempt, log = deps.log) =>
       route(model, signal, progress, log, async (call) => {
         const source = attempt(askedOf(call), call.signal)[Symbol.asyncIterator]();

@@ -40,6 +40,8 @@ export interface Admitted extends Held {
   readonly limits: RateLimits;
   /** Tokens counted against the key's limit until the true number is known. */
   readonly takenTokens: number;
+  /** The most that it can use of what is held for it: no maker's count takes more of the limit. */
+  readonly mostTokens: number;
   readonly inputEstimate: number;
 }
 
@@ -86,7 +88,8 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
       model: model.id,
     };
     const held = await hold(deps.money, { ...whose, expiresAt, bound });
-    return { ...held, model, limits, takenTokens, inputEstimate };
+    const mostTokens = bound.inputTokens + held.outputCap * call.size.choices;
+    return { ...held, model, limits, takenTokens, mostTokens, inputEstimate };
   } catch (error) {
     await deps.keys.giveBack(caller, requestId, takenTokens);
     throw error;

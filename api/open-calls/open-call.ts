@@ -10,6 +10,7 @@ export interface Opening {
   readonly body: { readonly text: string; readonly bytes: number };
   readonly caller: Caller;
   readonly takenTokens: number;
+  readonly mostTokens: number;
   /** When a caller who came with an `Idempotency-Key` is told to come again: unix milliseconds. */
   readonly answerBy?: number;
   readonly codec: Codec;

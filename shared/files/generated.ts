@@ -1,6 +1,7 @@
-import { type Collection, type InferRawDocType, Schema } from "mongoose";
+import { type InferRawDocType, Schema } from "mongoose";
 import { fileExpired, noCapacity, upstreamError } from "#errors";
 import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import { newFileId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
@@ -8,7 +9,7 @@ import { type Spool, withSpool } from "#platform/spool";
 import { reach } from "./away.ts";
 import { createLives } from "./lives.ts";
 import { detect, headBytes } from "./media-types.ts";
-import { lifeDefinition, type StoredLife, settlingMs } from "./records.ts";
+import { lifeDefinition, settlingMs } from "./records.ts";
 import type { Storage } from "./storage.ts";
 import type { GeneratedFiles } from "./types.ts";
 import { unlessAborted } from "./unless-aborted.ts";
@@ -38,14 +39,8 @@ interface Kept {
 /** The collection `files`: what models made. The record comes first, so that expiry knows of every object. */
 export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: Clock; log: Logger }) {
   const { mongo, storage, clock, log } = deps;
-  const model = mongo.connection.model("files", schema);
-  const collection = model.collection as Collection as unknown as Collection<StoredLife>;
+  const { model, collection, prepare } = openCollection<StoredFile>(mongo, "files", schema);
   const lives = createLives({ collection, keyOf: fileKey, storage, clock, log });
-
-  async function prepare(): Promise<void> {
-    await model.createCollection();
-    await model.createIndexes();
-  }
 
   /** `unsure`: storage may still be making objects of them; then expiry looks again when that has ended. */
   async function end(ids: readonly string[], unsure: boolean): Promise<void> {

@@ -1,5 +1,6 @@
 import { type InferRawDocType, Schema } from "mongoose";
 import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { reach } from "./away.ts";
 import type { GeneratedFiles } from "./types.ts";
@@ -21,12 +22,7 @@ const lifeMs = 24 * 3_600_000;
 
 /** The collection `generations`: jobs that makers run for calls. */
 export function createGenerations({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const model = mongo.connection.model("generations", schema);
-
-  async function prepare(): Promise<void> {
-    await model.createCollection();
-    await model.createIndexes();
-  }
+  const { model, prepare } = openCollection<Stored>(mongo, "generations", schema);
 
   const jobs: Pick<GeneratedFiles, "remember" | "remembered"> = {
     async remember(requestId, { upstream, job }) {

@@ -1,6 +1,7 @@
 import { type Collection, type InferRawDocType, type QueryFilter, Schema } from "mongoose";
 import { invalidValue, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
 import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { reach } from "./away.ts";
 import type { UploadStatus } from "./types.ts";
@@ -45,7 +46,7 @@ const definition = {
   pendingUntil: { type: Date, required: true },
   /** It was active once: its charge stands. */
   activatedAt: { type: Date },
-  multipart: { type: new Schema(multipart, { _id: false, strict: "throw" }) },
+  multipart: { type: multipart, _id: false },
 } as const;
 const schema = new Schema(definition, { collection: "uploads", strict: "throw", versionKey: false });
 schema.index({ account: 1, createdAt: -1, _id: -1 });
@@ -73,13 +74,8 @@ export type Records = ReturnType<typeof createRecords>;
 
 /** The collection `uploads`. Every change of state is a compare-and-set of one document. */
 export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const model = mongo.connection.model("uploads", schema);
-  const lives = model.collection as Collection as unknown as Collection<StoredLife>;
-
-  async function prepare(): Promise<void> {
-    await model.createCollection();
-    await model.createIndexes();
-  }
+  const { model, collection, prepare } = openCollection<StoredUpload>(mongo, "uploads", schema);
+  const lives = collection as unknown as Collection<StoredLife>;
 
   async function insert(record: StoredUpload): Promise<void> {
     await reach(model.create([record]));

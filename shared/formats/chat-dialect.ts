@@ -66,16 +66,8 @@ export const chatDialect: Dialect = {
   streamFromChat: chatStream,
   fromChatRequest,
   toChatAnswer: (answer) => answer,
-  streamToChat() {
-    let usage: unknown;
-    return {
-      write(chunk) {
-        if (chunk["usage"] != null) usage = chunk["usage"];
-        return [chunk];
-      },
-      usage: () => usage,
-    };
-  },
+  // The usage is in the chunks: whoever writes them on sees it.
+  streamToChat: () => ({ write: (chunk) => [chunk], usage: () => undefined }),
   native: {
     prepare: (request, to) => withoutOthers(toUpstream(request, to)),
     finish: completeChat,

@@ -1,6 +1,27 @@
 import { type Loose, object } from "./loose.ts";
 import { number } from "./read.ts";
 
+/** Fields of a chat request that every format takes, or looks at and refuses by their value. */
+export const commonFields: readonly string[] = [
+  "model",
+  "messages",
+  "stream",
+  "stream_options",
+  "max_tokens",
+  "max_completion_tokens",
+  "temperature",
+  "top_p",
+  "n",
+  "logprobs",
+  "top_logprobs",
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "reasoning_effort",
+  "response_format",
+  "modalities",
+];
+
 /** Fields of a chat request by which makers take an order to search the web. */
 export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
 

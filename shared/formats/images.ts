@@ -6,7 +6,12 @@ import { object } from "./loose.ts";
 import type { Codec, ParsedCall } from "./types.ts";
 import { findUploads } from "./uploads.ts";
 
-const buybackToken = z.string().nullish().describe("Callers by x402 only: the token mint that receives the buyback");
+const buybackToken = z
+  .string()
+  .nullish()
+  .describe(
+    "Callers by x402 only: the eligible token mint that receives the buyback. Any other, or one with a key, is 400",
+  );
 
 /** Specification, part 2, "ImageRequest"; the model's own parameters stand beside these. */
 export const imageRequest = z

@@ -37,6 +37,7 @@ export {
   mediaRequest,
 } from "./images.ts";
 export { invalidFrom } from "./invalid.ts";
+export { type Loose, object } from "./loose.ts";
 export {
   countTokensCodec,
   countTokensRequest,
@@ -44,6 +45,7 @@ export {
   messagesHeaders,
   messagesRequest,
 } from "./messages/index.ts";
+export { list, text, writeJson } from "./read.ts";
 export { responsesCodec, responsesFailure, responsesRequest } from "./responses/index.ts";
 export {
   type CallSize,

@@ -10,12 +10,12 @@
  * Limits belong to a key (specification, part 8); a payment by x402 has the usual ones, and who has neither is counted
  * by address. All are checked before any is counted: a refused call costs nothing.
  *
- * Throws `invalidApiKey`, `rateLimited`, `notFound("key")`, `invalidValue("after")`, and `noCapacity` while a store that
- * is needed is away.
+ * Throws `invalidApiKey`, `rateLimited` (`accountFrozen` where that is so too), `notFound("key")`, `invalidValue("after")`,
+ * and `noCapacity` while a store that is needed is away.
  */
 import type { Redis } from "ioredis";
 import type { Tier } from "#catalog";
-import { invalidApiKey, noCapacity, notFound, rateLimited, ServiceError } from "#errors";
+import { accountFrozen, invalidApiKey, noCapacity, notFound, rateLimited, ServiceError } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
@@ -30,12 +30,14 @@ import { createKeyStore, type KeyPatch, type KeyRecord, type Page, secretHash } 
 export type { Limits, RateLimits } from "./limits.ts";
 export type { KeyPatch, KeyRecord } from "./store.ts";
 
-/** Who calls, as admission needs it. Whether the account is frozen is not here: the hold decides that. */
+/** Who calls, as admission needs it. */
 export interface Caller {
   readonly keyId: string;
   readonly account: string;
   readonly tier: Tier;
   readonly buybackToken: string | null;
+  /** Only for what a refusal says: whether a call may go on is the hold's to decide. */
+  readonly frozen: boolean;
   readonly limits: Limits;
   /** The value of `limits:epoch` that this was looked up under; `any` for what never changes. */
   readonly epoch: string;
@@ -68,7 +70,7 @@ export interface Keys {
   update(id: string, patch: KeyPatch): Promise<KeyRecord>;
   /** Doing it again changes nothing, but makes sure that every instance hears of it. */
   revoke(id: string): Promise<KeyRecord>;
-  /** To be called after an account's tier or buyback token was changed. */
+  /** To be called after an account was changed. */
   epochChanged(): Promise<void>;
 }
 
@@ -102,12 +104,13 @@ export function createKeys(deps: {
       const key = await store.find(by);
       const account = key && (await money.account(key.account));
       if (!account) return undefined;
-      const { tier, buybackToken } = account;
+      const { tier, buybackToken, frozen } = account;
       const caller: Caller = {
         keyId: key.id,
         account: key.account,
         tier,
         buybackToken,
+        frozen,
         limits: { ...defaults, ...key.limits },
         epoch: under,
       };
@@ -169,6 +172,7 @@ export function createKeys(deps: {
       account,
       tier: "standard",
       buybackToken: buybackToken ?? null,
+      frozen: false,
       limits: defaults,
       epoch: "any",
     }),
@@ -176,17 +180,19 @@ export function createKeys(deps: {
     countAddress: createAddresses({ limits, requestsPerMinute: deps.addressRequestsPerMinute }),
 
     async take(caller, call) {
-      let { limits: allowed } = caller;
+      let current = caller;
       let taken = await tryTake(caller, call, caller.epoch);
       if (taken.outdated) {
         const known = await lookUp(caller.keyId, (under) => read({ _id: caller.keyId }, under));
         if (!known) throw invalidApiKey();
         // Current as of the script's answer: what changes from here on comes after this call.
         taken = await tryTake(known.caller, call, "any");
-        allowed = known.caller.limits;
+        current = known.caller;
       }
+      // Waiting would not help.
+      if (taken.reached && current.frozen) throw accountFrozen();
       if (taken.reached)
-        throw new RateLimitReached(refusal(taken.reached, taken.waitMs, allowed, call.tokens), taken.rateLimits);
+        throw new RateLimitReached(refusal(taken.reached, taken.waitMs, current.limits, call.tokens), taken.rateLimits);
       return taken.rateLimits;
     },
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { type InferSchemaType, Schema } from "mongoose";
+import { type InferRawDocType, Schema } from "mongoose";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Limits } from "./limits.ts";
@@ -30,28 +31,26 @@ export interface Page {
   readonly after?: string | undefined;
 }
 
-const schema = new Schema(
-  {
-    _id: { type: String, required: true },
-    account: { type: String, required: true },
-    name: { type: String },
-    prefix: { type: String, required: true },
-    hash: { type: String, required: true },
-    limits: {
-      requestsPerMinute: { type: Number },
-      tokensPerMinute: { type: Number },
-      concurrentRequests: { type: Number },
-    },
-    createdAt: { type: Date, required: true },
-    lastUsedAt: { type: Date },
-    revokedAt: { type: Date },
+const definition = {
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  name: { type: String },
+  prefix: { type: String, required: true },
+  hash: { type: String, required: true },
+  limits: {
+    requestsPerMinute: { type: Number },
+    tokensPerMinute: { type: Number },
+    concurrentRequests: { type: Number },
   },
-  { collection: "keys", strict: "throw", versionKey: false },
-);
+  createdAt: { type: Date, required: true },
+  lastUsedAt: { type: Date },
+  revokedAt: { type: Date },
+} as const;
+const schema = new Schema(definition, { collection: "keys", strict: "throw", versionKey: false });
 schema.index({ hash: 1 }, { unique: true });
 schema.index({ account: 1, createdAt: -1, _id: -1 });
 
-type Stored = InferSchemaType<typeof schema>;
+type Stored = InferRawDocType<typeof definition>;
 
 /** The prefix is fixed by the specification, part 5; 40 characters of base62 are 238 bits. */
 const newSecret = () => `live_${randomBase62(40)}`;
@@ -97,7 +96,7 @@ function changes({ name, limits = {} }: KeyPatch) {
 
 /** The collection `keys`. It holds no secret, only the hash of one. */
 export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const model = mongo.connection.model("keys", schema);
+  const { model, prepare } = openCollection<Stored>(mongo, "keys", schema);
   const now = () => new Date(clock.now());
 
   async function change(id: string, update: object): Promise<KeyRecord> {
@@ -109,10 +108,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
   }
 
   return {
-    async prepare() {
-      await model.createCollection();
-      await model.createIndexes();
-    },
+    prepare,
 
     async insert(account: string, { name, limits = {} }: KeyPatch) {
       const secret = newSecret();

@@ -1,7 +1,8 @@
-import { type Collection, type InferRawDocType, Schema } from "mongoose";
+import { type InferRawDocType, Schema } from "mongoose";
 import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import { newId } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 
@@ -32,14 +33,13 @@ export interface Page {
 }
 
 const tiers = ["standard", "elite"] as const satisfies readonly Tier[];
-const hold = new Schema(
-  {
-    amount: { type: BigInt, required: true },
-    heldAt: { type: Date, required: true },
-    expiresAt: { type: Date, required: true },
-  },
-  { _id: false, strict: "throw" },
-);
+const hold = {
+  amount: { type: BigInt, required: true },
+  heldAt: { type: Date, required: true },
+  expiresAt: { type: Date, required: true },
+} as const;
+/** For the type what is in it, which says as much and is cheaper to infer from. */
+const holdSchema = new Schema(hold, { _id: false, strict: "throw" }) as unknown as typeof hold;
 const definition = {
   _id: { type: String, required: true },
   name: { type: String, required: true },
@@ -49,7 +49,7 @@ const definition = {
   available: { type: BigInt, required: true },
   held: { type: BigInt, required: true },
   /** By request id. */
-  holds: { type: Map, of: hold, required: true },
+  holds: { type: Map, of: holdSchema, required: true },
   /** The size of `holds`, which MongoDB cannot compare in a filter. */
   openHolds: { type: Number, required: true },
   createdAt: { type: Date, required: true },
@@ -76,19 +76,13 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The collection `accounts`: its rare operations. Those of every call use `collection`, which casts nothing. */
 export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const model = mongo.connection.model("accounts", schema);
-  const collection = model.collection as Collection as unknown as Collection<StoredAccount>;
+  const { model, collection, prepare } = openCollection<StoredAccount>(mongo, "accounts", schema);
   // Holds are many, and nobody's business outside.
   const summary = { holds: 0 } as const;
 
   async function find(id: string): Promise<Account | undefined> {
     const stored = await answered(model.findById(id, summary).lean().exec());
     return stored ? toAccount(stored) : undefined;
-  }
-
-  async function prepare() {
-    await model.createCollection();
-    await model.createIndexes();
   }
 
   async function create({

@@ -1,6 +1,7 @@
-import { type Collection, type InferRawDocType, Schema } from "mongoose";
+import { type InferRawDocType, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
+import { openCollection } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { isRequestId } from "./request-id.ts";
@@ -92,8 +93,8 @@ const definition = {
   idempotencyKey: { type: String },
   reason: { type: String },
   transaction: { type: String },
-  buyback: { type: new Schema(accrual, { _id: false, strict: "throw" }) },
-  request: { type: new Schema(request, { _id: false, strict: "throw" }) },
+  buyback: { type: accrual, _id: false },
+  request: { type: request, _id: false },
 } as const;
 const schema = new Schema(definition, { collection: "ledger", strict: "throw", versionKey: false });
 schema.index({ account: 1, createdAt: -1, _id: -1 });
@@ -145,13 +146,7 @@ export type Ledger = ReturnType<typeof createLedger>;
 
 /** The collection `ledger`: append-only. Decisions are inserted through `collection`, which casts nothing. */
 export function createLedger({ mongo }: { mongo: Mongo }) {
-  const model = mongo.connection.model("ledger", schema);
-  const collection = model.collection as Collection as unknown as Collection<StoredEntry>;
-
-  async function prepare() {
-    await model.createCollection();
-    await model.createIndexes();
-  }
+  const { model, collection, prepare } = openCollection<StoredEntry>(mongo, "ledger", schema);
 
   /** Entries that no failover can take back, by id. */
   async function standing(ids: readonly string[]): Promise<Map<string, StoredEntry>> {

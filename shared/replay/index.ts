@@ -12,12 +12,13 @@
  * upload itself, which is shown as it is when it is asked for again.
  */
 import { createHash } from "node:crypto";
-import { type Collection, mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { Money } from "#money";
 import { type Clock, sleep } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 
 export interface Replays {
@@ -84,7 +85,7 @@ const definition = {
   instance: { type: String, required: true },
   pool: { type: String },
   hash: { type: String },
-  answer: { type: new Schema(answer, { _id: false, strict: "throw" }) },
+  answer: { type: answer, _id: false },
   expiresAt: { type: Date, required: true },
 } as const;
 const schema = new Schema(definition, { collection: "replays", strict: "throw", versionKey: false });
@@ -111,8 +112,7 @@ export function createReplays(deps: {
   clock: Clock;
 }): Replays {
   const { mongo, money, files, clock } = deps;
-  const model = mongo.connection.model("replays", schema);
-  const collection = model.collection as Collection as unknown as Collection<Stored>;
+  const { collection, prepare } = openCollection<Stored>(mongo, "replays", schema);
 
   const fresh = ({ account, requestId, instance, pool, hash }: Ask) => ({
     account,
@@ -208,10 +208,7 @@ export function createReplays(deps: {
   }
 
   return {
-    async prepare() {
-      await model.createCollection();
-      await model.createIndexes();
-    },
+    prepare,
 
     async begin(ask, isAlive) {
       if (ask.key.length < 1 || ask.key.length > 255)

@@ -1,8 +1,10 @@
 import Anthropic from "@anthropic-ai/sdk";
-import { beforeAll, beforeEach } from "vitest";
 import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
 import type { Client, Customer } from "../support/service.ts";
-import { catalogWith, entryOf, localModel, type Running, startWithMaker } from "./service-setup.ts";
+import { ofFile } from "./of-file.ts";
+import { catalogWith, costBy, localModel, type Running, startWithMaker } from "./service-setup.ts";
+
+export { entriesOf, never } from "./service-setup.ts";
 
 /** Anthropic's model by its own name and by ours, which the stand-in of its maker serves. */
 export const ownName = "claude-sonnet-5";
@@ -10,13 +12,13 @@ export const nativeModel = `anthropic/${ownName}`;
 /** One that another hosts, behind OpenAI's interface: the stand-in of `service-setup.ts`. */
 export const hostedModel = "anthropic/claude-hosted";
 export const models = [localModel, nativeModel, hostedModel] as const;
-/** In nano-USD a token, by price key. */
-const prices: Readonly<Record<string, Readonly<Record<string, bigint>>>> = {
+/** What so many units cost at the list prices: in nano-USD a token. */
+export const costOf = costBy({
   [localModel]: { input: 100n, output: 400n },
   [nativeModel]: { input: 2_000n, cached_input: 200n, cache_write: 2_500n, cache_write_1h: 4_000n, output: 10_000n },
   "anthropic/claude-opus-5": { input: 5_000n, cached_input: 500n, output: 25_000n },
   [hostedModel]: { input: 3_000n, cached_input: 300n, output: 15_000n },
-};
+});
 
 const withHostedModel = (): string =>
   catalogWith({ groq: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } }, {}, [
@@ -41,43 +43,23 @@ interface Served extends Running {
 }
 
 /** One service for all tests of a file; the makers have forgotten everything before each. */
-export function anthropicService(): Served {
-  let served: Served | undefined;
-  beforeAll(async () => {
-    const anthropic = await startMockAnthropic();
-    const stops: (() => Promise<void>)[] = [];
-    const env = {
-      ANTHROPIC_API_KEY: "sk-ant-operator",
-      ANTHROPIC_BASE_URL: anthropic.url,
-      CATALOG_FILE: withHostedModel(),
-    };
-    const { service, maker } = await startWithMaker(env, (stop) => stops.push(stop));
-    served = { service, maker, anthropic };
-    return async () => {
-      for (const stop of stops) await stop();
-      await Promise.all([maker.close(), anthropic.close()]);
-    };
-  });
-  beforeEach(() => {
-    served?.maker.reset();
-    served?.anthropic.reset();
-  });
-  const there = () => {
-    if (!served) throw new Error("only inside a test");
-    return served;
-  };
-  return {
-    get service() {
-      return there().service;
+export const anthropicService = (): Served =>
+  ofFile(
+    async (onEnd) => {
+      const anthropic = await startMockAnthropic();
+      const env = {
+        ANTHROPIC_API_KEY: "sk-ant-operator",
+        ANTHROPIC_BASE_URL: anthropic.url,
+        CATALOG_FILE: withHostedModel(),
+      };
+      const running = await startWithMaker(env, onEnd);
+      onEnd(() => Promise.all([running.maker.close(), anthropic.close()]));
+      return { ...running, anthropic };
     },
-    get maker() {
-      return there().maker;
+    ({ maker, anthropic }) => {
+      for (const mock of [maker, anthropic]) mock.reset();
     },
-    get anthropic() {
-      return there().anthropic;
-    },
-  };
-}
+  );
 
 /** The official client as its documentation sets it up, with this customer's key. */
 export const clientOf = (service: Client, { key }: Customer, options: object = {}) =>
@@ -96,25 +78,5 @@ export const asking = <Model extends string>(model: Model, content = "Hello ther
   messages: [{ role: "user" as const, content }],
 });
 
-/** What so many units cost at the list prices. */
-export function costOf(model: string, usage: Readonly<Record<string, number>>): bigint {
-  let cost = 0n;
-  for (const [key, count] of Object.entries(usage)) {
-    const price = prices[model]?.[key];
-    if (price === undefined) throw new Error(`no price of ${key}`);
-    cost += BigInt(count) * price;
-  }
-  return cost;
-}
-
-/** The ledger entry of each call that was let in, the latest first, once nothing is held any more. */
-export async function entriesOf(service: Client, customer: Customer) {
-  await service.settled();
-  const entries = (await customer.ledger("usage")) as unknown as readonly { id: string }[];
-  return Promise.all(entries.map(({ id }) => entryOf(service, id)));
-}
-
 export const textOf = ({ content }: { content: readonly { type: string }[] }): string =>
   content.map((block) => ("text" in block ? String(block.text) : "")).join("");
-
-export const never = new Promise<never>(() => {});

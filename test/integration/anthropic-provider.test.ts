@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { GenerationCall } from "../../workers/providers/provider.ts";
 import { question, startAnthropic } from "./anthropic-provider-setup.ts";
+import { leave, letGo } from "./leaving.ts";
 import { errorOf, log } from "./upstreams-setup.ts";
 
 const key = "sk-ant-operator";
@@ -163,12 +164,5 @@ test("one connection serves call after call: messages, streams, counts and error
 test.each(["answer", "count"] as const)("a caller who leaves closes the connection (%s)", async (method) => {
   const { mock, provider, call } = await startAnthropic();
   mock.respond({ beforeHeaders: new Promise(() => {}) });
-  const caller = new AbortController();
-  const answer = errorOf(Promise.resolve(provider[method]?.(call(question, { signal: caller.signal }))));
-  const request = await mock.request(0);
-  const reason = new Error("left");
-  caller.abort(reason);
-  expect(await answer).toBe(reason);
-  await request.closed;
-  expect(request.aborted).toBe(true);
+  expect(await leave(mock, (signal) => Promise.resolve(provider[method]?.(call(question, { signal }))))).toEqual(letGo);
 });

@@ -73,6 +73,31 @@ describe("limits of a key", () => {
     expect([never.headers.get("retry-after"), never.headers.get("x-should-retry")]).toEqual(["60", "false"]);
   });
 
+  test("tokens a minute: no more are counted than the call could have used, whatever its maker says", async () => {
+    const limits = { tokens_per_minute: 2_000, concurrent_requests: 1 };
+    const customer = await running.service.account("1", { limits });
+    const asked = { ...asking(makerModel), max_tokens: 10 };
+    running.maker.respond({ usage: { prompt_tokens: 9, completion_tokens: 900_000_000, total_tokens: 900_000_009 } });
+    expect((await customer.post(chat, asked)).status).toBe(200);
+    // The slot is free once the first one's tokens are counted.
+    const again = await eventually(async () => {
+      const response = await customer.post(chat, asked);
+      return response.status === 200 && response;
+    });
+    expect(Number(again.headers.get("x-ratelimit-remaining-tokens"))).toBeGreaterThan(1_000);
+  });
+
+  test("a frozen account is told so, whatever is left of its limits", async () => {
+    const customer = await running.service.account("1", { limits: { requests_per_minute: 1 } });
+    expect((await customer.post(chat, hi)).status).toBe(200);
+    expect((await customer.post(chat, hi)).status).toBe(429);
+    await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: true });
+    const frozen = refusal({ status: 403, type: "permission_error", code: "account_frozen" });
+    expect(await refusalOf(await customer.post(chat, hi))).toEqual(frozen);
+    await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: false });
+    expect((await customer.post(chat, hi)).status).toBe(429);
+  });
+
   test("calls in flight: the slot is free again when the call has ended, however it ended", async () => {
     const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
     const { opened, open } = gate();

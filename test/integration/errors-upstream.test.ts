@@ -17,7 +17,7 @@ import {
 } from "./service-setup.ts";
 
 const running = serviceOfFile({
-  CATALOG_FILE: catalogWith({ openai: { first_byte_timeout_ms: 300, silence_timeout_ms: 300 } }),
+  CATALOG_FILE: catalogWith({ openai: { first_byte_timeout_ms: 1_000, silence_timeout_ms: 1_000 } }),
 });
 const chat = "/v1/chat/completions";
 const never = new Promise<never>(() => {});
@@ -108,7 +108,7 @@ test("the maker's Retry-After is honoured: told to callers, and not asked before
 });
 
 test.each([false, true])("a call that outlives its time: 504, nothing charged, stream: %s", async (stream) => {
-  const { service, maker } = await startWithMaker({ CALL_TIMEOUT_MS: "500" });
+  const { service, maker } = await startWithMaker({ CALL_TIMEOUT_MS: "1500" });
   const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
   maker.respond({ beforeHeaders: never });
   expect(await refusalOf(await customer.post(chat, { ...asking(makerModel), stream }))).toEqual(refusal(late));

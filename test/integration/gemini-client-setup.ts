@@ -1,19 +1,23 @@
 import { GoogleGenAI, type HttpOptions } from "@google/genai";
-import { beforeAll, beforeEach } from "vitest";
 import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
 import { type MockGemini, startMockGemini } from "../support/mock-gemini.ts";
 import type { MockMaker } from "../support/mock-maker.ts";
 import { mockText } from "../support/mock-openai.ts";
 import type { Client, Customer } from "../support/service.ts";
+import { ofFile } from "./of-file.ts";
 import {
   catalogWith,
-  entryOf,
+  costBy,
+  entriesOf,
   localModel,
   makerModel,
   nanoUsd,
+  type Prices,
   type Running,
   startWithMaker,
 } from "./service-setup.ts";
+
+export { entriesOf, never } from "./service-setup.ts";
 
 /** Google's model by its own name, and ours of the other makers: each behind an interface of its own. */
 export const ownName = "gemini-2.5-flash";
@@ -23,7 +27,7 @@ const responsesModel = "openai/gpt-5.5";
 const messagesModel = "anthropic/claude-sonnet-5";
 
 /** In nano-USD a token, by price key; set here, so that a price list that moves does not move the tests. */
-const prices: Readonly<Record<string, Readonly<Record<string, bigint>>>> = {
+const prices: Prices = {
   [localModel]: { input: 100n, cached_input: 50n, output: 400n },
   [nativeModel]: { input: 300n, cached_input: 30n, audio_input: 1_000n, output: 2_500n },
   [chatModel]: { input: 400n, cached_input: 100n, output: 1_600n },
@@ -39,15 +43,7 @@ const pricing = Object.fromEntries(
 );
 
 /** What so many units cost at the list prices. */
-export function costOf(model: string, usage: Readonly<Record<string, number>>): bigint {
-  let cost = 0n;
-  for (const [key, count] of Object.entries(usage)) {
-    const price = prices[model]?.[key];
-    if (price === undefined) throw new Error(`no price of ${key}`);
-    cost += BigInt(count) * price;
-  }
-  return cost;
-}
+export const costOf = costBy(prices);
 
 export interface Served extends Running {
   readonly gemini: MockGemini;
@@ -91,48 +87,26 @@ export const others: readonly Target[] = [chatMaker, responsesMaker, messagesMak
 export const targets: readonly Target[] = [local, google, ...others];
 
 /** One service for all tests of a file; the makers have forgotten everything before each. */
-export function geminiService(env: Readonly<Record<string, string>> = {}): Served {
-  let served: Served | undefined;
-  beforeAll(async () => {
-    const [gemini, anthropic] = await Promise.all([startMockGemini(), startMockAnthropic()]);
-    const stops: (() => Promise<void>)[] = [];
-    const makers = {
-      GEMINI_API_KEY: "operator",
-      GEMINI_BASE_URL: gemini.url,
-      ANTHROPIC_API_KEY: "sk-ant-operator",
-      ANTHROPIC_BASE_URL: anthropic.url,
-      CATALOG_FILE: catalogWith({}, pricing),
-      ...env,
-    };
-    const { service, maker } = await startWithMaker(makers, (stop) => stops.push(stop));
-    served = { service, maker, gemini, anthropic };
-    return async () => {
-      for (const stop of stops) await stop();
-      await Promise.all([maker.close(), gemini.close(), anthropic.close()]);
-    };
-  });
-  beforeEach(() => {
-    for (const mock of [served?.maker, served?.gemini, served?.anthropic]) mock?.reset();
-  });
-  const there = () => {
-    if (!served) throw new Error("only inside a test");
-    return served;
-  };
-  return {
-    get service() {
-      return there().service;
+export const geminiService = (env: Readonly<Record<string, string>> = {}): Served =>
+  ofFile(
+    async (onEnd) => {
+      const [gemini, anthropic] = await Promise.all([startMockGemini(), startMockAnthropic()]);
+      const makers = {
+        GEMINI_API_KEY: "operator",
+        GEMINI_BASE_URL: gemini.url,
+        ANTHROPIC_API_KEY: "sk-ant-operator",
+        ANTHROPIC_BASE_URL: anthropic.url,
+        CATALOG_FILE: catalogWith({}, pricing),
+        ...env,
+      };
+      const running = await startWithMaker(makers, onEnd);
+      onEnd(() => Promise.all([running.maker.close(), gemini.close(), anthropic.close()]));
+      return { ...running, gemini, anthropic };
     },
-    get maker() {
-      return there().maker;
+    ({ maker, gemini, anthropic }) => {
+      for (const mock of [maker, gemini, anthropic]) mock.reset();
     },
-    get gemini() {
-      return there().gemini;
-    },
-    get anthropic() {
-      return there().anthropic;
-    },
-  };
-}
+  );
 
 /** The official client as its documentation sets it up, with this customer's key. */
 export const clientOf = (service: Client, { key }: Customer, httpOptions: HttpOptions = {}) =>
@@ -151,17 +125,8 @@ export const asking = (model: string, contents = "Hello there") => ({ model, con
 export const sent = (served: Served, { mock }: Target): Readonly<Record<string, unknown>> =>
   mock?.(served).requests.at(-1)?.body ?? {};
 
-/** The ledger entry of each call that was let in, the latest first, once nothing is held any more. */
-export async function entriesOf(service: Client, customer: Customer) {
-  await service.settled();
-  const entries = (await customer.ledger("usage")) as unknown as readonly { id: string }[];
-  return Promise.all(entries.map(({ id }) => entryOf(service, id)));
-}
-
 /** What was taken from the balance for the latest call. */
 export async function chargeOf(service: Client, customer: Customer): Promise<bigint> {
   const [entry] = await entriesOf(service, customer);
   return -nanoUsd(entry?.amount_usd ?? "0.00");
 }
-
-export const never = new Promise<never>(() => {});

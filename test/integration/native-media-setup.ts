@@ -1,5 +1,5 @@
 import { HeadObjectCommand } from "@aws-sdk/client-s3";
-import { beforeAll, beforeEach, expect } from "vitest";
+import { expect } from "vitest";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
@@ -11,6 +11,7 @@ import { type MockReplicate, startMockReplicate } from "../support/mock-replicat
 import { type Stores, testStores } from "../support/servers.ts";
 import { type Client, type Customer, type Environment, eventually, startService } from "../support/service.ts";
 import { charges } from "./generation-setup.ts";
+import { ofFile } from "./of-file.ts";
 import { expectUntouched } from "./service-setup.ts";
 
 /** Stand-ins of the makers that these tests are about. */
@@ -49,48 +50,21 @@ export interface MediaService extends Makers {
 }
 
 /** One service for all tests of a file, with the three makers; they have forgotten everything before each. */
-export function mediaServiceOfFile(env: Environment = {}): MediaService {
-  let running: MediaService | undefined;
-  beforeAll(async () => {
-    const stops: (() => Promise<void>)[] = [];
-    const stores = await testStores();
-    const { makers, env: found } = await startMakers();
-    const service = await startService(stores, {
-      env: { ...found, ...env },
-      clock: quickClock,
-      onEnd: (stop) => stops.push(stop),
-    });
-    const files = await openFiles(stores);
-    running = { ...makers, service, filesOf: files.filesOf };
-    return async () => {
-      for (const stop of stops) await stop();
-      await files.close();
-      for (const maker of Object.values(makers) as MockMaker[]) await maker.close();
-    };
-  });
-  beforeEach(() => {
-    for (const maker of [running?.replicate, running?.fal, running?.gemini]) maker?.reset();
-  });
-  const there = () => {
-    if (!running) throw new Error("only inside a test");
-    return running;
-  };
-  return {
-    get service() {
-      return there().service;
+export const mediaServiceOfFile = (env: Environment = {}): MediaService =>
+  ofFile(
+    async (onEnd) => {
+      const stores = await testStores();
+      const { makers, env: found } = await startMakers();
+      const service = await startService(stores, { env: { ...found, ...env }, clock: quickClock, onEnd });
+      const files = await openFiles(stores);
+      onEnd(() => files.close());
+      for (const maker of Object.values(makers) as MockMaker[]) onEnd(() => maker.close());
+      return { ...makers, service, filesOf: files.filesOf };
     },
-    get replicate() {
-      return there().replicate;
+    ({ replicate, fal, gemini }) => {
+      for (const maker of [replicate, fal, gemini]) maker.reset();
     },
-    get fal() {
-      return there().fal;
-    },
-    get gemini() {
-      return there().gemini;
-    },
-    filesOf: (customer) => there().filesOf(customer),
-  };
-}
+  );
 
 async function openFiles(stores: Stores) {
   const mongo = await connectMongo(stores.MONGODB_URI, systemClock, createLogger("test", "silent"));

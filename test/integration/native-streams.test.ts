@@ -14,11 +14,10 @@ import {
   withRelayedModel,
 } from "./native-formats.ts";
 import { eventsOf, expectFailed, pings, readAlong, saidIn } from "./native-stream-events.ts";
-import { expectUntouched, gate, nanoUsd, type Refusal, serviceOfFile } from "./service-setup.ts";
+import { expectUntouched, gate, nanoUsd, never, type Refusal, serviceOfFile } from "./service-setup.ts";
 
 const env = { CATALOG_FILE: withRelayedModel() };
 const running = serviceOfFile(env);
-const never = new Promise<never>(() => {});
 const question = "Hello there";
 const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };

@@ -4,10 +4,9 @@ import { mockChunk, mockError } from "../support/mock-openai.ts";
 import { type Customer, eventually } from "../support/service.ts";
 import { usageOf, withRelayedModel } from "./native-formats.ts";
 import { hostedModel, nativeModel } from "./responses-events.ts";
-import { expectUntouched, gate, localModel, nanoUsd, serviceOfFile } from "./service-setup.ts";
+import { expectUntouched, gate, localModel, nanoUsd, never, serviceOfFile } from "./service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
-const never = new Promise<never>(() => {});
 const input = "Hello there";
 const inputTokens = BigInt(Math.ceil(input.length / 4));
 const prices: Readonly<Record<string, readonly [bigint, bigint]>> = {

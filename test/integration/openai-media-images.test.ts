@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import { mockError, startMockOpenai } from "../support/mock-openai.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
+import { leave, letGo } from "./leaving.ts";
 import { startMedia } from "./openai-media-setup.ts";
 import { errorOf } from "./upstreams-setup.ts";
 
@@ -109,14 +110,7 @@ describe("generations", () => {
     const { mock, provider, kept, call } = await startMedia({ concurrency: 1 });
     const half = JSON.stringify({ data: [base64(mockPng)] }).slice(0, 60);
     mock.respond({ events: [half, "rest"], beforeEvent: { 1: new Promise(() => {}) } });
-    const caller = new AbortController();
-    const answer = errorOf(provider.generate(call("images", cat, { signal: caller.signal })));
-    const request = await mock.request(0);
-    const reason = new Error("left");
-    caller.abort(reason);
-    expect(await answer).toBe(reason);
-    await request.closed;
-    expect(request.aborted).toBe(true);
+    expect(await leave(mock, (signal) => provider.generate(call("images", cat, { signal })))).toEqual(letGo);
     await provider.generate(call("images", cat));
     expect(kept).toHaveLength(1);
   });

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { mockMp3 } from "../support/mock-openai-media.ts";
+import { leave, letGo } from "./leaving.ts";
 import { startMedia, uploadsOf } from "./openai-media-setup.ts";
 import { errorOf, gate } from "./upstreams-setup.ts";
 
@@ -118,14 +119,7 @@ test.each(["before it reads", "in the middle"])(
 test("a caller who leaves in the middle is let go at once, and so is the maker", async () => {
   const { mock, provider, call } = await startMedia({ concurrency: 1 });
   mock.respond({ ...mp3, events: ["one", "two"], beforeEvent: { 1: new Promise(() => {}) } });
-  const caller = new AbortController();
-  const answer = errorOf(provider.generate(call("speech", hello, { signal: caller.signal })));
-  const request = await mock.request(0);
-  const reason = new Error("left");
-  caller.abort(reason);
-  expect(await answer).toBe(reason);
-  await request.closed;
-  expect(request.aborted).toBe(true);
+  expect(await leave(mock, (signal) => provider.generate(call("speech", hello, { signal })))).toEqual(letGo);
   await provider.generate(call("speech", hello));
 });
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-media.ts";
+import { leave, letGo } from "./leaving.ts";
 import { startMedia, uploadsOf } from "./openai-media-setup.ts";
 import { errorOf } from "./upstreams-setup.ts";
 
@@ -142,14 +143,8 @@ test.each([
 test("a caller who leaves while a large form is sent frees the connection", async () => {
   const { mock, provider, call } = await startMedia({ concurrency: 1 });
   mock.respond({ beforeHeaders: new Promise(() => {}) });
-  const caller = new AbortController();
   const uploads = recording(Buffer.alloc(20 * 1024 * 1024));
-  const asked = call("transcription", { file: "upl_1" }, { uploads, signal: caller.signal });
-  const answer = errorOf(provider.generate(asked));
-  const request = await mock.request(0);
-  const reason = new Error("left");
-  caller.abort(reason);
-  expect(await answer).toBe(reason);
-  await request.closed;
-  expect(request.aborted).toBe(true);
+  expect(
+    await leave(mock, (signal) => provider.generate(call("transcription", { file: "upl_1" }, { uploads, signal }))),
+  ).toEqual(letGo);
 });

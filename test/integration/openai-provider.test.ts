@@ -4,6 +4,7 @@ import { createOpenai } from "../../workers/providers/openai/index.ts";
 import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
+import { leave, letGo } from "./leaving.ts";
 import { errorOf, gate, log, oneByOne } from "./upstreams-setup.ts";
 
 async function start({ concurrency = 2, storesAnswers = false } = {}) {
@@ -269,14 +270,7 @@ test.each(["answer", "embed"] as const)(
   async (method) => {
     const { mock, provider, call } = await start();
     mock.respond({ events: ['{"choices": [', "]}"], beforeEvent: { 1: new Promise(() => {}) } });
-    const caller = new AbortController();
-    const answer = errorOf(provider[method](call({}, caller.signal)));
-    const request = await mock.request(0);
-    const reason = new Error("left");
-    caller.abort(reason);
-    expect(await answer).toBe(reason);
-    await request.closed;
-    expect(request.aborted).toBe(true);
+    expect(await leave(mock, (signal) => provider[method](call({}, signal)))).toEqual(letGo);
   },
 );
 

@@ -87,7 +87,7 @@ describe("leaving", () => {
 });
 
 describe("longer than MEDIA_SYNC_TIMEOUT", () => {
-  const short = serviceOfFile({ ...env, MEDIA_SYNC_TIMEOUT: "0.5" });
+  const short = serviceOfFile({ ...env, MEDIA_SYNC_TIMEOUT: "1.5" });
 
   test("with a key: 503 that asks to come again in 5 s, and the work goes on", async () => {
     const customer = await short.service.account("1");

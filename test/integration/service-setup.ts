@@ -2,10 +2,11 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeAll, beforeEach, expect } from "vitest";
+import { expect } from "vitest";
 import { type MockOpenai, startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, type Environment, startService } from "../support/service.ts";
+import { ofFile } from "./of-file.ts";
 
 /** A model that runs in the worker, and one of OpenAI's, which the stand-in maker serves. */
 export const localModel = "local/chat";
@@ -30,31 +31,15 @@ export async function startWithMaker(
 }
 
 /** One service for all tests of a file; the maker has forgotten everything before each. */
-export function serviceOfFile(env: Environment = {}): Running {
-  let running: Running | undefined;
-  beforeAll(async () => {
-    const stops: (() => Promise<void>)[] = [];
-    const started = await startWithMaker(env, (stop) => stops.push(stop));
-    running = started;
-    return async () => {
-      for (const stop of stops) await stop();
-      await started.maker.close();
-    };
-  });
-  beforeEach(() => running?.maker.reset());
-  const there = () => {
-    if (!running) throw new Error("only inside a test");
-    return running;
-  };
-  return {
-    get service() {
-      return there().service;
+export const serviceOfFile = (env: Environment = {}): Running =>
+  ofFile(
+    async (onEnd) => {
+      const running = await startWithMaker(env, onEnd);
+      onEnd(() => running.maker.close());
+      return running;
     },
-    get maker() {
-      return there().maker;
-    },
-  };
-}
+    ({ maker }) => maker.reset(),
+  );
 
 const user = (content: string) => [{ role: "user" as const, content }];
 
@@ -114,6 +99,26 @@ export interface Entry {
 export const entryOf = (service: Client, requestId: string | null | undefined) =>
   service.admin<Entry>("GET", `/requests/${requestId}`);
 
+/** The ledger entry of each call that was let in, the latest first, once nothing is held any more. */
+export async function entriesOf(service: Client, customer: Customer): Promise<Entry[]> {
+  await service.settled();
+  const entries = (await customer.ledger("usage")) as unknown as readonly { id: string }[];
+  return Promise.all(entries.map(({ id }) => entryOf(service, id)));
+}
+
+/** In nano-USD for each unit, by model and price key. */
+export type Prices = Readonly<Record<string, Readonly<Record<string, bigint>>>>;
+
+/** What so many units cost at these prices. */
+export const costBy =
+  (prices: Prices) =>
+  (model: string, usage: Readonly<Record<string, number>>): bigint =>
+    Object.entries(usage).reduce((cost, [key, count]) => {
+      const price = prices[model]?.[key];
+      if (price === undefined) throw new Error(`no price of ${key}`);
+      return cost + BigInt(count) * price;
+    }, 0n);
+
 /** `"-0.00123"` in nano-USD. */
 export function nanoUsd(usd: string): bigint {
   const [, sign, whole = "", decimals = ""] = /^(-?)(\d+)\.(\d{2,9})$/.exec(usd) ?? [];
@@ -157,3 +162,5 @@ export function gate(): { readonly opened: Promise<void>; readonly open: () => v
   });
   return { opened, open };
 }
+
+export const never = new Promise<never>(() => {});

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Provider } from "../../workers/providers/index.ts";
 import { mockError, mockText } from "../support/mock-openai.ts";
 import { errorOf, gate, startUpstreams } from "./upstreams-setup.ts";
 
@@ -206,6 +207,20 @@ test("an error of the attempt itself is no upstream's: it passes as it is, and t
   const failing = upstreams.once(model, signal, { attempts: 0 }, () => Promise.reject(defect));
   await expect(failing).rejects.toBe(defect);
   await call().json();
+});
+
+test("an upstream whose provider cannot do it is not asked", async () => {
+  const { catalog, upstreams } = await startUpstreams(2);
+  const model = catalog.find("test/model");
+  if (!model) throw new Error("no model");
+  const who = (progress: { attempts: number }, can?: (provider: Provider) => boolean) =>
+    upstreams.once(model, signal, progress, ({ provider }) => Promise.resolve(provider), undefined, can);
+  const { signal } = new AbortController();
+  const first = await who({ attempts: 0 });
+  const progress = { attempts: 0 };
+  expect(await who(progress, (provider) => provider !== first)).not.toBe(first);
+  expect(progress).toEqual({ attempts: 1, upstream: "maker-1" });
+  await expect(who({ attempts: 0 }, () => false)).rejects.toMatchObject({ status: 503 });
 });
 
 test("a call whose caller has left asks nobody", async () => {

@@ -8,10 +8,9 @@
  * the count of all is worked out from it. Where the thread does not answer in time, or too many wait for it, bytes are
  * divided by four. Throws the signal's reason when it is aborted, and `invalidValue` for JSON that is nested too deep.
  */
-import { estimateTokens } from "#formats";
+import { estimateTokens, type Loose } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import type { Loose } from "./loose.ts";
 import { promptOf } from "./prompt.ts";
 import { gather, sampleOf } from "./sample.ts";
 import { createTokenizer } from "./tokenizer.ts";

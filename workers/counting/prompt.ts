@@ -1,5 +1,4 @@
-import { invalidValue } from "#errors";
-import { type Loose, list, object, text } from "./loose.ts";
+import { type Loose, list, object, text, writeJson } from "#formats";
 import { audioTokens, fileTokens, imageTokens } from "./media.ts";
 
 /**
@@ -11,20 +10,9 @@ const nameTokens = 1;
 const callTokens = 4;
 const answerTokens = 3;
 
-function write(value: unknown, field: string): string {
-  try {
-    return JSON.stringify(value) ?? "";
-  } catch (error) {
-    // What JSON.parse takes at any depth, JSON.stringify does not.
-    if (error instanceof RangeError) throw invalidValue(field, `${field} is nested too deep.`);
-    throw error;
-  }
-}
-
 function* partsOf(content: unknown): Generator<string | number> {
   if (typeof content === "string") yield content;
-  for (const each of list(content)) {
-    const part = object(each);
+  for (const part of list(content)) {
     switch (part["type"]) {
       case "image_url":
         yield imageTokens(part["image_url"]);
@@ -54,10 +42,7 @@ function* messageOf(message: Loose): Generator<string | number> {
   yield name;
   yield* partsOf(message["content"]);
   yield text(message["refusal"]);
-  for (const each of list(message["tool_calls"])) {
-    const call = object(each);
-    yield* callOf(object(call["function"] ?? call["custom"]));
-  }
+  for (const call of list(message["tool_calls"])) yield* callOf(object(call["function"] ?? call["custom"]));
   if (message["function_call"]) yield* callOf(object(message["function_call"]));
 }
 
@@ -66,13 +51,10 @@ function* messageOf(message: Loose): Generator<string | number> {
  * write them as. Reasoning of earlier turns is not counted: makers leave it out of the prompt.
  */
 export function* promptOf(request: Loose): Generator<string | number> {
-  for (const message of list(request["messages"])) yield* messageOf(object(message));
-  for (const each of list(request["tools"])) {
-    const tool = object(each);
-    yield write(tool["function"] ?? tool["custom"] ?? tool, "tools");
-  }
-  for (const one of list(request["functions"])) yield write(one, "functions");
-  const format = object(request["response_format"]);
-  if (format["json_schema"]) yield write(object(format["json_schema"])["schema"], "response_format");
+  for (const message of list(request["messages"])) yield* messageOf(message);
+  for (const tool of list(request["tools"])) yield writeJson(tool["function"] ?? tool["custom"] ?? tool, "tools");
+  for (const one of list(request["functions"])) yield writeJson(one, "functions");
+  const { schema } = object(object(request["response_format"])["json_schema"]);
+  if (schema !== undefined) yield writeJson(schema, "response_format");
   yield answerTokens;
 }

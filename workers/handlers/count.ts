@@ -3,6 +3,7 @@ import { countAnswer, countedRequest, crossRequest, type Dialect, dialects } fro
 import type { Answer, Attempt } from "../call.ts";
 import { type JsonObject, type TextCall, UpstreamFailure } from "../providers/index.ts";
 import type { Asked } from "../upstreams.ts";
+import { formatOf, spokenBy } from "./exchange.ts";
 import { withUploads } from "./uploads.ts";
 
 /** A maker that counts for longer than this is not waited for. */
@@ -14,7 +15,7 @@ const makerMs = 10_000;
  */
 export async function count(attempt: Attempt): Promise<Answer> {
   const { payload, reply } = attempt;
-  const { format = "chat" } = payload;
+  const format = formatOf(payload);
   const caller = dialects[format];
   const request = format === "gemini" ? countedRequest(attempt.request) : attempt.request;
   const requestFor = await withUploads({ ...attempt, request }, caller);
@@ -29,10 +30,6 @@ export async function count(attempt: Attempt): Promise<Answer> {
 
 type CountCall = Omit<TextCall, "signal" | "log">;
 
-class Uncounted extends Error {
-  override readonly name = "Uncounted";
-}
-
 /**
  * Undefined where no upstream of the model counts, or none can be asked now. Throws what the maker refuses. No failure is
  * told to the upstream's breaker: makers limit counting apart, and counts are free, so nobody's may keep paid calls away.
@@ -46,16 +43,16 @@ async function askMaker(attempt: Attempt, callFor: (asked: Asked) => Promise<Cou
       model,
       AbortSignal.any([signal, limit.signal]),
       progress,
-      async ({ provider, ...asked }, signal) => {
-        if (!provider.count) throw new Uncounted();
-        const call = await callFor({ provider, ...asked });
-        return provider.count({ ...call, signal, log }).catch((error: unknown) => {
+      async (asked, signal) => {
+        const call = await callFor(asked);
+        return asked.provider.count?.({ ...call, signal, log }).catch((error: unknown) => {
           if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
           log.info({ upstream: progress.upstream, kind: error.kind, reason: error.message }, "the maker did not count");
-          throw new Uncounted();
+          throw new Error("the maker did not count", { cause: error });
         });
       },
       log,
+      (provider) => provider.count !== undefined,
     );
   } catch (error) {
     signal.throwIfAborted();
@@ -68,10 +65,10 @@ async function askMaker(attempt: Attempt, callFor: (asked: Asked) => Promise<Cou
 
 /** Untouched in the caller's own format: nothing is asked to be made, so there is no cap. */
 function callFor({ payload, model }: Attempt, caller: Dialect, request: JsonObject, asked: Asked): CountCall {
-  const { format = "chat", headers = {} } = payload;
-  if (asked.formats.includes(format))
-    return { format, model: asked.model, body: { ...request, model: asked.model }, headers };
-  const spoken = asked.formats[0] ?? "chat";
+  const format = formatOf(payload);
+  const spoken = spokenBy(asked, format);
+  if (spoken === format)
+    return { format, model: asked.model, body: { ...request, model: asked.model }, headers: payload.headers ?? {} };
   const to = { model: asked.model, capField: model.outputCapField, cap: model.maxOutputTokens };
   const { request: body } = crossRequest(caller, dialects[spoken], request, to);
   return { format: spoken, model: asked.model, body, headers: {} };

@@ -5,6 +5,7 @@ import {
   type Dialect,
   dialects,
   estimateTokens,
+  type Format,
   geminiArrayDialect,
   type Ours,
   outputBytes,
@@ -38,8 +39,15 @@ export interface Exchanges {
   readonly fail: (error: ServiceError) => string | undefined;
 }
 
-const dialectOf = ({ format = "chat", framing }: Attempt["payload"]): Dialect =>
-  format === "gemini" && framing === "array" ? geminiArrayDialect : dialects[format];
+/** What the caller speaks. */
+export const formatOf = ({ format = "chat" }: Attempt["payload"]): Format => format;
+
+/** What an upstream is spoken to in: what the caller speaks, if it can. */
+export const spokenBy = ({ formats }: Asked, callers: Format): Format =>
+  formats.includes(callers) ? callers : (formats[0] ?? "chat");
+
+const dialectOf = (payload: Attempt["payload"]): Dialect =>
+  payload.framing === "array" ? geminiArrayDialect : dialects[formatOf(payload)];
 
 const oursOf = ({ payload, clock }: Attempt): Ours => ({
   model: payload.model,
@@ -63,10 +71,12 @@ export async function exchanges(attempt: Attempt): Promise<Exchanges> {
 
 function exchange(attempt: Attempt, caller: Dialect, ours: Ours, request: JsonObject, asked: Asked): Exchange {
   const { payload, model } = attempt;
-  const { format = "chat", headers = {} } = payload;
+  const format = formatOf(payload);
+  const spoken = spokenBy(asked, format);
   const to = { model: asked.model, capField: model.outputCapField, cap: payload.outputCap };
-  if (asked.formats.includes(format)) {
+  if (spoken === format) {
     const { native } = caller;
+    const { headers = {} } = payload;
     return {
       call: { format, model: asked.model, body: native.prepare(request, to), headers },
       ignored: [],
@@ -77,7 +87,6 @@ function exchange(attempt: Attempt, caller: Dialect, ours: Ours, request: JsonOb
       stream: () => native.stream(ours),
     };
   }
-  const spoken = asked.formats[0] ?? "chat";
   const upstream = dialects[spoken];
   const crossed = crossRequest(caller, upstream, request, to);
   return {

@@ -1,5 +1,13 @@
 import { invalidValue } from "#errors";
-import { capOf, isEmpty, isStandardTier, isTextOnly, searchFields, stopSequencesOf } from "../chat-fields.ts";
+import {
+  capOf,
+  commonFields,
+  isEmpty,
+  isStandardTier,
+  isTextOnly,
+  searchFields,
+  stopSequencesOf,
+} from "../chat-fields.ts";
 import type { Crossed } from "../dialect.ts";
 import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
@@ -12,28 +20,12 @@ import { makersSchema } from "./schema.ts";
 
 /** Fields that cross, or whose only value that gets here means nothing to the format. */
 const crossing: ReadonlySet<string> = new Set([
-  "model",
-  "messages",
-  "stream",
-  "stream_options",
-  "max_tokens",
-  "max_completion_tokens",
-  "temperature",
-  "top_p",
+  ...commonFields,
   "top_k",
-  "n",
   "stop",
   "seed",
   "presence_penalty",
   "frequency_penalty",
-  "logprobs",
-  "top_logprobs",
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
-  "reasoning_effort",
-  "response_format",
-  "modalities",
   "extra_body",
 ]);
 

@@ -1,5 +1,13 @@
 import { invalidValue } from "#errors";
-import { capOf, isEmpty, isStandardTier, isTextOnly, searchFields, stopSequencesOf } from "../chat-fields.ts";
+import {
+  capOf,
+  commonFields,
+  isEmpty,
+  isStandardTier,
+  isTextOnly,
+  searchFields,
+  stopSequencesOf,
+} from "../chat-fields.ts";
 import type { Crossed } from "../dialect.ts";
 import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
@@ -13,28 +21,7 @@ import { closedSchema } from "./json-schema.ts";
 const defaultCap = 4096;
 
 /** Fields that cross, or whose only value that gets here means nothing to Messages. */
-const crossing: ReadonlySet<string> = new Set([
-  "model",
-  "messages",
-  "stream",
-  "stream_options",
-  "max_tokens",
-  "max_completion_tokens",
-  "temperature",
-  "top_p",
-  "top_k",
-  "stop",
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
-  "reasoning_effort",
-  "thinking",
-  "response_format",
-  "n",
-  "logprobs",
-  "top_logprobs",
-  "modalities",
-]);
+const crossing: ReadonlySet<string> = new Set([...commonFields, "top_k", "stop", "thinking"]);
 
 /** What changes the meaning and cannot cross, by the values that mean nothing. */
 const refused: readonly (readonly [field: string, isHarmless: (value: unknown) => boolean])[] = [

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { capOf, searchFields } from "../chat-fields.ts";
+import { capOf, commonFields, searchFields } from "../chat-fields.ts";
 import type { Crossed } from "../dialect.ts";
 import { type LeftOut, leftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
@@ -10,24 +10,8 @@ import { itemsOf } from "./reasoning.ts";
 
 /** Fields that cross, or that are refused or named by their value. What else has a value is left out by name. */
 const crossing: ReadonlySet<string> = new Set([
-  "model",
-  "messages",
-  "stream",
-  "stream_options",
-  "max_tokens",
-  "max_completion_tokens",
-  "temperature",
-  "top_p",
-  "n",
-  "logprobs",
-  "top_logprobs",
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
-  "response_format",
-  "reasoning_effort",
+  ...commonFields,
   "verbosity",
-  "modalities",
   "service_tier",
   "presence_penalty",
   "frequency_penalty",

@@ -1,0 +1,28 @@
+import { beforeAll, beforeEach } from "vitest";
+
+/** Says what is to be ended after the last test of the file; the first said is the first ended. */
+export type OnEnd = (stop: () => Promise<unknown>) => void;
+
+/** What all tests of a file share, begun before the first of them. It can be read only inside a test. */
+export function ofFile<Shared extends object>(
+  start: (onEnd: OnEnd) => Promise<Shared>,
+  reset: (shared: Shared) => void,
+): Shared {
+  let shared: Shared | undefined;
+  beforeAll(async () => {
+    const stops: (() => Promise<unknown>)[] = [];
+    shared = await start((stop) => stops.push(stop));
+    return async () => {
+      for (const stop of stops) await stop();
+    };
+  });
+  beforeEach(() => {
+    if (shared) reset(shared);
+  });
+  return new Proxy({} as Shared, {
+    get(_, name) {
+      if (!shared) throw new Error("only inside a test");
+      return Reflect.get(shared, name) as unknown;
+    },
+  });
+}
