@@ -44,8 +44,8 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       const claimed = replay && (await claim(deps, route, res, caller, replay));
       if (claimed?.kind === "answered") return answerAgain(res, claimed);
       unused = claimed?.id;
-      // All that was paid may still be held for a call that died.
-      if (!keyed && claimed?.before !== undefined) await deps.money.abandon(caller.account, claimed.before);
+      // Whoever has the key is the only call of its payment: what is held there is held for one that died.
+      if (!keyed) await deps.money.abandon(caller.account);
       // Nobody waits longer than this; only an answer that is kept may come later.
       const answerBy = arrivedAt + deps.syncTimeoutMs;
       const longestMs = replayable && !claimed ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
@@ -69,6 +69,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
         res,
         body,
         takenTokens: admitted.takenTokens,
+        mostTokens: admitted.mostTokens,
         ...(claimed && { answerBy }),
         payload: {
           v: 1,

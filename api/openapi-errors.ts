@@ -15,7 +15,7 @@ export const errorBody = z
   .meta({ id: "Error" });
 
 export const json = (schema: z.ZodType) => ({ "application/json": { schema } });
-const retryAfter = z.int().min(1).max(60).describe("Seconds").optional();
+const retryAfter = z.int().min(1).max(60).optional().describe("Seconds");
 
 /** All that this status can mean, in the words of the error list. */
 export const errorAnswersIn = (body: z.ZodType, statuses: readonly number[]) =>

@@ -5,18 +5,36 @@ import { errorAnswers, errorBody, json } from "./openapi-errors.ts";
 const paymentRequired = z
   .object({
     x402Version: z.literal(2),
-    error: z.string().describe("Why: no payment came, or what came was none for this request"),
-    resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string() }),
+    error: z
+      .string()
+      .describe("Why: no payment came, or what came was none for this request")
+      .meta({ example: "PAYMENT-SIGNATURE header is required" }),
+    resource: z.object({
+      url: z.string(),
+      description: z.string().meta({ example: "One call of local/image" }),
+      mimeType: z.string().meta({ example: "application/json" }),
+    }),
     accepts: z
       .array(
         z.object({
           scheme: z.literal("exact"),
-          network: z.string().describe("CAIP-2"),
-          asset: z.string().describe("The mint of USDC"),
-          amount: z.string().describe("Units of it: of 1 USD there are 1,000,000"),
-          payTo: z.string(),
-          maxTimeoutSeconds: z.int(),
-          extra: z.object({ feePayer: z.string(), memo: z.string(), paymentFlow: z.literal("upfront") }),
+          network: z.string().describe("CAIP-2").meta({ example: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" }),
+          asset: z
+            .string()
+            .describe("The mint of USDC")
+            .meta({ example: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" }),
+          amount: z.string().describe("Units of it: of 1 USD there are 1,000,000").meta({ example: "40000" }),
+          payTo: z.string().describe("The wallet that is paid"),
+          maxTimeoutSeconds: z
+            .int()
+            .positive()
+            .describe("How long a payment may be underway once it is signed")
+            .meta({ example: 60 }),
+          extra: z.object({
+            feePayer: z.string().describe("Who pays the network's fee"),
+            memo: z.string().describe("Names the quote; the payment carries it"),
+            paymentFlow: z.literal("upfront"),
+          }),
         }),
       )
       .length(1),
@@ -26,16 +44,21 @@ const paymentRequired = z
 export const paymentSignature = z
   .string()
   .optional()
-  .describe("Without a key: an x402 payment, version 2, of what the 402 asked for; good for this very request alone");
+  .describe(
+    "Without a key: an x402 payment, version 2, of what the 402 asked for, in base64; good for this very request alone, and again for 24 hours",
+  );
 
-export const paymentResponse = z.string().describe("What became of the payment that came with the request").optional();
+export const paymentResponse = z
+  .string()
+  .optional()
+  .describe("What became of the payment that came with the request, in base64; also on errors after it was taken");
 
 /** Of a call that may be paid for by x402. */
 export const paymentAnswer = {
   "402": {
     description: `Without a key: what to pay, or why the payment was not taken. ${errorAnswers(402)["402"]?.description}`,
     headers: z.object({
-      "PAYMENT-REQUIRED": z.string().describe("The body in base64, for x402 clients").optional(),
+      "PAYMENT-REQUIRED": z.string().optional().describe("The body in base64, for x402 clients; without a key"),
       "PAYMENT-RESPONSE": paymentResponse,
     }),
     content: json(z.union([paymentRequired, errorBody])),

@@ -75,7 +75,7 @@ const mediaResponse = z
 
 const requestIdHeader = z.object({
   "x-request-id": z.string(),
-  "x-xm-cost-usd": z.string().describe("What the request cost; absent on streams").optional(),
+  "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
 });
 
 const idempotencyKey = z.object({
@@ -87,7 +87,7 @@ const idempotencyKey = z.object({
     .describe("The same key and body joins the running work or gets its answer, for 24 hours"),
 });
 const replayedHeader = requestIdHeader.extend({
-  "idempotent-replayed": z.literal("true").describe("This answer was made before").optional(),
+  "idempotent-replayed": z.literal("true").optional().describe("This answer was made before"),
 });
 const payable = idempotencyKey.extend({ "PAYMENT-SIGNATURE": paymentSignature });
 const generation = (operationId: string, summary: string, request: z.ZodType, response: z.ZodType) => ({
@@ -118,7 +118,8 @@ export const openApiDocument = (serverUrl: string) =>
     info: {
       title: "Inference service",
       version: "1.0.0",
-      description: "Text, image, video, audio and embedding models behind one address and one key, prepaid by balance.",
+      description:
+        "Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.",
     },
     servers: [{ url: serverUrl }],
     security: [{ bearer: [] }],

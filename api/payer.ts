@@ -25,9 +25,12 @@ export interface Payer {
 /** Neither key nor account: it has the list price, and no uploads. */
 const stranger = { account: "", tier: "standard" } as const;
 
-/** Whether the call is to be paid for itself. A key that is sent is looked at first, and never quoted to. */
+/** Where callers put a key, here or at a maker's. */
+const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key"];
+
+/** Whether the call is to be paid for itself. Who sends a key wants that to pay, and is never quoted to. */
 export const isPayable = ({ payments }: Pick<PayerDeps, "payments">, route: PaidRoute, req: Request): boolean =>
-  route.payable === true && payments.x402 !== undefined && req.headers.authorization === undefined;
+  route.payable === true && payments.x402 !== undefined && keyHeaders.every((name) => req.headers[name] === undefined);
 
 /** Counts what comes without a key, before its body is read. */
 export const countStranger = ({ keys }: Pick<PayerDeps, "keys">, req: Request, res: Response): Promise<void> =>
@@ -75,7 +78,7 @@ export async function payerOf(
 
   const header = req.get("payment-signature");
   if (header === undefined) return quote();
-  const settlement = await x402.settle({ header, requestHash, check: priceNanoUsd });
+  const settlement = await x402.settle({ header, requestHash, priceNanoUsd });
   res.set("PAYMENT-RESPONSE", settlement.receipt);
   if (settlement.kind === "refused") return quote(settlement.reason);
   const { account, key } = settlement;

@@ -1,5 +1,6 @@
 import { Router, static as serveStatic } from "express";
-import { absolutePath } from "swagger-ui-dist";
+// The package itself would run its whole page here.
+import absolutePath from "swagger-ui-dist/absolute-path.js";
 import { openApiDocument } from "../openapi.ts";
 
 const page = `<!doctype html>

@@ -66,7 +66,9 @@ const requestRow = ({ id, account, amount_usd, created_at, request, buyback }: E
     ["ACCOUNT", account],
     ...rest,
     ["AMOUNT USD", amount_usd],
-    ...(buyback ? [["BUYBACK", `${buyback.amount_usd} to ${buyback.token}`] as const] : []),
+    ...(buyback
+      ? [["BUYBACK", `${buyback.amount_usd} to ${buyback.token}, ${buyback.batch ?? "no batch yet"}`] as const]
+      : []),
   ];
 };
 

@@ -168,7 +168,7 @@ owed
 const buyback = program.command("buyback").description("what charges put aside for tokens");
 buyback
   .command("accruals")
-  .description("by token, what was not bought yet")
+  .description("by token, what waits to come over the minimum")
   .action(async () => print(await client().get<List<Accrual>>("/buyback/accruals"), show.accruals));
 paged(buyback.command("batches").description("what is bought at once, newest first")).action(async (query: Query) =>
   print(await client().get<List<Batch>>("/buyback/batches", query), show.batches),

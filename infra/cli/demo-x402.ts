@@ -2,55 +2,49 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { address, createKeyPairSignerFromBytes, createSolanaRpc, getBase58Encoder } from "@solana/kit";
 import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
-import { x402Client, x402HTTPClient } from "@x402/core/client";
+import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { z } from "zod";
 import { readStartConfig } from "./start-config.ts";
 
-/** Pays for an image with the demo's wallet and the official client, as any payer would: no account, no key. */
-const demoFile = z.object({
-  baseUrl: z.string(),
-  x402: z.object({ network: z.string(), rpcUrl: z.string(), payTo: z.string(), wallet: z.string() }),
-});
-type Demo = z.infer<typeof demoFile>;
+const payments = z.object({ network: z.string(), rpcUrl: z.string(), payTo: z.string(), wallet: z.string() });
+const demoFile = z.object({ baseUrl: z.string(), x402: payments.optional() });
 
-const request = { model: "local/image", prompt: process.argv[2] ?? "A lighthouse at dusk" };
+interface Demo {
+  readonly baseUrl: string;
+  readonly x402: z.infer<typeof payments>;
+}
+
+const request = { model: "local/image", prompt: process.argv.slice(2).join(" ") || "A lighthouse at dusk" };
 const imageAnswer = z.object({ data: z.array(z.object({ url: z.string() })).min(1) });
 const timeoutMs = 300_000;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
+/** Pays for an image with the demo's wallet and the official client, as any payer would: no account, no key. */
 async function buyImage({ baseUrl, x402 }: Demo): Promise<void> {
-  const secret = new Uint8Array(getBase58Encoder().encode(x402.wallet));
-  const signer = await createKeyPairSignerFromBytes(secret);
-  const core = new x402Client().register("solana:*", new ExactSvmScheme(signer, { rpcUrl: x402.rpcUrl }));
-  const client = new x402HTTPClient(core);
-  const url = `${baseUrl}/v1/images/generations`;
-  const ask = (headers: Record<string, string>) =>
-    fetch(url, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify(request),
-      signal: AbortSignal.timeout(timeoutMs),
-    });
+  const wallet = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(x402.wallet)));
+  const client = new x402Client().register("solana:*", new ExactSvmScheme(wallet, { rpcUrl: x402.rpcUrl }));
+  const sayBalance = async (mint: string) =>
+    say(`The wallet ${wallet.address} has ${usdc(await balanceOf(x402.rpcUrl, wallet.address, mint))} USDC.`);
+  let mint = "";
+  client.onBeforePaymentCreation(async ({ selectedRequirements: { amount, asset, payTo } }) => {
+    say(`An image of ${request.model} costs ${usdc(amount)} USDC, to ${payTo}.`);
+    await sayBalance(asset);
+    mint = asset;
+  });
 
-  const quoted = await ask({});
-  const body: unknown = await quoted.json();
-  if (quoted.status !== 402) throw new Error(`${url} answered ${quoted.status}: ${JSON.stringify(body)}`);
-  const quote = client.getPaymentRequiredResponse((name) => quoted.headers.get(name), body);
-  const [offer] = quote.accepts;
-  if (!offer) throw new Error("The quote offers no way to pay.");
-  say(`An image of ${request.model} costs ${usdc(offer.amount)} USDC, to ${offer.payTo}.`);
-
-  const balance = () => balanceOf(x402.rpcUrl, signer.address, offer.asset);
-  const before = await balance();
-  const payment = client.encodePaymentSignatureHeader(await client.createPaymentPayload(quote));
-  const paid = await ask(payment);
-  const answer: unknown = await paid.json();
-  if (!paid.ok) throw new Error(`The paid call was answered ${paid.status}: ${JSON.stringify(answer)}`);
-  const receipt = client.getPaymentSettleResponse((name) => paid.headers.get(name));
-  say(`Paid by transaction ${receipt.transaction}.`);
-  say(`The wallet ${signer.address} had ${usdc(before)} USDC and has ${usdc(await balance())}.`);
-  say(`The image: ${imageAnswer.parse(answer).data[0]?.url}`);
+  const answer = await wrapFetchWithPayment(fetch, client)(`${baseUrl}/v1/images/generations`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(request),
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  const body: unknown = await answer.json();
+  if (!answer.ok) throw new Error(`The service answered ${answer.status}: ${JSON.stringify(body)}`);
+  const { transaction } = decodePaymentResponseHeader(answer.headers.get("PAYMENT-RESPONSE") ?? "");
+  say(`Paid by transaction ${transaction}.`);
+  await sayBalance(mint);
+  say(`The image: ${imageAnswer.parse(body).data[0]?.url}`);
 }
 
 async function balanceOf(rpcUrl: string, owner: string, mint: string): Promise<string> {
@@ -68,11 +62,20 @@ function usdc(units: string): string {
 
 async function readDemo(): Promise<Demo> {
   const file = join(readStartConfig(process.env).DATA_DIR, "demo.json");
-  try {
-    return demoFile.parse(JSON.parse(await readFile(file, "utf8")));
-  } catch (error) {
-    throw new Error(`${file} tells of no demo that takes payments. Run npm start first.`, { cause: error });
-  }
+  const text = await readFile(file, "utf8").catch((cause: unknown) => {
+    throw new Error(`There is no ${file}: run npm start first.`, { cause });
+  });
+  const { baseUrl, x402 } = demoFile.parse(JSON.parse(text));
+  if (!x402)
+    throw new Error(
+      "The service was started with a network or a payee of your own: the demo's wallet is worth nothing there.",
+    );
+  const isUp = await fetch(`${baseUrl}/healthz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+  if (!isUp) throw new Error(`Nothing answers at ${baseUrl}: is npm start running?`);
+  return { baseUrl, x402 };
 }
 
 try {

@@ -21,15 +21,22 @@ const sameSignalMs = 500;
 async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
   const { DATA_DIR, WORKERS } = readStartConfig(env);
   const config = loadConfig({ ...env, ...unknownYet(env) });
-  const port = await choosePort(env.PORT, config.HOST);
+  // Said before minutes of fetching, after which any port may be another's.
+  await choosePort(env.PORT, config.HOST);
   const dataDir = resolve(DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const adminToken = config.ADMIN_TOKEN ?? (await keptAdminToken(dataDir));
-  const embedded = await startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit });
-  programs.push(...embedded.servers);
-  const chain = paysElsewhere(env) ? undefined : await startSolana({ dataDir: join(dataDir, "solana") });
-  if (chain) programs.push(chain.server);
+  const [stores, solana] = await Promise.allSettled([
+    startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit }),
+    paysElsewhere(env) ? undefined : startSolana({ dataDir: join(dataDir, "solana") }),
+  ]);
+  if (stores.status === "fulfilled") programs.push(...stores.value.servers);
+  if (solana.status === "fulfilled" && solana.value) programs.push(solana.value.server);
+  if (stores.status === "rejected") throw stores.reason;
+  if (solana.status === "rejected") throw solana.reason;
+  const [embedded, chain] = [stores.value, solana.value];
 
+  const port = await choosePort(env.PORT, config.HOST);
   const origin = originOf(config.HOST, port);
   const processEnv = { ...env, ...embedded.env, ...chain?.server.env, PORT: String(port), ADMIN_TOKEN: adminToken };
   const node = (name: string, file: string, ready?: () => Promise<void>) =>
@@ -58,8 +65,8 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
   for (const supervisor of supervisors) supervisor.release();
 }
 
-/** Whoever names a network, or the wallet that is paid, wants no chain of the demo's own. */
-const paysElsewhere = (env: Env): boolean => Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL);
+/** Whoever names a network, the wallet that is paid, or who settles wants no chain of the demo's own. */
+const paysElsewhere = (env: Env): boolean => Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL || env.X402_FACILITATOR_URL);
 
 /** The first time nothing is started again: what dies then is wrongly set up, and its own last words say how. */
 async function duringStart(

@@ -17,6 +17,8 @@ export interface Claimable {
 
 // As the index says it: `null` alone would match the entries that have no accrual.
 const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredEntry>;
+// The index is one by token: without any, every entry that ever was would be looked at.
+const ofAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
 
 /** The buybacks that the ledger's entries carry. `batch` is the one field of the ledger that changes, and it does so once. */
 export function createAccruals({ ledger }: { ledger: Ledger }) {
@@ -25,7 +27,7 @@ export function createAccruals({ ledger }: { ledger: Ledger }) {
   async function accrued(): Promise<Accrued[]> {
     const group = { _id: "$buyback.token", nanoUsd: { $sum: "$buyback.nanoUsd" }, entries: { $sum: 1 } };
     const sums = collection.aggregate<Omit<Accrued, "token"> & { _id: string }>([
-      { $match: unclaimed },
+      { $match: ofAnyToken },
       { $group: group },
       { $sort: { _id: 1 } },
     ]);

@@ -102,8 +102,8 @@ export interface Money {
    * not in the first minute after MongoDB came back.
    */
   sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept>;
-  /** Ends the hold of a call that nobody is left to end, or that is decided: with 0, or with what stands. */
-  abandon(account: string, requestId: string): Promise<void>;
+  /** Ends every hold of an account whose calls are all over or dead: with 0, or with what stands. */
+  abandon(account: string): Promise<void>;
   check(): Promise<Check>;
 }
 

@@ -64,14 +64,14 @@ export function createSweep(deps: Deps) {
     });
 
   /** Throws 503 while MongoDB is away. */
-  async function abandon(account: string, requestId: string): Promise<void> {
+  async function abandon(account: string): Promise<void> {
     try {
-      const projection = { [`holds.${requestId}`]: 1 as const };
-      const stored = await answered(accounts.collection.findOne({ _id: account }, { projection }));
-      const v = stored?.holds[requestId];
-      if (!v) return;
-      const { entry } = await decideNothing(account, { k: requestId, v });
-      await applyOnce({ account, requestId, heldNanoUsd: v.amount, costNanoUsd: entry.costNanoUsd });
+      const stored = await answered(accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } }));
+      const endings = Object.entries(stored?.holds ?? {}).map(async ([k, v]) => {
+        const { entry } = await decideNothing(account, { k, v });
+        await applyOnce({ account, requestId: k, heldNanoUsd: v.amount, costNanoUsd: entry.costNanoUsd });
+      });
+      await Promise.all(endings);
     } catch (error) {
       throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, error);
     }

@@ -1,7 +1,8 @@
-import { type Collection, mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import { invalidValue } from "#errors";
 import type { Claimable, Page } from "#money";
 import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Execution, SentTransaction } from "./executor.ts";
@@ -18,18 +19,11 @@ const definition = {
   createdAt: { type: Date, required: true },
   /** Of an open one: how many chunks it has taken in, and the one that is being taken in. */
   chunks: { type: Number, required: true },
-  chunk: {
-    type: new Schema({ ids: [String], nanoUsd: BigInt }, { _id: false, strict: "throw" }),
-  },
+  chunk: { type: { ids: [String], nanoUsd: BigInt }, _id: false },
   /** Of a due one: who executes it, until when; and when it comes again. */
   lease: { type: String },
   lookAt: { type: Date },
-  sent: {
-    type: new Schema(
-      { signature: String, transaction: String, lastValidBlockHeight: BigInt },
-      { _id: false, strict: "throw" },
-    ),
-  },
+  sent: { type: { signature: String, transaction: String, lastValidBlockHeight: BigInt }, _id: false },
   /** Of one that is done. */
   executor: { type: String },
   signature: { type: String },
@@ -55,15 +49,9 @@ export type Batches = ReturnType<typeof createBatches>;
 
 /** The collection `buybacks`. Every change is a compare-and-set of one document. */
 export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
-  const model = mongo.connection.model("buybacks", schema);
-  const collection = model.collection as Collection as unknown as Collection<StoredBatch>;
+  const { collection, prepare } = openCollection<StoredBatch>(mongo, "buybacks", schema);
 
   const after = (ms: number) => new Date(clock.now() + ms);
-
-  async function prepare(): Promise<void> {
-    await model.createCollection();
-    await model.createIndexes();
-  }
 
   async function change(filter: driver.Filter<StoredBatch>, update: driver.UpdateFilter<StoredBatch>) {
     const { matchedCount } = await answered(collection.updateOne(filter, update));
@@ -86,10 +74,11 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     }
   }
 
-  const tokensOfOpen = async (): Promise<string[]> =>
-    (await answered(collection.find({ state: "open" }, { projection: { token: 1 } }).toArray())).map(
-      ({ token }) => token,
-    );
+  /** All that take entries in. The index needs the token. */
+  const open = (): Promise<Pick<StoredBatch, "token" | "nanoUsd" | "entries">[]> => {
+    const projection = { token: 1, nanoUsd: 1, entries: 1 };
+    return answered(collection.find({ state: "open", token: { $gt: "" } }, { projection }).toArray());
+  };
 
   /** Names the entries of the next chunk. False: another process did so, or the batch is closed. */
   const plan = ({ _id, chunks }: StoredBatch, { ids, nanoUsd }: Claimable) =>
@@ -144,5 +133,5 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     return answered(found.toArray());
   }
 
-  return { prepare, openOf, tokensOfOpen, plan, take, close, lease, remember, later, finish, list };
+  return { prepare, open, openOf, plan, take, close, lease, remember, later, finish, list };
 }

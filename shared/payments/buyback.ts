@@ -76,26 +76,28 @@ export function createBuyback({ config, batches, money, log }: Deps) {
    */
   async function gatherToken(token: string): Promise<Gathered> {
     let entries = 0;
-    for (let round = 0; round < mostChunks; round++) {
+    // What comes meanwhile is the next run's: with new charges every moment this one would not end.
+    let isMore = true;
+    for (let chunks = 0; ; ) {
       const batch = await batches.openOf(token);
       if (batch.chunk) {
         await money.claim(batch.chunk.ids, batch._id);
         if (await batches.take(batch)) entries += batch.chunk.ids.length;
-        continue;
-      }
-      const next = await money.claimable(token, chunkSize);
-      if (next.ids.length > 0) await batches.plan(batch, next);
-      else return { entries, due: batch.nanoUsd >= least() && (await batches.close(batch)) ? 1 : 0 };
+      } else if (isMore && chunks < mostChunks) {
+        const next = await money.claimable(token, chunkSize);
+        isMore = next.ids.length === chunkSize;
+        chunks += 1;
+        if (next.ids.length > 0) await batches.plan(batch, next);
+      } else return { entries, due: batch.nanoUsd >= least() && (await batches.close(batch)) ? 1 : 0 };
     }
-    return { entries, due: 0 };
   }
 
   const least = () => (config.minimumNanoUsd > 1n ? config.minimumNanoUsd : 1n);
 
   async function gather(): Promise<Gathered> {
-    const accrued = (await money.accrued()).map(({ token }) => token);
+    const waiting = [...(await money.accrued()), ...(await batches.open())];
     let gathered: Gathered = { entries: 0, due: 0 };
-    for (const token of new Set([...accrued, ...(await batches.tokensOfOpen())])) {
+    for (const token of new Set(waiting.map((each) => each.token))) {
       const { entries, due } = await gatherToken(token);
       gathered = { entries: gathered.entries + entries, due: gathered.due + due };
     }
@@ -129,8 +131,7 @@ export function createBuyback({ config, batches, money, log }: Deps) {
   /** By token: what no batch has, and what lies in the open ones. */
   async function accrued(): Promise<Accrued[]> {
     const sums = new Map((await money.accrued()).map((each) => [each.token, each]));
-    for (const token of await batches.tokensOfOpen()) {
-      const open = await batches.openOf(token);
+    for (const { token, ...open } of await batches.open()) {
       const { nanoUsd = 0n, entries = 0 } = sums.get(token) ?? {};
       sums.set(token, { token, nanoUsd: nanoUsd + open.nanoUsd, entries: entries + open.entries });
     }

@@ -40,6 +40,13 @@ function wallet(text: string, name: string): Address {
   return address(text);
 }
 
+/** Nothing is ever asked at an address with a password, and the error that says so shows it. */
+export function withoutPassword(url: string, name: string): string {
+  const { username, password } = new URL(url);
+  if (username !== "" || password !== "") throw wrong(`${name}: must be without a user and a password`);
+  return url;
+}
+
 /** Undefined: payments are switched off. */
 export function x402Config(config: Config): X402 | undefined {
   const { X402_PAY_TO, SOLANA_RPC_URL, X402_FEE_PAYER_KEY, X402_FACILITATOR_URL } = config;
@@ -59,7 +66,11 @@ export function x402Config(config: Config): X402 | undefined {
       X402_FEE_PAYER_KEY !== undefined
         ? { kind: "own", feePayerKey: X402_FEE_PAYER_KEY }
         : X402_FACILITATOR_URL !== undefined
-          ? { kind: "remote", url: X402_FACILITATOR_URL, token: config.X402_FACILITATOR_TOKEN }
+          ? {
+              kind: "remote",
+              url: withoutPassword(X402_FACILITATOR_URL, "X402_FACILITATOR_URL"),
+              token: config.X402_FACILITATOR_TOKEN,
+            }
           : undefined,
     caps: {
       maxComputeUnits: config.X402_MAX_COMPUTE_UNITS,
@@ -73,10 +84,10 @@ export function buybackConfig(config: Config): BuybackConfig {
   const { BUYBACK_BPS: bps, BUYBACK_TOKEN: token, BUYBACK_TOKENS = "", BUYBACK_MINIMUM_USD } = config;
   if (bps > 0 && token === undefined) throw wrong("BUYBACK_TOKEN is missing: BUYBACK_BPS is not 0");
   const listed = BUYBACK_TOKENS.split(",").filter((each) => each !== "");
-  const own = token === undefined ? [] : [token];
+  const own = token === undefined ? [] : [wallet(token, "BUYBACK_TOKEN")];
   return {
     terms: bps > 0 && token !== undefined ? { bps, token } : undefined,
-    eligible: new Set([...own, ...listed].map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))),
+    eligible: new Set([...own, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]),
     minimumNanoUsd: parseUsd(BUYBACK_MINIMUM_USD) ?? 0n,
   };
 }

@@ -4,8 +4,9 @@
  * body") and 5 (7); ARCHITECTURE, section 8; github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md.
  *
  * A quote is a document by its memo: open -> settling -> settled | unknown, and back to open where nothing was paid; each
- * change is a compare-and-set. A settled payment is a credit to an account of its own; the call is then an ordinary one
- * on that account. What nobody knows the end of is decided from the chain alone, by whoever comes next: a caller with the
+ * change is a compare-and-set. A payment is verified here against its quote before it claims that, whoever settles it: a
+ * facilitator elsewhere is trusted to say what it settled, and for nothing else. A settled payment is a credit to an
+ * account of its own; the call is then an ordinary one on that account. What nobody knows the end of is decided from the chain alone, by whoever comes next: a caller with the
  * same payment, or `reconcile`. So a process may die anywhere: nothing is taken twice, and nothing taken is lost.
  *
  * What is left on such an account is owed to the payer; for 24 hours the same request may use it. An operator who pays it
@@ -62,13 +63,14 @@ export interface Payments {
 
 export interface X402 {
   /**
-   * Checks that payments can be taken: settler, network, asset, the payee's token account. Only for processes that quote.
-   * Throws `ConfigError`; a network that is away is asked again by the first who needs it.
+   * Checks that payments can be taken: settler, network, asset, the payee's token account, and whether the fee payer has
+   * SOL; then anew every ten minutes. Only for processes that quote. Throws `ConfigError`; what time may mend (a network
+   * that is away, no SOL) is asked again by the first who needs it.
    */
   start(): Promise<void>;
   /** What to answer with 402. */
   quote(ask: QuoteAsk): Promise<Quoted>;
-  /** Takes the payment, or finds that it was taken. Throws 400 for a header that cannot be decoded, and what `check` throws. */
+  /** Takes the payment, or finds that it was taken. Throws 400 for a header that cannot be decoded, and what `priceNanoUsd` throws. */
   settle(ask: SettleAsk): Promise<Settlement>;
   /** A scheduled job's: decides from the chain what nobody knows the end of. Safe in many processes at once. */
   reconcile(): Promise<Reconciled>;

@@ -2,8 +2,8 @@ import { invalidValue, notFound } from "#errors";
 import { type Account, leastPayableNanoUsd, type Money, type Moved, type Page, paymentAccount } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { goodMs } from "./payment-fault.ts";
 import type { Quote, Quotes } from "./quotes.ts";
-import { goodMs } from "./settle.ts";
 
 /** A payment of which something is left. */
 export interface OwedPayment {

@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto";
-import { getBase64Encoder, getCompiledTransactionMessageDecoder, getTransactionDecoder } from "@solana/kit";
+import {
+  type Address,
+  getBase64Encoder,
+  getCompiledTransactionMessageDecoder,
+  getTransactionDecoder,
+} from "@solana/kit";
 import type { PaymentPayload } from "@x402/core/types";
 import { getTokenPayerFromTransaction } from "@x402/svm";
 import { z } from "zod";
@@ -13,7 +18,7 @@ export interface Payment {
   readonly messageHash: string;
   /** Can land only while the network remembers it. */
   readonly blockhash: string;
-  readonly feePayer: string;
+  readonly feePayer: Address;
   /** Whose tokens move; empty if no transfer is in it. */
   readonly payer: string;
 }
@@ -49,7 +54,7 @@ function readTransaction(base64: string) {
   const transaction = decodeTransaction(base64);
   const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
   const [feePayer] = message.staticAccounts;
-  if (feePayer === undefined || message.version !== 0) throw bad();
+  if (feePayer === undefined || message.version === 1) throw bad();
   return {
     messageHash: messageHashOf(transaction.messageBytes),
     blockhash: message.lifetimeToken,

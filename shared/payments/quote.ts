@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
+import { randomBase62 } from "#platform/ids";
 import type { X402 } from "./config.ts";
 import type { Facilitator } from "./facilitator.ts";
 import type { Quotes } from "./quotes.ts";
@@ -38,7 +38,8 @@ export function createQuote(deps: { x402: X402; quotes: Quotes; facilitator: () 
     const { requestHash, priceNanoUsd, resource, buybackToken, error } = ask;
     if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);
     const { feePayer } = await facilitator();
-    const memo = randomBytes(18).toString("base64url");
+    // As an id of a payment it is written on command lines: nothing in it looks like an option.
+    const memo = randomBase62(24);
     const requirements = {
       scheme: "exact",
       network,

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { PaymentRequirements } from "@x402/core/types";
-import { type Collection, mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
+import { openCollection } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Payment } from "./payment-header.ts";
 
@@ -18,9 +20,8 @@ const definition = {
   createdAt: { type: Date, required: true },
   /** While it is open. */
   expiresAt: { type: Date },
-  /** While it is being settled: whose it is, and since when. */
+  /** While it is being settled: whose it is. */
   claim: { type: String },
-  claimedAt: { type: Date },
   /** Of the payment that claimed it. */
   messageHash: { type: String },
   blockhash: { type: String },
@@ -44,10 +45,10 @@ export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], nul
   readonly requirements: PaymentRequirements;
 };
 /** One that a payment has claimed. */
-export type Claimed = Quote & { readonly messageHash: string; readonly blockhash: string };
+export type Claimed = Quote & { readonly messageHash: string; readonly blockhash: string; readonly payer: string };
 
 export const isClaimed = (quote: Quote): quote is Claimed =>
-  quote.messageHash !== undefined && quote.blockhash !== undefined;
+  quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;
 
 export type Claiming = { readonly id: string } | { readonly refused: "not open" | "used" };
 
@@ -56,33 +57,37 @@ const leaseMs = 60_000;
 const duplicateKey = 11_000;
 
 /** What goes with the claim. */
-const claimed = { claim: "", claimedAt: "", messageHash: "", blockhash: "", payer: "" } as const;
+const claimed = { claim: "", messageHash: "", blockhash: "", payer: "" } as const;
 const looked = { signature: "", lookAt: "", overAtHeight: "" } as const;
 
 export type Quotes = ReturnType<typeof createQuotes>;
 
-/** The collection `quotes`. Every change is a compare-and-set of one document. */
+const isDuplicate = (error: unknown) => error instanceof driver.MongoServerError && error.code === duplicateKey;
+
+function away(error: unknown): never {
+  throw isDuplicate(error)
+    ? error
+    : noCapacity("Quotes cannot be reached right now. Repeat the request as it is.", 1, error);
+}
+
+const stored = <T>(operation: Promise<T>): Promise<T> => answered(operation).catch(away);
+
+/** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is away. */
 export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs: number; clock: Clock }) {
-  const model = mongo.connection.model("quotes", schema);
-  const collection = model.collection as Collection as unknown as Collection<Quote>;
+  const { collection, prepare } = openCollection<Quote>(mongo, "quotes", schema);
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
-  async function prepare(): Promise<void> {
-    await model.createCollection();
-    await model.createIndexes();
-  }
-
   async function open(quote: Pick<Quote, "_id" | "requestHash" | "requirements" | "buybackToken">): Promise<void> {
     const document = { ...quote, state: "open" as const, createdAt: after(0), expiresAt: after(quoteMs) };
-    await answered(collection.insertOne(document, { ignoreUndefined: true }));
+    await stored(collection.insertOne(document, { ignoreUndefined: true }));
   }
 
   const find = async (memo: string): Promise<Quote | undefined> =>
-    (await answered(collection.findOne({ _id: memo }))) ?? undefined;
+    (await stored(collection.findOne({ _id: memo }))) ?? undefined;
 
   async function change(filter: driver.Filter<Quote>, update: driver.UpdateFilter<Quote>): Promise<boolean> {
-    const { matchedCount } = await answered(collection.updateOne(filter, update));
+    const { matchedCount } = await stored(collection.updateOne(filter, update));
     return matchedCount === 1;
   }
 
@@ -90,13 +95,13 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
   async function claim(memo: string, payment: Payment): Promise<Claiming> {
     const id = randomBytes(12).toString("base64url");
     const { messageHash, blockhash, payer } = payment;
-    const set = { state: "settling" as const, claim: id, claimedAt: after(0), messageHash, blockhash, payer };
+    const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer };
     try {
       const update = { $set: { ...set, lookAt: after(leaseMs) }, $unset: { expiresAt: "" as const } };
       const isOurs = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
       return isOurs ? { id } : { refused: "not open" };
     } catch (error) {
-      if (error instanceof driver.MongoServerError && error.code === duplicateKey) return { refused: "used" };
+      if (isDuplicate(error)) return { refused: "used" };
       throw error;
     }
   }
@@ -125,7 +130,7 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
   const reopen = ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, reopened());
 
   /** True also if it was so already. */
-  const settle = ({ _id, messageHash, blockhash }: Claimed, signature: string, payer: string) =>
+  const settle = ({ _id, messageHash, blockhash, payer }: Claimed, signature: string) =>
     change(
       { _id, $or: [{ messageHash }, { state: "open" }] },
       {
@@ -135,27 +140,30 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
     );
 
   /** Of those that nobody works on. */
-  const lookAgain = ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight: bigint) =>
+  const lookAgain = ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight?: bigint) =>
     change(
       { _id, state, messageHash, lookAt: { $lte: after(0) } },
-      { $set: { state: "unknown", lookAt: after(ms), overAtHeight }, $unset: { claim: "" } },
+      {
+        $set: { state: "unknown", lookAt: after(ms), ...(overAtHeight !== undefined && { overAtHeight }) },
+        $unset: { claim: "" },
+      },
     );
 
   /** Longest waiting first. */
   const due = async (limit: number): Promise<Claimed[]> => {
     const found = collection.find({ lookAt: { $lte: after(0) } }, { sort: { lookAt: 1 }, limit });
-    return (await answered(found.toArray())).filter(isClaimed);
+    return (await stored(found.toArray())).filter(isClaimed);
   };
 
   const payBack = (memo: string) => change({ _id: memo, state: "settled" }, { $set: { paidBackAt: after(0) } });
 
   const all = async (memos: readonly string[]): Promise<Map<string, Quote>> => {
-    const found = await answered(collection.find({ _id: { $in: [...memos] } }).toArray());
+    const found = await stored(collection.find({ _id: { $in: [...memos] } }).toArray());
     return new Map(found.map((quote) => [quote._id, quote]));
   };
 
   async function remove(memo: string): Promise<void> {
-    await answered(collection.deleteOne({ _id: memo, state: "settled" }));
+    await stored(collection.deleteOne({ _id: memo, state: "settled" }));
   }
 
   return {

@@ -1,6 +1,6 @@
 import type { Money } from "#money";
 import type { Logger } from "#platform/logger";
-import type { Chain } from "./chain.ts";
+import type { Chain, Landed } from "./chain.ts";
 import type { Claimed, Quotes } from "./quotes.ts";
 
 export type Resolved = "settled" | "reopened" | "unknown";
@@ -30,29 +30,37 @@ const nanoUsdOf = ({ requirements }: Pick<Claimed, "requirements">): bigint => B
 /** Ends what nobody knows the end of, from the chain alone. Any number of processes may do it at once. */
 export function createResolve({ quotes, chain, money, log }: Deps) {
   /** The credit first: whoever dies in between leaves a quote that is looked at again, and a credit that counts once. */
-  async function settled(quote: Claimed, signature: string, payer: string): Promise<void> {
+  async function settled(quote: Claimed, signature: string): Promise<void> {
     const { _id: memo, messageHash, buybackToken } = quote;
     await money.payIn({ memo, messageHash, nanoUsd: nanoUsdOf(quote), transaction: signature, buybackToken });
-    await quotes.settle(quote, signature, payer);
+    await quotes.settle(quote, signature);
   }
 
   /** The height comes first: what is not there after it was passed will never be. */
-  async function isOver({ blockhash, overAtHeight }: Claimed): Promise<boolean> {
-    if (overAtHeight === undefined || (await chain.height("finalized")) <= overAtHeight) return false;
-    return chain.isBlockhashOver(blockhash);
+  async function overSince({ blockhash, overAtHeight }: Claimed): Promise<bigint | undefined> {
+    if (overAtHeight === undefined || (await chain.height("finalized")) <= overAtHeight) return undefined;
+    return chain.overSince(blockhash);
   }
 
   async function look(quote: Claimed): Promise<Resolved> {
-    const over = await isOver(quote);
-    const landed = await chain.find(quote);
+    const over = await overSince(quote);
+    const landed = await chain.find(quote, over);
     if (landed && !landed.failed) {
-      await settled(quote, landed.signature, quote.payer ?? "");
+      await settled(quote, landed.signature);
       return "settled";
     }
-    if (landed ? landed.finalized : over) return (await quotes.reopen(quote)) ? "reopened" : "unknown";
+    if (landed ? landed.finalized : over !== undefined) return reopen(quote, landed);
     const overAtHeight = quote.overAtHeight ?? (await chain.height("processed")) + blockhashLife + slack;
     await quotes.lookAgain(quote, againMs, overAtHeight);
     return "unknown";
+  }
+
+  /** The last that is known of the payment here: who asks for it later is told from the log. */
+  async function reopen(quote: Claimed, landed: Landed | undefined): Promise<Resolved> {
+    if (!(await quotes.reopen(quote))) return "unknown";
+    const { _id: memo, payer, signature = landed?.signature } = quote;
+    log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never came on chain");
+    return "reopened";
   }
 
   /** Unknown also where the chain cannot be asked. */
@@ -61,6 +69,8 @@ export function createResolve({ quotes, chain, money, log }: Deps) {
       return await look(quote);
     } catch (error) {
       log.warn({ err: error, memo: quote._id }, "how a payment ended is not known yet");
+      // Behind those that wait: it may be the only one that cannot be asked for.
+      await quotes.lookAgain(quote, againMs).catch(() => undefined);
       return "unknown";
     }
   }

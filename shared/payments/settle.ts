@@ -1,11 +1,14 @@
-import { isDeepStrictEqual } from "node:util";
 import { encodePaymentResponseHeader } from "@x402/core/http";
 import { noCapacity } from "#errors";
 import { paymentAccount } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { type Facilitator, isIsolated } from "./facilitator.ts";
+import type { Chain } from "./chain.ts";
+import type { X402 } from "./config.ts";
+import type { Facilitator, Outcome } from "./facilitator.ts";
+import { paymentFault } from "./payment-fault.ts";
 import { decodePayment, type Payment } from "./payment-header.ts";
+import { amountOf } from "./quote.ts";
 import { type Claimed, isClaimed, type Quote, type Quotes } from "./quotes.ts";
 import type { createResolve } from "./resolve.ts";
 
@@ -14,8 +17,8 @@ export interface SettleAsk {
   readonly header: string;
   /** Of the request that it came with, as it was quoted. */
   readonly requestHash: string;
-  /** Throws for a request that cannot be worked on now: asked before anything is taken for it. */
-  readonly check?: (() => Promise<unknown>) | undefined;
+  /** What the request costs now, asked before anything is taken for it. Throws for one that cannot be worked on. */
+  readonly priceNanoUsd?: (() => Promise<bigint>) | undefined;
 }
 
 export type Settlement =
@@ -31,21 +34,28 @@ export type Settlement =
   /** Nothing was taken for this request: 402 with a new quote, `reason` as its error. */
   | { readonly kind: "refused"; readonly reason: string; readonly receipt: string };
 
-/** A payment is good for its request so long. */
-export const goodMs = 24 * 3_600_000;
 const waitMs = 50_000;
 const pollMs = 250;
 
+/** What this very call has claimed. */
+interface Asked {
+  readonly quote: Claimed;
+  readonly payment: Payment;
+  readonly claim: string;
+}
+
 interface Deps extends Pick<ReturnType<typeof createResolve>, "settled" | "resolve"> {
-  readonly network: `solana:${string}`;
+  readonly x402: Pick<X402, "network" | "caps">;
   readonly quotes: Quotes;
+  readonly chain: Pick<Chain, "find">;
   readonly facilitator: () => Promise<Facilitator>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export function createSettle({ network, quotes, facilitator, settled, resolve, clock, log }: Deps) {
-  const paid = ({ _id: memo, messageHash, buybackToken, signature = "", payer = "" }: Claimed): Settlement => ({
+export function createSettle({ x402, quotes, chain, facilitator, settled, resolve, clock, log }: Deps) {
+  const { network, caps } = x402;
+  const paid = ({ _id: memo, messageHash, buybackToken, signature = "", payer }: Claimed): Settlement => ({
     kind: "paid",
     account: paymentAccount(memo),
     key: messageHash,
@@ -59,36 +69,28 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
     receipt: encodePaymentResponseHeader({ success: false, errorReason: reason, transaction: "", network, payer }),
   });
 
-  /** Why this is no payment for this request, whatever the chain says. */
-  async function misfit(quote: Quote | undefined, payment: Payment, requestHash: string): Promise<string | undefined> {
-    if (!quote) return "quote_not_found";
-    if (quote.requestHash !== requestHash) return "quote_for_another_request";
-    const { requirements, state, messageHash } = quote;
-    if (!isDeepStrictEqual(payment.payload.accepted, requirements)) return "requirements_mismatch";
-    const feePayer = String(requirements.extra["feePayer"]);
-    if (payment.feePayer !== feePayer) return "fee_payer_mismatch";
-    if (!(await isIsolated(payment, feePayer))) return "fee_payer_not_isolated";
-    const { expiresAt, settledAt, paidBackAt } = quote;
-    if (state === "open") return expiresAt && expiresAt.getTime() <= clock.now() ? "quote_expired" : undefined;
-    if (messageHash !== payment.messageHash) return "quote_already_used";
-    if (paidBackAt) return "payment_paid_back";
-    return settledAt && settledAt.getTime() + goodMs <= clock.now() ? "payment_expired" : undefined;
+  /** What is on chain already is refused when it is simulated again. */
+  async function outcomeOf(settler: Facilitator, { quote, payment, claim }: Asked): Promise<Outcome> {
+    const remember = (signature: string) => quotes.remember(quote._id, claim, signature);
+    const outcome = await settler.settle(payment, quote.requirements, remember);
+    if (outcome.kind !== "refused") return outcome;
+    try {
+      const landed = await chain.find(quote);
+      return landed && !landed.failed ? { kind: "settled", signature: landed.signature } : outcome;
+    } catch (reason) {
+      return { kind: "unknown", reason };
+    }
   }
 
-  /** Of a quote that this very call has claimed. Undefined: only the chain knows. */
-  async function ask(quote: Quote, payment: Payment, claim: string): Promise<Settlement | undefined> {
+  /** Undefined: only the chain knows. */
+  async function ask(settler: Facilitator, asked: Asked): Promise<Settlement | undefined> {
+    const { quote, payment, claim } = asked;
     const memo = quote._id;
-    const settler = await facilitator();
-    const remember = (signature: string) => quotes.remember(memo, claim, signature);
-    const outcome = await settler.settle(payment, quote.requirements, remember);
+    const outcome = await outcomeOf(settler, asked);
     switch (outcome.kind) {
-      case "settled": {
-        const { messageHash, blockhash } = payment;
-        const { signature, payer } = outcome;
-        const claimed = { ...quote, messageHash, blockhash, signature, payer };
-        await settled(claimed, signature, payer);
-        return paid(claimed);
-      }
+      case "settled":
+        await settled(quote, outcome.signature);
+        return paid({ ...quote, signature: outcome.signature });
       case "refused":
         await quotes.release(memo, claim);
         return refused(outcome.reason, payment);
@@ -102,12 +104,20 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
     }
   }
 
-  async function claimed(quote: Quote, payment: Payment, check: SettleAsk["check"]): Promise<Settlement | undefined> {
-    await check?.();
+  async function claimed(
+    quote: Quote,
+    payment: Payment,
+    priceNanoUsd: SettleAsk["priceNanoUsd"],
+  ): Promise<Settlement | undefined> {
+    const price = await priceNanoUsd?.();
+    if (price !== undefined && amountOf(price) > BigInt(quote.requirements.amount))
+      return refused("price_changed", payment);
     // Before anything is claimed that only this facilitator could end.
-    await facilitator();
+    const settler = await facilitator();
     const claim = await quotes.claim(quote._id, payment);
-    if ("id" in claim) return ask(quote, payment, claim.id);
+    const { messageHash, blockhash, payer } = payment;
+    if ("id" in claim)
+      return ask(settler, { quote: { ...quote, messageHash, blockhash, payer }, payment, claim: claim.id });
     return claim.refused === "used" ? refused("payment_already_used", payment) : undefined;
   }
 
@@ -124,14 +134,14 @@ export function createSettle({ network, quotes, facilitator, settled, resolve, c
    * Throws 400 for a header that cannot be decoded; 503 while it cannot be settled or nobody knows whether it was, and
    * then the same request with the same payment finds out.
    */
-  return async function settle({ header, requestHash, check }: SettleAsk): Promise<Settlement> {
+  return async function settle({ header, requestHash, priceNanoUsd }: SettleAsk): Promise<Settlement> {
     const payment = decodePayment(header);
     const until = clock.now() + waitMs;
     do {
       const quote = await quotes.find(payment.memo);
-      const reason = await misfit(quote, payment, requestHash);
+      const reason = await paymentFault(payment, quote, { requestHash, caps, now: clock.now() });
       if (!quote || reason !== undefined) return refused(reason ?? "quote_not_found", payment);
-      const settlement = isClaimed(quote) ? await joined(quote) : await claimed(quote, payment, check);
+      const settlement = isClaimed(quote) ? await joined(quote) : await claimed(quote, payment, priceNanoUsd);
       if (settlement) return settlement;
     } while (clock.now() < until);
     throw noCapacity("The network has not confirmed the payment yet. Repeat the request with the same payment.");

@@ -8,6 +8,7 @@ export async function walletOf(key: string, variable: string): Promise<KeyPairSi
     return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
   } catch {
     // The cause may show the key.
-    throw new ConfigError(`The configuration is not complete.\n  ${variable}: is not a secret key of 64 bytes`);
+    const form = "a secret key of 64 bytes, in base58 or as the JSON of a key file";
+    throw new ConfigError(`The configuration is not complete.\n  ${variable}: is not ${form}`);
   }
 }

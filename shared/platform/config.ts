@@ -75,7 +75,7 @@ export const environment = z.object({
     .describe("Secret key that settles payments and pays their fees: base58, or the JSON of a key file"),
   X402_FACILITATOR_URL: address.optional().describe("Facilitator that settles instead, so that no key is here"),
   X402_FACILITATOR_TOKEN: text.optional().describe("Bearer token for the facilitator"),
-  X402_MAX_COMPUTE_UNITS: count("Most compute units that a payment may ask for", 60_000),
+  X402_MAX_COMPUTE_UNITS: count("Most compute units that a payment may ask for", 200_000),
   X402_MAX_PRIORITY_FEE: count("Most micro-lamports for one compute unit that a payment may offer", 50_000),
   X402_QUOTE_SECONDS: z.coerce.number().int().min(60).max(3_600).default(300).describe("How long a quote may be paid"),
   X402_REQUESTS_PER_MINUTE: count(
@@ -112,9 +112,12 @@ export const environment = z.object({
     .min(1)
     .max(5_000)
     .default(100)
-    .describe("How much less than quoted a swap may bring, in basis points"),
-  JUPITER_BASE_URL: address.default("https://api.jup.ag/swap/v1").describe("Jupiter's swap API, with its version"),
+    .describe("How far a swap may move the price, and how much less than quoted it may bring, in basis points"),
+  JUPITER_BASE_URL: address.default("https://api.jup.ag/swap/v2").describe("Jupiter's swap API, with its version"),
   JUPITER_API_KEY: text.optional().describe("Key for it"),
+  JUPITER_PROGRAMS: text
+    .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
+    .describe("Programs on chain that its swaps may run, separated by commas; nothing else is signed"),
   WORKER_POOLS: z
     .string()
     .regex(/^[a-z]+(,[a-z]+)*$/)

@@ -10,28 +10,43 @@ export interface Mongo {
   close(): Promise<void>;
 }
 
+const options = {
+  useBigInt64: true,
+  bufferCommands: false,
+  serverSelectionTimeoutMS: 1_000,
+  // Also how long a check of the server may take: a write to one that hangs fails after two of them.
+  connectTimeoutMS: 2_000,
+  heartbeatFrequencyMS: 1_000,
+  maxPoolSize: 50,
+  writeConcern: { w: "majority", journal: true },
+  autoIndex: false,
+  autoCreate: false,
+} as const;
+
+const mostTries = 10;
+
+/** At its start a process is waited for by nobody: on a busy machine the first answer may take longer than any later one. */
+async function connect(uri: string, log: Logger): Promise<Connection> {
+  for (let tries = 1; ; tries++) {
+    const connection = mongoose.createConnection(uri, options);
+    connection.on("error", (error: Error) => log.warn({ err: error.message }, "mongodb"));
+    try {
+      return await connection.asPromise();
+    } catch (error) {
+      await connection.close();
+      if (tries === mostTries || !(error instanceof mongoose.Error.MongooseServerSelectionError)) throw error;
+    }
+  }
+}
+
 /**
  * One connection for a process. Reads give bigint for Int64; nothing is buffered while the server is away; a lost
  * server is an error within a second instead of thirty. Writes are journaled by a majority.
  */
 export async function connectMongo(uri: string, clock: Clock, log: Logger): Promise<Mongo> {
-  const connection = mongoose.createConnection(uri, {
-    useBigInt64: true,
-    bufferCommands: false,
-    serverSelectionTimeoutMS: 1_000,
-    // Also how long a check of the server may take: a write to one that hangs fails after two of them.
-    connectTimeoutMS: 2_000,
-    heartbeatFrequencyMS: 1_000,
-    maxPoolSize: 50,
-    writeConcern: { w: "majority", journal: true },
-    autoIndex: false,
-    autoCreate: false,
-  });
-  let upSince: number | undefined;
+  const connection = await connect(uri, log);
+  let upSince: number | undefined = clock.now();
   let closing = false;
-  connection.on("error", (error: Error) => log.warn({ err: error.message }, "mongodb"));
-  await connection.asPromise();
-  upSince = clock.now();
   // Mongoose's own events miss a server that hangs.
   connection.getClient().on("topologyDescriptionChanged", ({ newDescription }) => {
     const up = [...newDescription.servers.values()].some((server) => server.isWritable);

@@ -14,7 +14,7 @@ import {
 } from "../integration/x402-setup.ts";
 import { eventually } from "../support/service.ts";
 import { holdCommands, posts } from "./generation-setup.ts";
-import { heldWire, lost, never } from "./setup.ts";
+import { lost, never } from "./setup.ts";
 import { startPair } from "./x402-setup.ts";
 
 const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
@@ -115,43 +115,12 @@ test("an API killed between credit and key: repeated elsewhere it is worked on, 
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-test("an API killed between hold and queue: what it held is given back at once to who repeats, and paid once", async () => {
-  let accounts = 0;
-  const all = await startPair({
-    stores: async (shared) => {
-      const wire = await heldWire(shared.REDIS_URL);
-      // The first is the credit, the second the hold: the job never comes to its queue.
-      const { stores } = await holdCommands(shared, ({ update, insert }) => {
-        if (update === "accounts" && ++accounts === 2) wire.hold();
-        return accounts >= 2 && insert === "ledger";
-      });
-      return { ...stores, REDIS_URL: wire.address };
-    },
-  });
-  const { api, client, maker, endLease } = all;
-  const { headers, account } = await payFor(all, client, drawing());
-  const left = lost(post(api.client, drawing(), headers));
-  await eventually(async () => (await client.check()).open_holds === 1);
-  api.kill("SIGKILL");
-  expect(await left).toBe(true);
-  await endLease();
-  const answer = await answerOf(post(client, drawing(), headers));
-  expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04", receipt: { success: true } });
-  expect(posts(maker)).toHaveLength(1);
-  expect(await ledgerOf(client, account)).toMatchObject([
-    { kind: "credit" },
-    { amount_usd: "0.00" },
-    { kind: "usage" },
-  ]);
-  await expectMoney(all, client, { [account]: paidOnce });
-});
-
 test.each([
   [images, drawing(), paidOnce],
   [media, filming(), { paidMicroUsd: 200_000n, costUsd: "0.20" }],
 ])("an API killed while the work runs: it goes on, and its answer is had elsewhere (%s)", async (path, body, paid) => {
   const all = await startPair();
-  const { api, client, maker, endLease } = all;
+  const { api, client, maker } = all;
   const { headers, account } = await payFor(all, client, body, path);
   const gate = Promise.withResolvers<void>();
   maker.respond({ beforeHeaders: gate.promise });
@@ -159,7 +128,7 @@ test.each([
   const asked = await maker.request(0);
   api.kill("SIGKILL");
   expect(await left).toBe(true);
-  await endLease();
+  await api.endLease();
   const joined = answerOf(post(client, body, headers, path));
   gate.resolve();
   const answer = await joined;

@@ -12,14 +12,20 @@ export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Sto
   const world = await startWorld();
   const { stores } = world;
   const env = { ...world.env, ...hurt.env };
-  const theirs = (await hurt.stores?.(stores)) ?? stores;
-  const [worker, api] = await Promise.all([spawnWorker(stores, env), spawnApi(theirs, env)]);
-  await ready(api.client);
   const redis = redisOf(stores);
-  const [lease] = (await redis.keys("reply:*")) as [string];
-  const { client } = await spawnApi(stores, env);
-  await ready(client);
-  return { ...world, env, worker, api, client, endLease: () => redis.del(lease), quotes: await quotesOf(stores) };
+  const leases = new Set<string>();
+  /** Another API process; `endLease`: the others take it for dead. */
+  async function another(theirs: Stores = stores) {
+    const api = await spawnApi(theirs, env);
+    await ready(api.client);
+    const lease = (await redis.keys("reply:*")).find((key) => !leases.has(key)) as string;
+    leases.add(lease);
+    return { ...api, endLease: () => redis.del(lease) };
+  }
+  const theirs = (await hurt.stores?.(stores)) ?? stores;
+  const [worker, api] = await Promise.all([spawnWorker(stores, env), another(theirs)]);
+  const { client } = await another();
+  return { ...world, env, worker, api, client, another, quotes: await quotesOf(stores) };
 }
 
 /** The quotes, to move their time on. */

@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { cacheDirOf } from "../../infra/embedded/index.ts";
+import { settingsOf } from "../integration/payments-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { testChain } from "../support/solana.ts";
 
 const run = promisify(execFile);
 const examples = [...readFileSync("README.md", "utf8").matchAll(/<!-- example -->\n```(\w+)\n([\s\S]*?)```/g)].map(
@@ -26,11 +28,14 @@ async function pythonPath(): Promise<string> {
 }
 
 async function start(): Promise<{ env: NodeJS.ProcessEnv; payer: Customer; service: Client }> {
-  const stores = await testStores();
-  const [{ client: service }] = await Promise.all([spawnApi(stores), spawnWorker(stores)]);
-  await eventually(async () => (await fetch(`${service.baseUrl}/readyz`)).ok);
+  const [stores, chain] = await Promise.all([testStores(), testChain()]);
+  const [{ client: service }] = await Promise.all([spawnApi(stores, settingsOf(chain)), spawnWorker(stores)]);
+  await ready(service);
   const payer = await service.account("1.00");
-  return { env: { ...process.env, INFERENCE_URL: service.baseUrl, INFERENCE_KEY: payer.key }, payer, service };
+  const caller = { INFERENCE_URL: service.baseUrl, INFERENCE_KEY: payer.key };
+  const { secret } = await chain.wallet("1.00");
+  const env = { ...process.env, ...caller, PAYER_KEY: secret, SOLANA_RPC_URL: chain.rpcUrl };
+  return { env, payer, service };
 }
 
 const commands: Readonly<Record<string, (code: string) => readonly [string, readonly string[]]>> = {
@@ -43,15 +48,15 @@ async function runExample(language = "", code = "", env: NodeJS.ProcessEnv = {})
   const command = commands[language];
   if (!command) throw new Error(`The README has no example in '${language}'.`);
   const [program, args] = command(code);
-  return run(program, args, { env, timeout: 60_000 });
+  return run(program, args, { env });
 }
 
-test("the README's curl and TypeScript examples run as printed, and are paid for", { timeout: 60_000 }, async () => {
+test("the README's curl and TypeScript examples run as printed, and are paid for", async () => {
   const { env, payer, service } = await start();
   const outputs: string[] = [];
   for (const { language, code } of examples.filter(({ language }) => language !== "python"))
     outputs.push((await runExample(language, code, env)).stdout);
-  const [json, stream, typescript, media, upload, native] = outputs;
+  const [json, stream, typescript, media, upload, native, paying] = outputs;
   expect(JSON.parse(json as string)).toMatchObject({ object: "chat.completion", model: "local/chat" });
   expect(stream).toMatch(/"usage":\{"prompt_tokens":\d+.*\n\ndata: \[DONE\]\n/);
   expect(typescript).toMatch(/Count to three.*"name":"get_weather"/s);
@@ -60,12 +65,13 @@ test("the README's curl and TypeScript examples run as printed, and are paid for
     choices: [{ message: { content: expect.stringContaining("PNG image of 256 x 256") as string } }],
   });
   expect(native).toMatch(/Hello!.*\d+\n.*Hello!.*\n.*Hello!/s);
+  expect(paying).toMatch(/^200 http\S+\/media\/file_\w+ 0\.01\n\w{64,88}\n$/);
   await service.settled();
   expect(await payer.ledger("usage")).toHaveLength(11);
   expect(await payer.ledger("storage")).toHaveLength(1);
 });
 
-test("the README's Python example runs as printed", { timeout: 180_000 }, async () => {
+test("the README's Python example runs as printed", async () => {
   const { env } = await start();
   const example = examples.find(({ language }) => language === "python");
   const PYTHONPATH = await pythonPath();

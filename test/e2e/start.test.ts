@@ -110,7 +110,7 @@ test("the printed command pays for an image on the demo's own chain, at a second
   });
   expect(paying).toContain(dataDir);
   const paid = await execute("/bin/sh", ["-c", paying]);
-  const [, before = "", after = ""] = /had (\S+) USDC and has (\S+)\.$/m.exec(paid.stdout) ?? [];
+  const [before = "", after = ""] = Array.from(paid.stdout.matchAll(/ has (\S+) USDC\.$/gm), ([, usd]) => usd);
   expect(before).toBe("100.000000");
   expect(Number(after)).toBeLessThan(100);
   const image = await fetch(/^The image: (\S+)$/m.exec(paid.stdout)?.[1] ?? "");
@@ -118,9 +118,12 @@ test("the printed command pays for an image on the demo's own chain, at a second
 
   first.child.kill("SIGTERM");
   expect((await first.ended).code).toBe(0);
+  await expect(execute("/bin/sh", ["-c", paying])).rejects.toMatchObject({
+    stderr: expect.stringContaining(`Nothing answers at ${demo.baseUrl}: is npm start running?`),
+  });
   const again = await start(dataDir).ready();
   expect(again.demo.x402).toMatchObject({ payTo: demo.x402?.payTo, wallet: demo.x402?.wallet });
-  expect((await execute("/bin/sh", ["-c", again.paying ?? ""])).stdout).toContain(`had ${after} USDC`);
+  expect((await execute("/bin/sh", ["-c", again.paying ?? ""])).stdout).toContain(` has ${after} USDC.`);
 });
 
 test("whoever names the wallet that is paid gets no chain and no wallet of the demo's", async () => {

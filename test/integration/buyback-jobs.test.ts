@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { mockPng } from "../support/mock-openai-media.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, startService } from "../support/service.ts";
 import { openMaintenance } from "./buyback-jobs-setup.ts";
@@ -69,22 +68,6 @@ test("a share of each charge goes to the account's token, else the service's own
   }
 });
 
-test("the charge of an upload is one, too", async () => {
-  const stores = await testStores();
-  const env = { BUYBACK_BPS: "1000", BUYBACK_TOKEN: own, UPLOAD_USD_PER_GB_DAY: "100" };
-  const service = await startService(stores, { env });
-  const customer = await service.account("1.00");
-  await service.admin("PATCH", `/accounts/${customer.id}`, { buyback_token: chosen });
-  const file = new Blob([Uint8Array.from(mockPng)], { type: "image/png" });
-  const headers = { authorization: `Bearer ${customer.key}` };
-  const stored = await fetch(`${service.baseUrl}/v1/uploads`, { method: "POST", headers, body: file });
-  expect(stored.ok).toBe(true);
-  const [charge] = (await customer.ledger("storage")) as unknown as Charge[];
-  const cost = -nanoUsd(charge?.amount_usd ?? "0.00");
-  expect(charge?.buyback?.token).toBe(chosen);
-  expect(nanoUsd(charge?.buyback?.amount_usd ?? "0.00")).toBe((cost + 5n) / 10n);
-});
-
 const isNothing = ({ entries }: { entries: number }) => entries === 0;
 
 test("workers that run the jobs all at once, while calls are charged, buy each charge once on chain", async () => {
@@ -96,6 +79,7 @@ test("workers that run the jobs all at once, while calls are charged, buy each c
     BUYBACK_EXECUTOR: "jupiter",
     BUYBACK_WALLET_KEY: wallet.secret,
     JUPITER_BASE_URL: jupiter.baseUrl,
+    JUPITER_PROGRAMS: jupiter.program,
     SOLANA_RPC_URL: chain.rpcUrl,
     X402_NETWORK: chain.network,
   };

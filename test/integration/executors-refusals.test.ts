@@ -1,5 +1,12 @@
 import { AccountRole, type Address, address, type Instruction } from "@solana/kit";
-import { getApproveInstruction, getTransferCheckedInstruction } from "@solana-program/token";
+import {
+  AuthorityType,
+  getApproveInstruction,
+  getCloseAccountInstruction,
+  getCreateAssociatedTokenIdempotentInstruction,
+  getSetAuthorityInstruction,
+  getTransferCheckedInstruction,
+} from "@solana-program/token";
 import { expect, test } from "vitest";
 import type { Behaviour, Swap } from "../support/mock-jupiter.ts";
 import { market, untouched } from "./executors-setup.ts";
@@ -8,22 +15,19 @@ type Market = Awaited<ReturnType<typeof market>>;
 
 const system = address("11111111111111111111111111111111");
 
-/** Of the system program: 2 sends lamports, 4 advances a nonce. */
-function systemInstruction(kind: number, lamports: bigint, accounts: Instruction["accounts"]): Instruction {
-  const data = Buffer.alloc(lamports > 0n ? 12 : 4);
-  data.writeUInt32LE(kind);
-  if (lamports > 0n) data.writeBigUInt64LE(lamports, 4);
-  return { programAddress: system, data, ...(accounts && { accounts }) };
-}
-
+/** Sends lamports of the wallet, by the system program. */
 const drain =
   (lamports: bigint): Behaviour["more"] =>
-  ({ owner, pool }) => [
-    systemInstruction(2, lamports, [
-      { address: owner.address, role: AccountRole.WRITABLE_SIGNER, signer: owner } as never,
+  ({ owner, pool }) => {
+    const data = Buffer.alloc(12);
+    data.writeUInt32LE(2);
+    data.writeBigUInt64LE(lamports, 4);
+    const accounts = [
+      { address: owner.address, role: AccountRole.WRITABLE_SIGNER },
       { address: pool.address, role: AccountRole.WRITABLE },
-    ]),
-  ];
+    ];
+    return [{ programAddress: system, data, accounts } satisfies Instruction];
+  };
 
 const swapsThatLie: readonly [string, (market: Market) => Partial<Behaviour>, string][] = [
   ["spends more", () => ({ amounts: (swap) => ({ ...swap, amountIn: swap.amountIn + 1n }) }), "spends 12000001"],
@@ -32,7 +36,50 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behaviour>, st
     () => ({ amounts: (swap) => ({ ...swap, amountOut: 35_639_999n }) }),
     "buys 35639999",
   ],
-  ["takes the wallet's SOL", () => ({ more: drain(20_000_000n) }), "lamports"],
+  ["takes the wallet's SOL by another program", () => ({ more: drain(1n) }), `runs ${system}`],
+  [
+    "only takes",
+    () => ({ quote: (quote) => ({ ...quote, setupInstructions: [], otherInstructions: [] }) }),
+    "buys for somebody else",
+  ],
+  [
+    "opens accounts for others at the wallet's cost",
+    ({ chain }) => ({
+      async more({ owner: payer }: Swap) {
+        const others = await Promise.all(Array.from({ length: 5 }, async () => (await chain.wallet()).address));
+        return Promise.all(
+          others.map(async (owner) => {
+            const ata = await chain.tokenAccountOf(owner);
+            return getCreateAssociatedTokenIdempotentInstruction({ payer, owner, ata, mint: chain.mint });
+          }),
+        );
+      },
+    }),
+    "lamports",
+  ],
+  [
+    "gives the wallet's USDC account away",
+    ({ chain, wallet }) => ({
+      async more({ owner, pool }: Swap) {
+        const owned = await chain.tokenAccountOf(wallet.address);
+        const authorityType = AuthorityType.AccountOwner;
+        return [getSetAuthorityInstruction({ owned, owner, authorityType, newAuthority: pool.address })];
+      },
+    }),
+    "gives an account away",
+  ],
+  [
+    "closes an account of the wallet's, for its rent",
+    ({ chain, wallet }) => ({
+      async more({ owner, pool }: Swap) {
+        const other = await chain.createMint();
+        await chain.setBalance(wallet.address, 0n, other);
+        const account = await chain.tokenAccountOf(wallet.address, other);
+        return [getCloseAccountInstruction({ account, destination: pool.address, owner })];
+      },
+    }),
+    "gives an account away",
+  ],
   [
     "takes another token of the wallet",
     ({ chain, wallet }) => ({
@@ -85,28 +132,17 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behaviour>, st
     "buys 0",
   ],
   [
-    "lives by a nonce, so that it never expires",
-    ({ chain }) => ({
-      first: ({ owner }: Swap) => [
-        systemInstruction(4, 0n, [
-          { address: chain.payTo, role: AccountRole.WRITABLE },
-          { address: address("SysvarRecentB1ockHashes11111111111111111111"), role: AccountRole.READONLY },
-          { address: owner.address, role: AccountRole.READONLY_SIGNER },
-        ]),
-      ],
-    }),
-    "lives by a nonce",
-  ],
-  ["is paid by somebody else", ({ jupiter }) => ({ feePayer: () => jupiter.pool.address }), "not paid by our wallet"],
-  [
     "needs a signature that is not there",
-    ({ chain }) => ({
-      more: ({ owner }: Swap) => [
-        systemInstruction(2, 1n, [
-          { address: owner.address, role: AccountRole.WRITABLE_SIGNER },
-          { address: chain.payTo, role: AccountRole.WRITABLE_SIGNER },
-        ]),
-      ],
+    ({ chain, wallet }) => ({
+      async more({ pool }: Swap) {
+        const [source, destination] = await between(chain, pool.address, wallet.address, chain.mint);
+        const accounts = [
+          { address: source, role: AccountRole.WRITABLE },
+          { address: destination, role: AccountRole.WRITABLE },
+          { address: pool.address, role: AccountRole.READONLY_SIGNER },
+        ];
+        return [{ programAddress: address("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"), accounts }];
+      },
     }),
     "needs another signature",
   ],
@@ -120,7 +156,7 @@ test.each(swapsThatLie)("a swap that %s is not signed away: nothing is remembere
   Object.assign(given.jupiter.behaviour, lie(given));
   const remember = () => Promise.reject(new Error("was remembered"));
   await expect(given.execute(undefined, remember)).rejects.toThrow(why);
-  expect(given.chain.calls.sendTransaction).toBeUndefined();
+  expect(given.sendings()).toBe(0);
   expect(await given.has()).toEqual(untouched);
 });
 
@@ -130,12 +166,24 @@ const quotesThatLie: readonly [string, Record<string, unknown>, string][] = [
   ["with more slippage", { slippageBps: 5_000 }, "another slippageBps"],
   ["whose least is less than its slippage allows", { otherAmountThreshold: "1" }, "allows more slippage"],
   ["that is no quote", { outAmount: "-1" }, "outAmount"],
+  ["that brings nothing", { outAmount: "0", otherAmountThreshold: "0" }, "brings nothing"],
+  ["far worse than the market", { priceImpactPct: "0.0101" }, "moves the price"],
+  ["that hides what it does to the price", { priceImpactPct: "little" }, "priceImpactPct"],
 ];
 
 test.each(quotesThatLie)("a quote %s is refused", async (_, lie, why) => {
-  const { execute, has, jupiter, swaps } = await market();
+  const { execute, has, jupiter, sendings } = await market();
   jupiter.behaviour.quote = (quote) => ({ ...quote, ...lie });
   await expect(execute()).rejects.toThrow(why);
-  expect(swaps()).toBe(0);
+  expect(sendings()).toBe(0);
   expect(await has()).toEqual(untouched);
+});
+
+test("a price that is asked for being taken soon is paid up to a thousandth of a SOL", async () => {
+  const { execute, jupiter, chain, wallet } = await market();
+  const lamports = chain.lamports(wallet.address);
+  jupiter.behaviour.price = 2n ** 63n;
+  expect((await execute()).execution).toMatchObject({ kind: "bought" });
+  const rent = 2_039_280n;
+  expect(lamports - chain.lamports(wallet.address) - rent).toBeLessThanOrEqual(1_005_000n);
 });

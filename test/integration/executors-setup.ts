@@ -11,7 +11,8 @@ export async function market(usd = "50.00") {
   const chain = await testChain();
   const token = await chain.createMint();
   const wallet = await chain.wallet(usd, { sol: 1n });
-  const jupiter = await startMockJupiter(chain, token);
+  const jupiter = await startMockJupiter(chain, token, wallet.address);
+  const before = chain.calls.sendTransaction ?? 0;
   const config = loadConfig({
     REDIS_URL: "redis://unused",
     MONGODB_URI: "mongodb://unused",
@@ -22,11 +23,12 @@ export async function market(usd = "50.00") {
     BUYBACK_WALLET_KEY: wallet.secret,
     JUPITER_BASE_URL: jupiter.baseUrl,
     JUPITER_API_KEY: "key-of-jupiter",
+    JUPITER_PROGRAMS: jupiter.program,
     SOLANA_RPC_URL: chain.rpcUrl,
     X402_NETWORK: chain.network,
   });
-  const batch = (sent?: SentTransaction): DueBatch => ({
-    id: "batch1",
+  const batch = (id: string, sent?: SentTransaction): DueBatch => ({
+    id,
     token,
     nanoUsd: 12_000_000_999n,
     ...(sent && { sent }),
@@ -37,6 +39,7 @@ export async function market(usd = "50.00") {
     sent?: SentTransaction,
     remember: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
     signal: AbortSignal = new AbortController().signal,
+    id = "batch1",
   ): Promise<{ readonly execution: Execution; readonly sent: SentTransaction | undefined }> {
     const clock = createManualClock();
     const timer = setInterval(() => clock.advance(1_000), 10);
@@ -47,7 +50,7 @@ export async function market(usd = "50.00") {
         await remember(made);
         last = made;
       };
-      return { execution: await executor.execute(batch(sent), store, signal), sent: last };
+      return { execution: await executor.execute(batch(id, sent), store, signal), sent: last };
     } finally {
       clearInterval(timer);
       await executor.close();
@@ -59,9 +62,10 @@ export async function market(usd = "50.00") {
     usdc: await chain.balance(wallet.address),
     token: await chain.balance(wallet.address, token),
   });
-  const swaps = () => jupiter.requests.filter(({ path }) => path === "/swap/v1/swap").length;
+  const swaps = () => jupiter.requests.filter(({ path }) => path === "/swap/v2/build").length;
+  const sendings = () => (chain.calls.sendTransaction ?? 0) - before;
   onTestFinished(() => chain.faults.clear());
-  return { chain, token, wallet, jupiter, execute, has, swaps, config };
+  return { chain, token, wallet, jupiter, execute, has, swaps, sendings, config };
 }
 
 /** Of 12.000000999 USD: what is less than a micro-USD stays. */

@@ -13,6 +13,17 @@ interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: object }>>>>;
 }
 
+interface Answer {
+  readonly headers: object;
+  readonly content: { readonly "application/json": { readonly schema: unknown } };
+}
+
+interface Payable {
+  readonly security: unknown;
+  readonly parameters: readonly unknown[];
+  readonly responses: Readonly<Record<200 | 402, Answer>>;
+}
+
 test("openapi.json is valid OpenAPI 3.1, version 1.0.0", async () => {
   const response = await get("/openapi.json");
   expect(response.headers.get("content-type")).toMatch(/^application\/json/);
@@ -68,6 +79,36 @@ test("it has every public route, and every route of it is there", async () => {
   expect(await refusalOf(await get("/v1/other"))).toEqual(
     refusal({ status: 404, type: "not_found_error", code: "unknown_url" }),
   );
+});
+
+test("payment by x402 is described at the two calls that take it, and at no other", async () => {
+  const { paths } = (await (await get("/openapi.json")).json()) as Description;
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.values(methods).map((operation) => ({
+      path,
+      operation: operation as Payable,
+      text: JSON.stringify(operation),
+    })),
+  );
+  const payable = ["/v1/images/generations", "/v1/media/generations"];
+  for (const word of ["PAYMENT-SIGNATURE", "PAYMENT-REQUIRED", "PAYMENT-RESPONSE", "PaymentRequired"])
+    expect([word, operations.filter(({ text }) => text.includes(word)).map(({ path }) => path)]).toEqual([
+      word,
+      payable,
+    ]);
+  for (const { operation } of operations.filter(({ path }) => payable.includes(path))) {
+    expect(operation.security).toEqual([{ bearer: [] }, {}]);
+    expect(operation.parameters).toContainEqual(expect.objectContaining({ in: "header", name: "PAYMENT-SIGNATURE" }));
+    const { 200: paid, 402: quoted } = operation.responses;
+    expect(Object.keys(paid.headers)).toContain("PAYMENT-RESPONSE");
+    expect(quoted.headers).toMatchObject({
+      "PAYMENT-REQUIRED": { description: expect.stringContaining("base64") as string },
+      "PAYMENT-RESPONSE": { description: expect.stringContaining("payment") as string },
+    });
+    expect(quoted.content["application/json"].schema).toEqual({
+      anyOf: [{ $ref: "#/components/schemas/PaymentRequired" }, { $ref: "#/components/schemas/Error" }],
+    });
+  }
 });
 
 test("/docs loads everything from itself", async () => {

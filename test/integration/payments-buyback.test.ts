@@ -15,13 +15,13 @@ const chosen = "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU";
 const settings = { BUYBACK_BPS: "250", BUYBACK_TOKEN: own, BUYBACK_TOKENS: chosen, BUYBACK_MINIMUM_USD: "0.000001" };
 const signal = new AbortController().signal;
 
-async function open(uri: string, clock: MovableClock) {
+async function open(uri: string, clock: MovableClock, wired: (money: Money) => Money = (money) => money) {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
   const money = createMoney({ mongo, buyback: { bps: 250, token: own }, clock, log });
   const config = loadConfig({ ...(await testStores()), ...settings });
-  const payments = createPayments({ config, mongo, money, clock, log });
+  const payments = createPayments({ config, mongo, money: wired(money), clock, log });
   await Promise.all([money.prepare(), payments.prepare()]);
   return { mongo, money, ...payments };
 }
@@ -146,6 +146,19 @@ test("however many gather while calls are charged, everything that accrued is bo
   expect(await money.check()).toMatchObject({ ok: true });
 });
 
+test("a token whose charges never cease is bought all the same: a gathering ends with what it found", async () => {
+  const { uri, clock, call } = await start();
+  const { buyback } = await open(uri, clock, (money) => ({
+    ...money,
+    async claimable(token, limit) {
+      await call(400_000n, token, money);
+      return money.claimable(token, limit);
+    },
+  }));
+  await call(400_000n);
+  expect(await buyback.gather()).toEqual({ entries: 2, due: 1 });
+});
+
 test.each<[string, (command: Command) => boolean]>([
   ["before the batch names its entries", ({ update }) => update === "buybacks"],
   ["before the entries name their batch", ({ update }) => update === "ledger"],
@@ -240,6 +253,31 @@ test("a batch whose executor fails comes again; one that another process took ov
   expect(remembered).toEqual(["refused"]);
   expect(total()).toBe(10_000n);
   expect(await buyback.list({ limit: 1 })).toMatchObject([{ state: "done", executor: "counting" }]);
+});
+
+test("gathering, buying and listing read only what is open, however much was bought before", async () => {
+  const { mongo, call, buyback } = await start();
+  const { executor } = counting();
+  const round = async () => {
+    await call(400_000n);
+    await buyback.gather();
+    return buyback.execute(executor, signal);
+  };
+  for (let n = 0; n < 3; n++) expect(await round()).toEqual({ done: 1, pending: 0 });
+  const { db } = mongo.connection;
+  await db?.command({ profile: 2 });
+  await buyback.gather();
+  await buyback.execute(executor, signal);
+  await buyback.accrued();
+  await buyback.list({ limit: 1 });
+  await db?.command({ profile: 0 });
+  const commands =
+    (await db
+      ?.collection("system.profile")
+      .find({ ns: /\.(ledger|buybacks)$/ })
+      .toArray()) ?? [];
+  expect(commands.length).toBeGreaterThan(4);
+  expect(commands.filter(({ planSummary }) => planSummary === "COLLSCAN").map(({ command }) => command)).toEqual([]);
 });
 
 test("batches are listed newest first, in pages", async () => {

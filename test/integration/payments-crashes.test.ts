@@ -233,8 +233,12 @@ test("a payment that failed on chain opens the quote again, and counts for nothi
   clock.later(leaseMs);
   await chain.setBalance(payer.address, 0n);
   chain.mempool.release();
-  await x402.reconcile();
-  await eventually(async () => (await stateOf(all, memo)) === "open", 5_000);
+  await eventually(async () => {
+    // The caller who gave up may have looked a moment before.
+    clock.later(2_000);
+    await x402.reconcile();
+    return (await stateOf(all, memo)) === "open";
+  }, 5_000);
   expect(chain.lamports(chain.feePayer.address)).toBeLessThan(before);
   expect(await available(all, memo)).toBeUndefined();
 });
@@ -245,6 +249,22 @@ test("while the network cannot be asked nothing is decided, and the caller is to
   all.chain.faults.next("simulateTransaction", { status: 503 });
   await expect(all.settle(header)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
   expect(await stateOf(all, memo)).toBe("open");
+  await expectPaid(all, memo, await all.settle(header));
+});
+
+test("while MongoDB is away nothing is quoted or taken, and the caller is told to come again", async () => {
+  const all = await startPayments();
+  const wire = { isCut: false };
+  const uri = await brokenWire(all.uri, () => (wire.isCut ? "lose the request" : "pass"));
+  const { x402 } = await openPayments(uri, all.clock, settingsOf(all.chain));
+  await x402.start();
+  const { header, memo } = await all.pay();
+  wire.isCut = true;
+  const away = { status: 503, code: "no_capacity" };
+  await expect(x402.quote(all.ask())).rejects.toMatchObject(away);
+  await expect(x402.settle({ header, requestHash })).rejects.toMatchObject(away);
+  expect(await stateOf(all, memo)).toBe("open");
+  wire.isCut = false;
   await expectPaid(all, memo, await all.settle(header));
 });
 

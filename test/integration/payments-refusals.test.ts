@@ -4,12 +4,14 @@ import {
   available,
   headerOf,
   micro,
+  openPayments,
   payFrom,
   payloadFrom,
   paySomethingElse,
   priceNanoUsd,
   quoteDocument,
   receiptOf,
+  settingsOf,
   startPayments,
 } from "./payments-setup.ts";
 import { corrupted, oddPayment } from "./payments-transactions.ts";
@@ -113,13 +115,38 @@ test.each<[string, (all: Started, required: PaymentRequired) => Promise<string>,
   ],
   [
     "that asks for too many compute units",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { units: 60_001n }),
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { units: 200_001n }),
     "invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction_too_high",
   ],
   [
     "that offers too high a priority fee",
     ({ chain, payer }, required) => oddPayment(chain, payer, required, { microLamports: 50_001n }),
     "invalid_exact_svm_payload_transaction_instructions_compute_price_instruction_too_high",
+  ],
+  [
+    "that may land whenever its payer likes, by a durable nonce",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { nonce: true }),
+    "invalid_exact_svm_payload_transaction_instructions_compute_limit_instruction",
+  ],
+  [
+    "with the memo of two payments",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { more: ["memo"] }),
+    "invalid_exact_svm_payload_memo_count",
+  ],
+  [
+    "that moves more than was quoted",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { more: ["transfer"] }),
+    "invalid_exact_svm_payload_unknown_fifth_instruction",
+  ],
+  [
+    "that raises its fee at the end",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { more: ["fee"] }),
+    "invalid_exact_svm_payload_unknown_fifth_instruction",
+  ],
+  [
+    "whose accounts a lookup table hides",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { hidden: true }),
+    "fee_payer_not_isolated",
   ],
 ])("a payment %s is refused, and costs the fee payer nothing", async (_, make, reason) => {
   const all = await startPayments();
@@ -131,10 +158,38 @@ test.each<[string, (all: Started, required: PaymentRequired) => Promise<string>,
   await expectOpen(all, required);
 });
 
-test("a payment made by hand within the caps is as good as the official client's", async () => {
+test("a payment made by hand within the caps is as good as the official client's, and costs what the caps allow", async () => {
   const all = await startPayments();
-  const header = await oddPayment(all.chain, all.payer, await all.quoted(), { units: 60_000n, microLamports: 50_000n });
+  const { chain } = all;
+  const before = chain.lamports(chain.feePayer.address);
+  const header = await oddPayment(chain, all.payer, await all.quoted(), { units: 200_000n, microLamports: 50_000n });
   expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+  expect(before - chain.lamports(chain.feePayer.address)).toBe(20_000n);
+});
+
+test("a request that costs more by now is quoted anew, and nothing is taken for it", async () => {
+  const all = await startPayments();
+  const required = await all.quoted();
+  const { header } = await payFrom(all.chain, all.payer, required);
+  const settle = (price: bigint) =>
+    all.x402.settle({ header, requestHash: all.ask().requestHash, priceNanoUsd: async () => price });
+  expect(await settle(priceNanoUsd + 1n)).toMatchObject({ kind: "refused", reason: "price_changed" });
+  expect(await all.received()).toBe(0n);
+  expect(await settle(priceNanoUsd)).toMatchObject({ kind: "paid" });
+});
+
+test("a quote of a fee payer that is no more is not settled by another", async () => {
+  const all = await startPayments();
+  const required = await all.quoted();
+  const { header, memo } = await payFrom(all.chain, all.payer, required);
+  const { secret } = await all.chain.wallet(undefined, { sol: 1n });
+  const { x402 } = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
+  expect(await x402.settle({ header, requestHash: all.ask().requestHash })).toMatchObject({
+    kind: "refused",
+    reason: "invalid_exact_svm_fee_payer_not_managed_by_facilitator",
+  });
+  expect(await quoteDocument(all, memo)).toMatchObject({ state: "open" });
+  await expectOpen(all, required);
 });
 
 const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");

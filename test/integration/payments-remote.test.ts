@@ -22,29 +22,45 @@ import {
   startPayments,
 } from "./payments-setup.ts";
 
-type Fate = "answer" | "lose the answer" | "lose the request" | "refuse with 400" | "fail with 500" | "say pending";
+type Fate =
+  | "answer"
+  | "lose the answer"
+  | "lose the request"
+  | "refuse with 400"
+  | "fail with 500"
+  | "refuse at length"
+  | "say pending"
+  | "lie";
 
 /** The packages' facilitator behind HTTP, as somebody else would run it. */
 async function startFacilitator(chain: SolanaChain) {
   const signer = toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });
   const facilitator = new x402Facilitator().register(chain.network, new ExactSvmScheme(signer));
-  const state = { fate: "answer" as Fate, settles: 0, tokens: new Set<string | undefined>() };
+  const state = {
+    fate: "answer" as Fate,
+    settles: 0,
+    tokens: new Set<string | undefined>(),
+    supported: facilitator.getSupported() as unknown,
+  };
   const server = createServer((incoming, answer) => void serve(incoming, answer));
+  const refusal = { success: false, transaction: "", network: chain.network };
   async function serve(incoming: IncomingMessage, answer: ServerResponse) {
     state.tokens.add(incoming.headers.authorization);
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const json = (status: number, body: unknown) =>
       answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-    if (incoming.url === "/supported") return json(200, facilitator.getSupported());
+    if (incoming.url === "/supported") return json(200, state.supported);
     state.settles += 1;
     const { fate } = state;
     if (fate === "lose the request") return incoming.socket.destroy();
     if (fate === "fail with 500") return json(500, { error: "down" });
+    if (fate === "refuse at length") return json(200, { ...refusal, errorReason: "invalid_".padEnd(9_000, "x") });
     const { paymentPayload, paymentRequirements } = JSON.parse(Buffer.concat(chunks).toString("utf8"));
     const settled = await facilitator.settle(paymentPayload, paymentRequirements);
     if (fate === "lose the answer") return incoming.socket.destroy();
     if (fate === "say pending") return json(200, { ...settled, success: false, errorReason: "settlement_pending" });
+    if (fate === "lie") return json(200, { ...settled, payer: "somebody else" });
     return json(fate === "refuse with 400" ? 400 : 200, settled);
   }
   server.listen(0, "127.0.0.1");
@@ -66,7 +82,7 @@ async function start() {
   await far.x402.start();
   const quoted = async () => (await far.x402.quote(all.ask())).body;
   const settle = (header: string) => far.x402.settle({ header, requestHash: hashOf(request) });
-  return { ...all, far, quoted, settle, state, pay: async () => payFrom(all.chain, all.payer, await quoted()) };
+  return { ...all, far, url, quoted, settle, state, pay: async () => payFrom(all.chain, all.payer, await quoted()) };
 }
 
 const stateOf = async (all: Pick<Instance, "mongo">, memo: string) => (await quoteDocument(all, memo))?.state;
@@ -88,13 +104,33 @@ test("a remote facilitator settles, and is asked with the bearer token; no key i
   await expectPaid(all, memo);
 });
 
+test("who paid is read from the transaction, not from its answer", async () => {
+  const all = await start();
+  all.state.fate = "lie";
+  const { header, memo } = await all.pay();
+  expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+  expect(await quoteDocument(all, memo)).toMatchObject({ payer: all.payer.address });
+});
+
+test("when it changes its fee payer, new quotes name that within ten minutes", async () => {
+  const all = await start();
+  const feePayer = (await all.chain.wallet()).address;
+  const kind = { x402Version: 2, scheme: "exact", network: all.chain.network, extra: { feePayer } };
+  all.state.supported = { kinds: [kind], extensions: [], signers: {} };
+  const named = async () => (await all.quoted()).accepts[0]?.extra["feePayer"];
+  expect(await named()).toBe(all.chain.feePayer.address);
+  all.clock.later(600_000);
+  expect(await named()).toBe(feePayer);
+});
+
 test.each(["answer", "refuse with 400"] as const)("what it refuses (%s) opens the quote again", async (fate) => {
   const all = await start();
   all.state.fate = fate;
   const required = await all.quoted();
-  const header = await paySomethingElse(all.chain, all.payer, required, { amount: "1" });
-  const reason = "invalid_exact_svm_payload_amount_mismatch";
+  const { header } = await payFrom(all.chain, await all.chain.wallet("0.039999"), required);
+  const reason = "invalid_exact_svm_transaction_simulation_failed";
   expect(await all.settle(header)).toMatchObject({ kind: "refused", reason });
+  expect(all.state.settles).toBe(1);
   all.state.fate = "answer";
   const { header: good, memo } = await payFrom(all.chain, all.payer, required);
   expect(await all.settle(good)).toMatchObject({ kind: "paid" });
@@ -113,7 +149,7 @@ test.each(["lose the answer", "say pending"] as const)(
   },
 );
 
-test.each(["lose the request", "fail with 500"] as const)(
+test.each(["lose the request", "fail with 500", "refuse at length"] as const)(
   "nothing is known (%s): decided by the chain, once the payment can land no more",
   async (fate) => {
     const all = await start();
@@ -131,6 +167,29 @@ test.each(["lose the request", "fail with 500"] as const)(
     expect(await all.received()).toBe(0n);
   },
 );
+
+test("a transaction that is listed, and that a node cannot show, may be the payment: it is looked at again", async () => {
+  const all = await start();
+  const { chain, clock, far } = all;
+  all.state.fate = "lose the answer";
+  const { header, memo } = await all.pay();
+  chain.faults.next("getSignaturesForAddress", { status: 503 }, 1_000);
+  const gaveUp = all.settle(header).catch(() => undefined);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  clock.later(60_000);
+  await gaveUp;
+  chain.faults.clear();
+  chain.faults.next("getSignaturesForAddress", { answer: [] });
+  clock.later(2_000);
+  expect(await far.x402.reconcile()).toMatchObject({ unknown: 1 });
+  chain.advance(400);
+  clock.later(2_000);
+  chain.faults.next("getTransaction", { answer: null });
+  expect(await far.x402.reconcile()).toMatchObject({ reopened: 0, unknown: 1 });
+  clock.later(2_000);
+  expect(await far.x402.reconcile()).toMatchObject({ settled: 1 });
+  await expectPaid(all, memo);
+});
 
 test("somebody else's transaction with the same memo is not the payment", async () => {
   const all = await start();
@@ -150,4 +209,17 @@ test("somebody else's transaction with the same memo is not the payment", async 
   await all.far.x402.reconcile();
   expect(await stateOf(all, memo)).toBe("unknown");
   expect(await available(all, memo)).toBeUndefined();
+});
+
+test("a transaction that somebody had the same facilitator settle for less is no payment", async () => {
+  const all = await start();
+  const required = await all.quoted();
+  const header = await paySomethingElse(all.chain, all.payer, required, { amount: "1" });
+  const paymentPayload = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
+  const cheap = { ...required.accepts[0], amount: "1" };
+  const body = JSON.stringify({ paymentPayload: { ...paymentPayload, accepted: cheap }, paymentRequirements: cheap });
+  expect(await (await fetch(`${all.url}/settle`, { method: "POST", body })).json()).toMatchObject({ success: true });
+  expect(await all.received()).toBe(1n);
+  expect(await all.settle(header)).toMatchObject({ kind: "refused" });
+  expect(await all.payments.owed.total()).toEqual({ nanoUsd: 0n, payments: 0 });
 });

@@ -42,6 +42,9 @@ export const settingsOf = (chain: SolanaChain) => ({
   X402_FEE_PAYER_KEY: chain.feePayer.secret,
 });
 
+/** Lines are written, so that what cannot be written is found, and nobody reads them. */
+const unread = { write: () => {} };
+
 /** What one process has. It ends with the test, or is simply used no more. */
 export async function openPayments(
   uri: string,
@@ -51,7 +54,7 @@ export async function openPayments(
   const stores = { ...(await testStores()), MONGODB_URI: uri };
   const config = loadConfig({ ...stores, ...settings });
   const { money, mongo } = await startMoney(uri, clock);
-  const payments = createPayments({ config, mongo, money, clock, log: createLogger("test", "silent") });
+  const payments = createPayments({ config, mongo, money, clock, log: createLogger("test", "info", unread) });
   await payments.prepare();
   if (!payments.x402) throw new Error("payments are off");
   return { payments, x402: payments.x402, money, mongo };

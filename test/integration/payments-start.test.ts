@@ -46,9 +46,21 @@ test("without X402_PAY_TO payments are off, and the rest is there", async () => 
 test.each([
   ["no RPC", { SOLANA_RPC_URL: "" }, /SOLANA_RPC_URL/],
   ["two settlers", { X402_FACILITATOR_URL: "http://127.0.0.1:1" }, /one of them settles payments, not both/],
+  [
+    "a password in an address",
+    { SOLANA_RPC_URL: "http://user:secret@127.0.0.1:1" },
+    /^(?![^]*secret)[^]*SOLANA_RPC_URL: must/,
+  ],
+  [
+    "a password in the facilitator's address",
+    { X402_FEE_PAYER_KEY: "", X402_FACILITATOR_URL: "http://u:secret@127.0.0.1:1" },
+    /^(?![^]*secret)[^]*X402_FACILITATOR_URL: must/,
+  ],
   ["a network of one's own without an asset", { X402_NETWORK: `solana:${"1".repeat(32)}` }, /X402_ASSET/],
   ["a wallet that is none", { X402_PAY_TO: "1".repeat(44) }, /X402_PAY_TO/],
-  ["a share without a token", { BUYBACK_BPS: "100" }, /BUYBACK_TOKEN/],
+  ["a share without a token", { BUYBACK_BPS: "100" }, /BUYBACK_TOKEN is missing/],
+  ["a token that is none", { BUYBACK_TOKEN: "1".repeat(44) }, /BUYBACK_TOKEN:/],
+  ["a list with a token that is none", { BUYBACK_TOKENS: "abc" }, /BUYBACK_TOKENS:/],
 ])("settings with %s are refused", async (_, change, line) => {
   const { create } = await open(change);
   expect(create).toThrow(line);
@@ -58,7 +70,27 @@ const nobody = "4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM";
 
 test.each<[string, (chain: Awaited<ReturnType<typeof testChain>>) => Promise<Record<string, string>>, RegExp]>([
   ["a payee without a token account", async () => ({ X402_PAY_TO: nobody }), /has no token account .* open it at/],
+  [
+    "a payee that is a token account",
+    async (chain) => ({ X402_PAY_TO: await chain.tokenAccountOf(chain.payTo) }),
+    /X402_PAY_TO: .* is a token account or a mint/,
+  ],
+  [
+    "a fee payer that is the payee",
+    async (chain) => ({ X402_FEE_PAYER_KEY: chain.merchant.secret }),
+    /X402_FEE_PAYER_KEY: is the key of X402_PAY_TO/,
+  ],
   ["an asset that is no mint", async () => ({ X402_ASSET: nobody }), /is not a mint/],
+  [
+    "an asset of the newer token program, which may take a fee out of each payment",
+    async (chain) => {
+      const owner = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
+      const account = { owner, data: ["", "base64"], executable: false, lamports: 1, rentEpoch: 0, space: 0 };
+      chain.faults.next("getAccountInfo", { answer: { context: { slot: 1 }, value: account } }, 2);
+      return {};
+    },
+    /is not a mint of the token program/,
+  ],
   [
     "an asset without six decimals",
     async (chain) => ({ X402_ASSET: await chain.createMint(9) }),
@@ -70,7 +102,7 @@ test.each<[string, (chain: Awaited<ReturnType<typeof testChain>>) => Promise<Rec
 ])("%s is found at the start, and nothing is quoted", async (_, change, line) => {
   const { x402 } = await openOn(change);
   await expect(x402.start()).rejects.toMatchObject({ name: "ConfigError", message: expect.stringMatching(line) });
-  await expect(x402.quote(ask)).rejects.toThrow(line);
+  await expect(x402.quote(ask)).rejects.toMatchObject({ status: 503, cause: { message: expect.stringMatching(line) } });
 });
 
 test("a network that is away does not keep the process from starting; quotes are 503 until it is back", async () => {

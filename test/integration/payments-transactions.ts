@@ -3,6 +3,7 @@ import {
   type Address,
   appendTransactionMessageInstructions,
   type Blockhash,
+  compressTransactionMessageUsingAddressLookupTables,
   createSolanaRpc,
   createTransactionMessage,
   getBase64EncodedWireTransaction,
@@ -36,7 +37,26 @@ export interface Oddities {
   readonly microLamports?: bigint;
   /** Who pays the fee instead of the one in the quote. */
   readonly feePayer?: Address;
+  /** Before all others: what makes the blockhash a durable nonce. */
+  readonly nonce?: boolean;
+  /** After all others. */
+  readonly more?: readonly ("memo" | "transfer" | "fee")[];
+  /** The payee's account is named by a lookup table. */
+  readonly hidden?: boolean;
 }
+
+const systemProgram = "11111111111111111111111111111111" as Address;
+const someAddress = "4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM" as Address;
+
+const advanceNonce = (authority: Address): Instruction => ({
+  programAddress: systemProgram,
+  accounts: [
+    { address: someAddress, role: AccountRole.WRITABLE },
+    { address: "SysvarRecentB1ockHashes11111111111111111111" as Address, role: AccountRole.READONLY },
+    { address: authority, role: AccountRole.READONLY_SIGNER },
+  ],
+  data: new Uint8Array([4, 0, 0, 0]),
+});
 
 /** A payment made by hand, as no honest client makes it; without oddities it is a good one. */
 export async function oddPayment(chain: SolanaChain, payer: Wallet, required: PaymentRequired, odd: Oddities) {
@@ -51,12 +71,17 @@ export async function oddPayment(chain: SolanaChain, payer: Wallet, required: Pa
     decimals: 6,
   });
   const accounts = odd.smuggled ? [{ address: feePayer, role: AccountRole.READONLY_SIGNER }] : [];
+  const written = { programAddress: memoProgram, accounts, data: new TextEncoder().encode(memo) };
+  const more = { memo: written, transfer, fee: numbered(3, 5_000_000n, 8) };
   const instructions: Instruction[] = [
+    ...(odd.nonce ? [advanceNonce(payer.address)] : []),
     numbered(2, odd.units ?? 20_000n, 4),
     numbered(3, odd.microLamports ?? 1n, 8),
     transfer,
-    { programAddress: memoProgram, accounts, data: new TextEncoder().encode(memo) },
+    written,
+    ...(odd.more ?? []).map((each) => more[each]),
   ];
+  const tables = odd.hidden ? { [someAddress]: [transfer.accounts[2].address] } : {};
   const { value } = await createSolanaRpc(chain.rpcUrl).getLatestBlockhash().send();
   const lifetime = { blockhash: value.blockhash as Blockhash, lastValidBlockHeight: value.lastValidBlockHeight };
   const message = pipe(
@@ -64,6 +89,7 @@ export async function oddPayment(chain: SolanaChain, payer: Wallet, required: Pa
     (tx) => setTransactionMessageFeePayer(odd.feePayer ?? feePayer, tx),
     (tx) => appendTransactionMessageInstructions(instructions, tx),
     (tx) => setTransactionMessageLifetimeUsingBlockhash(lifetime, tx),
+    (tx) => compressTransactionMessageUsingAddressLookupTables(tx, tables),
   );
   const signed = await partiallySignTransactionMessageWithSigners(message);
   const transaction = getBase64EncodedWireTransaction(signed);

@@ -151,9 +151,14 @@ test("a key that is invalid is 401, never a quote, also beside a payment", async
   const all = await startPaid();
   const { service, chain, payer } = all;
   const { header } = await payFrom(chain, payer, await quoted(service, drawing()));
-  for (const authorization of ["Bearer live_nobody", "Bearer", "Basic eDp5"])
+  const keys: Record<string, string>[] = [
+    ...["Bearer live_nobody", "Bearer", "Basic eDp5"].map((authorization) => ({ authorization })),
+    { "x-api-key": "live_nobody" },
+    { "x-goog-api-key": "live_nobody" },
+  ];
+  for (const key of keys)
     for (const payment of [undefined, header]) {
-      const headers = { authorization, ...(payment !== undefined && { "PAYMENT-SIGNATURE": payment }) };
+      const headers = { ...key, ...(payment !== undefined && { "PAYMENT-SIGNATURE": payment }) };
       expect(await refusalOf(await post(service, drawing(), headers))).toEqual(refusal(noKey));
     }
   await expectMoney(all, service, {});

@@ -7,13 +7,20 @@ import {
   createTransactionMessage,
   getBase64EncodedWireTransaction,
   type Instruction,
-  partiallySignTransactionMessageWithSigners,
+  isSignerRole,
+  isWritableRole,
   pipe,
-  setTransactionMessageFeePayer,
+  setTransactionMessageFeePayerSigner,
   setTransactionMessageLifetimeUsingBlockhash,
+  signTransactionMessageWithSigners,
   type TransactionSigner,
 } from "@solana/kit";
-import { getCreateAssociatedTokenIdempotentInstruction, getTransferCheckedInstruction } from "@solana-program/token";
+import {
+  getApproveInstruction,
+  getCreateAssociatedTokenIdempotentInstruction,
+  getTransferCheckedInstruction,
+  TOKEN_PROGRAM_ADDRESS,
+} from "@solana-program/token";
 import { onTestFinished } from "vitest";
 import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
 
@@ -27,73 +34,78 @@ export interface Swap {
 }
 
 export interface Behaviour {
-  /** The quote as it is answered. */
-  quote: (quote: Record<string, unknown>) => unknown;
-  /** What the transaction does before what an honest one does. */
-  first: (swap: Swap) => Instruction[];
-  /** And after it. */
+  /** The answer but for its instructions. */
+  quote: (quote: Record<string, unknown>) => Record<string, unknown>;
+  /** What the swap does beside what an honest one does. */
   more: (swap: Swap) => Promise<Instruction[]> | Instruction[];
-  /** What an honest transaction moves. */
+  /** What an honest one moves. */
   amounts: (swap: Swap) => Swap;
-  feePayer: (owner: Address) => Address;
+  /** Micro-lamports for a compute unit. */
+  price: bigint;
   /** Answered in place of anything else. */
   status: number | undefined;
 }
 
-/** Jupiter's swap interface: a pool that gives `price` units of a token for a unit of USDC. */
-export async function startMockJupiter(chain: SolanaChain, token: Address, price = 3n) {
+/**
+ * Jupiter's swap interface, version 2: a pool that gives `price` units of a token for a unit of USDC. Its program on chain is
+ * the token program, and what the pool gives it lets the wallet take.
+ */
+export async function startMockJupiter(chain: SolanaChain, token: Address, wallet: Address, price = 3n) {
   const pool = await chain.wallet("0");
   await chain.setBalance(pool.address, 10n ** 12n, token);
+  await letTake(chain, pool, token, wallet);
   const behaviour: Behaviour = {
     quote: (quote) => quote,
-    first: () => [],
     more: () => [],
     amounts: (swap) => swap,
-    feePayer: (owner) => owner,
+    price: 25_715n,
     status: undefined,
   };
   const requests: { readonly path: string; readonly key: string | undefined }[] = [];
 
-  function quote(query: URLSearchParams): unknown {
-    const amount = BigInt(query.get("amount") ?? 0);
+  async function build(query: URLSearchParams): Promise<unknown> {
+    const taker = query.get("taker") as Address;
+    const amountIn = BigInt(query.get("amount") ?? 0);
     const slippageBps = Number(query.get("slippageBps"));
-    return behaviour.quote({
+    const inAmount = String(amountIn);
+    const amountOut = amountIn * price;
+    const outAmount = String(amountOut);
+    // Named as a signer; whose key it is, its owner has.
+    const owner = { address: taker, signTransactions: () => Promise.resolve([{}]) } as TransactionSigner;
+    const asked: Swap = { owner, pool, token, amountIn, amountOut };
+    const [setup, ...swap] = await honest(chain, behaviour.amounts(asked));
+    const quoted = behaviour.quote({
       inputMint: query.get("inputMint"),
-      inAmount: String(amount),
       outputMint: query.get("outputMint"),
-      outAmount: String(amount * price),
-      otherAmountThreshold: String((amount * price * BigInt(10_000 - slippageBps)) / 10_000n),
+      inAmount,
+      outAmount,
+      otherAmountThreshold: String((amountOut * BigInt(10_000 - slippageBps)) / 10_000n),
       swapMode: "ExactIn",
       slippageBps,
-      platformFee: null,
-      priceImpactPct: "0",
-      routePlan: [{ swapInfo: { label: "Mock" }, percent: 100 }],
-      contextSlot: 1,
-      timeTaken: 0.001,
+      priceImpactPct: "0.0001",
+      routePlan: [
+        { swapInfo: { ammKey: pool.address, label: "Mock", inAmount, outAmount }, percent: 100, bps: 10_000 },
+      ],
     });
-  }
-
-  async function swap(body: { quoteResponse: Record<string, string>; userPublicKey: Address }): Promise<unknown> {
-    const { quoteResponse, userPublicKey } = body;
-    if (!quoteResponse.routePlan) throw new Error("the quote is not whole");
-    // Named as a signer; whose key it is, its owner has.
-    const owner = { address: userPublicKey, signTransactions: () => Promise.resolve([{}]) } as TransactionSigner;
-    const [amountIn, amountOut] = [BigInt(quoteResponse.inAmount ?? 0), BigInt(quoteResponse.outAmount ?? 0)];
-    const asked: Swap = { owner, pool, token, amountIn, amountOut };
-    const { value } = await createSolanaRpc(chain.rpcUrl).getLatestBlockhash({ commitment: "confirmed" }).send();
-    const instructions = [
-      ...behaviour.first(asked),
-      ...(await honest(chain, behaviour.amounts(asked))),
-      ...(await behaviour.more(asked)),
-    ];
-    const message = pipe(
-      createTransactionMessage({ version: 0 }),
-      (each) => setTransactionMessageFeePayer(behaviour.feePayer(userPublicKey), each),
-      (each) => setTransactionMessageLifetimeUsingBlockhash(value, each),
-      (each) => appendTransactionMessageInstructions(instructions, each),
-    );
-    const signed = await partiallySignTransactionMessageWithSigners(message);
-    return { swapTransaction: getBase64EncodedWireTransaction(signed), lastValidBlockHeight: 1 };
+    const cost = Buffer.alloc(9);
+    cost[0] = 3;
+    cost.writeBigUInt64LE(behaviour.price, 1);
+    const budget = {
+      programId: "ComputeBudget111111111111111111111111111111",
+      accounts: [],
+      data: cost.toString("base64"),
+    };
+    return {
+      computeBudgetInstructions: [budget],
+      setupInstructions: [setup].map(shown),
+      swapInstruction: shown(swap[0]),
+      cleanupInstruction: null,
+      otherInstructions: [...swap.slice(1), ...(await behaviour.more(asked))].map(shown),
+      tipInstruction: null,
+      addressesByLookupTableAddress: {},
+      blockhashWithMetadata: { blockhash: Array.from({ length: 32 }, () => 7), lastValidBlockHeight: 1 },
+      ...quoted,
+    };
   }
 
   const server = createServer((request, response) => {
@@ -101,11 +113,8 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, price
       const url = new URL(request.url ?? "/", "http://localhost");
       const key = request.headers["x-api-key"];
       requests.push({ path: url.pathname, key: typeof key === "string" ? key : undefined });
-      let text = "";
-      for await (const chunk of request) text += String(chunk);
       if (behaviour.status !== undefined) return response.writeHead(behaviour.status).end('{"error":"No route found"}');
-      const answer = url.pathname.endsWith("/quote") ? quote(url.searchParams) : await swap(JSON.parse(text));
-      return response.end(JSON.stringify(answer));
+      return response.end(JSON.stringify(await build(url.searchParams)));
     })().catch((error: unknown) => response.writeHead(400).end(String(error)));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -113,7 +122,38 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, price
     server.closeAllConnections();
     await new Promise((done) => server.close(done));
   });
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/swap/v1`, pool, behaviour, requests };
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/swap/v2`,
+    program: TOKEN_PROGRAM_ADDRESS,
+    pool,
+    behaviour,
+    requests,
+  };
+}
+
+const shown = (instruction: Instruction | undefined) => ({
+  programId: instruction?.programAddress,
+  accounts: (instruction?.accounts ?? []).map(({ address, role }) => ({
+    pubkey: address,
+    isSigner: isSignerRole(role),
+    isWritable: isWritableRole(role),
+  })),
+  data: Buffer.from(instruction?.data ?? []).toString("base64"),
+});
+
+async function letTake(chain: SolanaChain, pool: Wallet, token: Address, wallet: Address): Promise<void> {
+  const source = await chain.tokenAccountOf(pool.address, token);
+  const rpc = createSolanaRpc(chain.rpcUrl);
+  const { value } = await rpc.getLatestBlockhash({ commitment: "confirmed" }).send();
+  const approval = getApproveInstruction({ source, delegate: wallet, owner: pool.signer, amount: 10n ** 12n });
+  const message = pipe(
+    createTransactionMessage({ version: 0 }),
+    (each) => setTransactionMessageFeePayerSigner(chain.feePayer.signer, each),
+    (each) => setTransactionMessageLifetimeUsingBlockhash(value, each),
+    (each) => appendTransactionMessageInstructions([approval], each),
+  );
+  const wire = getBase64EncodedWireTransaction(await signTransactionMessageWithSigners(message));
+  await rpc.sendTransaction(wire, { encoding: "base64" }).send();
 }
 
 async function honest(chain: SolanaChain, { owner, pool, token, amountIn, amountOut }: Swap): Promise<Instruction[]> {
@@ -137,7 +177,7 @@ async function honest(chain: SolanaChain, { owner, pool, token, amountIn, amount
       source: await at(pool.address, token),
       mint: token,
       destination: await at(owner.address, token),
-      authority: pool.signer,
+      authority: owner,
       amount: amountOut,
       decimals: 6,
     }),

@@ -41,10 +41,17 @@ const shaped = {
   X402_NETWORK: "devnet",
   SOLANA_RPC_URL: "https://rpc.example.com",
   X402_FACILITATOR_URL: "https://facilitator.example.com",
+  X402_ASSET: "11111111111111111111111111111111",
+  X402_MAX_COMPUTE_UNITS: "200000",
+  X402_MAX_PRIORITY_FEE: "50000",
+  X402_QUOTE_SECONDS: "300",
+  X402_REQUESTS_PER_MINUTE: "600",
   BUYBACK_BPS: "100",
   BUYBACK_TOKEN: "11111111111111111111111111111111",
   BUYBACK_MINIMUM_USD: "5.00",
   BUYBACK_EXECUTOR: "jupiter",
+  BUYBACK_SLIPPAGE_BPS: "100",
+  JUPITER_BASE_URL: "https://jupiter.example.com/swap/v1",
 };
 
 test.each(["api", "worker"])("the %s's environment is complete once .env is filled in", (name) => {
@@ -54,6 +61,29 @@ test.each(["api", "worker"])("the %s's environment is complete once .env is fill
     resolve(text, { ...filled, ...shaped }),
   ]);
   expect(() => loadConfig(Object.fromEntries(env) as Record<string, string>)).not.toThrow();
+});
+
+const payments = Object.keys(environment.shape).filter((name) => /^(X402|SOLANA|BUYBACK|JUPITER)_/.test(name));
+const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
+
+test("every setting of payments and buyback stands in the example, and compose gives it to who reads it", () => {
+  expect(
+    example
+      .map(([name]) => name)
+      .filter((name) => payments.includes(name))
+      .toSorted(),
+  ).toEqual(payments.toSorted());
+  expect(payments.filter((name) => ![...givenTo("api"), ...givenTo("worker")].includes(name))).toEqual([]);
+});
+
+test("the key that settles is the API's alone, the key that buys back the workers'", () => {
+  const secrets = ["X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN", "BUYBACK_WALLET_KEY", "JUPITER_API_KEY"];
+  expect(secrets.map((name) => ["api", "worker"].filter((service) => givenTo(service).includes(name)))).toEqual([
+    ["api"],
+    ["api"],
+    ["worker"],
+    ["worker"],
+  ]);
 });
 
 test("what compose requires of .env stands in the example, without a value", () => {

@@ -9,7 +9,8 @@ import { createRecord } from "./record.ts";
  * What may execute a buyback (`BuybackExecutor` in shared/payments): `record` leaves it to the operator, `jupiter` buys.
  *
  * Neither has a memory of its own: everything that must outlive a crash is in the batch that they are given. `jupiter`
- * follows dev.jup.ag, "Metis Swap API" (version 1, whose transactions the caller sends), and solana.com, "Retrying Transactions".
+ * follows dev.jup.ag, "Swap API" (version 2, path "Router": the caller makes, signs and sends the transaction), and
+ * solana.com, "Retrying Transactions".
  */
 export type { Executor } from "./executor.ts";
 

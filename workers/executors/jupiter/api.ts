@@ -1,53 +1,50 @@
-import { z } from "zod";
+import type { Address, Instruction } from "@solana/kit";
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer } from "#platform/http";
+import { type Build, buildShape, instructionOf } from "./build.ts";
 
 export interface JupiterApi {
   /** The best route now. Throws where there is none, or where it is not what was asked for. */
-  quote(ask: Ask, signal: AbortSignal): Promise<Quote>;
-  /** Base64 of a transaction for the quote, which only the wallet has still to sign. */
-  swap(quote: Quote, wallet: string, signal: AbortSignal): Promise<string>;
+  build(ask: Ask, signal: AbortSignal): Promise<Swap>;
   close(): Promise<void>;
 }
 
 export interface Ask {
-  readonly from: string;
-  readonly to: string;
+  readonly wallet: Address;
+  readonly from: Address;
+  readonly to: Address;
   /** Base units. */
   readonly amount: bigint;
+  /** How much worse than the market it may be quoted, and how much less than quoted it may bring. */
   readonly slippageBps: number;
 }
 
-/** Sent back as it came; these are the fields that are read. */
-const quoteShape = z.looseObject({
-  inputMint: z.string(),
-  outputMint: z.string(),
-  inAmount: z.string().regex(/^\d{1,20}$/),
-  outAmount: z.string().regex(/^\d{1,20}$/),
-  otherAmountThreshold: z.string().regex(/^\d{1,20}$/),
-  swapMode: z.literal("ExactIn"),
-  slippageBps: z.number(),
-});
-const swapShape = z.object({ swapTransaction: z.string().min(1).max(4_096) });
-type Quote = z.infer<typeof quoteShape>;
+/** What somebody else proposes to sign. */
+export interface Swap {
+  readonly instructions: readonly Instruction[];
+  /** To look up the instructions' accounts in, so that they fit. */
+  readonly tables: readonly Address[];
+  /** What is offered to be taken soon. */
+  readonly fees: readonly Instruction[];
+  /** Base units that it must bring. */
+  readonly least: bigint;
+}
 
 const limitBytes = 512 * 1024;
 const timeoutMs = 15_000;
-/** The most to pay for being taken soon. */
-const maxLamports = 1_000_000;
 
+/** Jupiter's Swap API, version 2. */
 export function connectJupiter(baseUrl: string, apiKey: string | undefined, clock: Clock): JupiterApi {
   const { origin, pathname } = new URL(baseUrl);
   const http = createHttpClient({ origin, connections: 2, clock });
   const base = pathname.replace(/\/+$/, "");
   const headers = { accept: "application/json", ...(apiKey !== undefined && { "x-api-key": apiKey }) };
 
-  async function ask(path: string, body: string | undefined, signal: AbortSignal): Promise<unknown> {
+  async function get(path: string, query: Record<string, string>, signal: AbortSignal): Promise<unknown> {
     const answer = await http.send({
-      method: body === undefined ? "GET" : "POST",
-      path: base + path,
-      headers: body === undefined ? headers : { ...headers, "content-type": "application/json" },
-      ...(body !== undefined && { body }),
+      method: "GET",
+      path: `${base}${path}?${new URLSearchParams(query).toString()}`,
+      headers,
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     });
     const text = await textOf(answer);
@@ -56,39 +53,49 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
   }
 
   return {
-    async quote({ from, to, amount, slippageBps }, signal) {
-      const query = new URLSearchParams({
+    async build(ask, signal) {
+      const { wallet, from, to, amount, slippageBps } = ask;
+      const query = {
         inputMint: from,
         outputMint: to,
         amount: String(amount),
+        taker: wallet,
         slippageBps: String(slippageBps),
-        swapMode: "ExactIn",
-      });
-      const quote = quoteShape.parse(await ask(`/quote?${query.toString()}`, undefined, signal));
-      const asked = { inputMint: from, outputMint: to, inAmount: String(amount), slippageBps };
-      for (const [field, value] of Object.entries(asked))
-        if (quote[field] !== value) throw new Error(`Jupiter's quote has another ${field} than was asked for`);
-      if (BigInt(quote.otherAmountThreshold) < leastOf(quote)) throw new Error("Jupiter's quote allows more slippage");
-      return quote;
-    },
-    async swap(quote, wallet, signal) {
-      const body = {
-        quoteResponse: quote,
-        userPublicKey: wallet,
         // Else what is bought as wrapped SOL would not be a token any more.
-        wrapAndUnwrapSol: false,
-        dynamicComputeUnitLimit: true,
-        prioritizationFeeLamports: { priorityLevelWithMaxLamports: { priorityLevel: "high", maxLamports } },
+        wrapAndUnwrapSol: "false",
+        computeUnitPricePercentile: "high",
+        // Of 64: leaves room for the memo.
+        maxAccounts: "60",
       };
-      return swapShape.parse(await ask("/swap", JSON.stringify(body), signal)).swapTransaction;
+      const build = buildShape.parse(await get("/build", query, signal));
+      checkQuote(build, ask);
+      const { setupInstructions, swapInstruction, otherInstructions, cleanupInstruction } = build;
+      const all = [...setupInstructions, swapInstruction, ...otherInstructions, cleanupInstruction ?? []].flat();
+      return {
+        instructions: all.map(instructionOf),
+        tables: Object.keys(build.addressesByLookupTableAddress ?? {}) as Address[],
+        fees: build.computeBudgetInstructions.map(instructionOf),
+        least: BigInt(build.otherAmountThreshold),
+      };
     },
     close: () => http.close(),
   };
 }
 
-/** Rounded down, as Jupiter rounds. */
-const leastOf = ({ outAmount, slippageBps }: Quote): bigint =>
-  (BigInt(outAmount) * BigInt(10_000 - slippageBps)) / 10_000n;
+function checkQuote(build: Build, { from, to, amount, slippageBps }: Ask): void {
+  const asked = { inputMint: from, outputMint: to, inAmount: String(amount), slippageBps };
+  for (const [field, value] of Object.entries(asked))
+    if (build[field as keyof Build] !== value)
+      throw new Error(`Jupiter's quote has another ${field} than was asked for`);
+  const least = BigInt(build.otherAmountThreshold);
+  // Rounded down, as Jupiter rounds.
+  if (least < (BigInt(build.outAmount) * BigInt(10_000 - slippageBps)) / 10_000n)
+    throw new Error("Jupiter's quote allows more slippage");
+  if (least === 0n) throw new Error("Jupiter's quote brings nothing");
+  // Better or worse: its sign is not the same everywhere.
+  if (Math.abs(Number(build.priceImpactPct)) * 10_000 > slippageBps)
+    throw new Error(`Jupiter's quote moves the price by ${build.priceImpactPct}`);
+}
 
 async function textOf({ body }: HttpAnswer): Promise<string> {
   const chunks: Buffer[] = [];

@@ -9,9 +9,11 @@ import { signFor } from "./signing.ts";
 import { accountOf } from "./token-accounts.ts";
 
 export interface JupiterOptions {
-  /** With the version: `https://api.jup.ag/swap/v1`. */
+  /** With the version: `https://api.jup.ag/swap/v2`. */
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
+  /** Those that its swaps run. */
+  readonly programs: readonly string[];
   readonly rpcUrl: string;
   /** Spends, and pays the fees. */
   readonly wallet: KeyPairSigner;
@@ -24,16 +26,18 @@ interface Jupiter {
   readonly api: JupiterApi;
   readonly rpc: Rpc;
   readonly wallet: KeyPairSigner;
+  readonly programs: ReadonlySet<string>;
   readonly usdc: Address;
   readonly slippageBps: number;
 }
 
-/** A blockhash lives for 150 blocks; the rest is for nodes that are behind the one that gave it. */
-const lifetimeBlocks = 150n + 50n;
+/** For nodes that are behind the one that gave the blockhash. */
+const slackBlocks = 50n;
 /** How long one call waits for the chain before it says "pending": less than the lease of a batch. */
 const patienceMs = 60_000;
 const mostLamports = 10_000_000n;
-const nanoPerUnit = 1_000n;
+/** Of USDC: a micro-USD. */
+export const nanoPerUnit = 1_000n;
 
 /**
  * Buys by way of Jupiter. A swap is made, checked, signed, remembered, and only then sent; whatever happened to a call
@@ -43,7 +47,8 @@ export function createJupiter(options: JupiterOptions, clock: Clock): Executor {
   const api = connectJupiter(options.baseUrl, options.apiKey, clock);
   const rpc = connectRpc(options.rpcUrl);
   const { wallet, slippageBps } = options;
-  const jupiter = { api, rpc, wallet, usdc: address(options.usdc), slippageBps };
+  const programs = new Set(options.programs);
+  const jupiter = { api, rpc, wallet, programs, usdc: address(options.usdc), slippageBps };
 
   async function follow(sent: SentTransaction, batch: DueBatch, signal: AbortSignal): Promise<Execution | undefined> {
     const fate = await seeThrough(rpc, sent, { clock, patienceMs, signal });
@@ -54,6 +59,7 @@ export function createJupiter(options: JupiterOptions, clock: Clock): Executor {
   return {
     name: "jupiter",
     async execute(batch, remember, signal) {
+      if (batch.token === jupiter.usdc) return { kind: "recorded" };
       const before = batch.sent && (await follow(batch.sent, batch, signal));
       if (before) return before;
       const swap = await makeSwap(jupiter, batch, signal);
@@ -66,35 +72,42 @@ export function createJupiter(options: JupiterOptions, clock: Clock): Executor {
   };
 }
 
-async function makeSwap(jupiter: Jupiter, { token, nanoUsd }: DueBatch, signal: AbortSignal): Promise<SentTransaction> {
-  const { api, rpc, wallet, usdc, slippageBps } = jupiter;
+async function makeSwap(
+  jupiter: Jupiter,
+  { id, token, nanoUsd }: DueBatch,
+  signal: AbortSignal,
+): Promise<SentTransaction> {
+  const { api, rpc, wallet, programs, usdc, slippageBps } = jupiter;
   const amount = nanoUsd / nanoPerUnit;
-  if (amount === 0n) throw new Error("The batch is less than a micro-USD");
   const to = address(token);
-  const quote = await api.quote({ from: usdc, to, amount, slippageBps }, signal);
-  const signed = await signFor(wallet, await api.swap(quote, wallet.address, signal), rpc, signal);
+  const swap = await api.build({ wallet: wallet.address, from: usdc, to, amount, slippageBps }, signal);
+  const signed = await signFor(wallet, swap, id, programs, rpc, signal);
   const limits = {
     wallet: wallet.address,
     from: { account: await accountOf(rpc, usdc, wallet.address, signal), most: amount },
-    to: { account: await accountOf(rpc, to, wallet.address, signal), least: BigInt(quote.otherAmountThreshold) },
+    to: { account: await accountOf(rpc, to, wallet.address, signal), least: swap.least },
     mostLamports,
   };
   await checkEffects(rpc, signed, limits, signal);
-  // The node has just run it, so it knows the blockhash: counted from now it ends too late, never too early.
-  const height = await rpc.getBlockHeight({ commitment: "processed" }).send({ abortSignal: signal });
-  return { signature: signed.signature, transaction: signed.wire, lastValidBlockHeight: height + lifetimeBlocks };
+  const { signature, wire: transaction, lastValidBlockHeight } = signed;
+  return { signature, transaction, lastValidBlockHeight: lastValidBlockHeight + slackBlocks };
 }
 
-/** What a finalized swap did to the wallet. */
-async function bought(jupiter: Jupiter, signature: Signature, token: Address, signal: AbortSignal): Promise<Execution> {
-  const { rpc, wallet, usdc } = jupiter;
+/** What a finalized swap did to the wallet that paid for it: another one, if the key was changed meanwhile. */
+async function bought(
+  { rpc, usdc }: Jupiter,
+  signature: Signature,
+  token: Address,
+  signal: AbortSignal,
+): Promise<Execution> {
   const config = { commitment: "finalized", encoding: "json", maxSupportedTransactionVersion: 0 } as const;
   const found = await rpc.getTransaction(signature, config).send({ abortSignal: signal });
   if (!found?.meta) throw new Error("The node does not show the swap that it has finalized");
   const { preTokenBalances = [], postTokenBalances = [] } = found.meta;
+  const [wallet] = found.transaction.message.accountKeys;
   const sum = (balances: typeof preTokenBalances, mint: Address) =>
     balances
-      .filter((each) => each.owner === wallet.address && each.mint === mint)
+      .filter((each) => each.owner === wallet && each.mint === mint)
       .reduce((total, each) => total + BigInt(each.uiTokenAmount.amount), 0n);
   const gain = (mint: Address) => sum(postTokenBalances, mint) - sum(preTokenBalances, mint);
   return { kind: "bought", signature, spent: -gain(usdc), received: gain(token) };

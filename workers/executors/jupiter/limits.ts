@@ -25,21 +25,22 @@ interface State {
 /**
  * Runs a signed swap in simulation, and throws unless it does to the wallet what was asked and nothing else: of all the
  * wallet's accounts that it may write to, one is spent from, one is added to, and no right over any is given away. It does
- * not bind a program that behaves otherwise when it is run in earnest.
+ * not bind a program that behaves otherwise when it is run in earnest: `signFor` lets in none but Jupiter's.
  */
 export async function checkEffects(rpc: Rpc, signed: Signed, limits: Limits, signal: AbortSignal): Promise<void> {
   const { writable } = signed;
-  const options = { encoding: "base64", commitment: "processed" } as const;
-  const [{ value: before }, { value: run }] = await Promise.all([
-    rpc.getMultipleAccounts([...writable], options).send({ abortSignal: signal }),
-    rpc
-      .simulateTransaction(signed.wire, {
-        ...options,
-        sigVerify: true,
-        accounts: { encoding: "base64", addresses: [...writable] },
-      })
-      .send({ abortSignal: signal }),
-  ]);
+  const encoding = "base64" as const;
+  const earlier = rpc.getMultipleAccounts([...writable], { encoding, commitment: "confirmed" });
+  const { value: before, context } = await earlier.send({ abortSignal: signal });
+  const simulation = rpc.simulateTransaction(signed.wire, {
+    encoding,
+    commitment: "processed",
+    sigVerify: true,
+    // By no node that is behind: what another swap has spent meanwhile counts against this one, never for it.
+    minContextSlot: context.slot,
+    accounts: { encoding, addresses: [...writable] },
+  });
+  const { value: run } = await simulation.send({ abortSignal: signal });
   if (run.err !== null) throw new Error(`The swap fails in simulation: ${JSON.stringify(run.err, asText)}`);
   if (!run.accounts) throw new Error("The node does not say what the swap does");
   for (const [n, address] of writable.entries())

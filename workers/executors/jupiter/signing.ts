@@ -1,47 +1,86 @@
 import {
   type Address,
+  address,
+  appendTransactionMessageInstructions,
   type Base64EncodedWireTransaction,
-  decompileTransactionMessageFetchingLookupTables,
-  getBase64Codec,
+  compileTransaction,
+  compressTransactionMessageUsingAddressLookupTables,
+  createTransactionMessage,
+  fetchAddressesForLookupTables,
   getBase64EncodedWireTransaction,
-  getCompiledTransactionMessageDecoder,
   getSignatureFromTransaction,
-  getTransactionDecoder,
-  type Instruction,
+  getTransactionMessageComputeUnitPrice,
+  isSignerRole,
   isWritableRole,
   type KeyPairSigner,
-  partiallySignTransaction,
+  pipe,
   type Signature,
+  setTransactionMessageComputeUnitLimit,
+  setTransactionMessageComputeUnitPrice,
+  setTransactionMessageFeePayer,
+  setTransactionMessageLifetimeUsingBlockhash,
+  signTransaction,
 } from "@solana/kit";
 import type { Rpc } from "#payments";
+import type { Swap } from "./api.ts";
 
 export interface Signed {
   readonly wire: Base64EncodedWireTransaction;
   readonly signature: Signature;
   /** Every account that it may change. */
   readonly writable: readonly Address[];
+  readonly lastValidBlockHeight: bigint;
 }
 
-/**
- * Signs a transaction of somebody else's making: one that the wallet pays for, so that the wallet's signature names it; that
- * nobody else has to sign any more; and that lives by a blockhash (one that lives by a nonce never expires).
- */
-export async function signFor(wallet: KeyPairSigner, base64: string, rpc: Rpc, signal: AbortSignal): Promise<Signed> {
-  const transaction = getTransactionDecoder().decode(getBase64Codec().encode(base64));
-  const compiled = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
-  if (compiled.version === 1 || !("lifetimeToken" in compiled)) throw new Error("The swap is of an unknown version");
-  if (compiled.staticAccounts[0] !== wallet.address) throw new Error("The swap is not paid by our wallet");
-  const waiting = Object.entries(transaction.signatures).filter(([, signature]) => !signature);
-  if (waiting.some(([address]) => address !== wallet.address)) throw new Error("The swap needs another signature");
+/** Makes the wallet's associated accounts. */
+const associatedTokens = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
+const memos = address("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr");
+/** The most that a transaction may have. */
+const units = 1_400_000;
+/** A thousandth of a SOL for all of them: the most to pay for being taken soon. */
+const mostMicroLamports = 10n ** 12n / BigInt(units);
 
-  const message = await decompileTransactionMessageFetchingLookupTables(compiled, rpc, { abortSignal: signal });
-  if (!("blockhash" in message.lifetimeConstraint)) throw new Error("The swap lives by a nonce");
-  const signed = await partiallySignTransaction([wallet.keyPair], transaction);
-  const named = (message.instructions as readonly Instruction[]).flatMap(({ accounts = [] }) => accounts);
-  const writable = named.filter(({ role }) => isWritableRole(role)).map(({ address }) => address);
+/**
+ * Makes a transaction of instructions that somebody else proposes, and signs it: only of programs that a swap needs, so
+ * that nothing else listens to the wallet's signature; signed by the wallet alone; and by the chain's own word for how long
+ * it lives and what its lookup tables hold. The memo makes it another transaction than any other swap of the same amount:
+ * two that are the same would land as one.
+ */
+export async function signFor(
+  wallet: KeyPairSigner,
+  swap: Swap,
+  memo: string,
+  programs: ReadonlySet<string>,
+  rpc: Rpc,
+  signal: AbortSignal,
+): Promise<Signed> {
+  for (const { programAddress } of swap.instructions)
+    if (programAddress !== associatedTokens && !programs.has(programAddress))
+      throw new Error(`The swap runs ${programAddress}, which is no program of Jupiter's`);
+  const named = swap.instructions.flatMap(({ accounts = [] }) => accounts);
+  if (named.some((each) => isSignerRole(each.role) && each.address !== wallet.address))
+    throw new Error("The swap needs another signature");
+
+  const asked = { abortSignal: signal };
+  const tables = await fetchAddressesForLookupTables([...swap.tables], rpc, asked);
+  const { value: lifetime } = await rpc.getLatestBlockhash({ commitment: "confirmed" }).send(asked);
+  const noted = { programAddress: memos, data: Buffer.from(memo) };
+  const empty = createTransactionMessage({ version: 0 });
+  const price = getTransactionMessageComputeUnitPrice(appendTransactionMessageInstructions(swap.fees, empty)) ?? 0n;
+  const message = pipe(
+    setTransactionMessageFeePayer(wallet.address, empty),
+    (each) => setTransactionMessageLifetimeUsingBlockhash(lifetime, each),
+    (each) => setTransactionMessageComputeUnitLimit(units, each),
+    (each) => setTransactionMessageComputeUnitPrice(price < mostMicroLamports ? price : mostMicroLamports, each),
+    (each) => appendTransactionMessageInstructions([...swap.instructions, noted], each),
+    (each) => compressTransactionMessageUsingAddressLookupTables(each, tables),
+  );
+  const signed = await signTransaction([wallet.keyPair], compileTransaction(message));
+  const writable = named.filter(({ role }) => isWritableRole(role)).map((each) => each.address);
   return {
     wire: getBase64EncodedWireTransaction(signed),
     signature: getSignatureFromTransaction(signed),
     writable: [...new Set([wallet.address, ...writable])],
+    lastValidBlockHeight: lifetime.lastValidBlockHeight,
   };
 }

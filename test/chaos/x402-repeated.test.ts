@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import {
+  answerOf,
+  drawing,
+  expectMoney,
+  images,
+  payFor,
+  post,
+  startPaid,
+  startWorld,
+} from "../integration/x402-setup.ts";
+import { eventually, startService } from "../support/service.ts";
+import { posts } from "./generation-setup.ts";
+import { heldWire, lost, ready } from "./setup.ts";
+
+const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
+
+test("a caller who hangs up while the payment is settled: the work is done, and its answer is had for the same payment", async () => {
+  const all = await startPaid();
+  const { service, chain, maker } = all;
+  const { headers, account } = await payFor(all, service, drawing());
+  const gate = Promise.withResolvers<void>();
+  chain.faults.next("sendTransaction", { after: gate.promise });
+  const leaving = new AbortController();
+  const left = lost(
+    fetch(`${service.baseUrl}${images}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(drawing()),
+      signal: leaving.signal,
+    }),
+  );
+  await eventually(() => chain.calls["sendTransaction"] === 1);
+  leaving.abort();
+  expect(await left).toBe(true);
+  gate.resolve();
+  await eventually(() => posts(maker).length === 1);
+  expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200, replayed: "true" });
+  expect(posts(maker)).toHaveLength(1);
+  await expectMoney(all, service, { [account]: paidOnce });
+});
+
+test("settled, and then not admitted: the caller is told to come again, and the same payment is worked on", async () => {
+  const world = await startWorld();
+  const { stores, env, chain, maker } = world;
+  const wire = await heldWire(stores.REDIS_URL);
+  const service = await startService({ ...stores, REDIS_URL: wire.address }, { env });
+  const all = { ...world, service };
+  const { headers, account } = await payFor(all, service, drawing());
+  const gate = Promise.withResolvers<void>();
+  chain.faults.next("sendTransaction", { after: gate.promise });
+  const asked = answerOf(post(service, drawing(), headers));
+  await eventually(() => chain.calls["sendTransaction"] === 1);
+  wire.hold();
+  gate.resolve();
+  expect(await asked).toMatchObject({ status: 503, code: "no_capacity", receipt: { success: true } });
+  wire.mend();
+  await ready(service);
+  expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200, replayed: null });
+  expect(posts(maker)).toHaveLength(1);
+  expect(chain.calls["sendTransaction"]).toBe(1);
+  await expectMoney(all, service, { [account]: paidOnce });
+});
+
+test("work that failed, asked for again by several at once: one run more", async () => {
+  const all = await startPaid();
+  const { service, maker } = all;
+  const { headers, account } = await payFor(all, service, drawing());
+  maker.respond({
+    status: 400,
+    body: { error: { message: "unsafe", type: "invalid_request_error", param: "prompt" } },
+  });
+  expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 400, receipt: { success: true } });
+  const answers = await Promise.all(Array.from({ length: 5 }, () => answerOf(post(service, drawing(), headers))));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  expect(answers.filter(({ replayed }) => replayed === null)).toHaveLength(1);
+  expect(posts(maker)).toHaveLength(2);
+  await expectMoney(all, service, { [account]: paidOnce });
+});

@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import { brokenWire, type Command } from "../integration/money-proxy.ts";
+import { answerOf, drawing, expectMoney, ledgerOf, payFor, post } from "../integration/x402-setup.ts";
+import { eventually } from "../support/service.ts";
+import { holdCommands, posts } from "./generation-setup.ts";
+import { heldWire, lost } from "./setup.ts";
+import { startPair } from "./x402-setup.ts";
+
+const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
+
+test("killed with the payment held, and the next one killed over giving it back: the third works on it, and it is paid once", async () => {
+  let accounts = 0;
+  const all = await startPair({
+    stores: async (shared) => {
+      const wire = await heldWire(shared.REDIS_URL);
+      // The first is the credit, the second the hold: the job never comes to its queue.
+      const { stores } = await holdCommands(shared, ({ update, insert }) => {
+        if (update === "accounts" && ++accounts === 2) wire.hold();
+        return accounts >= 2 && insert === "ledger";
+      });
+      return { ...stores, REDIS_URL: wire.address };
+    },
+  });
+  const { api, client, maker, stores } = all;
+  const givingBack = await holdCommands(stores, ({ insert }) => insert === "ledger");
+  const next = await all.another(givingBack.stores);
+  const { headers, account } = await payFor(all, client, drawing());
+  const left = lost(post(api.client, drawing(), headers));
+  await eventually(async () => (await client.check()).open_holds === 1);
+  api.kill("SIGKILL");
+  expect(await left).toBe(true);
+  await api.endLease();
+  const leftToo = lost(post(next.client, drawing(), headers));
+  await givingBack.reached;
+  next.kill("SIGKILL");
+  expect(await leftToo).toBe(true);
+  await next.endLease();
+  expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, costUsd: "0.04" });
+  expect(posts(maker)).toHaveLength(1);
+  expect(await ledgerOf(client, account)).toMatchObject([
+    { kind: "credit" },
+    { amount_usd: "0.00" },
+    { kind: "usage" },
+  ]);
+  await expectMoney(all, client, { [account]: paidOnce });
+});
+
+test.each<[string, (command: Command) => boolean, number]>([
+  ["its key", ({ insert }) => insert === "replays", 1],
+  // The first is the credit.
+  ["its hold", ({ update }) => update === "accounts", 2],
+])(
+  "an API frozen over %s, and taken for dead: it is told to come again, and the work is done once",
+  async (_, isTaken, nth) => {
+    let freeze = () => {};
+    let count = 0;
+    const { promise: frozen, resolve } = Promise.withResolvers<void>();
+    const all = await startPair({
+      // A frame for an instance that seems dead finds no stream: its caller is told when the waiting ends.
+      env: { MEDIA_SYNC_TIMEOUT: "8" },
+      stores: async (stores) => {
+        const MONGODB_URI = await brokenWire(stores.MONGODB_URI, (command) => {
+          if (isTaken(command) && ++count === nth) {
+            freeze();
+            resolve();
+          }
+          return "pass";
+        });
+        return { ...stores, MONGODB_URI };
+      },
+    });
+    const { api, client, maker } = all;
+    freeze = () => api.kill("SIGSTOP");
+    const { headers, account } = await payFor(all, client, drawing());
+    const late = answerOf(post(api.client, drawing(), headers));
+    await frozen;
+    await api.endLease();
+    const answer = await answerOf(post(client, drawing(), headers));
+    expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
+    api.kill("SIGCONT");
+    expect(await late).toMatchObject({ status: 503, receipt: { success: true } });
+    expect(await answerOf(post(client, drawing(), headers))).toEqual({ ...answer, replayed: "true" });
+    expect(posts(maker)).toHaveLength(1);
+    await expectMoney(all, client, { [account]: paidOnce });
+  },
+);

@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { mockPng } from "../support/mock-openai-media.ts";
+import { testStores } from "../support/servers.ts";
+import { startService } from "../support/service.ts";
+import { localModel, nanoUsd } from "./service-setup.ts";
+
+const own = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+const chosen = "So11111111111111111111111111111111111111112";
+
+interface Charge {
+  readonly amount_usd: string;
+  readonly buyback?: unknown;
+}
+
+const said = [{ role: "user", content: "Hello!" }];
+const contents = [{ role: "user", parts: [{ text: "Hello!" }] }];
+const gemini = `/v1beta/models/${localModel}`;
+const charged: readonly [path: string, body: object][] = [
+  ...[false, true].flatMap((stream): [string, object][] => [
+    ["/v1/chat/completions", { model: localModel, messages: said, stream }],
+    ["/v1/messages", { model: localModel, messages: said, max_tokens: 50, stream }],
+    ["/v1/responses", { model: localModel, input: "Hello!", stream }],
+  ]),
+  [`${gemini}:generateContent`, { contents }],
+  [`${gemini}:streamGenerateContent?alt=sse`, { contents }],
+  ["/v1/embeddings", { model: "local/embeddings", input: "Hello!" }],
+  ["/v1/images/generations", { model: "local/image", prompt: "a lighthouse", size: "16x16" }],
+  ["/v1/media/generations", { model: "local/speech", input: { text: "Hello!" } }],
+];
+
+test("every kind of charge accrues to the token that the account had at the call; what is free does not", async () => {
+  const stores = await testStores();
+  const env = { BUYBACK_BPS: "10000", BUYBACK_TOKEN: own, UPLOAD_USD_PER_GB_DAY: "100" };
+  const service = await startService(stores, { env });
+  const customer = await service.account("1.00");
+  const post = async (path: string, body: object | Blob) => {
+    const headers = { authorization: `Bearer ${customer.key}` };
+    const sent = body instanceof Blob ? { body } : { body: JSON.stringify(body) };
+    const type = body instanceof Blob ? {} : { "content-type": "application/json" };
+    const answer = await fetch(service.baseUrl + path, { method: "POST", headers: { ...headers, ...type }, ...sent });
+    expect(`${path} ${answer.status} ${(await answer.text()).slice(0, 200)}`).toMatch(/^\S+ 20[01]/);
+  };
+  const choose = (token: string | null) => service.admin("PATCH", `/accounts/${customer.id}`, { buyback_token: token });
+  await choose(chosen);
+  await Promise.all(charged.map(([path, body]) => post(path, body)));
+  await post("/v1/uploads", new Blob([Uint8Array.from(mockPng)], { type: "image/png" }));
+  await post("/v1/messages/count_tokens", { model: localModel, messages: said });
+  await service.settled();
+  await choose(null);
+  const entries = (
+    await Promise.all([customer.ledger("usage"), customer.ledger("storage")])
+  ).flat() as unknown as Charge[];
+  const costs = entries.map(({ amount_usd }) => amount_usd.replace("-", ""));
+  expect(costs.filter((cost) => nanoUsd(cost) > 0n)).toHaveLength(charged.length + 1);
+  expect(entries.map(({ buyback }) => buyback)).toEqual(
+    costs.map((amount_usd) => (nanoUsd(amount_usd) > 0n ? { token: chosen, amount_usd, batch: null } : undefined)),
+  );
+});

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { createExecutor } from "../../workers/executors/index.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { market } from "./executors-setup.ts";
+
+test("without Jupiter a buyback is only recorded", async () => {
+  const { config } = await market();
+  const executor = await createExecutor({
+    config: { ...config, BUYBACK_EXECUTOR: "record" },
+    clock: createManualClock(),
+  });
+  const remember = () => Promise.reject(new Error("nothing is sent"));
+  const batch = { id: "batch1", token: "-", nanoUsd: 1n };
+  const { signal } = new AbortController();
+  expect(await executor.execute(batch, remember, signal)).toEqual({ kind: "recorded" });
+  // What Jupiter has sent may stand: whoever bought it by hand would buy it twice.
+  const sent = { signature: "5".repeat(88), transaction: "AA==", lastValidBlockHeight: 1n };
+  await expect(executor.execute({ ...batch, sent }, remember, signal)).rejects.toThrow(sent.signature);
+});
+
+test.each(["BUYBACK_WALLET_KEY", "SOLANA_RPC_URL"] as const)("Jupiter does not start without %s", async (name) => {
+  const { config } = await market();
+  const created = createExecutor({ config: { ...config, [name]: undefined }, clock: createManualClock() });
+  await expect(created).rejects.toThrow(`${name} is missing`);
+});
+
+test("Jupiter does not start with a minimum of less than the unit that it spends", async () => {
+  const { config } = await market();
+  const created = createExecutor({
+    config: { ...config, BUYBACK_MINIMUM_USD: "0.0000009" },
+    clock: createManualClock(),
+  });
+  await expect(created).rejects.toThrow("BUYBACK_MINIMUM_USD");
+});
+
+test("a key that is none is refused by its name, and not shown", async () => {
+  const { config } = await market();
+  const wrong = { ...config, BUYBACK_WALLET_KEY: "hunter2hunter2" };
+  const failed = await createExecutor({ config: wrong, clock: createManualClock() }).catch((error: Error) => error);
+  expect(failed).toMatchObject({ name: "ConfigError", message: expect.stringContaining("BUYBACK_WALLET_KEY") });
+  expect(String((failed as Error).stack)).not.toContain("hunter2");
+});

@@ -1,0 +1,102 @@
+import { expect, test } from "vitest";
+import { failedSimulation } from "../../infra/embedded/solana/index.ts";
+import { eventually } from "../support/service.ts";
+import {
+  available,
+  hashOf,
+  micro,
+  openPayments,
+  payFrom,
+  priceNanoUsd,
+  quoteDocument,
+  request,
+  settingsOf,
+  startPayments,
+} from "./payments-setup.ts";
+
+type Started = Awaited<ReturnType<typeof startPayments>>;
+
+const requestHash = hashOf(request);
+const stateOf = async (all: Started, memo: string) => (await quoteDocument(all, memo))?.state;
+
+/** A node that knows of no transaction, and says how far it has seen. */
+const knowsNothing = (slot: number) => ({ answer: { context: { apiVersion: "3.0.0", slot }, value: [null] } });
+
+/** A payment on chain whose process died, past its blockhash's life, while the node that was asked knew nothing of it. */
+async function forgotten(all: Started) {
+  const { chain, clock } = all;
+  const { header, memo } = await all.pay();
+  const victim = await all.another();
+  chain.faults.next("getSignatureStatuses", { after: new Promise<never>(() => {}) });
+  victim.x402.settle({ header, requestHash }).catch(() => undefined);
+  await eventually(async () => chain.calls["getSignatureStatuses"] === 1, 5_000);
+  clock.later(60_000);
+  chain.faults.next("getSignatureStatuses", knowsNothing(1));
+  expect(await all.x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 1 });
+  chain.advance(400);
+  clock.later(2_000);
+  expect(await all.received()).toBe(micro(priceNanoUsd));
+  expect(await stateOf(all, memo)).toBe("unknown");
+  return { header, memo };
+}
+
+async function expectPaid(all: Started, memo: string) {
+  expect(await available(all, memo)).toBe(priceNanoUsd);
+  expect(await stateOf(all, memo)).toBe("settled");
+  expect(all.chain.calls["sendTransaction"]).toBe(1);
+  expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
+}
+
+test("that a payment is not on chain says no node that is behind; it is asked for again, after the others", async () => {
+  const all = await startPayments();
+  const { memo } = await forgotten(all);
+  all.chain.faults.next("getSignatureStatuses", knowsNothing(1));
+  expect(await all.x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 1 });
+  expect(await all.x402.reconcile()).toEqual({ settled: 0, reopened: 0, unknown: 0 });
+  all.clock.later(2_000);
+  expect(await all.x402.reconcile()).toEqual({ settled: 1, reopened: 0, unknown: 0 });
+  await expectPaid(all, memo);
+});
+
+test("a payment that the network forgot and remembers is taken when it comes again, and not sent again", async () => {
+  const all = await startPayments();
+  const { header, memo } = await forgotten(all);
+  all.chain.faults.next("getSignatureStatuses", knowsNothing(1e9));
+  expect(await all.x402.reconcile()).toEqual({ settled: 0, reopened: 1, unknown: 0 });
+  expect(await all.settle(header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  await expectPaid(all, memo);
+});
+
+test("while the fee payer has no SOL nothing is quoted, and the process starts all the same", async () => {
+  const all = await startPayments();
+  const { secret } = await all.chain.wallet();
+  const { x402 } = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
+  await x402.start();
+  await expect(x402.quote(all.ask())).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  await all.chain.wallet(undefined, { secret, sol: 1n });
+  const { body } = await x402.quote(all.ask());
+  const { header } = await payFrom(all.chain, all.payer, body);
+  expect(await x402.settle({ header, requestHash })).toMatchObject({ kind: "paid" });
+});
+
+test.each(["AccountNotFound", "InsufficientFundsForFee", { InsufficientFundsForRent: { account_index: 0 } }])(
+  "a fee that cannot be paid (%j) is not the payer's fault: 503, and the quote stays open",
+  async (reason) => {
+    const all = await startPayments();
+    const { header, memo } = await all.pay();
+    all.chain.faults.next("simulateTransaction", failedSimulation(reason));
+    await expect(all.settle(header)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+    expect(await stateOf(all, memo)).toBe("open");
+    expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+  },
+);
+
+test("a network that answers 429 to the payment itself leaves it to the chain", async () => {
+  const all = await startPayments();
+  const { header, memo } = await all.pay();
+  all.chain.faults.next("sendTransaction", { status: 429 });
+  all.chain.faults.next("getSignatureStatuses", { status: 429 });
+  all.settle(header).catch(() => undefined);
+  await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
+  expect(await available(all, memo)).toBeUndefined();
+});
