@@ -2,34 +2,36 @@ import { defineConfig } from "vitest/config";
 
 /** In this order: the quickest to tell go first. */
 const order = ["unit", "integration", "e2e", "chaos"];
-const project = (name: string, extra = {}) => ({
+const project = (name: string, timeoutMs: number, extra = {}) => ({
   extends: true as const,
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
     sequence: { groupOrder: order.indexOf(name) },
+    // Patience, not bars: several times what a quiet machine needs.
+    testTimeout: timeoutMs,
+    hookTimeout: timeoutMs,
+    expect: { poll: { timeout: timeoutMs / 2 } },
     ...extra,
   },
 });
-const servers = { globalSetup: ["./test/support/servers.ts"] };
-/**
- * Processes are started there: one file at a time. Those that are killed, and services that are asked, are waited for more
- * than they work: several files at once, though there be two cores.
- */
-const alone = { fileParallelism: false };
+/** Real stores. Where processes are started or asked, more is waited for than worked: two files at once. */
+const servers = { globalSetup: ["./test/support/servers.ts"], maxWorkers: 2 };
+const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
 
 export default defineConfig({
   test: {
     allowOnly: false,
     passWithNoTests: false,
     retry: 0,
+    // Nothing happens at an import, so files may share what they have imported: that is half of a file's work.
+    isolate: false,
     reporters: ["default", "./test/support/summary.ts"],
     projects: [
-      // Nothing happens at an import, so files may share what they have imported.
-      project("unit", { isolate: false, testTimeout: 30_000 }),
-      project("integration", { ...servers, maxWorkers: 2, testTimeout: 30_000, hookTimeout: 30_000 }),
-      project("e2e", { ...servers, ...alone, testTimeout: 60_000, hookTimeout: 60_000 }),
-      project("chaos", { ...servers, maxWorkers: 2, testTimeout: 120_000, hookTimeout: 120_000 }),
+      project("unit", 60_000),
+      project("integration", 120_000, servers),
+      project("e2e", 240_000, processes),
+      project("chaos", 240_000, processes),
     ],
   },
 });

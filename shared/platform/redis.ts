@@ -25,15 +25,3 @@ export function connectRedis(url: string, manner: RedisManner, log: Logger): Red
   redis.on("error", (error: Error) => log.warn({ err: error.message, manner }, "redis"));
   return redis;
 }
-
-const startMs = 10_000;
-
-/** At its start a process is waited for by nobody: on a busy machine the first answer may take longer than any later one. */
-export async function openRedis(redis: Redis): Promise<void> {
-  const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
-  redis.once("ready", resolve);
-  const timer = setTimeout(reject, startMs, new Error(`Redis has not answered for ${startMs} ms`));
-  // That it goes on trying is its own affair.
-  redis.connect().catch(() => undefined);
-  await ready.finally(() => clearTimeout(timer));
-}

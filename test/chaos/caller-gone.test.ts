@@ -32,7 +32,7 @@ async function hasFreeSlot(client: Client, customer: Customer) {
     const response = await customer.post(path, ask());
     await response.text();
     return response.status === 200;
-  }, 5_000);
+  });
   await client.settled();
 }
 

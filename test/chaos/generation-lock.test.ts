@@ -28,6 +28,7 @@ test("a worker that pauses longer than its locks last: the maker's job is ended 
   ];
   await eventually(() => looks(maker) === 2);
   worker.kill("SIGSTOP");
+  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
   const [first, second] = await Promise.all(answers);
   for (const answer of [first, second]) {

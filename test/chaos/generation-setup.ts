@@ -30,9 +30,8 @@ interface Body extends Partial<ErrorBody> {
   readonly files?: readonly { readonly url: string; readonly bytes: number }[];
 }
 
-/** How a call that makes files ended, and after how long. */
+/** How a call that makes files ended. */
 export async function outcomeOf(answer: Promise<Response>) {
-  const startedAt = performance.now();
   const { status, headers, ...response } = await answer.then(async (response) => ({
     status: response.status,
     headers: response.headers,
@@ -48,7 +47,6 @@ export async function outcomeOf(answer: Promise<Response>) {
     replayed: headers.get("idempotent-replayed") === "true",
     costUsd: headers.get("x-xm-cost-usd"),
     urls: [...(body.data ?? []), ...(body.files ?? [])].flatMap(({ url }) => url ?? []),
-    ms: performance.now() - startedAt,
   };
 }
 export type Outcome = Awaited<ReturnType<typeof outcomeOf>>;

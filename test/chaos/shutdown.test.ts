@@ -23,6 +23,9 @@ import {
   startProcesses,
 } from "./setup.ts";
 
+/** Time enough for what can finish, on a busy machine too. */
+const graceful = { SHUTDOWN_GRACE_MS: "4000" };
+
 /** Resolves once the process has begun to stop. */
 async function terminate(process: ServiceProcess) {
   process.kill("SIGTERM");
@@ -32,7 +35,9 @@ async function terminate(process: ServiceProcess) {
 test("SIGTERM to a worker: what can finish does, the rest is aborted and told, what waits is left to others", async () => {
   const stores = await testStores();
   const { maker, env } = await startMaker();
-  const { client, worker } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "3" } });
+  const { client, worker } = await startProcesses(stores, env, {
+    worker: { WORKER_CONCURRENCY_CHAT: "3", ...graceful },
+  });
   const customer = await client.account("1.00");
   const redis = redisOf(stores);
 
@@ -69,7 +74,7 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
 test("SIGTERM to an API: what can finish does, the rest is decided 0, told and aborted", async () => {
   const stores = await testStores();
   const { maker, env } = await startMaker();
-  const { client, api } = await startProcesses(stores, env);
+  const { client, api } = await startProcesses(stores, env, { api: graceful });
   const customer = await client.account("1.00");
 
   const gate = Promise.withResolvers<void>();
@@ -169,11 +174,11 @@ test.for(["api", "worker"] as const)("a second signal to the %s exits at once", 
   await maker.request(0);
   const stopping = processes[kind];
   await terminate(stopping);
-  // What comes within a moment counts as the same Ctrl-C.
+  // What comes within a moment counts as the same Ctrl-C. The grace time is twice as long as this is waited for.
   await eventually(() => {
     stopping.kill("SIGTERM");
     return stopping.child.exitCode !== null;
-  }, 2_000);
+  }, 30_000);
   expect(await stopping.exited).toBe(1);
   processes.api.kill("SIGKILL");
   await call;

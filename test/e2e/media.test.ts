@@ -6,15 +6,15 @@ import { promisify } from "node:util";
 import OpenAI from "openai";
 import { expect, onTestFinished, test } from "vitest";
 import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, spawnApi, spawnWorker } from "../support/service.ts";
+import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../support/service.ts";
 
 const run = promisify(execFile);
 const day = 86_400;
 
 async function startProcesses(env: Record<string, string> = {}) {
   const stores = await testStores();
-  const worker = await spawnWorker(stores, env);
-  const api = await spawnApi(stores, env);
+  const [worker, api] = await Promise.all([spawnWorker(stores, env), spawnApi(stores, env)]);
+  await ready(api.client);
   return { stores, worker, api, client: api.client };
 }
 

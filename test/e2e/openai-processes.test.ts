@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { mockChunk, mockError, mockText, startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
 
 const localModel = "local/chat";
 const makerModel = "openai/gpt-4.1-mini";
@@ -17,8 +17,11 @@ async function startProcesses(workers: number, env: Record<string, string> = {})
   const maker = await startMockOpenai();
   onTestFinished(() => maker.close());
   const makerEnv = { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: maker.url, ...env };
-  const spawned = await Promise.all(Array.from({ length: workers }, () => spawnWorker(stores, makerEnv)));
-  const api = await spawnApi(stores, env);
+  const [api, ...spawned] = await Promise.all([
+    spawnApi(stores, env),
+    ...Array.from({ length: workers }, () => spawnWorker(stores, makerEnv)),
+  ]);
+  await ready(api.client);
   return { api, workers: spawned, service: api.client, maker };
 }
 

@@ -134,15 +134,15 @@ test("40 credits land beside 4 busy writers", async () => {
       );
     }
   });
-  const startedAt = performance.now();
   const credits = times(40, (at) => money.credit(account, { amountNanoUsd: 100n, idempotencyKey: `${at}` }));
   const moved = await Promise.all(credits);
-  const tookMs = performance.now() - startedAt;
+  const beside = state.calls;
   state.busy = false;
   await Promise.all(writers);
   expect(moved.every(({ created }) => created)).toBe(true);
-  expect(tookMs).toBeLessThan(15_000);
   expect(state.calls).toBeGreaterThan(40);
+  // A credit waits for some twenty of the writers' calls, however fast they are here, and not for its luck.
+  expect(beside).toBeLessThan(40 * 500);
   expect(await balance(money, account)).toEqual(free(1_004_000n - BigInt(state.calls)));
   expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
 });

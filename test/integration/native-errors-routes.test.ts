@@ -81,14 +81,16 @@ test("nobody works: 503 with Retry-After in every format, nothing is held", asyn
 
 test("a call that outlives its time: 504 in every format, not to be repeated, nothing charged", async () => {
   const { service } = await startWithMaker({ CALL_TIMEOUT_MS: "500", CATALOG_FILE: withRelayedModel() });
-  for (const face of faces)
-    for (const asked of [face.ask(localModel, "slow:60000"), face.stream(localModel, "slow:60000")]) {
+  const outlived = faces.flatMap((face) =>
+    [face.ask(localModel, "slow:60000"), face.stream(localModel, "slow:60000")].map(async (asked) => {
       const customer = await service.account("1");
       const response = await send(customer, asked);
       expect(response.headers.get("x-should-retry")).toBe("false");
       expect(await refusalIn(face, response)).toEqual(refusalOf(face, late));
       await expectUntouched(service, customer, "1.00");
-    }
+    }),
+  );
+  await Promise.all(outlived);
 });
 
 describe.each([

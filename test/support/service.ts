@@ -65,7 +65,7 @@ export interface ServiceProcess {
 
 function run(kind: "api" | "workers", env: Environment): ServiceProcess {
   const child = spawn(process.execPath, [`${kind}/main.ts`], {
-    env: { PATH: process.env["PATH"], ...env },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const log: Record<string, unknown>[] = [];
@@ -196,10 +196,14 @@ function createClient(baseUrl: string): Client {
   return client;
 }
 
-/** Asks again until there is an answer; fails with the last one that was none. */
+/** The instance sees a worker and both stores. */
+export const ready = ({ baseUrl }: Pick<Client, "baseUrl">) =>
+  eventually(async () => (await fetch(`${baseUrl}/readyz`)).ok);
+
+/** Asks again until there is an answer. The limit is patience, not a bar: a busy machine takes its time. */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | false> | T | undefined | false,
-  withinMs = 20_000,
+  withinMs = 60_000,
 ): Promise<T> {
   const deadline = Date.now() + withinMs;
   for (;;) {
