@@ -9,9 +9,9 @@ import { answerJson } from "./http/answer.ts";
 import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import type { PaidRoute } from "./paid-route.ts";
-import type { ReplayAsk } from "./replay.ts";
+import { hasBegun, type ReplayAsk, type ReplayDeps } from "./replay.ts";
 
-export interface PayerDeps extends AdmissionDeps {
+export interface PayerDeps extends AdmissionDeps, Pick<ReplayDeps, "replays" | "isAlive"> {
   readonly payments: Pick<Payments, "x402" | "buyback">;
   readonly publicUrl: () => string;
 }
@@ -78,7 +78,12 @@ export async function payerOf(
 
   const header = req.get("payment-signature");
   if (header === undefined) return quote();
-  const settlement = await x402.settle({ header, requestHash, priceNanoUsd });
+  const settlement = await x402.settle({
+    header,
+    requestHash,
+    priceNanoUsd,
+    hasBegun: (work) => hasBegun(deps, work),
+  });
   res.set("PAYMENT-RESPONSE", settlement.receipt);
   if (settlement.kind === "refused") return quote(settlement.reason);
   const { account, key } = settlement;

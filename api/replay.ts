@@ -43,6 +43,12 @@ export async function claimKey(
   }
 }
 
+/** Whether there is work or an answer under the key. */
+export const hasBegun = (
+  { replays, isAlive }: Pick<ReplayDeps, "replays" | "isAlive">,
+  work: { readonly account: string; readonly key: string },
+): Promise<boolean> => replays.has(work, isAlive).catch(storesAway);
+
 function storesAway(error: unknown): never {
   if (error instanceof ServiceError) throw error;
   throw noCapacity("The Idempotency-Key cannot be looked up right now.", 1, error);

@@ -14,6 +14,8 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
+/** Wrapped SOL: so that `BUYBACK_BPS` alone switches the demo's buyback on, and a caller there has a token to choose. */
+const demoToken = "So11111111111111111111111111111111111111112";
 /** A terminal and npm both pass Ctrl-C on: what comes so soon is the same one. */
 const sameSignalMs = 500;
 
@@ -38,7 +40,14 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
 
   const port = await choosePort(env.PORT, config.HOST);
   const origin = originOf(config.HOST, port);
-  const processEnv = { ...env, ...embedded.env, ...chain?.server.env, PORT: String(port), ADMIN_TOKEN: adminToken };
+  const processEnv = {
+    ...(chain && { BUYBACK_TOKEN: demoToken }),
+    ...env,
+    ...embedded.env,
+    ...chain?.server.env,
+    PORT: String(port),
+    ADMIN_TOKEN: adminToken,
+  };
   const node = (name: string, file: string, ready?: () => Promise<void>) =>
     createProgram({
       name,

@@ -19,6 +19,8 @@ export interface SettleAsk {
   readonly requestHash: string;
   /** What the request costs now, asked before anything is taken for it. Throws for one that cannot be worked on. */
   readonly priceNanoUsd?: (() => Promise<bigint>) | undefined;
+  /** Whether work that began on the payment runs or has answered: asked when it is a day old, and pays for nothing new. */
+  readonly hasBegun?: ((work: { readonly account: string; readonly key: string }) => Promise<boolean>) | undefined;
 }
 
 export type Settlement =
@@ -134,12 +136,16 @@ export function createSettle({ x402, quotes, chain, facilitator, settled, resolv
    * Throws 400 for a header that cannot be decoded; 503 while it cannot be settled or nobody knows whether it was, and
    * then the same request with the same payment finds out.
    */
-  return async function settle({ header, requestHash, priceNanoUsd }: SettleAsk): Promise<Settlement> {
+  return async function settle({ header, requestHash, priceNanoUsd, hasBegun }: SettleAsk): Promise<Settlement> {
     const payment = decodePayment(header);
     const until = clock.now() + waitMs;
     do {
       const quote = await quotes.find(payment.memo);
       const reason = await paymentFault(payment, quote, { requestHash, caps, now: clock.now() });
+      if (reason === "payment_expired" && quote && isClaimed(quote))
+        return (await hasBegun?.({ account: paymentAccount(quote._id), key: quote.messageHash }))
+          ? paid(quote)
+          : refused(reason, payment);
       if (!quote || reason !== undefined) return refused(reason ?? "quote_not_found", payment);
       const settlement = isClaimed(quote) ? await joined(quote) : await claimed(quote, payment, priceNanoUsd);
       if (settlement) return settlement;

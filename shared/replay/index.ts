@@ -25,6 +25,8 @@ export interface Replays {
   prepare(): Promise<void>;
   /** `isAlive`: whether anybody may still end the request that has the key. */
   begin(ask: Ask, isAlive: (owner: Owner) => Promise<boolean>): Promise<Begun>;
+  /** Whether there is something under the key to join or to get: `begin` would not find it free. */
+  has(key: Pick<Ask, "account" | "key">, isAlive: (owner: Owner) => Promise<boolean>): Promise<boolean>;
   /** False: another answer is kept already, or the key is another request's by now. `hash` where it was not known at the beginning. */
   keep(id: string, requestId: string, answer: Kept, hash?: string): Promise<boolean>;
   kept(id: string, requestId: string): Promise<KeptCall | undefined>;
@@ -153,6 +155,7 @@ export function createReplays(deps: {
     return taken.modifiedCount === 1;
   }
 
+  const isOver = ({ expiresAt }: Stored) => expiresAt.getTime() <= clock.now();
   const textOf = async ({ requestId, answer }: Stored) => answer?.text ?? (await files.getAnswer(requestId));
 
   /** How the request that has the key stands: what it answered, that it runs, or that its key is free. */
@@ -182,7 +185,7 @@ export function createReplays(deps: {
         if (await insert(id, ask)) return { kind: "new", id };
         continue;
       }
-      const over = stored.expiresAt.getTime() <= clock.now();
+      const over = isOver(stored);
       if (!over && ask.hash !== undefined && stored.hash != null && stored.hash !== ask.hash)
         throw conflict("This Idempotency-Key was used with another request.");
       const state = over ? "free" : await stateOf(stored, isAlive);
@@ -220,6 +223,11 @@ export function createReplays(deps: {
         if (!(error instanceof ServiceError)) void giveBack(id, ask.requestId);
         throw error;
       }
+    },
+
+    async has({ account, key }, isAlive) {
+      const stored = await answered(collection.findOne({ _id: idOf(account, key) }));
+      return stored !== null && !isOver(stored) && (await stateOf(stored, isAlive)) !== "free";
     },
 
     async keep(id, requestId, kept, hash) {

@@ -252,7 +252,7 @@ test("two payments for one quote at once: one is taken", async () => {
   expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
 });
 
-test("a payment that is a day old pays for nothing", async () => {
+test("a payment that is a day old pays for nothing but what began before", async () => {
   const { pay, settle, clock } = await startPayments();
   const { header } = await pay();
   expect(await settle(header)).toMatchObject({ kind: "paid" });
@@ -260,4 +260,6 @@ test("a payment that is a day old pays for nothing", async () => {
   expect(await settle(header)).toMatchObject({ kind: "paid" });
   clock.later(60_000);
   expect(await settle(header)).toMatchObject({ kind: "refused", reason: "payment_expired" });
+  const begun = { hasBegun: () => Promise.resolve(true) };
+  expect(await settle(header, undefined, begun)).toMatchObject({ kind: "paid" });
 });

@@ -14,6 +14,7 @@ import {
   createPayments,
   type Payments,
   type QuoteAsk,
+  type SettleAsk,
   type Settlement,
   type X402,
 } from "../../shared/payments/index.ts";
@@ -96,7 +97,8 @@ export async function startPayments(settings: Readonly<Record<string, string>> =
     received,
     /** A quote, paid as the official client pays it: not sent yet. */
     pay: async (fields: Partial<QuoteAsk> = {}) => payFrom(chain, payer, await quoted(fields)),
-    settle: (header: string, requestHash = hashOf(request)) => first.x402.settle({ header, requestHash }),
+    settle: (header: string, requestHash = hashOf(request), more: Pick<SettleAsk, "hasBegun"> = {}) =>
+      first.x402.settle({ header, requestHash, ...more }),
   };
 }
 

@@ -3,6 +3,7 @@ import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { fileAt, pngOf, uploaded } from "./generation-setup.ts";
 import { payFrom } from "./payments-setup.ts";
 import {
+  agePayments,
   answerOf,
   buy,
   charges,
@@ -108,6 +109,22 @@ test("work that fails charges nothing, and the payment is good for the same requ
   expect(await answerOf(post(service, drawing(), headers))).toEqual({ ...mended, replayed: "true" });
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
   expect(chain.calls["sendTransaction"]).toBe(1);
+});
+
+test("a payment that is a day old brings the answer that was made, and nothing new", async () => {
+  const all = await startPaid();
+  const { service, maker, stores } = all;
+  const used = await payFor(all, service, drawing());
+  const first = await answerOf(post(service, drawing(), used.headers));
+  const unused = await payFor(all, service, drawing({ prompt: "A dog" }));
+  maker.respond({ status: 400, body: { error: { message: "unsafe", type: "invalid_request_error" } } });
+  expect(await answerOf(post(service, drawing({ prompt: "A dog" }), unused.headers))).toMatchObject({ status: 400 });
+  await agePayments(stores, 24 * 3_600_000);
+  expect(await answerOf(post(service, drawing(), used.headers))).toEqual({ ...first, replayed: "true" });
+  expect((await quoteOf(await post(service, drawing({ prompt: "A dog" }), unused.headers))).error).toBe(
+    "payment_expired",
+  );
+  expect(maker.requests).toHaveLength(2);
 });
 
 test("a payment for one request pays for no other: a new quote, and nothing is taken", async () => {

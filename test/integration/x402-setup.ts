@@ -4,9 +4,12 @@ import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from "@x402/
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { expect, onTestFinished } from "vitest";
+import { systemClock } from "#platform/clock";
+import { createLogger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
 import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
-import { testStores } from "../support/servers.ts";
+import { type Stores, testStores } from "../support/servers.ts";
 import { type Client, type Environment, startService } from "../support/service.ts";
 import { testChain } from "../support/solana.ts";
 import { payFrom, settingsOf } from "./payments-setup.ts";
@@ -152,4 +155,12 @@ export async function expectMoney(
     expect(nanoUsd(available_usd)).toBe(paidMicroUsd * 1_000n - nanoUsd(costUsd));
     expect(await charges(service, account)).toEqual(costUsd === "0.00" ? [] : [`-${costUsd}`]);
   }
+}
+
+/** As if all payments had been made so long ago. */
+export async function agePayments({ MONGODB_URI }: Stores, ms: number): Promise<void> {
+  const mongo = await connectMongo(MONGODB_URI, systemClock, createLogger("test", "silent"));
+  onTestFinished(() => mongo.close());
+  const age = { settledAt: { $subtract: ["$settledAt", ms] } };
+  await mongo.connection.collection("quotes").updateMany({ state: "settled" }, [{ $set: age }]);
 }
