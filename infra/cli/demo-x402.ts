@@ -20,7 +20,7 @@ const imageAnswer = z.object({ data: z.array(z.object({ url: z.string() })).min(
 const timeoutMs = 300_000;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Pays for an image with the demo's wallet and the official client, as any payer would: no account, no key. */
+/** Pays for an image with the demo's wallet and the official client, as every payer does: no account, no key. */
 async function buyImage({ baseUrl, x402 }: Demo): Promise<void> {
   const wallet = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(x402.wallet)));
   const client = new x402Client().register("solana:*", new ExactSvmScheme(wallet, { rpcUrl: x402.rpcUrl }));

@@ -1,4 +1,4 @@
-/** What came from outside and was not parsed: any field may be anything. */
+/** What came from outside and was not parsed: nothing is known of its fields. */
 export type Loose = Readonly<Record<string, unknown>>;
 
 /** In UTF-8; 0 for what is no text. */

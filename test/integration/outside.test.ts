@@ -91,7 +91,7 @@ test("what is connected to is judged once more when the connection stands, and n
   expect([judged, server.requests]).toEqual([["127.0.0.2", "127.0.0.2"], []]);
 });
 
-test.each([301, 302, 303, 307, 308])("a redirect (%i) is followed, and checked as any address", async (status) => {
+test.each([301, 302, 303, 307, 308])("a redirect (%i) is followed, and checked like every address", async (status) => {
   const inside = await serve("127.0.0.1", hello);
   const end = await serve("127.0.0.2", hello);
   const { get } = start({ names: { "inside.example.com": ["127.0.0.1"] } });

@@ -14,7 +14,7 @@ import {
   settingsOf,
   startPayments,
 } from "./payments-setup.ts";
-import { corrupted, oddPayment } from "./payments-transactions.ts";
+import { type BadPayment, badPayments, oddPayment } from "./payments-transactions.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
@@ -78,36 +78,8 @@ test.each<[string, (all: Started) => Promise<Partial<PaymentRequirements>>, stri
   await expectOpen(all, required);
 });
 
-test.each<[string, (all: Started, required: PaymentRequired) => Promise<string>, string]>([
-  [
-    "whose blockhash has expired",
-    async ({ chain, payer }, required) => {
-      const { header } = await payFrom(chain, payer, required);
-      chain.advance(151);
-      return header;
-    },
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "with a corrupt signature",
-    async ({ chain, payer }, required) => corrupted((await payFrom(chain, payer, required)).header),
-    "invalid_exact_svm_payload_signature_invalid",
-  ],
-  [
-    "from a payer who has too little",
-    async ({ chain }, required) => (await payFrom(chain, await chain.wallet("0.039999"), required)).header,
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "from a payer without a token account",
-    async ({ chain }, required) => (await payFrom(chain, await chain.wallet(), required)).header,
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "with the fee payer smuggled into an instruction",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { smuggled: true }),
-    "fee_payer_not_isolated",
-  ],
+test.each<BadPayment>([
+  ...badPayments,
   [
     "whose fee somebody else pays",
     ({ chain, payer }, required) => oddPayment(chain, payer, required, { feePayer: payer.address }),

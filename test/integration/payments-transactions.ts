@@ -16,7 +16,7 @@ import {
 import { getTransferCheckedInstruction } from "@solana-program/token";
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
-import { headerOf } from "./payments-setup.ts";
+import { headerOf, payFrom } from "./payments-setup.ts";
 
 const computeBudget = "ComputeBudget111111111111111111111111111111" as Address;
 const memoProgram = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr" as Address;
@@ -97,10 +97,51 @@ export async function oddPayment(chain: SolanaChain, payer: Wallet, required: Pa
 }
 
 /** One bit of the payer's signature is another: it stands behind the fee payer's, which is empty. */
-export function corrupted(header: string): string {
+function corrupted(header: string): string {
   const payload = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
   const bytes = Buffer.from(payload.payload.transaction, "base64");
   bytes.writeUInt8(bytes.readUInt8(1 + 64 + 5) ^ 1, 1 + 64 + 5);
   payload.payload.transaction = bytes.toString("base64");
   return headerOf(payload);
 }
+
+export interface Payer {
+  readonly chain: SolanaChain;
+  readonly payer: Wallet;
+}
+/** A `PAYMENT-SIGNATURE` for a quote. */
+export type Make = (payer: Payer, required: PaymentRequired) => Promise<string>;
+/** What is wrong with it, and why it is refused. */
+export type BadPayment = [string, Make, string];
+
+export const badPayments: readonly BadPayment[] = [
+  [
+    "whose blockhash has expired",
+    async ({ chain, payer }, required) => {
+      const { header } = await payFrom(chain, payer, required);
+      chain.advance(151);
+      return header;
+    },
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "with a corrupt signature",
+    async ({ chain, payer }, required) => corrupted((await payFrom(chain, payer, required)).header),
+    "invalid_exact_svm_payload_signature_invalid",
+  ],
+  [
+    "from a payer who has too little",
+    async ({ chain }, required) => (await payFrom(chain, await chain.wallet("0.039999"), required)).header,
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "from a payer without a token account",
+    async ({ chain }, required) => (await payFrom(chain, await chain.wallet(), required)).header,
+    "invalid_exact_svm_transaction_simulation_failed",
+  ],
+  [
+    "with the fee payer smuggled into an instruction",
+    ({ chain, payer }, required) => oddPayment(chain, payer, required, { smuggled: true }),
+    "fee_payer_not_isolated",
+  ],
+];

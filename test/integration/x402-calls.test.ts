@@ -149,7 +149,7 @@ test("a payment for one request pays for no other: a new quote, and nothing is t
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });
 
-test("a quote that came with a refusal is as good as any", async () => {
+test("a quote that came with a refusal is as good as the first", async () => {
   const all = await startPaid();
   const { service, chain, payer } = all;
   const first = await payFor(all, service, drawing());

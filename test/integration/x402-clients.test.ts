@@ -19,7 +19,7 @@ async function asLegacy(header: string, { signer }: Wallet) {
   return headerOf(payload);
 }
 
-test("a payment in a transaction of the older form is as good as any", async () => {
+test("a payment in a transaction of the older form is taken like the newer", async () => {
   const all = await startPaid();
   const { service, payer } = all;
   const { headers, account } = await payFor(all, service, drawing());

@@ -1,25 +1,12 @@
-import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
+import type { PaymentRequirements } from "@x402/core/types";
 import { expect, test } from "vitest";
 import { payFrom, paySomethingElse } from "./payments-setup.ts";
-import { corrupted, oddPayment } from "./payments-transactions.ts";
+import { type BadPayment, badPayments, type Make, type Payer } from "./payments-transactions.ts";
 import { asking, expectUntouched, localModel, refusal, refusalOf } from "./service-setup.ts";
-import {
-  answerOf,
-  drawing,
-  expectMoney,
-  filming,
-  media,
-  type Paid,
-  post,
-  quoted,
-  quoteOf,
-  startPaid,
-} from "./x402-setup.ts";
-
-type Make = (all: Paid, required: PaymentRequired) => Promise<string>;
+import { answerOf, drawing, expectMoney, filming, media, post, quoted, quoteOf, startPaid } from "./x402-setup.ts";
 
 const other =
-  (terms: (all: Paid) => Promise<Partial<PaymentRequirements>> | Partial<PaymentRequirements>): Make =>
+  (terms: (all: Payer) => Promise<Partial<PaymentRequirements>> | Partial<PaymentRequirements>): Make =>
   async (all, required) =>
     paySomethingElse(all.chain, all.payer, required, await terms(all));
 
@@ -32,7 +19,7 @@ const renamed =
     return Buffer.from(JSON.stringify({ ...payload, accepted: { ...payload.accepted, ...terms } })).toString("base64");
   };
 
-test.each<[string, Make, string]>([
+test.each<BadPayment>([
   ["of a smaller amount", other(() => ({ amount: "39999" })), "invalid_exact_svm_payload_amount_mismatch"],
   ["that names a smaller amount", renamed({ amount: "1" }), "requirements_mismatch"],
   [
@@ -56,35 +43,7 @@ test.each<[string, Make, string]>([
     "invalid_exact_svm_payload_memo_mismatch",
   ],
   ["for a quote that nobody gave", renamed({ extra: { memo: "x" } }), "quote_not_found"],
-  [
-    "whose blockhash has expired",
-    async ({ chain, payer }, required) => {
-      const { header } = await payFrom(chain, payer, required);
-      chain.advance(151);
-      return header;
-    },
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "with a corrupt signature",
-    async ({ chain, payer }, required) => corrupted((await payFrom(chain, payer, required)).header),
-    "invalid_exact_svm_payload_signature_invalid",
-  ],
-  [
-    "from a payer who has too little",
-    async ({ chain }, required) => (await payFrom(chain, await chain.wallet("0.039999"), required)).header,
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "from a payer without a token account",
-    async ({ chain }, required) => (await payFrom(chain, await chain.wallet(), required)).header,
-    "invalid_exact_svm_transaction_simulation_failed",
-  ],
-  [
-    "with the fee payer smuggled into an instruction",
-    ({ chain, payer }, required) => oddPayment(chain, payer, required, { smuggled: true }),
-    "fee_payer_not_isolated",
-  ],
+  ...badPayments,
 ])("a payment %s is answered with why and a new quote, and takes nothing", async (_, make, reason) => {
   const all = await startPaid();
   const { service, chain, maker } = all;

@@ -43,7 +43,6 @@ export async function startPaid(env: Environment = {}) {
   const service = await startService(world.stores, { env: { ...world.env, ...env } });
   return { ...world, service };
 }
-export type Paid = Awaited<ReturnType<typeof startPaid>>;
 
 export const post = (
   { baseUrl }: Pick<Client, "baseUrl">,

@@ -550,7 +550,7 @@ export const rows: readonly Crossing[] = [
     },
   },
   {
-    feature: "answer as any JSON",
+    feature: "answer in JSON of any shape",
     ask: {
       chat: { response_format: { type: "json_object" } },
       responses: { text: { format: { type: "json_object" } } },

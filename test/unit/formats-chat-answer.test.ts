@@ -41,7 +41,7 @@ const eventsOf = (text: string): Json[] =>
       return JSON.parse(event.slice("data: ".length)) as Json;
     });
 
-/** What a client makes of the events that is as strict as any: whatever repeats, it joins. */
+/** What a client makes of the events that is as strict as can be: whatever repeats, it joins. */
 function assemble(text: string): Assembled[] {
   const choices: Assembled[] = [];
   for (const event of eventsOf(text)) {
