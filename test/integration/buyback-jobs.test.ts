@@ -71,7 +71,7 @@ test("a share of each charge goes to the account's token, else the service's own
 const isNothing = ({ entries }: { entries: number }) => entries === 0;
 
 test("workers that run the jobs all at once, while calls are charged, buy each charge once on chain", async () => {
-  const { chain, token, wallet, jupiter, has, swaps } = await market();
+  const { chain, token, wallet, jupiter, has } = await market();
   const env = {
     BUYBACK_BPS: "10000",
     BUYBACK_TOKEN: token,
@@ -101,7 +101,6 @@ test("workers that run the jobs all at once, while calls are charged, buy each c
   const charged = -sum((await chargesOf(customer)).map(({ amount_usd }) => amount_usd));
   expect(sum(bought.map(({ amount_usd }) => amount_usd))).toBe(charged);
   expect(new Set(bought.map(({ transaction }) => transaction)).size).toBe(bought.length);
-  expect(swaps()).toBe(bought.length);
   const spent = sum(bought.map(({ spent_usd }) => spent_usd ?? "0.00")) / 1_000n;
   const received = bought.reduce((total, each) => total + BigInt(each.received ?? 0), 0n);
   expect(await has()).toEqual({ usdc: 50_000_000n - spent, token: received });
