@@ -1,7 +1,7 @@
 import { type Collection, type InferRawDocType, type QueryFilter, Schema } from "mongoose";
 import { invalidValue, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { olderThan, openCollection } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { reach } from "./away.ts";
 import type { UploadStatus } from "./types.ts";
@@ -132,11 +132,11 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     const found = after === undefined ? undefined : model.findOne({ ...listed, _id: after }).lean<StoredUpload>();
     const last = found && (await reach(found.exec()));
     if (last === null) throw invalidValue("after", `after: this account has no upload '${after}'.`);
-    const older = last && {
-      $or: [{ createdAt: { $lt: last.createdAt } }, { createdAt: last.createdAt, _id: { $lt: last._id } }],
-    };
+    const older = last && olderThan(last._id, last.createdAt);
     const recent = { $gt: new Date(clock.now() - dayMs) };
-    const page = model.find({ ...listed, createdAt: recent, ...older }).sort({ createdAt: -1, _id: -1 });
+    const page = model
+      .find({ ...listed, createdAt: recent, ...(older && { $and: [older] }) })
+      .sort({ createdAt: -1, _id: -1 });
     return reach(
       page
         .limit(limit + 1)

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type InferRawDocType, Schema } from "mongoose";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { olderThan, openCollection } from "#platform/collection";
 import { newId, randomBase62 } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Limits } from "./limits.ts";
@@ -126,14 +126,14 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
 
     /** Newest first. `after` is the id of the last one seen. */
     async list(account: string, { limit, after }: Page): Promise<KeyRecord[]> {
-      const filter: Record<string, unknown> = { account };
-      if (after !== undefined) {
-        const last = await model.findOne({ _id: after, account }).lean();
-        if (!last) throw invalidValue("after", `after: this account has no key '${after}'.`);
-        const { createdAt } = last;
-        filter.$or = [{ createdAt: { $lt: createdAt } }, { createdAt, _id: { $lt: after } }];
-      }
-      const stored = await model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean();
+      const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
+      if (last === null) throw invalidValue("after", `after: this account has no key '${after}'.`);
+      const older = last && olderThan(last._id, last.createdAt);
+      const stored = await model
+        .find({ account, ...older })
+        .sort({ createdAt: -1, _id: -1 })
+        .limit(limit)
+        .lean();
       return stored.map(toRecord);
     },
 

@@ -2,7 +2,7 @@ import { type InferRawDocType, Schema } from "mongoose";
 import type { Tier } from "#catalog";
 import { invalidValue, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { olderThan, openCollection } from "#platform/collection";
 import { newId } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 
@@ -109,10 +109,7 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
   async function list({ limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
-    const older = last && {
-      createdAt: { $lte: last.createdAt },
-      $or: [{ createdAt: { $lt: last.createdAt } }, { _id: { $lt: last.id } }],
-    };
+    const older = last && olderThan(last.id, last.createdAt);
     const stored = await model
       .find({ _id: /^acct_/, ...older }, summary)
       .sort({ createdAt: -1, _id: -1 })

@@ -4,7 +4,7 @@ import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import { answered } from "#platform/mongo";
+import { answered, duplicateKey } from "#platform/mongo";
 import { accrualOf, type BuybackTerms } from "./accrual.ts";
 import { type Ledger, type LedgerEntry, type RequestRecord, type StoredEntry, toEntry } from "./ledger.ts";
 import { assertRequestId } from "./request-id.ts";
@@ -50,7 +50,6 @@ export interface Decided {
 const groupLimit = 500;
 /** A usual entry has half a kilobyte. 500 of the largest stay far below the 48 MB of one message. */
 const entryLimitBytes = 16 * 1024;
-const duplicateKey = 11_000;
 
 export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | undefined; clock: Clock; log: Logger }) {
   const { ledger, buyback, clock, log } = deps;

@@ -1,7 +1,7 @@
 import { type InferRawDocType, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
-import { openCollection } from "#platform/collection";
+import { olderThan, openCollection } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
 import { isRequestId } from "./request-id.ts";
@@ -173,10 +173,7 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
   async function list(account: string, { kind, limit, after }: Page & { readonly kind?: EntryKind | undefined }) {
     const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
     if (last === null) throw invalidValue("after", `after: this account has no entry '${after}'.`);
-    const older = last && {
-      createdAt: { $lte: last.createdAt },
-      $or: [{ createdAt: { $lt: last.createdAt } }, { _id: { $lt: last._id } }],
-    };
+    const older = last && olderThan(last._id, last.createdAt);
     const filter = { account, ...(kind && { kind }), ...older };
     const stored = await model.find(filter).sort({ createdAt: -1, _id: -1 }).limit(limit).lean();
     return stored.map(toEntry);

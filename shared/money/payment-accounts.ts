@@ -32,8 +32,8 @@ export interface Owed {
 const prefix = "x402:";
 /** Up to here, and no further, go the ids with the prefix. */
 const ids = { $gte: prefix, $lt: "x402;" };
-/** Below this nothing can be paid on chain: USDC has six decimals. */
-export const leastPayableNanoUsd = 1_000n;
+/** Of one unit of USDC, which has six decimals: the least that can be paid on chain. */
+export const unitNanoUsd = 1_000n;
 
 export const paymentAccount = (memo: string): string => `${prefix}${memo}`;
 export const isPaymentAccount = (id: string): boolean => id.startsWith(prefix);
@@ -80,7 +80,7 @@ export function createPaymentAccounts(deps: {
 
   const owing = (openedBefore: Date) => ({
     _id: ids,
-    available: { $gte: leastPayableNanoUsd },
+    available: { $gte: unitNanoUsd },
     createdAt: { $lt: openedBefore },
   });
 
@@ -103,7 +103,7 @@ export function createPaymentAccounts(deps: {
 
   /** Those that nobody can be paid from any more, with what is left in them. */
   async function spentAccounts(openedBefore: Date, limit: number): Promise<Account[]> {
-    const spent = { _id: ids, available: { $lt: leastPayableNanoUsd }, held: 0n, openHolds: 0 };
+    const spent = { _id: ids, available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 };
     const filter = { ...spent, createdAt: { $lt: openedBefore } };
     const found = collection.find(filter, { projection: { holds: 0 }, limit });
     return (await answered(found.toArray())).map(toAccount);

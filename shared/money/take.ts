@@ -4,7 +4,7 @@ import type { Logger } from "#platform/logger";
 import type { Account } from "./accounts.ts";
 import type { Decided, Decision } from "./decide.ts";
 import { type Hold, type HoldAnswer, HoldUnknown, mostOpenHolds } from "./holds.ts";
-import { isPaymentAccount, leastPayableNanoUsd } from "./payment-accounts.ts";
+import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 
 /** What is to be held, and whose entry it is if it has to be decided 0 at once. */
 export interface Take extends Hold, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
@@ -78,7 +78,7 @@ export function createTake({ hold, settle, account, clock, log }: Deps) {
       }
       case "poor":
         // Nobody who has paid is told to top up: another call of the payment holds all of it, or has just ended.
-        if (isPaymentAccount(ask.account) && answer.availableNanoUsd < leastPayableNanoUsd)
+        if (isPaymentAccount(ask.account) && answer.availableNanoUsd < unitNanoUsd)
           throw noCapacity("This payment is in use by another call of the same request. Repeat it as it is.", 1);
         throw insufficientBalance(ask.poor(answer.availableNanoUsd));
     }

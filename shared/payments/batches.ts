@@ -1,10 +1,10 @@
-import { mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import { invalidValue } from "#errors";
 import type { Claimable, Page } from "#money";
 import type { Clock } from "#platform/clock";
-import { openCollection } from "#platform/collection";
+import { olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
-import { answered, type Mongo } from "#platform/mongo";
+import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 import type { Execution, SentTransaction } from "./executor.ts";
 
 const states = ["open", "due", "done"] as const;
@@ -43,7 +43,6 @@ export type StoredBatch = {
 
 const leaseMs = 120_000;
 const againMs = 30_000;
-const duplicateKey = 11_000;
 
 export type Batches = ReturnType<typeof createBatches>;
 
@@ -69,7 +68,7 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
         await answered(collection.insertOne(batch));
         return batch;
       } catch (error) {
-        if (!(error instanceof driver.MongoServerError && error.code === duplicateKey)) throw error;
+        if (!isDuplicate(error)) throw error;
       }
     }
   }
@@ -126,9 +125,7 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
   async function list({ limit, after: seen }: Page): Promise<StoredBatch[]> {
     const last = seen === undefined ? undefined : await answered(collection.findOne({ _id: seen }));
     if (last === null) throw invalidValue("after", `after: there is no batch '${seen}'.`);
-    const older = last && {
-      $or: [{ createdAt: { $lt: last.createdAt } }, { createdAt: last.createdAt, _id: { $lt: last._id } }],
-    };
+    const older = last && olderThan(last._id, last.createdAt);
     const found = collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection: { chunk: 0 } });
     return answered(found.toArray());
   }

@@ -17,6 +17,9 @@ export function networkOf(name: string): Network {
   return known ? known[1] : { id: name as Network["id"], usdc: undefined };
 }
 
+/** Has the form of a transaction's name on chain. */
+export const isSignature = (text: string): boolean => /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
+
 /** Whether a chain that began with this block is the network. */
 export const beganWith = (network: Network["id"], genesisHash: string): boolean =>
   network === `solana:${genesisHash.slice(0, 32)}`;

@@ -1,7 +1,8 @@
 import { invalidValue, notFound } from "#errors";
-import { type Account, leastPayableNanoUsd, type Money, type Moved, type Page, paymentAccount } from "#money";
+import { type Account, type Money, type Moved, type Page, paymentAccount, unitNanoUsd } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { isSignature } from "./network.ts";
 import { goodMs } from "./payment-fault.ts";
 import type { Quote, Quotes } from "./quotes.ts";
 
@@ -40,7 +41,6 @@ export interface Refund {
 /** A call that began in the last moment of its payment ends before. */
 const usedMs = goodMs + 2 * 3_600_000;
 const batchSize = 200;
-const signature = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 
 const memoOf = (account: string) => account.slice(paymentAccount("").length);
 
@@ -57,8 +57,8 @@ export function createOwed(deps: { quotes: Quotes; money: Money; clock: Clock; l
       account: account.id,
       payer: quote?.payer ?? "",
       transaction: quote?.signature ?? "",
-      paidNanoUsd: BigInt(quote?.requirements.amount ?? 0) * leastPayableNanoUsd,
-      owedNanoUsd: account.availableNanoUsd - (account.availableNanoUsd % leastPayableNanoUsd),
+      paidNanoUsd: BigInt(quote?.requirements.amount ?? 0) * unitNanoUsd,
+      owedNanoUsd: account.availableNanoUsd - (account.availableNanoUsd % unitNanoUsd),
       paidAt,
       goodUntil: new Date(paidAt.getTime() + goodMs),
     };
@@ -78,8 +78,8 @@ export function createOwed(deps: { quotes: Quotes; money: Money; clock: Clock; l
   }
 
   async function refund(memo: string, { nanoUsd, transaction, reason }: Refund): Promise<Moved> {
-    if (!signature.test(transaction)) throw invalidValue("transaction", "transaction must be a signature on Solana.");
-    if (nanoUsd <= 0n || nanoUsd % leastPayableNanoUsd !== 0n)
+    if (!isSignature(transaction)) throw invalidValue("transaction", "transaction must be a signature on Solana.");
+    if (nanoUsd <= 0n || nanoUsd % unitNanoUsd !== 0n)
       throw invalidValue("amount_usd", "amount_usd must be positive, with at most six decimals.");
     if (!(await money.account(paymentAccount(memo)))) throw notFound("payment");
     const moved = await money.payOut(paymentAccount(memo), { nanoUsd, transaction, reason });

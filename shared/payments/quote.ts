@@ -1,5 +1,6 @@
 import { encodePaymentRequiredHeader } from "@x402/core/http";
 import type { PaymentRequired } from "@x402/core/types";
+import { unitNanoUsd } from "#money";
 import { randomBase62 } from "#platform/ids";
 import type { X402 } from "./config.ts";
 import type { Facilitator } from "./facilitator.ts";
@@ -25,7 +26,6 @@ export interface Quoted {
 
 /** How long after its signature a payer may wait to send it. A blockhash lives about as long. */
 const maxTimeoutSeconds = 60;
-const unitNanoUsd = 1_000n;
 
 /** Units of USDC, rounded up. */
 export const amountOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNanoUsd - 1n) / unitNanoUsd;

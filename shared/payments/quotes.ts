@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { PaymentRequirements } from "@x402/core/types";
-import { mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
-import { answered, type Mongo } from "#platform/mongo";
+import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 import type { Payment } from "./payment-header.ts";
 
 const states = ["open", "settling", "unknown", "settled"] as const;
@@ -54,15 +54,12 @@ export type Claiming = { readonly id: string } | { readonly refused: "not open" 
 
 /** A claim that is not over in this time is decided by whoever looks next. */
 const leaseMs = 60_000;
-const duplicateKey = 11_000;
 
 /** What goes with the claim. */
 const claimed = { claim: "", messageHash: "", blockhash: "", payer: "" } as const;
 const looked = { signature: "", lookAt: "", overAtHeight: "" } as const;
 
 export type Quotes = ReturnType<typeof createQuotes>;
-
-const isDuplicate = (error: unknown) => error instanceof driver.MongoServerError && error.code === duplicateKey;
 
 function away(error: unknown): never {
   throw isDuplicate(error)

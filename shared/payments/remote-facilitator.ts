@@ -1,11 +1,11 @@
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { SettleError } from "@x402/core/types";
-import { ConfigError } from "#platform/config";
+import { incomplete } from "#platform/config";
 import type { X402 } from "./config.ts";
 import type { Facilitator } from "./facilitator.ts";
+import { isSignature } from "./network.ts";
 
 const requestMs = 45_000;
-const isSignature = (text: string) => /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
 
 /** Verification ends with one of these. This one does not: the transaction was sent, and its answer did not come. */
 const sentReason = "invalid_exact_svm_transaction_failed";
@@ -22,10 +22,7 @@ export async function remoteFacilitator({ network }: X402, url: string, token: s
   const { kinds } = await client.getSupported();
   const kind = kinds.find((each) => each.x402Version === 2 && each.scheme === "exact" && each.network === network);
   const feePayer = kind?.extra?.["feePayer"];
-  if (typeof feePayer !== "string")
-    throw new ConfigError(
-      `The configuration is not complete.\n  X402_FACILITATOR_URL: it does not settle "exact" on ${network}`,
-    );
+  if (typeof feePayer !== "string") throw incomplete(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
 
   const facilitator: Facilitator = {
     feePayer,

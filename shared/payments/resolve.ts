@@ -1,4 +1,4 @@
-import type { Money } from "#money";
+import { type Money, unitNanoUsd } from "#money";
 import type { Logger } from "#platform/logger";
 import type { Chain, Landed } from "./chain.ts";
 import type { Claimed, Quotes } from "./quotes.ts";
@@ -25,7 +25,8 @@ interface Deps {
   readonly log: Logger;
 }
 
-const nanoUsdOf = ({ requirements }: Pick<Claimed, "requirements">): bigint => BigInt(requirements.amount) * 1_000n;
+const nanoUsdOf = ({ requirements }: Pick<Claimed, "requirements">): bigint =>
+  BigInt(requirements.amount) * unitNanoUsd;
 
 /** Ends what nobody knows the end of, from the chain alone. Any number of processes may do it at once. */
 export function createResolve({ quotes, chain, money, log }: Deps) {

@@ -1,7 +1,7 @@
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
-import { ConfigError } from "#platform/config";
+import { ConfigError, incomplete } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import { createChain } from "./chain.ts";
 import type { X402 } from "./config.ts";
@@ -16,8 +16,6 @@ import { createSettle } from "./settle.ts";
 
 /** Keys are changed, accounts closed, and SOL runs out. */
 const checkedAgainMs = 600_000;
-
-const incomplete = (line: string) => new ConfigError(`The configuration is not complete.\n  ${line}`);
 
 /** Payments on one network, switched on. */
 export function createX402(deps: { x402: X402; quotes: Quotes; money: Money; clock: Clock; log: Logger }) {

@@ -15,3 +15,9 @@ export function openCollection<Stored extends object>({ connection }: Mongo, nam
   }
   return { model, collection, prepare };
 }
+
+/** In a list by age, newest first: what comes behind this one. The first bound is the index's. */
+export const olderThan = (id: string, createdAt: Date) => ({
+  createdAt: { $lte: createdAt },
+  $or: [{ createdAt: { $lt: createdAt } }, { _id: { $lt: id } }],
+});

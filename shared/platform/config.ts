@@ -137,6 +137,9 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
+export const incomplete = (...lines: readonly string[]): ConfigError =>
+  new ConfigError(`The configuration is not complete.\n  ${lines.join("\n  ")}`);
+
 /** An empty variable counts as not set, as in Compose files. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
@@ -148,5 +151,5 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
       ? `${name} is missing: ${environment.shape[name as keyof Config].description}`
       : `${name}: ${issue.message}`;
   });
-  throw new ConfigError(`The configuration is not complete.\n  ${lines.join("\n  ")}`);
+  throw incomplete(...lines);
 }

@@ -66,6 +66,12 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger): Prom
   };
 }
 
+export const duplicateKey = 11_000;
+
+/** An insert or update that a unique index refused. */
+export const isDuplicate = (error: unknown): boolean =>
+  error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;
+
 const unansweredMs = 5_000;
 
 /**

@@ -12,14 +12,14 @@
  * upload itself, which is shown as it is when it is asked for again.
  */
 import { createHash } from "node:crypto";
-import { mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { Money } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import { openCollection } from "#platform/collection";
-import { answered, type Mongo } from "#platform/mongo";
+import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 
 export interface Replays {
   prepare(): Promise<void>;
@@ -69,7 +69,6 @@ export type Answer = { readonly text: string; readonly costNanoUsd: bigint } | {
 const lifeMs = 24 * 3_600_000;
 /** Larger answers go to object storage. */
 const inlineBytes = 64 * 1024;
-const duplicateKey = 11_000;
 const giveBackAgainMs = 1_000;
 const mostGiveBacks = 600;
 
@@ -143,7 +142,7 @@ export function createReplays(deps: {
       await taking(_id, ask, collection.insertOne({ _id, ...fresh(ask) } as Stored));
       return true;
     } catch (error) {
-      if (error instanceof driver.MongoServerError && error.code === duplicateKey) return false;
+      if (isDuplicate(error)) return false;
       throw error;
     }
   }

@@ -8,6 +8,7 @@ import {
   images,
   ledgerOf,
   media,
+  paidOnce,
   payFor,
   post,
   quoteOf,
@@ -16,8 +17,6 @@ import { eventually } from "../support/service.ts";
 import { holdCommands, posts } from "./generation-setup.ts";
 import { lost, never } from "./setup.ts";
 import { startPair } from "./x402-setup.ts";
-
-const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
 
 test("the same payment twenty times at once on two API processes: one run, one charge", async () => {
   const all = await startPair();

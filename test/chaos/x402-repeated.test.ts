@@ -4,6 +4,7 @@ import {
   drawing,
   expectMoney,
   images,
+  paidOnce,
   payFor,
   post,
   startPaid,
@@ -12,8 +13,6 @@ import {
 import { eventually, startService } from "../support/service.ts";
 import { posts } from "./generation-setup.ts";
 import { heldWire, lost, ready } from "./setup.ts";
-
-const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
 
 test("a caller who hangs up while the payment is settled: the work is done, and its answer is had for the same payment", async () => {
   const all = await startPaid();

@@ -1,12 +1,10 @@
 import { expect, test } from "vitest";
 import { brokenWire, type Command } from "../integration/money-proxy.ts";
-import { answerOf, drawing, expectMoney, ledgerOf, payFor, post } from "../integration/x402-setup.ts";
+import { answerOf, drawing, expectMoney, ledgerOf, paidOnce, payFor, post } from "../integration/x402-setup.ts";
 import { eventually } from "../support/service.ts";
 import { holdCommands, posts } from "./generation-setup.ts";
 import { heldWire, lost } from "./setup.ts";
 import { startPair } from "./x402-setup.ts";
-
-const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
 
 test("killed with the payment held, and the next one killed over giving it back: the third works on it, and it is paid once", async () => {
   let accounts = 0;

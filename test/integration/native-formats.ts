@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import type { Format } from "../../shared/formats/index.ts";
+import { messageTypes } from "../support/message-types.ts";
 import type { MockOpenai } from "../support/mock-openai.ts";
 import type { Client, Customer } from "../support/service.ts";
 import { catalogWith, entryOf, type Refusal } from "./service-setup.ts";
@@ -56,21 +57,6 @@ const common = (refusal: Refusal, requestId: string) => ({
 const post = (path: string) => (body: Asked["body"]) => ({ path, body });
 const streamed = (asked: Asked): Asked => ({ ...asked, body: { ...asked.body, stream: true } });
 
-const messageTypes: Readonly<Record<number, string>> = {
-  400: "invalid_request_error",
-  401: "authentication_error",
-  402: "billing_error",
-  403: "permission_error",
-  404: "not_found_error",
-  405: "not_found_error",
-  413: "invalid_request_error",
-  415: "invalid_request_error",
-  429: "rate_limit_error",
-  500: "api_error",
-  502: "api_error",
-  503: "overloaded_error",
-  504: "timeout_error",
-};
 const geminiStatuses: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
   401: "UNAUTHENTICATED",

@@ -19,6 +19,8 @@ export const images = "/v1/images/generations";
 export const media = "/v1/media/generations";
 /** 0.04 USD for each image. */
 export const drawing = (more: object = {}) => ({ model: "mock/image", prompt: "A fox", ...more });
+/** What one drawing leaves in the books. */
+export const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
 /** 0.10 USD for each second. */
 export const filming = (more: object = {}) => ({
   model: "mock/video",

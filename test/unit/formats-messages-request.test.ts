@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { type ErrorCode, errorKinds, invalidValue, ServiceError } from "#errors";
 import { countTokensCodec, messagesCodec } from "../../shared/formats/messages/index.ts";
+import { messageTypes } from "../support/message-types.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -217,27 +218,9 @@ test("a thread is refused as the maker's clients understand it: they send the wh
 });
 
 test("errors have the maker's types", () => {
-  const types: Readonly<Record<number, string>> = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    405: "not_found_error",
-    409: "invalid_request_error",
-    410: "not_found_error",
-    411: "invalid_request_error",
-    413: "invalid_request_error",
-    415: "invalid_request_error",
-    429: "rate_limit_error",
-    500: "api_error",
-    502: "api_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-  };
   for (const code of Object.keys(errorKinds) as ErrorCode[]) {
     const error = new ServiceError({ code, message: "Why." });
-    const body = { type: "error", error: { type: types[error.status], message: "Why." }, request_id: "req_1" };
+    const body = { type: "error", error: { type: messageTypes[error.status], message: "Why." }, request_id: "req_1" };
     expect(messagesCodec.error(error, "req_1")).toBe(JSON.stringify(body));
     expect(messagesCodec.streamError(error, "req_1", true)).toBe(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
   }

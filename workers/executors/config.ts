@@ -1,9 +1,9 @@
+import { unitNanoUsd } from "#money";
 import { buybackConfig, networkOf, walletOf } from "#payments";
-import { type Config, ConfigError } from "#platform/config";
-import { type JupiterOptions, nanoPerUnit } from "./jupiter/index.ts";
+import { type Config, incomplete } from "#platform/config";
+import type { JupiterOptions } from "./jupiter/index.ts";
 
-const wrong = (what: string) =>
-  new ConfigError(`The configuration is not complete.\n  ${what}: BUYBACK_EXECUTOR is jupiter`);
+const wrong = (what: string) => incomplete(`${what}: BUYBACK_EXECUTOR is jupiter`);
 const missing = (name: string) => wrong(`${name} is missing`);
 
 /** Throws `ConfigError` for what Jupiter cannot do without. */
@@ -12,7 +12,7 @@ export async function jupiterOptions(config: Config): Promise<JupiterOptions> {
   if (BUYBACK_WALLET_KEY === undefined) throw missing("BUYBACK_WALLET_KEY");
   if (SOLANA_RPC_URL === undefined) throw missing("SOLANA_RPC_URL");
   // A batch of less than a unit could never be bought.
-  if (buybackConfig(config).minimumNanoUsd < nanoPerUnit) throw wrong("BUYBACK_MINIMUM_USD is less than 0.000001");
+  if (buybackConfig(config).minimumNanoUsd < unitNanoUsd) throw wrong("BUYBACK_MINIMUM_USD is less than 0.000001");
   const usdc = config.X402_ASSET ?? networkOf(config.X402_NETWORK).usdc;
   if (usdc === undefined) throw missing("X402_ASSET");
   return {

@@ -1,12 +1,11 @@
 import type { RequestHandler } from "express";
 import { z } from "zod";
-import { formatUsd } from "#money";
+import { formatUsd, unitNanoUsd } from "#money";
 import type { Batch, Payments } from "#payments";
 import { pageQuery, parse } from "./input.ts";
 import { readList, unixSeconds } from "./list.ts";
 
 const noQuery = z.strictObject({});
-const nanoUsdPerUnit = 1_000n;
 
 const render = (batch: Batch) => ({
   id: batch.id,
@@ -18,7 +17,7 @@ const render = (batch: Batch) => ({
   created_at: unixSeconds(batch.createdAt),
   executor: batch.executor ?? null,
   transaction: batch.signature ?? null,
-  spent_usd: batch.spent === undefined ? null : formatUsd(batch.spent * nanoUsdPerUnit),
+  spent_usd: batch.spent === undefined ? null : formatUsd(batch.spent * unitNanoUsd),
   // In the token's smallest unit, whose size only its mint knows.
   received: batch.received === undefined ? null : String(batch.received),
   done_at: batch.doneAt ? unixSeconds(batch.doneAt) : null,

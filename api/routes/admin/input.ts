@@ -1,3 +1,4 @@
+import { isAddress } from "@solana/kit";
 import { z } from "zod";
 import { invalidFrom } from "#formats";
 import { parseUsd } from "#money";
@@ -25,16 +26,4 @@ export const pageQuery = z.strictObject({
   after: z.string().min(1).optional(),
 });
 
-const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-
-/** The address of a Solana token mint: 32 bytes in base58, where each leading `1` is a zero byte. */
-function isMint(text: string): boolean {
-  if (!/^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(text)) return false;
-  let number = 0n;
-  for (const digit of text) number = number * 58n + BigInt(alphabet.indexOf(digit));
-  const zeroBytes = /^1*/.exec(text)?.[0].length ?? 0;
-  const numberBytes = number === 0n ? 0 : Math.ceil(number.toString(16).length / 2);
-  return zeroBytes + numberBytes === 32;
-}
-
-export const mint = z.string().refine(isMint, "expected a Solana token mint (32 bytes in base58)");
+export const mint = z.string().refine(isAddress, "expected a Solana token mint (32 bytes in base58)");

@@ -1,4 +1,5 @@
 import { type Address, address, type KeyPairSigner, type Signature } from "@solana/kit";
+import { unitNanoUsd } from "#money";
 import { connectRpc, type DueBatch, type Execution, type Rpc, type SentTransaction } from "#payments";
 import type { Clock } from "#platform/clock";
 import type { Executor } from "../executor.ts";
@@ -36,8 +37,6 @@ const slackBlocks = 50n;
 /** How long one call waits for the chain before it says "pending": less than the lease of a batch. */
 const patienceMs = 60_000;
 const mostLamports = 10_000_000n;
-/** Of USDC: a micro-USD. */
-export const nanoPerUnit = 1_000n;
 
 /**
  * Buys by way of Jupiter. A swap is made, checked, signed, remembered, and only then sent; whatever happened to a call
@@ -78,7 +77,7 @@ async function makeSwap(
   signal: AbortSignal,
 ): Promise<SentTransaction> {
   const { api, rpc, wallet, programs, usdc, slippageBps } = jupiter;
-  const amount = nanoUsd / nanoPerUnit;
+  const amount = nanoUsd / unitNanoUsd;
   const to = address(token);
   const swap = await api.build({ wallet: wallet.address, from: usdc, to, amount, slippageBps }, signal);
   const signed = await signFor(wallet, swap, id, programs, rpc, signal);

@@ -21,6 +21,7 @@ import {
   setTransactionMessageLifetimeUsingBlockhash,
   signTransaction,
 } from "@solana/kit";
+import { ASSOCIATED_TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
 import type { Rpc } from "#payments";
 import type { Swap } from "./api.ts";
 
@@ -32,8 +33,6 @@ export interface Signed {
   readonly lastValidBlockHeight: bigint;
 }
 
-/** Makes the wallet's associated accounts. */
-const associatedTokens = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
 const memos = address("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr");
 /** The most that a transaction may have. */
 const units = 1_400_000;
@@ -55,7 +54,7 @@ export async function signFor(
   signal: AbortSignal,
 ): Promise<Signed> {
   for (const { programAddress } of swap.instructions)
-    if (programAddress !== associatedTokens && !programs.has(programAddress))
+    if (programAddress !== ASSOCIATED_TOKEN_PROGRAM_ADDRESS && !programs.has(programAddress))
       throw new Error(`The swap runs ${programAddress}, which is no program of Jupiter's`);
   const named = swap.instructions.flatMap(({ accounts = [] }) => accounts);
   if (named.some((each) => isSignerRole(each.role) && each.address !== wallet.address))

@@ -1,12 +1,9 @@
 import type { Address } from "@solana/kit";
-import { findAssociatedTokenPda } from "@solana-program/token";
+import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
 import type { Rpc } from "#payments";
 
 /** The token program, and Token-2022, whose accounts are others. */
-export const tokenPrograms: readonly string[] = [
-  "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
-  "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
-];
+export const tokenPrograms: readonly string[] = [TOKEN_PROGRAM_ADDRESS, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
 
 /** Where the owner has that token. Throws where there is no such token. */
 export async function accountOf(rpc: Rpc, mint: Address, owner: Address, signal: AbortSignal): Promise<Address> {
