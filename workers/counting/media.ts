@@ -1,5 +1,4 @@
-import { type Loose, object, text } from "#formats";
-import { dimensionsOf } from "./dimensions.ts";
+import { dimensionsOf, type Loose, object, text } from "#formats";
 
 /**
  * Tokens of the media of a prompt. Makers differ by up to five times; these rules are in their middle. An image has a token
