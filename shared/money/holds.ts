@@ -88,17 +88,23 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
     const holds: Record<`holds.${string}`, StoredHold> = {};
     const absent: Record<`holds.${string}`, { $exists: false }> = {};
     let sumNanoUsd = 0n;
+    let expireAt = Number.MAX_SAFE_INTEGER;
     for (const { hold, amountNanoUsd } of asks) {
       const path = `holds.${hold.requestId}` as const;
       holds[path] = { amount: amountNanoUsd, heldAt, expiresAt: new Date(hold.expiresAt) };
       absent[path] = { $exists: false };
       sumNanoUsd += amountNanoUsd;
+      expireAt = Math.min(expireAt, hold.expiresAt);
     }
     const room = { available: { $gte: sumNanoUsd }, openHolds: { $lte: mostOpenHolds - asks.length } };
     const { matchedCount } = await answered(
       accounts.collection.updateOne(
         { _id: account, frozen: false, ...room, ...absent },
-        { $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: asks.length }, $set: holds },
+        {
+          $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: asks.length },
+          $set: holds,
+          $min: { holdsExpireAt: new Date(expireAt) },
+        },
       ),
     );
     return matchedCount === 1;

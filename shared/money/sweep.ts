@@ -2,7 +2,7 @@ import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
-import type { Accounts, StoredHold } from "./accounts.ts";
+import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import type { createApply } from "./apply.ts";
 import type { createDecide } from "./decide.ts";
 import { type Ledger, toEntry } from "./ledger.ts";
@@ -93,7 +93,8 @@ export function createSweep(deps: Deps) {
       if (await applyOnce(application)) applied += 1;
     }
 
-    for await (const { _id: account, overdue } of findOverdue(accounts, new Date(clock.now()))) {
+    const now = new Date(clock.now());
+    for await (const { _id: account, overdue } of findOverdue(accounts, now)) {
       for (let from = 0; from < overdue.length; from += chunk) {
         const holds = overdue.slice(from, from + chunk);
         const entries = await ledger.standing(holds.map(({ k }) => k));
@@ -106,20 +107,38 @@ export function createSweep(deps: Deps) {
         await Promise.all(endings);
       }
     }
+    await answered(raiseBounds(accounts, now));
     return { applied, decided };
   }
 
   return { sweep, abandon };
 }
 
+/** A bound that has passed, or none: read from the partial index. */
+const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: { $gte: now } } });
+
 /** Account by account; of each only the holds in question cross the wire. */
 const findOverdue = ({ collection }: Accounts, now: Date) =>
   collection.aggregate<{ _id: string; overdue: Overdue[] }>([
-    { $match: { openHolds: { $gt: 0 } } },
+    { $match: mayBeOverdue(now) },
     {
       $project: {
         overdue: { $filter: { input: { $objectToArray: "$holds" }, cond: { $lt: ["$$this.v.expiresAt", now] } } },
       },
     },
     { $match: { "overdue.0": { $exists: true } } },
+  ]);
+
+/**
+ * A bound that has passed becomes the earliest expiry of the holds that are open now, so that an account is looked at
+ * once for the longest life of a hold, and not at each sweep. The document itself is asked in the write: a hold taken
+ * meanwhile cannot be missed.
+ */
+const raiseBounds = ({ collection }: Accounts, now: Date) =>
+  collection.updateMany(mayBeOverdue(now), [
+    {
+      $set: {
+        holdsExpireAt: { $min: { $map: { input: { $objectToArray: "$holds" }, in: "$$this.v.expiresAt" } } },
+      },
+    },
   ]);
