@@ -143,7 +143,7 @@ export function createMoney(deps: {
       await Promise.all([accounts.prepare(), ledger.prepare()]);
     },
     hold,
-    take: createTake({ hold, settle, account: accounts.find, background, clock }),
+    take: createTake({ hold, settle, background, clock }),
     decide,
     apply,
     settle,
