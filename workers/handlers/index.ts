@@ -3,6 +3,7 @@ import type { Payments } from "#payments";
 import { type CallDeps, runCall } from "../call.ts";
 import type { Executor } from "../executors/index.ts";
 import { chat } from "./chat.ts";
+import { checkpointLedger } from "./checkpoint-ledger.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
 import { executeBuybacks } from "./execute-buybacks.ts";
@@ -38,6 +39,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   image: (deps, payload, delivery) => runCall(deps, payload, delivery, image),
   media: (deps, payload, delivery) => runCall(deps, payload, delivery, media),
   "sweep-holds": (deps) => sweepHolds(deps),
+  "checkpoint-ledger": (deps) => checkpointLedger(deps),
   "expire-files": (deps) => expireFiles(deps),
   "expire-bodies": (deps) => expireBodies(deps),
   "reconcile-payments": (deps) => reconcilePayments(deps),
