@@ -1,5 +1,6 @@
 import type { JobName, JobPayload, Queues } from "#jobs";
 import type { Payments } from "#payments";
+import type { Background } from "#platform/background";
 import { type CallDeps, runCall } from "../call.ts";
 import type { Executor } from "../executors/index.ts";
 import { chat } from "./chat.ts";
@@ -20,6 +21,8 @@ export interface HandlerDeps extends CallDeps {
   readonly payments: Payments;
   /** Only where maintenance is served: nobody else needs its key. */
   readonly executor: Executor | undefined;
+  /** What no job waits for. */
+  readonly background: Background;
   /** Aborts when this process is told to end. */
   readonly ending: AbortSignal;
 }
