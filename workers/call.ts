@@ -73,6 +73,8 @@ interface Priceable extends Counted {
 export interface Answer extends Priceable {
   /** The whole body, or the last events of a stream, in the caller's format. */
   readonly text: string;
+  /** Headers of a whole body: they are stored with it under an `Idempotency-Key`. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The attempt ends here and decides nothing: the next delivery goes on with the maker's job. */
@@ -242,10 +244,12 @@ async function attemptCall(deps: CallDeps, payload: PaidCall, begun: Begun): Pro
       });
     };
     const answered = async () => {
-      const { text, ...answer } = await run();
-      return keep(deps, payload, { text, ...priced(catalog, payload.tier, model, answer) }, signal);
+      const { text, headers, ...answer } = await run();
+      const charge = priced(catalog, payload.tier, model, answer);
+      return keep(deps, payload, { text, ...charge, ...(headers && { headers }) }, signal);
     };
-    const { text, ...charge } = earlier.answer ?? (await answered());
+    const { text, headers, ...charge } = earlier.answer ?? (await answered());
+    if (headers) reply.announce(headers);
     const decision: Decision = { ...described(), status: "succeeded", ...charge };
     const tokens = totalTokens(charge.usage);
     return {

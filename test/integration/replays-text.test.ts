@@ -208,13 +208,16 @@ test.each([
     expect(await post(customer, { ...body, ...more }, "key-1", path)).toMatchObject({ replayed: null });
 });
 
-test("the names of the answer are the first one's: request-id of Messages too", async () => {
+test("the headers are the first answer's: request-id of Messages, and the params that were ignored", async () => {
   const customer = await running.service.account("1");
-  const { path, body } = messagesFace.ask(relayedModel, "Hi");
-  const ask = async () => (await customer.post(path, body, keyed())).headers.get("request-id");
+  const { path, body } = messagesFace.ask(relayedModel, "Hi", { top_k: 3 });
+  const ask = async () => {
+    const { headers } = await customer.post(path, body, keyed());
+    return ["request-id", "x-ignored-params", "idempotent-replayed"].map((name) => headers.get(name));
+  };
   const first = await ask();
-  expect(first).toMatch(/^req_/);
-  expect(await ask()).toBe(first);
+  expect(first).toEqual([expect.stringMatching(/^req_/), "top_k", null]);
+  expect(await ask()).toEqual([...first.slice(0, 2), "true"]);
 });
 
 test("an answer of more than 1 MB compressed comes back from object storage", async () => {
