@@ -113,6 +113,8 @@ interface FailureDetails {
   readonly status?: number;
   readonly param?: string;
   readonly retryAfterMs?: number;
+  /** No connection came about: nothing that a request says can be the reason. */
+  readonly unreachable?: true;
   readonly cause?: unknown;
 }
 
@@ -122,6 +124,7 @@ export class UpstreamFailure extends Error {
   readonly status?: number;
   readonly param?: string;
   readonly retryAfterMs?: number;
+  readonly unreachable?: true;
 
   constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails = {}) {
     super(message, cause === undefined ? undefined : { cause });
