@@ -32,6 +32,8 @@ export interface Attempt {
   readonly model: Model;
   readonly request: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
+  /** Aborts when the caller is gone while the provider works; `signal` does not. */
+  readonly disconnected?: AbortSignal;
   readonly reply: Reply;
   readonly upstreams: Upstreams;
   readonly files: Files;

@@ -3,6 +3,7 @@ import { createFiles } from "#files";
 import { announce, createCancellations, createQueues, createReplies, isPool, type Pool, pools } from "#jobs";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
+import { createByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
@@ -90,6 +91,7 @@ export async function startWorker(deps: {
     counting,
     queues,
     payments,
+    memory: createByteBudget(config.UPLOAD_INLINE_BUDGET_BYTES),
     executor,
     ending: ending.signal,
     clock,

@@ -20,7 +20,7 @@ export interface HttpRequest {
   readonly path: string;
   /** With the `content-length` of a body in pieces: else it goes out in chunks. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | readonly Buffer[];
+  readonly body?: string | Buffer | readonly Buffer[];
   readonly signal: AbortSignal;
 }
 
@@ -64,7 +64,7 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
   });
   return {
     send: ({ signal, body = null, ...request }) => {
-      const sent = Array.isArray(body) ? Readable.from(body) : (body as string | null);
+      const sent = Array.isArray(body) ? Readable.from(body) : (body as string | Buffer | null);
       return dispatch(pool, { ...request, body: sent }, signal, deps.clock);
     },
     close: () => pool.destroy(),

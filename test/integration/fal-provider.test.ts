@@ -97,6 +97,18 @@ describe("a request that goes well", () => {
     });
   });
 
+  test("an upload that is named again and again counts each time", async () => {
+    const { mock, provider, call } = await startFal();
+    const content = Buffer.alloc(3 * 1024 * 1024);
+    const uploads = uploadsOf([{ id: "upl_1", param: "input.image_urls[0]", mime: "image/png", content }]);
+    const input = { image_urls: ["upl_1", "upl_1", "upl_1"], duration: 5 };
+    expect(await errorOf(provider.generate(call("video", input, { uploads })))).toMatchObject({
+      code: "invalid_value",
+      param: "input.image_urls[0]",
+    });
+    expect(mock.requests).toHaveLength(0);
+  });
+
   test.each([
     "https://rest.fal.ai/storage/x",
     "https://queue.fal.run/a/b/requests/c",

@@ -9,6 +9,8 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { type MockOpenai, startMockOpenai } from "../support/mock-openai.ts";
 
 export const log = createLogger("test", "silent");
+/** Of a call for files: there is memory enough, and the caller stays. */
+export const undisturbed = { hold: () => {}, disconnected: new AbortController().signal };
 const question = { messages: [{ role: "user", content: "Hi" }] };
 
 interface Options {

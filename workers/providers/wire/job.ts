@@ -25,6 +25,8 @@ export interface MakerJobs {
  */
 export async function runJob(clock: Clock, call: GenerationCall, jobs: MakerJobs): Promise<Generated> {
   const submitted = call.job === undefined ? await jobs.submit() : undefined;
+  // A job takes minutes, and what it was asked with is sent.
+  for (const file of call.uploads.values()) file.release();
   const id = call.job ?? checkedId(jobs.idOf(submitted ?? {}));
   try {
     if (submitted) await call.remember(id);
