@@ -61,8 +61,7 @@ async function generate<Made>(
   keeping: Keeping<Made>,
   memory: ByteShare,
 ): Promise<Result<Made>> {
-  const { payload, catalog, model, upstreams, signal, progress, log, files, job } = attempt;
-  const { disconnected = new AbortController().signal } = attempt;
+  const { payload, catalog, model, upstreams, signal, disconnected, progress, log, files, job } = attempt;
   // With its defaults: what is priced is what is asked for.
   const input = call.input ? catalog.checkInput(model, call.input) : {};
   const task = model.task;
