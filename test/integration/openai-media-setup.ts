@@ -76,8 +76,13 @@ export function createAwaitedClock() {
   const clock = createManualClock();
   const pending = new Set<{ readonly ms: number }>();
   let changed = Promise.withResolvers<void>();
+  const begun = async (ms: number) => {
+    while (![...pending].some((timer) => timer.ms === ms)) await changed.promise;
+  };
   return {
     ...clock,
+    /** Resolves once somebody waits for so long. */
+    begun,
     after(ms: number, fire: () => void) {
       const timer = { ms };
       pending.add(timer);
@@ -95,7 +100,7 @@ export function createAwaitedClock() {
     /** Lets each of these waits pass, as soon as it has begun. */
     async pass(...waits: readonly number[]) {
       for (const ms of waits) {
-        while (![...pending].some((timer) => timer.ms === ms)) await changed.promise;
+        await begun(ms);
         clock.advance(ms);
       }
     },

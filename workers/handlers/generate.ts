@@ -86,6 +86,8 @@ async function generate<Made>(
       async ({ provider, model }, signal) => {
         await keeping.drop(made);
         made = [];
+        // Nobody waits for what a provider would have to begin.
+        if (!job) disconnected.throwIfAborted();
         const keep: GenerationCall["keep"] = async (body, about = {}) => {
           made.push(await keeping.keep(body, about, signal));
         };
