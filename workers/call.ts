@@ -115,12 +115,12 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   const progress: Progress = { attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
   // Once a provider works, it is paid for. Before that, and where the call is free, nothing is worth finishing.
   attempt.disconnected.addEventListener("abort", () => {
-    if (progress.attempts === 0 || payload.held === "0") attempt.abort("cancelled");
+    if (progress.attempts === 0 || payload.held === "0") attempt.abort("disconnected");
   });
   try {
     // A job that waits is taken back, not cancelled: that it was cancelled just before this line is rare, and not waited for.
-    deps.cancellations.isCancelled(requestId).then(
-      (cancelled) => cancelled && attempt.disconnect(),
+    deps.cancellations.notice(requestId).then(
+      (notice) => (notice === "cancelled" ? attempt.abort("ended") : notice && attempt.disconnect()),
       (error: Error) => deps.log.warn({ err: error.message, requestId }, "asking for a cancellation"),
     );
     const onGone = () => {
@@ -325,7 +325,8 @@ function verdict(thrown: unknown, signal: AbortSignal) {
   const aborted = [signal.reason, thrown].find((each) => each instanceof Aborted);
   const cause = aborted?.cause;
   switch (cause) {
-    case "cancelled":
+    case "disconnected":
+    case "ended":
     case "gone":
       // An instance whose caller disconnected still has the call open, and gives back what the call took when it hears
       // of the end. One that seemed gone may only have stalled.

@@ -17,7 +17,7 @@ async function* later<T>(items: Promise<AsyncIterable<T>>): AsyncGenerator<T, vo
 
 /** Ends of a stream that are charged though nothing was delivered, once a provider was asked, or has answered. */
 const isChargedBefore = (cause: AbortCause | undefined, attempts: number, hasAnswered: boolean): boolean =>
-  (cause === "cancelled" && attempts > 0) || (cause === "deadline" && hasAnswered);
+  (cause === "disconnected" && attempts > 0) || (cause === "deadline" && hasAnswered);
 
 /**
  * What a stream that ended early is charged for: what the provider says was used, else the input and the output

@@ -5,6 +5,7 @@ import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import { type CallDeps, runCall } from "../call.ts";
 import type { Executor } from "../executors/index.ts";
 import { chat } from "./chat.ts";
+import { checkpointLedger } from "./checkpoint-ledger.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
 import { executeBuybacks } from "./execute-buybacks.ts";
@@ -59,6 +60,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   media: (deps, payload, delivery) =>
     withMemory(deps, (deps, memory) => runCall(deps, payload, delivery, (attempt) => media(attempt, memory))),
   "sweep-holds": (deps) => sweepHolds(deps),
+  "checkpoint-ledger": (deps) => checkpointLedger(deps),
   "expire-files": (deps) => expireFiles(deps),
   "expire-bodies": (deps) => expireBodies(deps),
   "reconcile-payments": (deps) => reconcilePayments(deps),
