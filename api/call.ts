@@ -1,15 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { invalidValue, toServiceError } from "#errors";
+import { invalidValue, type ServiceError, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
 import { jobCatalog } from "#jobs";
-import { type Caller, RateLimitReached, type RateLimits } from "#keys";
+import { type Caller, type Entered, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
-import { answerError, answerJson } from "./http/answer.ts";
-import type { createBodyReader, JsonBody } from "./http/body.ts";
+import { answerJson } from "./http/answer.ts";
+import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
+import { refuse } from "./http/refuse.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import type { PaidRoute } from "./paid-route.ts";
 import { countStranger, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
@@ -17,51 +18,76 @@ import { type Claimed, claimKey, markReplayed, type ReplayAsk, type ReplayDeps, 
 
 export interface CallDeps extends AdmissionDeps, ReplayDeps, PayerDeps {
   readonly openCalls: OpenCalls;
-  readonly readBody: ReturnType<typeof createBodyReader>;
+  readonly readBody: BodyReader;
   readonly instance: string;
   readonly publicUrl: () => string;
   readonly callTimeoutMs: number;
   readonly syncTimeoutMs: number;
 }
 
-/** The one way of every paid route: authenticate (or take a payment), read, parse, admit, submit. What follows is written by `OpenCalls`. */
+/** A slot frees itself so long after the latest end of its call. */
+const slotMarginMs = 10_000;
+
+/** What is not the caller's doing is not counted against them; nor is what a limit refused, since they may wait and repeat. */
+const isUncounted = ({ status, code }: ServiceError): boolean =>
+  status === 429 || (status >= 500 && code !== "generation_in_progress");
+
+/**
+ * The one way of every paid route: authenticate, enter, read, parse, take a payment, admit, submit. What follows is written
+ * by `OpenCalls`. Who is over a limit is refused before a byte of the body is read.
+ */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   const { job, endpoint, codec, format, isFree = false, replayable = false } = route;
   const { pool } = jobCatalog[job];
+  const enter = (caller: Caller, requestId: string): Promise<Entered> =>
+    deps.keys.enter(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
   return async (req, res) => {
-    const { requestId, arrivedAt } = localsOf(res);
+    const { requestId } = localsOf(res);
     let submitted = () => {};
+    let entered: Entered | undefined;
+    let body: JsonBody | undefined;
     let unused: string | undefined;
     try {
       submitted = deps.openCalls.arrive();
       const keyed = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
-      if (!keyed) await countStranger(deps, req, res);
-      const body = await deps.readBody(req, res);
+      if (keyed) entered = await enter(keyed, requestId);
+      else await countStranger(deps, req, res);
+      body = await deps.readBody(req, res, entered?.caller ?? "anonymous");
+      // A slow body takes nothing from the call's time, and gives it none.
+      const readAt = deps.clock.now();
       const call = codec.parse(body.value, body.bytes);
-      const payer = keyed ? byKey(route, req, keyed, body, call) : await payerOf(deps, route, { req, res, body, call });
+      const payer = entered
+        ? byKey(route, req, entered.caller, body, call)
+        : await payerOf(deps, route, { req, res, body, call });
       if (!payer) return;
-      const { caller, replay } = payer;
-      const claimed = replay && (await claim(deps, route, res, caller, replay));
-      if (claimed?.kind === "answered") return answerAgain(res, claimed);
+      entered ??= await enter(payer.caller, requestId);
+      const { caller } = entered;
+      // Nobody waits longer than this; only an answer that is kept may come later.
+      const answerBy = readAt + deps.syncTimeoutMs;
+      const { replay } = payer;
+      const claimed = replay && (await claim(deps, route, res, { caller, replay, answerBy }));
+      if (claimed?.kind === "answered") {
+        await deps.keys.leave(entered);
+        return answerAgain(res, claimed);
+      }
       unused = claimed?.id;
       // Whoever has the key is the only call of its payment: what is held there is held for one that died.
       if (!keyed) await deps.money.abandon(caller.account);
-      // Nobody waits longer than this; only an answer that is kept may come later.
-      const answerBy = arrivedAt + deps.syncTimeoutMs;
       const longestMs = replayable && !claimed ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
-      const deadlineAt = arrivedAt + longestMs;
+      const deadlineAt = readAt + longestMs;
       const admitted = await admit(deps, {
         requestId,
         caller,
+        entered,
         call,
         serves: route,
         isFree,
         pool,
-        arrivedAt,
         deadlineAt,
       });
-      res.set(limitHeaders(admitted.limits));
+      res.set(limitHeaders(entered.rateLimits));
       unused = undefined;
+      entered = undefined;
       await deps.openCalls.submit({
         job,
         codec,
@@ -85,7 +111,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
           outputCap: admitted.outputCap,
           inputEstimate: admitted.inputEstimate,
           replyTo: deps.instance,
-          acceptedAt: arrivedAt,
+          acceptedAt: readAt,
           deadlineAt,
           ...(call.input && { publicUrl: deps.publicUrl() }),
           ...(claimed && { replay: claimed.id }),
@@ -95,11 +121,13 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
-      // Before the caller hears of it: what is mended may come at once, with the same key.
+      // Before the caller hears of it, so that a corrected retry with the same key succeeds.
       if (unused !== undefined) await releaseKey(deps, unused, requestId);
+      if (entered) await deps.keys.leave(entered, { uncounted: isUncounted(error) });
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
-      if (!res.headersSent) answerError(res, error, codec.error(error, requestId));
+      if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
     } finally {
+      body?.release();
       submitted();
     }
   };
@@ -139,12 +167,12 @@ function claim(
   deps: CallDeps,
   { job }: PaidRoute,
   res: Response,
-  { account }: Caller,
-  replay: ReplayAsk,
+  { caller, replay, answerBy }: { caller: Caller; replay: ReplayAsk; answerBy: number },
 ): Promise<Claimed> {
-  const { requestId, arrivedAt } = localsOf(res);
+  const { account } = caller;
+  const { requestId } = localsOf(res);
   const ask = { ...replay, account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
-  return claimKey(deps, ask, { answerBy: arrivedAt + deps.syncTimeoutMs, res });
+  return claimKey(deps, ask, { answerBy, res });
 }
 
 function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { kind: "answered" }>): void {

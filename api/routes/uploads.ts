@@ -1,12 +1,13 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { toServiceError } from "#errors";
 import type { Upload } from "#files";
 import type { Caller, Keys } from "#keys";
 import { formatUsd } from "#money";
+import type { ByteBudget } from "#platform/byte-budget";
 import { authenticate } from "../admission/authenticate.ts";
 import { createBodyReader } from "../http/body.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { refuseEarly } from "../http/refuse.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
 import { pageQuery, parse } from "./admin/input.ts";
 import { type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
@@ -14,16 +15,20 @@ import { completion, renderUpload } from "./upload-object.ts";
 
 export interface UploadDeps extends CreateDeps {
   readonly keys: Keys;
+  readonly bodyBudget: ByteBudget;
   readonly publicUrl: () => string;
   /** Throws 503 while draining; else the drain waits until the returned function is called. */
   readonly arrive: () => () => void;
 }
 
-const readJson = createBodyReader(16 * 1024);
+const jsonLimitBytes = 16 * 1024;
+/** The longest that an upload is received, looked up and assembled: then its slot frees itself. */
+const slotMs = 30 * 60_000;
 
 /** Mounted at `/v1/uploads`. */
 export function uploadRoutes(deps: UploadDeps): Router {
   const { uploads } = deps.files;
+  const readJson = createBodyReader({ limitBytes: jsonLimitBytes, budget: deps.bodyBudget, clock: deps.clock });
   const render = (upload: Upload) => renderUpload(upload, deps.publicUrl());
 
   /** One line for each upload, as for each call. */
@@ -37,6 +42,22 @@ export function uploadRoutes(deps: UploadDeps): Router {
       );
     });
 
+  /** Files come at a rate of their own, before a byte of them is read. */
+  async function counted<T>(res: Response, caller: Caller, work: () => Promise<T>): Promise<T> {
+    const { requestId } = localsOf(res);
+    const entered = await deps.keys.enterUpload(caller, { requestId, ttlMs: slotMs });
+    let uncounted = false;
+    try {
+      return await work();
+    } catch (error) {
+      const { status } = toServiceError(error);
+      uncounted = status === 429 || status >= 500;
+      throw error;
+    } finally {
+      await deps.keys.leave(entered, { uncounted });
+    }
+  }
+
   type Handle = (req: Request<{ id: string }>, res: Response, caller: Caller) => Promise<object>;
   /** What every route does first: a place in the drain, then the key. */
   const handler =
@@ -45,8 +66,9 @@ export function uploadRoutes(deps: UploadDeps): Router {
       const left = deps.arrive();
       try {
         const caller = await authenticate(deps.keys, req);
-        if (req.method === "POST") logWhenClosed(req, res, caller);
-        res.json(await handle(req, res, caller));
+        if (req.method !== "POST") return void res.json(await handle(req, res, caller));
+        logWhenClosed(req, res, caller);
+        res.json(await counted(res, caller, () => handle(req, res, caller)));
       } finally {
         left();
       }
@@ -57,7 +79,7 @@ export function uploadRoutes(deps: UploadDeps): Router {
     "/",
     handler(async (req, res, caller) => {
       const upload = isJson(req)
-        ? await startUpload(deps, { req, res, caller }, await readJson(req, res))
+        ? await startUpload(deps, { req, res, caller }, await readJson(req, res, caller))
         : await receiveUpload(deps, { req, res, caller });
       if (!isJson(req)) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
@@ -74,9 +96,9 @@ export function uploadRoutes(deps: UploadDeps): Router {
 
   router.post(
     "/:id/complete",
-    handler(async (req, res, { account }) => {
-      if (hasBody(req)) parse(completion, (await readJson(req, res)).value);
-      const upload = await uploads.complete(account, req.params.id);
+    handler(async (req, res, caller) => {
+      if (hasBody(req)) parse(completion, (await readJson(req, res, caller)).value);
+      const upload = await uploads.complete(caller.account, req.params.id);
       res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
     }),
@@ -96,7 +118,6 @@ export function uploadRoutes(deps: UploadDeps): Router {
   );
   router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
 
-  router.use(refuseEarly(deps));
   return router;
 }
 

@@ -326,7 +326,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   expect(await customer.ledger("usage")).toEqual([]);
   expect(running.maker.requests).toEqual([]);
   const { response } = await paid(running.service, customer, images, drawing());
-  expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("6");
+  expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("5");
 });
 
 test("only POST is taken", async () => {
