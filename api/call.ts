@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { invalidValue, type ServiceError, toServiceError } from "#errors";
+import { invalidValue, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
 import { jobCatalog } from "#jobs";
 import { type Caller, type Entered, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
+import { staysCounted } from "./admission/counted.ts";
 import { answerJson } from "./http/answer.ts";
 import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
@@ -27,10 +28,6 @@ export interface CallDeps extends AdmissionDeps, ReplayDeps, PayerDeps {
 
 /** A slot frees itself so long after the latest end of its call. */
 const slotMarginMs = 10_000;
-
-/** What is not the caller's doing is not counted against them; nor is what a limit refused, since they may wait and repeat. */
-const isUncounted = ({ status, code }: ServiceError): boolean =>
-  status === 429 || (status >= 500 && code !== "generation_in_progress");
 
 /**
  * The one way of every paid route: authenticate, enter, read, parse, take a payment, admit, submit. What follows is written
@@ -123,7 +120,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
       // Before the caller hears of it, so that a corrected retry with the same key succeeds.
       if (unused !== undefined) await releaseKey(deps, unused, requestId);
-      if (entered) await deps.keys.leave(entered, { uncounted: isUncounted(error) });
+      if (entered) await deps.keys.leave(entered, { uncounted: !staysCounted(error) });
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
       if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
     } finally {

@@ -5,12 +5,13 @@ import type { Caller, Keys } from "#keys";
 import { formatUsd } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import { authenticate } from "../admission/authenticate.ts";
-import { createBodyReader } from "../http/body.ts";
+import { staysCounted } from "../admission/counted.ts";
+import { createBodyReader, type JsonBody } from "../http/body.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
 import { pageQuery, parse } from "./admin/input.ts";
-import { type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
+import { type Asking, type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
 import { completion, renderUpload } from "./upload-object.ts";
 
 export interface UploadDeps extends CreateDeps {
@@ -43,18 +44,26 @@ export function uploadRoutes(deps: UploadDeps): Router {
     });
 
   /** Files come at a rate of their own, before a byte of them is read. */
-  async function counted<T>(res: Response, caller: Caller, work: () => Promise<T>): Promise<T> {
+  async function counted<T>(res: Response, caller: Caller, work: (current: Caller) => Promise<T>): Promise<T> {
     const { requestId } = localsOf(res);
     const entered = await deps.keys.enterUpload(caller, { requestId, ttlMs: slotMs });
     let uncounted = false;
     try {
-      return await work();
+      return await work(entered.caller);
     } catch (error) {
-      const { status } = toServiceError(error);
-      uncounted = status === 429 || status >= 500;
+      uncounted = !staysCounted(toServiceError(error));
       throw error;
     } finally {
       await deps.keys.leave(entered, { uncounted });
+    }
+  }
+
+  async function withJson<T>({ req, res, caller }: Asking, use: (json: JsonBody) => Promise<T>): Promise<T> {
+    const json = await readJson(req, res, caller);
+    try {
+      return await use(json);
+    } finally {
+      json.release();
     }
   }
 
@@ -68,7 +77,7 @@ export function uploadRoutes(deps: UploadDeps): Router {
         const caller = await authenticate(deps.keys, req);
         if (req.method !== "POST") return void res.json(await handle(req, res, caller));
         logWhenClosed(req, res, caller);
-        res.json(await counted(res, caller, () => handle(req, res, caller)));
+        res.json(await counted(res, caller, (current) => handle(req, res, current)));
       } finally {
         left();
       }
@@ -78,9 +87,10 @@ export function uploadRoutes(deps: UploadDeps): Router {
   router.post(
     "/",
     handler(async (req, res, caller) => {
+      const asking = { req, res, caller };
       const upload = isJson(req)
-        ? await startUpload(deps, { req, res, caller }, await readJson(req, res, caller))
-        : await receiveUpload(deps, { req, res, caller });
+        ? await withJson(asking, (json) => startUpload(deps, asking, json))
+        : await receiveUpload(deps, asking);
       if (!isJson(req)) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
     }),
@@ -97,7 +107,7 @@ export function uploadRoutes(deps: UploadDeps): Router {
   router.post(
     "/:id/complete",
     handler(async (req, res, caller) => {
-      if (hasBody(req)) parse(completion, (await readJson(req, res, caller)).value);
+      if (hasBody(req)) await withJson({ req, res, caller }, async ({ value }) => void parse(completion, value));
       const upload = await uploads.complete(caller.account, req.params.id);
       res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
