@@ -8,7 +8,7 @@ import { formatUsd } from "#money";
 import { type AdmissionDeps, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { staysCounted } from "./admission/counted.ts";
-import { answerParts } from "./http/answer.ts";
+import { answerParts, stalledMs } from "./http/answer.ts";
 import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { refuse } from "./http/refuse.ts";
