@@ -186,6 +186,7 @@ function modelOf(entry: ModelEntry, eliteDiscountBps: number): Model {
     contextLength: entry.context_length ?? 0,
     maxOutputTokens: entry.max_output_tokens ?? 0,
     outputCapField: entry.output_cap_field ?? "max_tokens",
+    hiddenReasoning: entry.hidden_reasoning ?? false,
     eliteDiscountBps,
     features: new Set(entry.features),
     maxPartTokens: entry.max_part_tokens,

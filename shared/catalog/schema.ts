@@ -86,6 +86,8 @@ const modelEntry = z.strictObject({
   context_length: tokens.optional(),
   max_output_tokens: tokens.optional(),
   output_cap_field: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
+  /** The model bills reasoning that does not, or not fully, appear in its stream. */
+  hidden_reasoning: z.boolean().optional(),
   features: z.array(z.enum(features)).refine(unique, "names a feature twice").default([]),
   max_part_tokens: z
     .strictObject({ image: tokens.optional(), audio: tokens.optional(), file: tokens.optional() })
@@ -164,7 +166,7 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   if ((isText || entry.type === "embeddings") && entry.context_length === undefined)
     complain(["context_length"], "is missing");
   if (isText && entry.max_output_tokens === undefined) complain(["max_output_tokens"], "is missing");
-  for (const field of ["max_output_tokens", "output_cap_field"] as const)
+  for (const field of ["max_output_tokens", "output_cap_field", "hidden_reasoning"] as const)
     if (!isText && entry[field] !== undefined) complain([field], `does not fit a model of type '${entry.type}'`);
   if ((entry.max_output_tokens ?? 0) >= (entry.context_length ?? Number.POSITIVE_INFINITY))
     complain(["max_output_tokens"], "must be less than context_length, which holds the prompt too");

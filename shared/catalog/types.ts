@@ -96,6 +96,8 @@ export interface Model {
   readonly maxOutputTokens: number;
   /** The field in which its upstreams take the output cap. */
   readonly outputCapField: "max_tokens" | "max_completion_tokens";
+  /** It bills reasoning that does not, or not fully, appear in its stream: output that was read does not tell what it costs. */
+  readonly hiddenReasoning: boolean;
   readonly eliteDiscountBps: number;
   readonly features: ReadonlySet<Feature>;
   /** Most tokens that one part can count as. A kind that is not here is refused. */

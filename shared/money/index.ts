@@ -9,6 +9,7 @@
  *
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */
+import { createBackground } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
@@ -105,6 +106,12 @@ export interface Money {
   /** Ends every hold of an account whose calls are all over or dead: with 0, or with what stands. */
   abandon(account: string): Promise<void>;
   check(): Promise<Check>;
+
+  /**
+   * Resolves once no settlement of an unanswered hold is under way: wait for it before MongoDB closes. Each ends
+   * within two minutes.
+   */
+  settled(): Promise<void>;
 }
 
 export function createMoney(deps: {
@@ -115,6 +122,7 @@ export function createMoney(deps: {
   log: Logger;
 }): Money {
   const { mongo, buyback, clock, log } = deps;
+  const background = createBackground({ log });
   const accounts = createAccounts({ mongo, clock });
   const ledger = createLedger({ mongo });
   const hold = createHold({ accounts, mongo, clock, log });
@@ -135,7 +143,7 @@ export function createMoney(deps: {
       await Promise.all([accounts.prepare(), ledger.prepare()]);
     },
     hold,
-    take: createTake({ hold, settle, account: accounts.find, clock, log }),
+    take: createTake({ hold, settle, account: accounts.find, background, clock }),
     decide,
     apply,
     settle,
@@ -152,5 +160,6 @@ export function createMoney(deps: {
     entry: ledger.entry,
     ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce }),
     check: createCheck({ mongo, accounts, ledger, clock, log }),
+    settled: () => background.settled(),
   };
 }

@@ -46,7 +46,7 @@ test("what a call before held and is about to give back gets a moment", async ()
   expect(await taken).toBe(600n);
 });
 
-test("a hold of unknown fate is 503, and let go behind the caller's back", async () => {
+test("a hold of unknown fate is 503, is settled at zero in the background, and settled() waits for that", async () => {
   const { uri, money, account } = await startBank();
   let lose = true;
   const wire = await brokenWire(uri, (command) => {
@@ -57,12 +57,12 @@ test("a hold of unknown fate is 503, and let go behind the caller's back", async
   const far = (await startMoney(`${wire}&retryWrites=false`, createMovableClock())).money;
   const ask = takeOf(account, 300n);
   await expect(far.take(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
-  const entry = await eventually(() => money.entry(ask.requestId));
+  await far.settled();
+  const entry = await money.entry(ask.requestId);
   expect(entry).toMatchObject({
     kind: "storage",
     costNanoUsd: 0n,
     request: { status: "failed", error: "no_capacity" },
   });
-  await eventually(async () => (await money.account(account))?.openHolds === 0);
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
