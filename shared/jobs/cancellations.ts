@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
+import { follow } from "#platform/redis";
 import { cancelChannel, cancelledKey } from "./frames.ts";
 import { untilAnswered } from "./until-answered.ts";
 
@@ -16,6 +17,7 @@ export interface Cancellations {
 export function createCancellations(deps: { subscriber: Redis; commands: Redis; log: Logger }): Cancellations {
   const { subscriber, commands, log } = deps;
   const watched = new Map<string, () => void>();
+  let unfollow = () => {};
   const isCancelled = async (requestId: string) =>
     (await untilAnswered(() => commands.exists(cancelledKey(requestId)))) === 1;
 
@@ -32,6 +34,7 @@ export function createCancellations(deps: { subscriber: Redis; commands: Redis; 
     async start() {
       subscriber.on("message", (_channel: string, requestId: string) => watched.get(requestId)?.());
       await subscriber.subscribe(cancelChannel);
+      unfollow = follow(commands, subscriber);
       subscriber.on("ready", () => {
         // Only when it listens again: what is published before that is found by its key.
         subscriber
@@ -45,6 +48,9 @@ export function createCancellations(deps: { subscriber: Redis; commands: Redis; 
       return () => void watched.delete(requestId);
     },
     isCancelled,
-    stop: () => subscriber.disconnect(),
+    stop() {
+      unfollow();
+      subscriber.disconnect();
+    },
   };
 }
