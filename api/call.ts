@@ -62,36 +62,38 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       });
       res.set(limitHeaders(admitted.limits));
       unused = undefined;
-      await deps.openCalls.submit({
-        job,
-        codec,
-        caller,
-        res,
-        body,
-        takenTokens: admitted.takenTokens,
-        mostTokens: admitted.mostTokens,
-        ...(claimed && { answerBy }),
-        payload: {
-          v: 1,
-          requestId,
-          account: caller.account,
-          keyId: caller.keyId,
-          tier: caller.tier,
-          endpoint,
-          model: admitted.model.id,
-          stream: call.stream,
-          ...asText(route, req, call),
-          held: String(admitted.heldNanoUsd),
-          outputCap: admitted.outputCap,
-          inputEstimate: admitted.inputEstimate,
-          replyTo: deps.instance,
-          acceptedAt: arrivedAt,
-          deadlineAt,
-          ...(call.input && { publicUrl: deps.publicUrl() }),
-          ...(claimed && { replay: claimed.id }),
-          ...(caller.buybackToken !== null && { buybackToken: caller.buybackToken }),
+      await deps.openCalls.submit(
+        {
+          job,
+          codec,
+          caller,
+          res,
+          takenTokens: admitted.takenTokens,
+          mostTokens: admitted.mostTokens,
+          ...(claimed && { answerBy }),
+          payload: {
+            v: 1,
+            requestId,
+            account: caller.account,
+            keyId: caller.keyId,
+            tier: caller.tier,
+            endpoint,
+            model: admitted.model.id,
+            stream: call.stream,
+            ...asText(route, req, call),
+            held: String(admitted.heldNanoUsd),
+            outputCap: admitted.outputCap,
+            inputEstimate: admitted.inputEstimate,
+            replyTo: deps.instance,
+            acceptedAt: arrivedAt,
+            deadlineAt,
+            ...(call.input && { publicUrl: deps.publicUrl() }),
+            ...(claimed && { replay: claimed.id }),
+            ...(caller.buybackToken !== null && { buybackToken: caller.buybackToken }),
+          },
         },
-      });
+        body,
+      );
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");

@@ -14,7 +14,7 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { createAnswering } from "./open-calls/answering.ts";
 import { createEnding, deadlineGraceMs } from "./open-calls/ending.ts";
-import { isKept, type OpenCall, type Opening, openCall } from "./open-calls/open-call.ts";
+import { isKept, isOver, type OpenCall, type Opening, openCall } from "./open-calls/open-call.ts";
 
 export interface OpenCalls {
   /**
@@ -22,8 +22,13 @@ export interface OpenCalls {
    * Throws 503 when the drain has begun.
    */
   arrive(): () => void;
-  /** Puts the work on its queue; from here the call ends by a frame, its deadline, its caller or a shutdown. */
-  submit(opening: Opening): Promise<void>;
+  /**
+   * Puts the work on its queue; from here the call ends by a frame, its deadline, its caller or a shutdown. Nothing keeps
+   * the body once it resolves.
+   */
+  submit(opening: Opening, body: { readonly text: string; readonly bytes: number }): Promise<void>;
+  /** Redis is connected again, and may have lost jobs. */
+  reconnected(): void;
   /** Lets calls finish within the grace time, then gives the others up. */
   drain(graceMs: number): Promise<void>;
 }
@@ -58,11 +63,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     work.catch((error: Error) => log.error({ err: error, requestId: call.payload.requestId }, what));
   };
 
-  const answering = createAnswering({
-    clock,
-    end,
-    refund: (call) => background("refund", call, ending.refund(call)),
-  });
+  const answering = createAnswering({ clock, end });
   const ending = createEnding({ reader, queues, money, clock, answering, end, background });
 
   function begin(opening: Opening): OpenCall {
@@ -105,8 +106,10 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   const isEmpty = () => open.size === 0 && arriving === 0;
 
   function onFrame(call: OpenCall, frame: Frame): void {
-    if (call.ended) return;
+    if (isOver(call)) return;
     if (frame.seq >= 0) {
+      if (!isFirstAttempt(call, frame))
+        return background("second attempt", call, ending.giveUp(call, ranTwice(), { mayWait: false }));
       if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.
       if (frame.seq > call.nextSeq)
         return background("gap", call, ending.giveUp(call, internalError("a frame was lost"), { mayWait: false }));
@@ -127,8 +130,36 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     }
   }
 
+  /**
+   * The frames of one attempt make an answer. An answer that is stored under a key is told again from its beginning by the
+   * delivery that finds it.
+   */
+  function isFirstAttempt(call: OpenCall, { attempt, seq }: Frame): boolean {
+    if (attempt === undefined || attempt === call.attempt) return true;
+    if (call.attempt !== undefined && !(isKept(call) && seq === 0)) return false;
+    call.attempt = attempt;
+    call.nextSeq = 0;
+    call.parts = [];
+    return true;
+  }
+
+  /** A call without a job gets no other end than what its worker has written before the job ended. */
+  async function endLostCalls(): Promise<void> {
+    const queued = [...open.values()].filter((call) => call.enqueued && !isOver(call));
+    const pending = await Promise.all(
+      queued.map(({ job, payload }) => queues.isPending(jobCatalog[job].pool, payload.requestId)),
+    );
+    const lost = queued.filter((_, at) => !pending[at]);
+    if (lost.length === 0) return;
+    await reader.caughtUp();
+    const error = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
+    for (const call of lost) background("lost job", call, ending.giveUp(call, error(), { mayWait: false }));
+  }
+
   function onClose(call: OpenCall): void {
     if (call.ended || call.left) return;
+    const { answered } = call;
+    if (answered) return call.res.writableFinished ? end(call, answered.status, answered.code) : end(call, 499);
     call.left = true;
     if (call.enqueued && !isKept(call)) background("leaving", call, ending.leave(call));
   }
@@ -137,7 +168,9 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   function pulse(): void {
     const now = clock.now();
     for (const call of open.values()) {
-      if (now > call.payload.deadlineAt + deadlineGraceMs)
+      answering.checkProgress(call);
+      if (call.answered) continue;
+      if (now > call.payload.deadlineAt + deadlineGraceMs(call))
         background("deadline", call, ending.giveUp(call, outOfTime(), { mayWait: false }));
       else if (isKept(call)) {
         if (call.enqueued && now >= (call.answerBy ?? Number.POSITIVE_INFINITY))
@@ -148,6 +181,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     }
   }
 
+  const ranTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
   const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
   const stopping = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
@@ -161,9 +195,9 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       };
     },
 
-    async submit(opening) {
+    async submit(opening, body) {
       const call = begin(opening);
-      const { body, payload } = call;
+      const { payload } = call;
       const pool = jobCatalog[call.job].pool;
       try {
         if (body.bytes > inlineBodyBytes) {
@@ -199,6 +233,10 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       }
     },
 
+    reconnected() {
+      endLostCalls().catch((error: Error) => log.warn({ err: error.message }, "asking for jobs after a reconnect"));
+    },
+
     async drain(graceMs) {
       draining = true;
       if (isEmpty()) return;
@@ -212,6 +250,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       const signal = AbortSignal.timeout(lastDecisionMs);
       const givenUp = [...open.values()].map(async (call) => {
         const error = stopping();
+        if (call.answered) return end(call, 499);
         if (isKept(call) && call.enqueued) {
           answering.postpone(call, error);
           return end(call, error.status, error.code, true);

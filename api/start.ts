@@ -74,6 +74,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
 
   const pingIntervalMs = config.PING_INTERVAL_MS;
   const openCalls = createOpenCalls({ reader, queues, picture, money, keys, files, clock, log, pingIntervalMs });
+  redis.on("ready", () => openCalls.reconnected());
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
     (await reader.instanceLives(instance)) ||

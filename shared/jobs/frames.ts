@@ -9,6 +9,8 @@ export interface Frame {
   readonly seq: number;
   readonly kind: "chunk" | "final" | "error";
   readonly data: string;
+  /** Which attempt wrote it. Absent outside the count. */
+  readonly attempt?: string;
   readonly outcome?: Outcome;
 }
 
@@ -54,19 +56,23 @@ export const toFields = (frame: Frame): string[] => [
   frame.kind,
   "d",
   frame.data,
+  ...(frame.attempt === undefined ? [] : ["a", frame.attempt]),
   ...(frame.outcome ? ["o", JSON.stringify(frame.outcome)] : []),
 ];
 
 export function fromFields(fields: readonly string[]): Frame | undefined {
-  const [r, requestId, s, seq, k, kind, d, data, , outcome] = fields;
+  const [r, requestId, s, seq, k, kind, d, data, ...rest] = fields;
   if (r !== "r" || s !== "s" || k !== "k" || d !== "d" || requestId === undefined || data === undefined)
     return undefined;
   if (kind !== "chunk" && kind !== "final" && kind !== "error") return undefined;
+  const attempt = rest[0] === "a" ? rest[1] : undefined;
+  const outcome = rest.at(-2) === "o" ? rest.at(-1) : undefined;
   return {
     requestId,
     seq: Number(seq),
     kind,
     data,
+    ...(attempt !== undefined && { attempt }),
     ...(outcome !== undefined && { outcome: JSON.parse(outcome) as Outcome }),
   };
 }

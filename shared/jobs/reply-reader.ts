@@ -13,6 +13,8 @@ export interface ReplyReader {
   expect(requestId: string, onFrame: (frame: Frame) => void): () => void;
   /** Tells the workers that nobody waits any more; holds until the deadline for a job that has not begun. */
   cancel(requestId: string, ttlMs: number): Promise<void>;
+  /** Resolves when all that was written before this call has been handed over. Rejects while Redis cannot be written. */
+  caughtUp(): Promise<void>;
   /** Whether an instance, this one or another, holds its lease. */
   instanceLives(instance: string): Promise<boolean>;
   stop(): Promise<void>;
@@ -61,6 +63,8 @@ export function createReplyReader(deps: {
   const key = replyKey(instance);
   const waiting = new Map<string, (frame: Frame) => void>();
   const strays = new Map<string, number>();
+  const markers = new Map<string, () => void>();
+  let markersWritten = 0;
   let stopped = false;
   let lastId = "0-0";
   let trimmedTo = lastId;
@@ -119,6 +123,7 @@ export function createReplyReader(deps: {
   }
 
   function handOver(fields: string[]): void {
+    if (fields[0] === "marker") return markers.get(fields[1] ?? "")?.();
     const frame = fromFields(fields);
     if (!frame) return;
     const onFrame = waiting.get(frame.requestId);
@@ -186,6 +191,17 @@ export function createReplyReader(deps: {
       };
     },
     cancel,
+    async caughtUp() {
+      const marker = String(markersWritten++);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      markers.set(marker, resolve);
+      try {
+        await commands.xadd(key, "*", "marker", marker);
+        await promise;
+      } finally {
+        markers.delete(marker);
+      }
+    },
     instanceLives: async (other) => (await commands.exists(replyKey(other))) === 1,
     async stop() {
       stopped = true;
