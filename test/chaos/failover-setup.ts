@@ -2,10 +2,19 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { Redis } from "ioredis";
+import mongoose from "mongoose";
 import { expect, onTestFinished } from "vitest";
 import type { Server } from "../../infra/embedded/index.ts";
-import { ownRedisPair } from "../support/servers.ts";
-import { type Client, type Customer, eventually } from "../support/service.ts";
+import { ownRedisPair, type Stores } from "../support/servers.ts";
+import {
+  type Client,
+  type Customer,
+  type Environment,
+  eventually,
+  ready,
+  spawnApi,
+  spawnWorker,
+} from "../support/service.ts";
 import { ask, type Entry, fullCostUsd, isWhole, path, read } from "./setup.ts";
 
 /** One server as the test sees it, on a connection of its own. */
@@ -92,6 +101,57 @@ export async function swap(pair: RedisPair): Promise<void> {
   await old.control.call("CLIENT", "UNPAUSE");
 }
 
+/** One server of a replica set, as the test sees it. */
+export type MongoMember = ReturnType<typeof mongoMember>;
+export function mongoMember(server: Server) {
+  const client = new mongoose.mongo.MongoClient(`mongodb://127.0.0.1:${server.port}/`, {
+    directConnection: true,
+    serverSelectionTimeoutMS: 500,
+    connectTimeoutMS: 500,
+  });
+  onTestFinished(() => client.close());
+  const admin = client.db("admin");
+  return {
+    server,
+    isPrimary: () =>
+      admin.command({ hello: 1 }).then(
+        ({ isWritablePrimary }) => isWritablePrimary === true,
+        () => false,
+      ),
+    /** It stands for election again after some seconds. */
+    stepDown: () => admin.command({ replSetStepDown: 5, secondaryCatchUpPeriodSecs: 2 }),
+  };
+}
+
+/** Every answer stops in its middle: a stream has begun, JSON has not. */
+export const heldBy = (gate: Promise<unknown>) => ({ beforeEvent: { 3: gate }, beforeEnd: gate });
+
+/** Two API and two worker processes that know of each other. */
+export async function startTwoOfEach(stores: Stores, env: Environment) {
+  const workers = [spawnWorker(stores, env), spawnWorker(stores, env)];
+  const apis = await Promise.all([spawnApi(stores, env), spawnApi(stores, env)]);
+  await Promise.all(workers);
+  await Promise.all(apis.map(({ client }) => ready(client)));
+  return { bases: apis.map(({ client }) => client.baseUrl), client: apis[0].client };
+}
+
+/** The replica takes over without what the primary takes from now on. Resolves when it is a primary of its own. */
+export async function losing(pair: RedisPair): Promise<{ end(): Promise<void> }> {
+  const old = pair.primary();
+  const next = pair.replica();
+  await eventually(async () => (await offsetOf(next.control)) === (await offsetOf(old.control)));
+  await next.control.replicaof("NO", "ONE");
+  return {
+    /** Everybody is led to it, and what the old one has is gone. */
+    async end() {
+      pair.lead();
+      pair.cut();
+      await old.control.replicaof("127.0.0.1", next.server.port);
+      await eventually(async () => (await offsetOf(old.control)) === (await offsetOf(next.control)));
+    },
+  };
+}
+
 /** How a call ended, as its caller saw it. */
 export interface Ended {
   readonly requestId: string | null;
@@ -104,8 +164,8 @@ export interface Ended {
   readonly begun: boolean;
 }
 
-/** Nobody waits longer for an answer or for the news that there is none. */
-const patienceMs = 15_000;
+/** Nobody waits longer for an answer or for the news that there is none: twice what is promised of a quiet machine. */
+const patienceMs = 30_000;
 
 async function callOnce(base: string, { key }: Customer, stream: boolean): Promise<Ended> {
   const response = await fetch(`${base}${path}`, {

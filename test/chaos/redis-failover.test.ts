@@ -1,34 +1,24 @@
 import { expect, test } from "vitest";
 import { testStores } from "../support/servers.ts";
-import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
-import { expectBooks, redisPair, startLoad, swap } from "./failover-setup.ts";
+import { eventually } from "../support/service.ts";
+import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "./failover-setup.ts";
 import { startMaker } from "./setup.ts";
+
+const callers = 16;
 
 test("Redis is swapped with its replica twice under load, and no connection ends: everybody follows", async () => {
   const pair = await redisPair();
   const stores = { ...(await testStores()), REDIS_URL: pair.address };
   const { maker, env } = await startMaker();
-  const workers = [spawnWorker(stores, env), spawnWorker(stores, env)];
-  const apis = await Promise.all([spawnApi(stores, env), spawnApi(stores, env)]);
-  await Promise.all(workers);
-  await Promise.all(apis.map(({ client }) => ready(client)));
-  const [{ client }] = apis;
+  const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("100");
-  const load = startLoad(
-    apis.map(({ client: { baseUrl } }) => baseUrl),
-    customer,
-    16,
-  );
+  const load = startLoad(bases, customer, callers);
   await load.answers(5);
 
-  // With every call at the maker, then with every stream in its middle while other calls come and go.
-  for (const [inside, gated] of [
-    [16, "beforeHeaders"],
-    [8, "beforeEvent"],
-  ] as const) {
+  for (let swaps = 0; swaps < 2; swaps++) {
     const gate = Promise.withResolvers<void>();
-    maker.always(gated === "beforeEvent" ? { beforeEvent: { 3: gate.promise } } : { beforeHeaders: gate.promise });
-    await eventually(() => maker.inFlight() >= inside);
+    maker.always(heldBy(gate.promise));
+    await eventually(() => maker.inFlight() === callers);
     await swap(pair);
     maker.always();
     gate.resolve();

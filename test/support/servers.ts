@@ -11,6 +11,7 @@ import {
   type Server,
   startEmbedded,
   startMongo,
+  startMongoSet,
   startRedis,
   startS3,
 } from "../../infra/embedded/index.ts";
@@ -129,7 +130,7 @@ async function ownFolder(): Promise<{ readonly dataDir: string; readonly started
   const dataDir = await mkdtemp(join(tmpdir(), "inference-own-"));
   const started: Server[] = [];
   onTestFinished(async () => {
-    for (const server of started) await server.stop();
+    await Promise.all(started.map((server) => server.stop()));
     await rm(dataDir, { recursive: true, force: true });
   });
   return { dataDir, started };
@@ -187,4 +188,20 @@ export async function ownRedisPair(): Promise<readonly [Server, Server]> {
   };
   const first = await start("first");
   return [first, await start("second", "--replicaof", "127.0.0.1", String(first.port))];
+}
+
+/** Three MongoDB servers of the running test, one replica set. */
+export async function ownMongoSet(): Promise<readonly Server[]> {
+  const { mongo: binary } = await ownBinaries(["mongo"]);
+  const { dataDir, started } = await ownFolder();
+  // A primary that is told to end would wait for its clients.
+  const args = [...mongoArgs, "--setParameter", "shutdownTimeoutMillisForSignaledShutdown=0"];
+  const options = ["first", "second", "third"].map((name) => ({
+    binary: binary as string,
+    dataDir: join(dataDir, name),
+    args,
+  }));
+  const servers = await startMongoSet(options);
+  started.push(...servers);
+  return servers;
 }
