@@ -10,6 +10,7 @@ import type { Files } from "#files";
 import { type Frame, jobCatalog, type Picture, type Queues, type ReplyReader } from "#jobs";
 import type { Keys } from "#keys";
 import type { Money } from "#money";
+import type { Background } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { createAnswering } from "./open-calls/answering.ts";
@@ -40,6 +41,8 @@ interface Deps {
   readonly money: Money;
   readonly keys: Keys;
   readonly files: Files;
+  /** What is still to be settled or given back when a call is over. */
+  readonly background: Background;
   readonly clock: Clock;
   readonly log: Logger;
   readonly pingIntervalMs: number;
@@ -59,9 +62,8 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   let onEmpty: (() => void) | undefined;
   let stopPulse: (() => void) | undefined;
 
-  const background = (what: string, call: OpenCall, work: Promise<unknown>): void => {
-    work.catch((error: Error) => log.error({ err: error, requestId: call.payload.requestId }, what));
-  };
+  const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
+    deps.background.run(what, work, { requestId: call.payload.requestId });
 
   const answering = createAnswering({ clock, end });
   const ending = createEnding({ reader, queues, money, clock, answering, end, background });

@@ -73,6 +73,8 @@ interface Priceable extends Counted {
 export interface Answer extends Priceable {
   /** The whole body, or the last events of a stream, in the caller's format. */
   readonly text: string;
+  /** Headers of a whole body: they are stored with it under an `Idempotency-Key`. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The attempt ends here and decides nothing: the next delivery goes on with the maker's job. */
@@ -115,12 +117,12 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   const progress: Progress = { attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
   // Once a provider works, it is paid for. Before that, and where the call is free, nothing is worth finishing.
   attempt.disconnected.addEventListener("abort", () => {
-    if (progress.attempts === 0 || payload.held === "0") attempt.abort("cancelled");
+    if (progress.attempts === 0 || payload.held === "0") attempt.abort("disconnected");
   });
   try {
     // A job that waits is taken back, not cancelled: that it was cancelled just before this line is rare, and not waited for.
-    deps.cancellations.isCancelled(requestId).then(
-      (cancelled) => cancelled && attempt.disconnect(),
+    deps.cancellations.notice(requestId).then(
+      (notice) => (notice === "cancelled" ? attempt.abort("ended") : notice && attempt.disconnect()),
       (error: Error) => deps.log.warn({ err: error.message, requestId }, "asking for a cancellation"),
     );
     const onGone = () => {
@@ -242,10 +244,12 @@ async function attemptCall(deps: CallDeps, payload: PaidCall, begun: Begun): Pro
       });
     };
     const answered = async () => {
-      const { text, ...answer } = await run();
-      return keep(deps, payload, { text, ...priced(catalog, payload.tier, model, answer) }, signal);
+      const { text, headers, ...answer } = await run();
+      const charge = priced(catalog, payload.tier, model, answer);
+      return keep(deps, payload, { text, ...charge, ...(headers && { headers }) }, signal);
     };
-    const { text, ...charge } = earlier.answer ?? (await answered());
+    const { text, headers, ...charge } = earlier.answer ?? (await answered());
+    if (headers) reply.announce(headers);
     const decision: Decision = { ...described(), status: "succeeded", ...charge };
     const tokens = totalTokens(charge.usage);
     return {
@@ -325,7 +329,8 @@ function verdict(thrown: unknown, signal: AbortSignal) {
   const aborted = [signal.reason, thrown].find((each) => each instanceof Aborted);
   const cause = aborted?.cause;
   switch (cause) {
-    case "cancelled":
+    case "disconnected":
+    case "ended":
     case "gone":
       // An instance whose caller disconnected still has the call open, and gives back what the call took when it hears
       // of the end. One that seemed gone may only have stalled.

@@ -4,8 +4,10 @@ import type { Logger } from "#platform/logger";
 
 /** Why an attempt was ended from outside. */
 export type AbortCause =
-  /** The caller disconnected, and nothing is to be finished for it. */
-  | "cancelled"
+  /** The caller disconnected. */
+  | "disconnected"
+  /** The API has ended the call. */
+  | "ended"
   /** The API instance that waited is gone. */
   | "gone"
   /** The call's deadline came. */
@@ -91,8 +93,10 @@ export function createRunning(deps: {
       const controller = new AbortController();
       const caller = new AbortController();
       const abort = (cause: AbortCause) => controller.abort(new Aborted(cause));
-      const disconnect = () => caller.abort(new Aborted("cancelled"));
-      const unwatch = cancellations.watch(requestId, disconnect);
+      const disconnect = () => caller.abort(new Aborted("disconnected"));
+      const unwatch = cancellations.watch(requestId, (notice) =>
+        notice === "disconnected" ? disconnect() : abort("ended"),
+      );
       attempts.set(requestId, { ...(replyTo !== undefined && { replyTo }), deadlineAt, abort });
       // BullMQ may hand out one more job while it pauses.
       if (graceIsOver) abort("shutdown");

@@ -29,7 +29,9 @@ export function answerParts(res: Response, parts: readonly string[]): void {
   res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(length) });
   const slices = slicesOf(parts);
   const next = (): void => {
-    for (const slice of slices) if (!res.write(slice)) return void res.once("drain", next);
+    // A loop of the language's own would end the generator when it is left for a moment.
+    for (let slice = slices.next(); !slice.done; slice = slices.next())
+      if (!res.write(slice.value)) return void res.once("drain", next);
     res.end();
   };
   next();

@@ -64,13 +64,13 @@ export function createEnding({ reader, queues, money, clock, answering, end, bac
       call.givingUp = false;
       return;
     }
-    if (call.enqueued) background("cancel", call, cancel(call));
+    if (call.enqueued) background("cancel", call, notify("cancelled", call));
     if (entry.costNanoUsd > 0n) await refundAndFail(call, error);
     else answering.fail(call, error);
   }
 
-  const cancel = (call: OpenCall) =>
-    reader.cancel(call.payload.requestId, call.payload.deadlineAt + deadlineGraceMs(call) - clock.now());
+  const notify = (notice: "cancelled" | "disconnected", call: OpenCall) =>
+    reader.notify(notice, call.payload.requestId, call.payload.deadlineAt + deadlineGraceMs(call) - clock.now());
 
   /** The caller is gone. A job that waits is taken back; one that runs is decided by its worker. */
   async function leave(call: OpenCall): Promise<void> {
@@ -79,7 +79,7 @@ export function createEnding({ reader, queues, money, clock, answering, end, bac
     const { requestId } = call.payload;
     try {
       const removed = await queues.remove(jobCatalog[call.job].pool, requestId);
-      if (!removed) return await cancel(call);
+      if (!removed) return await notify("disconnected", call);
     } catch (error) {
       // Redis did not take it: the next pulse asks again.
       call.leaving = false;

@@ -147,8 +147,8 @@ export interface Files {
   getBody(requestId: string, signal: AbortSignal): Promise<string>;
   dropBody(requestId: string): Promise<void>;
   /** An answer under an `Idempotency-Key`, for 24 hours. */
-  putAnswer(requestId: string, text: string): Promise<void>;
-  getAnswer(requestId: string): Promise<string>;
+  putAnswer(requestId: string, bytes: Uint8Array): Promise<void>;
+  getAnswer(requestId: string): Promise<Buffer>;
   /** Removes bodies whose call ended long ago, and old answers; returns how many. */
   expireBodies(): Promise<number>;
   readonly uploads: Uploads;

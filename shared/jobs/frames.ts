@@ -80,3 +80,8 @@ export function fromFields(fields: readonly string[]): Frame | undefined {
 export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;
 export const cancelChannel = "cancel";
+export const disconnectChannel = "disconnect";
+/** What is published, and stored under `cancelledKey` for a worker that does not listen yet. */
+export const channelOf = { cancelled: cancelChannel, disconnected: disconnectChannel } as const;
+/** `cancelled`: the API has ended the call. `disconnected`: its caller is gone, and it is for the worker to end it. */
+export type Notice = keyof typeof channelOf;

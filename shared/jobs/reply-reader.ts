@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { follow } from "#platform/redis";
-import { cancelChannel, cancelledKey, type Frame, fromFields, replyKey } from "./frames.ts";
+import { cancelledKey, channelOf, type Frame, fromFields, type Notice, replyKey } from "./frames.ts";
 
 export interface ReplyReader {
   /** This API instance's name, random at each start. */
@@ -11,8 +11,8 @@ export interface ReplyReader {
   start(): Promise<void>;
   /** Registers who waits for a request's frames; call it before the job is enqueued. Returns how to stop waiting. */
   expect(requestId: string, onFrame: (frame: Frame) => void): () => void;
-  /** Tells the workers that nobody waits any more; holds until the deadline for a job that has not begun. */
-  cancel(requestId: string, ttlMs: number): Promise<void>;
+  /** Tells the workers that the call is over here, or that its caller is gone; holds so long for a job that has not begun. */
+  notify(notice: Notice, requestId: string, ttlMs: number): Promise<void>;
   /** Resolves when all that was written before this call has been handed over. Rejects while Redis cannot be written. */
   caughtUp(): Promise<void>;
   /** Whether an instance, this one or another, holds its lease. */
@@ -106,10 +106,10 @@ export function createReplyReader(deps: {
   };
 
   // The key first: a worker that subscribes between the two finds it. No pipeline: that resolves whatever became of it.
-  const cancel = async (requestId: string, ttlMs: number) => {
+  const notify = async (notice: Notice, requestId: string, ttlMs: number) => {
     await Promise.all([
-      commands.set(cancelledKey(requestId), "1", "PX", Math.max(1_000, Math.ceil(ttlMs))),
-      commands.publish(cancelChannel, requestId),
+      commands.set(cancelledKey(requestId), notice, "PX", Math.max(1_000, Math.ceil(ttlMs))),
+      commands.publish(channelOf[notice], requestId),
     ]);
   };
 
@@ -119,7 +119,9 @@ export function createReplyReader(deps: {
     if (now - (strays.get(requestId) ?? 0) < 1_000) return;
     if (strays.size > 10_000) strays.clear();
     strays.set(requestId, now);
-    cancel(requestId, 60_000).catch((error: Error) => log.warn({ err: error.message, requestId }, "cancel"));
+    notify("cancelled", requestId, 60_000).catch((error: Error) =>
+      log.warn({ err: error.message, requestId }, "cancel"),
+    );
   }
 
   function handOver(fields: string[]): void {
@@ -190,7 +192,7 @@ export function createReplyReader(deps: {
         if (waiting.get(requestId) === onFrame) waiting.delete(requestId);
       };
     },
-    cancel,
+    notify,
     async caughtUp() {
       const marker = String(markersWritten++);
       const { promise, resolve } = Promise.withResolvers<void>();

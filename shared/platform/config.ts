@@ -49,7 +49,9 @@ export const environment = z.object({
     .positive()
     .max(86_400)
     .default(285)
-    .describe("Seconds that a call for images or media is waited for; with an `Idempotency-Key` the work goes on"),
+    .describe(
+      "Seconds that a call for images or media, or any with an `Idempotency-Key`, is waited for; with a key the work goes on",
+    ),
   UPLOAD_USD_PER_GB_DAY: usd
     .default("0.10")
     .describe("What an upload costs, once, for its 24 hours: USD for 1,073,741,824 bytes"),

@@ -100,7 +100,7 @@ describe("as bytes, where storage cannot be reached from outside", () => {
       await uploaded(running.service, customer, pngOf(3, 2)),
       await uploaded(running.service, customer, pngOf(5, 4)),
     ];
-    const plain = [text("and"), image("https://example.com/a.png"), image("data:image/png;base64,AAAA")];
+    const plain = [text("and"), image("https://example.com/a.png"), image("data:image/png;base64,iVBORw0KGgo=")];
     const messages = [
       { role: "system", content: `Never say ${one}.` },
       { role: "user", content: [image(one), ...plain, image(other)] },

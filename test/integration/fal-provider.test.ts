@@ -229,7 +229,7 @@ describe("another delivery and a caller who leaves", () => {
     const answer = errorOf(provider.generate(call("images", fox, { signal: caller.signal })));
     await clock.pass(2_000);
     const asking = await mock.request(1);
-    const reason = new Aborted("cancelled");
+    const reason = new Aborted("disconnected");
     caller.abort(reason);
     expect(await answer).toBe(reason);
     await asking.closed;

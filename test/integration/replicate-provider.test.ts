@@ -214,7 +214,7 @@ describe("another delivery and a caller who leaves", () => {
     const answer = errorOf(provider.generate(call("video", fox, { signal: caller.signal })));
     await clock.pass(2_000);
     await (await mock.request(1)).closed;
-    const reason = new Aborted("cancelled");
+    const reason = new Aborted("disconnected");
     caller.abort(reason);
     expect(await answer).toBe(reason);
     await (await mock.request(2)).closed;

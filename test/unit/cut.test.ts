@@ -7,12 +7,12 @@ function stream(readsOn: boolean) {
   const clock = createManualClock();
   const [attempt, caller] = [new AbortController(), new AbortController()];
   const cut = createCut({ signal: attempt.signal, disconnected: caller.signal, clock }, () => readsOn);
-  const abort = (cause: AbortCause) => (cause === "cancelled" ? caller : attempt).abort(new Aborted(cause));
+  const abort = (cause: AbortCause) => (cause === "disconnected" ? caller : attempt).abort(new Aborted(cause));
   const why = (reason: unknown) => (reason as Aborted | undefined)?.cause;
   return { clock, cut, abort, reason: () => why(cut.reason()), aborted: () => why(cut.signal.reason) };
 }
 
-describe.each<AbortCause>(["cancelled", "deadline"])("%s", (cause) => {
+describe.each<AbortCause>(["disconnected", "deadline"])("%s", (cause) => {
   test("the provider's stream ends at once where nothing more is to be learned from it", () => {
     const { abort, reason, aborted } = stream(false);
     expect([reason(), aborted()]).toEqual([undefined, undefined]);
@@ -52,9 +52,9 @@ test.each<AbortCause>(["gone", "lost", "shutdown"])("%s ends it at once", (cause
 
 test("a second end changes neither the reason nor the time", () => {
   const { clock, abort, reason, aborted } = stream(true);
-  abort("cancelled");
+  abort("disconnected");
   clock.advance(20_000);
   abort("deadline");
   clock.advance(10_000);
-  expect([reason(), aborted()]).toEqual(["cancelled", "cancelled"]);
+  expect([reason(), aborted()]).toEqual(["disconnected", "disconnected"]);
 });

@@ -17,7 +17,7 @@ async function* later<T>(items: Promise<AsyncIterable<T>>): AsyncGenerator<T, vo
 
 /** Ends of a stream that are charged though nothing was delivered, once a provider was asked, or has answered. */
 const isChargedBefore = (cause: AbortCause | undefined, attempts: number, hasAnswered: boolean): boolean =>
-  (cause === "cancelled" && attempts > 0) || (cause === "deadline" && hasAnswered);
+  (cause === "disconnected" && attempts > 0) || (cause === "deadline" && hasAnswered);
 
 /**
  * What a stream that ended early is charged for: what the provider says was used, else the input and the output
@@ -57,10 +57,8 @@ function reasonsUnseen(attempt: Attempt): boolean {
   return effort === undefined ? model.ownedBy !== "anthropic" : effort !== "none";
 }
 
-/** To be named to the caller, with the first frame. */
-function announce({ reply }: Attempt, { ignored }: Exchange): void {
-  if (ignored.length > 0) reply.announce({ "x-ignored-params": ignored.join(", ") });
-}
+const ignoredHeaders = ({ ignored }: Exchange) =>
+  ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
 
 async function whole(attempt: Attempt): Promise<Answer> {
   const { model, upstreams, signal, progress, log } = attempt;
@@ -76,8 +74,7 @@ async function whole(attempt: Attempt): Promise<Answer> {
     log,
   );
   const { body, counted } = exchange.answer(given);
-  announce(attempt, exchange);
-  return { ...counted, text: JSON.stringify(body) };
+  return { ...counted, text: JSON.stringify(body), ...ignoredHeaders(exchange) };
 }
 
 async function streamed(attempt: Attempt): Promise<Answer> {
@@ -109,7 +106,8 @@ async function streamed(attempt: Attempt): Promise<Answer> {
     );
     if (!exchange) throw new TypeError("a stream of no upstream");
     stream = exchange.stream();
-    announce(attempt, exchange);
+    const { headers } = ignoredHeaders(exchange);
+    if (headers) reply.announce(headers);
     if (stream.fail) progress.fail = stream.fail;
     for await (const events of items) {
       let text = "";

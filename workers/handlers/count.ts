@@ -81,7 +81,7 @@ function callFor({ payload, model }: Attempt, request: JsonObject, asked: Asked)
 
 /** By the tokenizer; what cannot be read as chat, by its bytes. */
 async function estimate(attempt: Attempt): Promise<number> {
-  const { counting, payload, signal } = attempt;
+  const { counting, payload, model, signal } = attempt;
   const chat = chatOf(attempt);
-  return chat ? counting.estimate(chat, signal) : payload.inputEstimate;
+  return chat ? counting.estimate(chat, signal, model.ownedBy) : payload.inputEstimate;
 }

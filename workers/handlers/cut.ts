@@ -24,7 +24,7 @@ export function createCut(
   const reading = new AbortController();
   let reason: unknown;
   let stopTimer = () => {};
-  const mayReadOn: ReadonlySet<AbortCause | undefined> = new Set(["cancelled", "deadline"]);
+  const mayReadOn: ReadonlySet<AbortCause | undefined> = new Set(["disconnected", "deadline"]);
 
   const end = (by: unknown) => {
     const isFirst = reason === undefined;

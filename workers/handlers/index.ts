@@ -1,8 +1,10 @@
 import type { JobName, JobPayload, Queues } from "#jobs";
 import type { Payments } from "#payments";
+import type { Background } from "#platform/background";
 import { type CallDeps, runCall } from "../call.ts";
 import type { Executor } from "../executors/index.ts";
 import { chat } from "./chat.ts";
+import { checkpointLedger } from "./checkpoint-ledger.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
 import { executeBuybacks } from "./execute-buybacks.ts";
@@ -19,6 +21,8 @@ export interface HandlerDeps extends CallDeps {
   readonly payments: Payments;
   /** Only where maintenance is served: nobody else needs its key. */
   readonly executor: Executor | undefined;
+  /** What no job waits for. */
+  readonly background: Background;
   /** Aborts when this process is told to end. */
   readonly ending: AbortSignal;
 }
@@ -38,6 +42,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   image: (deps, payload, delivery) => runCall(deps, payload, delivery, image),
   media: (deps, payload, delivery) => runCall(deps, payload, delivery, media),
   "sweep-holds": (deps) => sweepHolds(deps),
+  "checkpoint-ledger": (deps) => checkpointLedger(deps),
   "expire-files": (deps) => expireFiles(deps),
   "expire-bodies": (deps) => expireBodies(deps),
   "reconcile-payments": (deps) => reconcilePayments(deps),
