@@ -26,6 +26,7 @@ export default defineConfig({
     retry: 0,
     // Nothing happens at an import, so files may share what they have imported: that is half of a file's work.
     isolate: false,
+    setupFiles: ["./test/support/check-logs.ts"],
     reporters: ["default", "./test/support/summary.ts"],
     projects: [
       project("unit", 60_000),

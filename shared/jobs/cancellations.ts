@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
+import { follow } from "#platform/redis";
 import { cancelChannel, cancelledKey, disconnectChannel, type Notice } from "./frames.ts";
 import { untilAnswered } from "./until-answered.ts";
 
@@ -15,6 +16,7 @@ export interface Cancellations {
 
 export function createCancellations(deps: { subscriber: Redis; commands: Redis; log: Logger }): Cancellations {
   const { subscriber, commands, log } = deps;
+  let unfollow = () => {};
   const watched = new Map<string, (notice: Notice) => void>();
   async function notice(requestId: string): Promise<Notice | undefined> {
     const stored = await untilAnswered(() => commands.get(cancelledKey(requestId)));
@@ -38,6 +40,7 @@ export function createCancellations(deps: { subscriber: Redis; commands: Redis; 
         watched.get(requestId)?.(channel === disconnectChannel ? "disconnected" : "cancelled"),
       );
       await subscriber.subscribe(cancelChannel, disconnectChannel);
+      unfollow = follow(commands, subscriber);
       subscriber.on("ready", () => {
         // Only when it listens again: what is published before that is found by its key.
         subscriber
@@ -51,6 +54,9 @@ export function createCancellations(deps: { subscriber: Redis; commands: Redis; 
       return () => void watched.delete(requestId);
     },
     notice,
-    stop: () => subscriber.disconnect(),
+    stop() {
+      unfollow();
+      subscriber.disconnect();
+    },
   };
 }

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { follow } from "#platform/redis";
 import { cancelledKey, channelOf, type Frame, fromFields, type Notice, replyKey } from "./frames.ts";
 
 export interface ReplyReader {
@@ -29,13 +30,20 @@ const trimMs = 250;
 
 /**
  * Renews the lease, or makes the stream again when it is missing. Its ids go on after the last one read, whatever the
- * clock of a server that took over says: what comes before that one would never be read.
+ * clock of a server that took over says. A server that took over with an older stream may have given out ids that are
+ * not after that one: their entries would never be read, so they are the answer.
  */
 const renewScript = `
-if redis.call("EXPIRE", KEYS[1], ARGV[1]) == 0 then
-  redis.call("XADD", KEYS[1], "MAXLEN", "0", ARGV[2], "lease", "1")
-  redis.call("EXPIRE", KEYS[1], ARGV[1])
-end`;
+local key, seconds, last, following = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local missed = {}
+if redis.call("EXPIRE", key, seconds) == 0 then
+  redis.call("XADD", key, "MAXLEN", "0", following, "lease", "1")
+  redis.call("EXPIRE", key, seconds)
+elseif last ~= "0-0" and type(redis.pcall("XADD", key, last, "lease", "1")) == "string" then
+  missed = redis.call("XRANGE", key, "-", "(" .. last)
+  redis.call("XTRIM", key, "MAXLEN", "0")
+end
+return missed`;
 
 /** The id that follows at once. */
 function after(id: string): string {
@@ -62,11 +70,39 @@ export function createReplyReader(deps: {
   let trimmedTo = lastId;
   let trimmedAt = 0;
   let loop: Promise<void> = Promise.resolve();
+  let renewing: Promise<boolean> | undefined;
+  /** Since the reader last came to a server the stream has been renewed there. */
+  let settled = false;
   let stopRenewing = () => {};
+  let unfollow = () => {};
 
-  const renew = () => commands.eval(renewScript, 1, key, leaseSeconds, after(lastId));
-  const renewSoon = () => {
-    renew().catch((error: Error) => log.warn({ err: error.message }, "reply lease"));
+  async function renew(): Promise<void> {
+    const args = [leaseSeconds, lastId, after(lastId)];
+    const missed = (await commands.eval(renewScript, 1, key, ...args)) as [id: string, fields: string[]][];
+    for (const [, fields] of missed) handOverSafely(fields);
+  }
+
+  function renewSoon(): Promise<boolean> {
+    renewing = renew().then(
+      () => true,
+      (error: Error) => {
+        log.warn({ err: error.message }, "reply lease");
+        return false;
+      },
+    );
+    return renewing;
+  }
+
+  /** After an outage the lease may be gone already: not a second is lost until the next renewal. */
+  const onCommandsReady = () => {
+    settled = false;
+    void renewSoon();
+  };
+  const onReaderReady = () => {
+    settled = false;
+    void renewSoon().then((renewed) => {
+      settled = renewed;
+    });
   };
 
   // The key first: a worker that subscribes between the two finds it. No pipeline: that resolves whatever became of it.
@@ -97,10 +133,21 @@ export function createReplyReader(deps: {
     else if (frame.kind === "chunk") stray(frame.requestId);
   }
 
-  /** Only what was handed over is trimmed; a trim that fails is made good by the next. */
+  function handOverSafely(fields: string[]): void {
+    try {
+      handOver(fields);
+    } catch (error) {
+      log.error({ err: error }, "a frame could not be handed over");
+    }
+  }
+
+  /**
+   * Only what was handed over is trimmed; a trim that fails is made good by the next. A server that took over may have
+   * older ids that are unread.
+   */
   function trim(): void {
     const now = clock.now();
-    if (lastId === trimmedTo || now - trimmedAt < trimMs) return;
+    if (!settled || lastId === trimmedTo || now - trimmedAt < trimMs) return;
     trimmedTo = lastId;
     trimmedAt = now;
     commands.xtrim(key, "MINID", after(lastId)).catch(() => {
@@ -112,14 +159,12 @@ export function createReplyReader(deps: {
     while (!stopped) {
       try {
         const answer = await reader.xread("COUNT", readCount, "BLOCK", blockMs, "STREAMS", key, lastId);
+        // What a renewal finds was written before this.
+        await renewing;
         for (const [, entries] of answer ?? [])
           for (const [id, fields] of entries) {
             lastId = id;
-            try {
-              handOver(fields);
-            } catch (error) {
-              log.error({ err: error }, "a frame could not be handed over");
-            }
+            handOverSafely(fields);
           }
         trim();
       } catch (error) {
@@ -134,9 +179,11 @@ export function createReplyReader(deps: {
     instance,
     async start() {
       await renew();
-      stopRenewing = clock.every(renewMs, renewSoon);
-      // After an outage the lease may be gone already: not a second is lost until the next renewal.
-      commands.on("ready", renewSoon);
+      settled = true;
+      stopRenewing = clock.every(renewMs, () => void renewSoon());
+      unfollow = follow(commands, reader);
+      commands.on("ready", onCommandsReady);
+      reader.on("ready", onReaderReady);
       loop = read();
     },
     expect(requestId, onFrame) {
@@ -161,7 +208,9 @@ export function createReplyReader(deps: {
     async stop() {
       stopped = true;
       stopRenewing();
-      commands.off("ready", renewSoon);
+      unfollow();
+      commands.off("ready", onCommandsReady);
+      reader.off("ready", onReaderReady);
       // Everything is handed over: an empty stream says so to the workers, a missing one would not.
       const leave = commands.multi().xtrim(key, "MAXLEN", 0).expire(key, leavingSeconds).exec();
       await leave.catch(() => undefined);

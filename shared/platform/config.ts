@@ -16,8 +16,10 @@ export const environment = z.object({
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })
     .describe("Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`"),
+  // No URL: it may name every member of a replica set.
   MONGODB_URI: z
-    .url({ protocol: /^mongodb(\+srv)?$/ })
+    .string()
+    .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")
     .describe("MongoDB 6 or newer, a replica set, with the database's name"),
   S3_ENDPOINT: address.describe("S3-compatible object storage"),
   S3_PUBLIC_ENDPOINT: address.optional().describe("The same storage as callers and makers reach it; signs their links"),

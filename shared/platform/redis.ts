@@ -9,6 +9,14 @@ import type { Logger } from "./logger.ts";
  */
 export type RedisManner = "impatient" | "patient" | "blocking";
 
+/**
+ * What a server says that is no longer the primary, in the middle of a script too: it lets connections be, reads go on,
+ * and blocked ones end. A new connection leads to the server that took over.
+ */
+const demoted = /^(READONLY|UNBLOCKED|MASTERDOWN|LOADING) /;
+const reconnect = true;
+const reconnectAndResend = 2;
+
 export function connectRedis(url: string, manner: RedisManner, log: Logger): Redis {
   const redis = new Redis(url, {
     lazyConnect: true,
@@ -20,8 +28,25 @@ export function connectRedis(url: string, manner: RedisManner, log: Logger): Red
     ...(manner === "impatient" && { connectTimeout: 1_000 }),
     keepAlive: 10_000,
     retryStrategy: (times) => Math.min(50 * times, 500),
+    // What was refused has changed nothing. BullMQ's own connections are copies of this one.
+    reconnectOnError: ({ message }) =>
+      demoted.test(message) && (manner === "impatient" ? reconnect : reconnectAndResend),
   });
+  // Every command that is refused together with others ends the connection once more.
+  redis.on("connect", () => redis.stream.setMaxListeners(0));
   // Without a listener ioredis prints to the console; the reconnecting itself is its own affair.
   redis.on("error", (error: Error) => log.warn({ err: error.message, manner }, "redis"));
   return redis;
+}
+
+/**
+ * Connections that only read are not told that their server has been demoted: they follow one that writes whenever it
+ * comes back from a lost or refused connection. Returns how to stop that.
+ */
+export function follow(writing: Redis, reading: Redis): () => void {
+  const reconnect = () => {
+    if (reading.status === "ready") reading.disconnect(true);
+  };
+  writing.on("ready", reconnect);
+  return () => writing.off("ready", reconnect);
 }

@@ -31,7 +31,7 @@ export const never = new Promise<never>(() => {});
 
 export const ask = (more: object = {}) => ({
   model: "mock/chat",
-  messages: [{ role: "user", content: "Hi" }],
+  messages: [{ role: "user", content: "Hello there" }],
   max_tokens: 100,
   ...more,
 });
@@ -40,7 +40,7 @@ export const ask = (more: object = {}) => ({
 export async function startMaker(): Promise<{ maker: MockOpenai; env: Environment }> {
   const maker = await startMockOpenai();
   onTestFinished(() => maker.close());
-  return { maker, env: { CATALOG_FILE: catalogFile, MOCK_BASE_URL: maker.url, MOCK_API_KEY: "mock" } };
+  return { maker, env: { CATALOG_FILE: catalogFile, MOCK_BASE_URL: maker.url, MOCK_API_KEY: "key-of-the-mock" } };
 }
 
 /** One API and one worker process that know of each other. */

@@ -285,6 +285,22 @@ test("a stream that was made again is read on, even by a server whose clock is b
   expect((await ended).data).toBe("b");
 });
 
+test("a server took over with an older stream: what it got before the reader came is read, and what it gets after", async () => {
+  const stores = await testStores();
+  const [{ reader, commands }, { replies, redis }] = await Promise.all([openReader(stores), openWriter(stores)]);
+  await reader.start();
+  const before = collect(reader, "req_1");
+  await redis.xadd(key, `${Date.UTC(2200, 0)}-0`, "r", "req_1", "s", "0", "k", "final", "d", "a");
+  await before.ended;
+  const [early, late] = ["req_2", "req_3"].map((id) => collect(reader, id));
+  await redis.multi().del(key).xadd(key, "1-1", "lease", "1").expire(key, 30).exec();
+  expect(await replies.open("api_test", "req_2", nobodyLeft).final("b", {})).toBe(true);
+  commands.disconnect(true);
+  expect((await early?.ended)?.data).toBe("b");
+  expect(await replies.open("api_test", "req_3", nobodyLeft).final("c", {})).toBe(true);
+  expect((await late?.ended)?.data).toBe("c");
+});
+
 test("what was handed over is trimmed, and nothing else", async () => {
   let now = 0;
   // Every look at this clock is a quarter of a second later: each batch is trimmed.

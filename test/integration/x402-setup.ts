@@ -34,7 +34,7 @@ export async function startWorld() {
   const chain = await testChain();
   const maker = await startMockOpenai();
   onTestFinished(() => maker.close());
-  const made = { CATALOG_FILE: catalogFile, MOCK_BASE_URL: maker.url, MOCK_API_KEY: "mock" };
+  const made = { CATALOG_FILE: catalogFile, MOCK_BASE_URL: maker.url, MOCK_API_KEY: "key-of-the-mock" };
   const payer = await chain.wallet(startUsd);
   return { chain, maker, payer, stores: await testStores(), env: { ...made, ...settingsOf(chain) } };
 }

@@ -68,7 +68,7 @@ export interface MakerAnswer {
   readonly body?: unknown;
   /** Instead of the usual events of a stream: an object is one event, text and bytes are written as they are. */
   readonly events?: readonly unknown[];
-  /** The end of a stream waits for it; all of its events are out. */
+  /** The end of a stream waits for it, all of its events are out; of JSON the whole. */
   readonly beforeEnd?: Promise<unknown>;
   /** `false`: the stream ends without the maker's last frame (`data: [DONE]`), if it has one. */
   readonly done?: false;
@@ -211,7 +211,10 @@ async function reply<Answer extends MakerAnswer>(
   const usual = isScripted ? {} : maker.usual(request, scripted);
   const headers = { ...maker.headers, ...usual.headers, ...scripted.headers };
   const answer: MakerAnswer = { ...scripted, ...usual, headers };
-  if (answer.events === undefined) return sendWhole(outgoing, answer);
+  if (answer.events === undefined) {
+    if (answer.beforeEnd) await answer.beforeEnd;
+    return sendWhole(outgoing, answer);
+  }
   const frames = answer.events.map((event) =>
     Buffer.from(typeof event === "string" || Buffer.isBuffer(event) ? event : maker.frame(event as object)),
   );

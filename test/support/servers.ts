@@ -11,6 +11,7 @@ import {
   type Server,
   startEmbedded,
   startMongo,
+  startMongoSet,
   startRedis,
   startS3,
 } from "../../infra/embedded/index.ts";
@@ -124,6 +125,29 @@ export interface OwnServers {
   readonly s3: Server;
 }
 
+/** A folder that goes with the running test, once the servers in it have ended. */
+async function ownFolder(): Promise<{ readonly dataDir: string; readonly started: Server[] }> {
+  const dataDir = await mkdtemp(join(tmpdir(), "inference-own-"));
+  const started: Server[] = [];
+  onTestFinished(async () => {
+    await Promise.all(started.map((server) => server.stop()));
+    await rm(dataDir, { recursive: true, force: true });
+  });
+  return { dataDir, started };
+}
+
+const addresses = { redis: "REDIS_URL", mongo: "MONGODB_URI", s3: "S3_ENDPOINT" } as const;
+
+/** An address that is given spares the search for a program; here a program is needed all the same. */
+function ownBinaries(names: readonly (keyof OwnServers)[]) {
+  const given = Object.entries(addresses).map(([name, address]) => [
+    address,
+    names.includes(name as keyof OwnServers) ? "" : "not wanted",
+  ]);
+  const env = { ...process.env, ...(Object.fromEntries(given) as Record<string, string>) };
+  return findBinaries({ env, cacheDir: cacheDirOf(env) });
+}
+
 /**
  * Servers that only the running test has, to stop (`stop`), kill (`kill`), pause (`kill("SIGSTOP")`, `kill("SIGCONT")`)
  * and `start` again on the same port with the same data. They end with the test, and their data goes. `stores` are the
@@ -132,19 +156,9 @@ export interface OwnServers {
 export async function ownServers<Name extends keyof OwnServers>(
   wanted: Readonly<Record<Name, true>>,
 ): Promise<Pick<OwnServers, Name> & { readonly stores: Stores }> {
-  const addresses = { redis: "REDIS_URL", mongo: "MONGODB_URI", s3: "S3_ENDPOINT" } as const;
   const names = Object.keys(wanted) as Name[];
-  // An address that is given spares the search for a program; here a program is needed all the same.
-  const given = Object.keys(addresses).filter((name) => !names.includes(name as Name));
-  const env = { ...process.env, REDIS_URL: "", MONGODB_URI: "", S3_ENDPOINT: "" };
-  for (const name of given) env[addresses[name as keyof OwnServers]] = "not wanted";
-  const binaries = await findBinaries({ env, cacheDir: cacheDirOf(env) });
-  const dataDir = await mkdtemp(join(tmpdir(), "inference-own-"));
-  const started: Server[] = [];
-  onTestFinished(async () => {
-    for (const server of started) await server.stop();
-    await rm(dataDir, { recursive: true, force: true });
-  });
+  const binaries = await ownBinaries(names);
+  const { dataDir, started } = await ownFolder();
   const start = { redis: startRedis, mongo: startMongo, s3: startS3 };
   const args = { redis: redisArgs, mongo: mongoArgs, s3: [] };
   const entries = await Promise.all(
@@ -160,4 +174,34 @@ export async function ownServers<Name extends keyof OwnServers>(
   );
   const stores = Object.assign({}, await testStores(), ...started.map((server) => server.env)) as Stores;
   return { ...(Object.fromEntries(entries) as Pick<OwnServers, Name>), stores };
+}
+
+/** Two Redis servers of the running test: the second begins as a replica of the first. */
+export async function ownRedisPair(): Promise<readonly [Server, Server]> {
+  const { redis: binary } = await ownBinaries(["redis"]);
+  const { dataDir, started } = await ownFolder();
+  const start = async (name: string, ...args: string[]) => {
+    const options = { dataDir: join(dataDir, name), args: [...redisArgs, "--repl-diskless-sync-delay", "0", ...args] };
+    const server = await startRedis({ binary: binary as string, ...options });
+    started.push(server);
+    return server;
+  };
+  const first = await start("first");
+  return [first, await start("second", "--replicaof", "127.0.0.1", String(first.port))];
+}
+
+/** Three MongoDB servers of the running test, one replica set. */
+export async function ownMongoSet(): Promise<readonly Server[]> {
+  const { mongo: binary } = await ownBinaries(["mongo"]);
+  const { dataDir, started } = await ownFolder();
+  // A primary that is told to end would wait for its clients.
+  const args = [...mongoArgs, "--setParameter", "shutdownTimeoutMillisForSignaledShutdown=0"];
+  const options = ["first", "second", "third"].map((name) => ({
+    binary: binary as string,
+    dataDir: join(dataDir, name),
+    args,
+  }));
+  const servers = await startMongoSet(options);
+  started.push(...servers);
+  return servers;
 }

@@ -6,24 +6,28 @@ import { onTestFinished } from "vitest";
 import { type Api, startApi } from "../../api/start.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
-import { createLogger } from "../../shared/platform/logger.ts";
 import type { Step } from "../../shared/platform/shutdown.ts";
 import { startWorker } from "../../workers/start.ts";
+import { checkLine, createTestLogger, forbidSecrets, testLogLevel } from "./logs.ts";
 import type { Stores } from "./servers.ts";
 
 const adminToken = "admin-token-of-the-tests";
 
 export type Environment = Readonly<Record<string, string>>;
 
-const environment = (stores: Stores, env: Environment = {}): Record<string, string> => ({
-  ...stores,
-  PORT: "0",
-  HOST: "127.0.0.1",
-  ADMIN_TOKEN: adminToken,
-  LOG_LEVEL: process.env["TEST_LOG_LEVEL"] ?? "silent",
-  SHUTDOWN_GRACE_MS: "2000",
-  ...env,
-});
+function environment(stores: Stores, env: Environment = {}): Record<string, string> {
+  const all = {
+    ...stores,
+    PORT: "0",
+    HOST: "127.0.0.1",
+    ADMIN_TOKEN: adminToken,
+    LOG_LEVEL: testLogLevel,
+    SHUTDOWN_GRACE_MS: "2000",
+    ...env,
+  };
+  forbidSecrets(all);
+  return all;
+}
 
 const runSteps = async (steps: readonly Step[]) => {
   for (const step of steps) await step.run();
@@ -41,7 +45,7 @@ export async function startService(
   const deps = {
     config: loadConfig(env),
     clock: options.clock ?? systemClock,
-    log: createLogger("test", env["LOG_LEVEL"] as string),
+    log: createTestLogger(),
   };
   const worker = await startWorker({ ...deps, env });
   const api: Api = await startApi(deps);
@@ -66,16 +70,22 @@ export interface ServiceProcess {
 function run(kind: "api" | "workers", env: Environment): ServiceProcess {
   const child = spawn(process.execPath, [`${kind}/main.ts`], {
     env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
   const log: Record<string, unknown>[] = [];
   const waiting = new Set<(line: Record<string, unknown>) => void>();
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on("line", (text) => {
+    checkLine(text);
     const line = JSON.parse(text) as Record<string, unknown>;
     log.push(line);
     for (const see of waiting) see(line);
   });
-  const exited = once(child, "exit").then(([code]) => code as number | null);
+  createInterface({ input: child.stderr as NodeJS.ReadableStream }).on("line", (text) => {
+    checkLine(text);
+    process.stderr.write(`${text}\n`);
+  });
+  // Its last lines may come after its exit.
+  const exited = once(child, "close").then(([code]) => code as number | null);
   onTestFinished(async () => {
     child.kill("SIGKILL");
     await exited;
@@ -103,14 +113,14 @@ function run(kind: "api" | "workers", env: Environment): ServiceProcess {
 
 /** An API process that listens. */
 export async function spawnApi(stores: Stores, env: Environment = {}): Promise<ServiceProcess & { client: Client }> {
-  const api = run("api", environment(stores, { LOG_LEVEL: "info", ...env }));
+  const api = run("api", environment(stores, env));
   const { url } = await api.line(({ msg }) => msg === "listening");
   return { ...api, client: createClient(url as string) };
 }
 
 /** A worker process that takes jobs. */
 export async function spawnWorker(stores: Stores, env: Environment = {}): Promise<ServiceProcess> {
-  const worker = run("workers", environment(stores, { LOG_LEVEL: "info", ...env }));
+  const worker = run("workers", environment(stores, env));
   await worker.line(({ msg }) => msg === "taking jobs");
   return worker;
 }

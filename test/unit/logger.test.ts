@@ -1,4 +1,7 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { createLogger } from "../../shared/platform/logger.ts";
 
 function written(err: unknown) {
@@ -22,4 +25,62 @@ test("an error that nothing can be written on, or in, is logged all the same", (
   for (const error of [frozen, Object.freeze(new Error("HTTP 429"))])
     expect(written(error)).toMatchObject({ msg: "why", err: { message: "HTTP 429", stack: expect.any(String) } });
   expect(written("no error at all")).toMatchObject({ msg: "why", err: "no error at all" });
+});
+
+const prompt = "my diary of the year 1999";
+
+const thrownBy = (act: () => unknown): unknown => {
+  try {
+    return act();
+  } catch (error) {
+    return error;
+  }
+};
+
+test.for<readonly [string, () => unknown, RegExp]>([
+  ["text that is no JSON", () => JSON.parse(prompt), /not valid JSON/],
+  ["the middle of a text that is no JSON", () => JSON.parse(`{"a": ${prompt}`), /not valid JSON/],
+  [
+    "an input that zod refuses",
+    () => z.strictObject({ a: z.literal("b") }).parse({ a: prompt, [prompt]: 1 }, { reportInput: true }),
+    /invalid_value at a/,
+  ],
+  [
+    "what hangs on an error, its causes and its parts",
+    () => {
+      const withBody = (name: string) => Object.assign(new Error(name), { body: prompt, request: { args: [prompt] } });
+      throw new AggregateError([withBody("one"), prompt], "several", { cause: withBody("the cause") });
+    },
+    /several: the cause/,
+  ],
+  [
+    "a message of many lines that looks like a stack",
+    () => {
+      throw new Error(`short\n${"x".repeat(600)}\n    at ${prompt}`);
+    },
+    /^short/,
+  ],
+])("%s does not reach the log", ([, act, message]) => {
+  const { err } = written(thrownBy(act));
+  expect(err.message).toMatch(message);
+  expect(err.stack).toContain("logger.test.ts");
+  expect(JSON.stringify(err)).not.toContain("diary");
+});
+
+test("nor does it with the message of an error alone", () => {
+  const { message } = thrownBy(() => JSON.parse(prompt)) as Error;
+  expect(message).toContain("my diary");
+  expect(written(message).err).not.toContain("diary");
+});
+
+test("an error that nobody catches ends the process with a line of its log, and nothing else", async () => {
+  const script = `
+    import { createProcessLogger } from "./shared/platform/logger.ts";
+    createProcessLogger("test", "info");
+    Promise.reject(Object.assign(new Error("refused"), { command: { args: [${JSON.stringify(prompt)}] } }));`;
+  const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+  const ended = (await run.catch((error: unknown) => error)) as { code: number; stdout: string; stderr: string };
+  expect(ended).toMatchObject({ code: 1, stderr: "" });
+  expect(JSON.parse(ended.stdout)).toMatchObject({ msg: "uncaught", err: { message: "refused" } });
+  expect(ended.stdout).not.toContain("diary");
 });

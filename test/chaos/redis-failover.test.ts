@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { testStores } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "./failover-setup.ts";
+import { startMaker } from "./setup.ts";
+
+const callers = 16;
+
+test("Redis is swapped with its replica twice under load, and no connection ends: everybody follows", async () => {
+  const pair = await redisPair();
+  const stores = { ...(await testStores()), REDIS_URL: pair.address };
+  const { maker, env } = await startMaker();
+  const { bases, client } = await startTwoOfEach(stores, env);
+  const customer = await client.account("100");
+  const load = startLoad(bases, customer, callers);
+  await load.answers(5);
+
+  for (let swaps = 0; swaps < 2; swaps++) {
+    const gate = Promise.withResolvers<void>();
+    maker.always(heldBy(gate.promise));
+    await eventually(() => maker.inFlight() === callers);
+    await swap(pair);
+    maker.always();
+    gate.resolve();
+    await load.answers(5);
+    await eventually(() => pair.behind() === 0);
+  }
+
+  const calls = await load.stop();
+  await expectBooks(client, customer, calls);
+  expect(await pair.primary().control.llen("bull:chat:active")).toBe(0);
+});

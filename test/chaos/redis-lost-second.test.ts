@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnWorker } from "../support/service.ts";
+import { expectBooks, heldBy, losing, redisPair, startLoad, startTwoOfEach } from "./failover-setup.ts";
+import { startMaker } from "./setup.ts";
+
+const callers = 16;
+const half = callers / 2;
+
+test.for([
+  { what: "while those that it knows as waiting run", running: true },
+  { what: "after those that it knows as waiting were answered", running: false },
+])(
+  "a replica takes over without the latest calls, $what: everybody is answered or refused, the books agree",
+  async ({ running }) => {
+    const pair = await redisPair();
+    const stores = { ...(await testStores()), REDIS_URL: pair.address };
+    const { maker, env } = await startMaker();
+    // Two workers: half of the callers' jobs wait.
+    const { bases, client } = await startTwoOfEach(stores, { ...env, WORKER_CONCURRENCY_CHAT: String(half / 2) });
+    const customer = await client.account("100");
+    const load = startLoad(bases, customer, callers);
+    await load.answers(2);
+    const waiting = () => pair.primary().control.zcard("bull:chat:prioritized");
+    const full = () => eventually(async () => maker.inFlight() === half && (await waiting()) === half);
+
+    const known = Promise.withResolvers<void>();
+    maker.always(heldBy(known.promise));
+    await full();
+    const failover = await losing(pair);
+
+    // What the replica knows as running is answered, what it knows as waiting runs, and it knows nothing of new calls.
+    const later = Promise.withResolvers<void>();
+    maker.always(running ? heldBy(later.promise) : {});
+    known.resolve();
+    if (!running) {
+      await load.answers(2);
+      maker.always(heldBy(later.promise));
+    }
+    await full();
+    if (running) {
+      // It has room for what the replica has waiting: that runs a second time while the first attempts go on.
+      await spawnWorker(stores, env);
+      await eventually(() => maker.inFlight() === callers);
+    }
+    await failover.end();
+    if (running) await eventually(async () => (await waiting()) === 0);
+    maker.always();
+    later.resolve();
+
+    await load.answers(3);
+    await expectBooks(client, customer, await load.stop());
+    await eventually(async () => (await pair.primary().control.llen("bull:chat:active")) === 0);
+    expect(await waiting()).toBe(0);
+  },
+);

@@ -1,0 +1,58 @@
+import type { DestinationStream } from "pino";
+import { createLogger, type Logger } from "../../shared/platform/logger.ts";
+
+/**
+ * Every line that the service logs in a test is searched for what no log may hold; `check-logs.ts` fails the file in
+ * which a line holds any of it. Here are the patterns: the usual prompt and answer of the tests, and keys of accounts.
+ */
+const forbidden = new Set(["Hello there", "the-words-of-a-prompt", "live_[0-9A-Za-z]{40}"]);
+let pattern: RegExp | undefined;
+let read = 0;
+let leaks: string[] = [];
+
+const isSecret = (name: string) => /(KEY|SECRET|TOKEN)$/.test(name) && name !== "BUYBACK_TOKEN";
+/** A shorter one may be a word. */
+const shortestSecret = 10;
+
+/** From here on no line may hold the secrets of this configuration. */
+export function forbidSecrets(env: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(env))
+    if (isSecret(name) && value.length >= shortestSecret) forbidText(value);
+}
+
+/** From here on no line may hold this text. */
+function forbidText(text: string): void {
+  forbidden.add(RegExp.escape(text));
+  pattern = undefined;
+}
+
+export function checkLine(line: string): void {
+  read += 1;
+  pattern ??= new RegExp([...forbidden].join("|"));
+  if (pattern.test(line)) leaks.push(line);
+}
+
+/** How many lines were searched. */
+export const linesRead = (): number => read;
+
+/** The lines found since this was last asked. */
+export function takeLeaks(): readonly string[] {
+  const found = leaks;
+  leaks = [];
+  return found;
+}
+
+const printed = process.env["TEST_LOG_LEVEL"];
+
+/** As much as the service can say, unless TEST_LOG_LEVEL names a level: then it is also printed. */
+export const testLogLevel = printed ?? "trace";
+
+const output: DestinationStream = {
+  write(line) {
+    checkLine(line);
+    if (printed !== undefined) process.stdout.write(line);
+  },
+};
+
+/** For what a test starts in its own process. */
+export const createTestLogger = (): Logger => createLogger("test", testLogLevel, output);
