@@ -241,7 +241,7 @@ describe("another delivery and a caller who leaves", () => {
     const answer = errorOf(provider.generate(call("images", fox, { disconnected: caller.signal })));
     await clock.pass(2_000);
     await clock.begun(3_000);
-    const reason = new Aborted("cancelled");
+    const reason = new Aborted("disconnected");
     caller.abort(reason);
     expect(await answer).toBe(reason);
     expect(asked(mock)).toEqual([submitted, look, look, `PUT ${result.slice(4)}/cancel`]);
@@ -255,7 +255,7 @@ describe("another delivery and a caller who leaves", () => {
     const answer = provider.generate(call("images", fox, { disconnected: caller.signal }));
     await clock.pass(2_000);
     await clock.begun(3_000);
-    caller.abort(new Aborted("cancelled"));
+    caller.abort(new Aborted("disconnected"));
     await clock.pass(4_500);
     expect((await answer).usage).toEqual({ image: 1 });
     expect(asked(mock)).toEqual([submitted, look, look, look, result, "GET /out/0.png"]);
@@ -264,7 +264,7 @@ describe("another delivery and a caller who leaves", () => {
 
   test("one who disconnects before anything is submitted: nothing is", async () => {
     const { mock, provider, call } = await startFal();
-    const reason = new Aborted("cancelled");
+    const reason = new Aborted("disconnected");
     expect(await errorOf(provider.generate(call("images", fox, { disconnected: AbortSignal.abort(reason) })))).toBe(
       reason,
     );

@@ -218,7 +218,7 @@ describe("another delivery and a caller who leaves", () => {
     const ended = answer.catch((error: unknown) => error);
     await clock.pass(2_000);
     await clock.begun(3_000);
-    const reason = new Aborted("cancelled");
+    const reason = new Aborted("disconnected");
     caller.abort(reason);
     if (billed > 0) await clock.pass(4_500);
     expect(await ended).toEqual(billed > 0 ? { output: {}, usage: { second: 4 } } : reason);
