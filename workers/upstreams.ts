@@ -61,6 +61,8 @@ export interface Asked {
   readonly provider: Provider;
   readonly model: string;
   readonly formats: readonly Format[];
+  /** What becomes of fields of a chat request that it may not know. */
+  readonly unknownFields: Upstream["unknownFields"];
 }
 
 interface Progress {
@@ -89,6 +91,7 @@ export function createUpstreams(deps: {
       slots: createSlots(upstream.concurrency),
       connecting: createBreaker(clock, 1),
       breakerOf: createBreakers(clock),
+      unknownFields: upstream.unknownFields,
       deadlines: upstream.deadlines,
       rests: new Map(),
     });
@@ -193,7 +196,12 @@ export function createUpstreams(deps: {
   };
 }
 
-const askedOf = ({ way }: Call): Asked => ({ provider: way.lane.provider, model: way.model, formats: way.formats });
+const askedOf = ({ way: { lane, model, formats } }: Call): Asked => ({
+  provider: lane.provider,
+  model,
+  formats,
+  unknownFields: lane.unknownFields,
+});
 
 function logFailure(log: Logger, { lane, model }: Way, { kind, status, message }: UpstreamFailure): void {
   // A refusal may quote the prompt.

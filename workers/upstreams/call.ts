@@ -18,6 +18,7 @@ export interface Lane {
   readonly connecting: Breaker;
   /** By its own name for the model. */
   readonly breakerOf: (model: string) => Breaker;
+  readonly unknownFields: Upstream["unknownFields"];
   readonly deadlines: Upstream["deadlines"];
   /** Until when it wants to be left alone, by its own name for the model. Unix milliseconds. */
   readonly rests: Map<string, number>;
