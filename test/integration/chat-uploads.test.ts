@@ -170,6 +170,46 @@ describe("more than makers take", () => {
   });
 });
 
+describe("within the memory that a worker has for uploads in requests", () => {
+  // Two of these do not fit, each with the request, its body and what goes out.
+  const small = serviceOfFile({ ...env, UPLOAD_INLINE_BUDGET_BYTES: String(15 * mebi) });
+  const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
+
+  test.each<[end: string, answer: object, leaves: boolean]>([
+    ["is answered", {}, false],
+    ["fails", { status: 500, body: {} }, false],
+    ["is left by its caller", {}, true],
+  ])("what does not fit is 503 and costs nothing, until the call before it %s", async (_, answer, leaves) => {
+    const { service, maker } = small;
+    const customer = await service.account("10");
+    const id = await uploaded(service, customer, largePng(2 * mebi));
+    const body = { ...saying(makerModel, image(id)), stream: true };
+    const gate = Promise.withResolvers<void>();
+    maker.respond({ ...answer, beforeHeaders: gate.promise });
+    const caller = new AbortController();
+    const first = customer.post(chat, body, { signal: caller.signal }).then(
+      (response) => response.text(),
+      () => "left",
+    );
+    await maker.request(0);
+    const before = await customer.available();
+    const refused = await customer.post(chat, body);
+    expect(await refusalOf(refused.clone())).toEqual(refusal(full));
+    expect([refused.headers.get("retry-after"), await customer.available()]).toEqual(["2", before]);
+    expect(maker.requests).toHaveLength(1);
+    expect((await customer.post(chat, saying(makerModel, text("no uploads")))).status).toBe(200);
+
+    if (leaves) caller.abort();
+    else gate.resolve();
+    await first;
+    await service.settled();
+    expect((await customer.post(chat, body)).status).toBe(200);
+    const twice = await customer.post(chat, saying(makerModel, image(id), image(id)));
+    expect(await refusalOf(twice)).toEqual(refusal(full));
+    gate.resolve();
+  });
+});
+
 describe("by a signed link, where storage can be reached from outside", () => {
   const open = serviceOfFile({ ...env, S3_PUBLIC_ENDPOINT: "https://storage.acme-cloud.com" });
   const link = expect.stringMatching(

@@ -64,6 +64,7 @@ const geminiStatuses: Readonly<Record<number, string>> = {
   403: "PERMISSION_DENIED",
   404: "NOT_FOUND",
   405: "NOT_FOUND",
+  409: "ABORTED",
   413: "INVALID_ARGUMENT",
   415: "INVALID_ARGUMENT",
   429: "RESOURCE_EXHAUSTED",
