@@ -284,7 +284,7 @@ describe("accounts", () => {
         status: 402,
         type: "insufficient_quota",
         code: "insufficient_balance",
-        message: /covers 0\./,
+        message: /The input alone can cost [\d.]+ USD; the balance has 0\.00\.$/,
       }),
     );
   });
