@@ -79,6 +79,21 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     expect(heard()).toEqual([{ inlineData: { mimeType: "audio/wav", data: base64(wavOf(1)) } }]);
   });
 
+  test("sound is held by the bytes that it was uploaded with, in each place", async () => {
+    const customer = await running.service.account("0.05");
+    const id = await uploaded(running.service, customer, wavOf(1));
+    const part = { type: "input_audio", input_audio: { data: id, format: "wav" } };
+    const seconds = Math.ceil(wavOf(1).length / 500);
+    const needed = (parts: number) => (parts * seconds * 32 * 1.5) / 1e6;
+    expect((await customer.post(chat, saying(hearingModel, part))).status).toBe(200);
+    const dear = await customer.post(chat, saying(hearingModel, ...Array.from({ length: 40 }, () => part)));
+    const { message } = ((await dear.json()) as { error: { message: string } }).error;
+    const said = Number(/input alone can cost ([\d.]+) USD/.exec(message)?.[1]);
+    expect(dear.status).toBe(402);
+    expect(said).toBeGreaterThanOrEqual(needed(40));
+    expect(said).toBeLessThan(needed(40) + 0.02);
+  });
+
   test("a file, by its id or in the place of its bytes", async () => {
     const customer = await running.service.account("10");
     const file = pngOf(3, 2);

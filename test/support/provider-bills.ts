@@ -66,7 +66,7 @@ interface Rules {
 /** A page in letter format, drawn with 1,568 pixels on its longer side. */
 const [pageWidth, pageHeight] = [1_212, 1_568];
 
-export function rulesFor(id: string): Rules {
+function rulesFor(id: string): Rules {
   const ofOpenai = (image: ImageBill) => ({
     image,
     page: image(pageWidth, pageHeight, ""),
