@@ -1,8 +1,8 @@
 import express, { type Express } from "express";
 import type { Money } from "#money";
 import type { Payments } from "#payments";
-import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
+import type { OwnerBudget } from "#platform/owner-budget";
 import { type CallDeps, paidRoute } from "./call.ts";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { closeWhile, cors, requestId, security } from "./http/headers.ts";
@@ -22,8 +22,8 @@ import { uploadRoutes } from "./routes/uploads.ts";
 
 export interface AppDeps extends CallDeps {
   readonly config: Pick<Config, "ADMIN_TOKEN">;
-  readonly bodyBudget: ByteBudget;
-  readonly spoolBudget: ByteBudget;
+  readonly bodyBudget: OwnerBudget;
+  readonly spoolBudget: OwnerBudget;
   readonly money: Money;
   readonly payments: Payments;
   readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;

@@ -34,7 +34,7 @@ const slotMarginMs = 10_000;
  * by `OpenCalls`. Who is over a limit is refused before a byte of the body is read.
  */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
-  const { job, endpoint, codec, format, isFree = false, replayable = false } = route;
+  const { job, endpoint, codec, format, isFree = false } = route;
   const { pool } = jobCatalog[job];
   const enter = (caller: Caller, requestId: string): Promise<Entered> =>
     deps.keys.enter(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
@@ -70,7 +70,8 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       unused = claimed?.id;
       // Whoever has the key is the only call of its payment: what is held there is held for one that died.
       if (!keyed) await deps.money.abandon(caller.account);
-      const longestMs = replayable && !claimed ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
+      const endsEarly = route.endsAtSyncTimeout && !claimed;
+      const longestMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
       const deadlineAt = readAt + longestMs;
       const admitted = await admit(deps, {
         requestId,
@@ -85,36 +86,38 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       res.set(limitHeaders(entered.rateLimits));
       unused = undefined;
       entered = undefined;
-      await deps.openCalls.submit({
-        job,
-        codec,
-        caller,
-        res,
-        body,
-        takenTokens: admitted.takenTokens,
-        mostTokens: admitted.mostTokens,
-        ...(claimed && { answerBy }),
-        payload: {
-          v: 1,
-          requestId,
-          account: caller.account,
-          keyId: caller.keyId,
-          tier: caller.tier,
-          endpoint,
-          model: admitted.model.id,
-          stream: call.stream,
-          ...asText(route, req, call),
-          held: String(admitted.heldNanoUsd),
-          outputCap: admitted.outputCap,
-          inputEstimate: admitted.inputEstimate,
-          replyTo: deps.instance,
-          acceptedAt: readAt,
-          deadlineAt,
-          ...(call.input && { publicUrl: deps.publicUrl() }),
-          ...(claimed && { replay: claimed.id }),
-          ...(caller.buybackToken !== null && { buybackToken: caller.buybackToken }),
+      await deps.openCalls.submit(
+        {
+          job,
+          codec,
+          caller,
+          res,
+          takenTokens: admitted.takenTokens,
+          mostTokens: admitted.mostTokens,
+          ...(claimed && { answerBy }),
+          payload: {
+            v: 1,
+            requestId,
+            account: caller.account,
+            keyId: caller.keyId,
+            tier: caller.tier,
+            endpoint,
+            model: admitted.model.id,
+            stream: call.stream,
+            ...asText(route, req, call),
+            held: String(admitted.heldNanoUsd),
+            outputCap: admitted.outputCap,
+            inputEstimate: admitted.inputEstimate,
+            replyTo: deps.instance,
+            acceptedAt: readAt,
+            deadlineAt,
+            ...(call.input && { publicUrl: deps.publicUrl() }),
+            ...(claimed && { replay: claimed.id }),
+            ...(caller.buybackToken !== null && { buybackToken: caller.buybackToken }),
+          },
         },
-      });
+        body,
+      );
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
@@ -131,33 +134,44 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
 }
 
 /** What a worker has to know of a call that is answered in text. */
-function asText({ format, framing, passed = [] }: PaidRoute, req: Request, call: ParsedCall) {
-  const headers = passed.flatMap((name) => {
-    const value = req.get(name);
-    return value === undefined ? [] : [[name, value]];
-  });
+function asText({ format, framing, passed }: PaidRoute, req: Request, call: ParsedCall) {
+  const headers = passedHeaders(req, passed);
   return {
     ...(format && { format }),
     ...(framing && { framing }),
-    ...(headers.length > 0 && { headers: Object.fromEntries(headers) as Record<string, string> }),
+    ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
     ...(call.uploads.length > 0 && { uploads: true as const }),
   };
 }
 
-/** Who calls with a key; what such a call is kept under is the caller's own affair. */
+const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, string][] =>
+  names.flatMap((name) => {
+    const value = req.get(name);
+    return value === undefined ? [] : [[name, value]];
+  });
+
+/** Who calls with a key, and the `Idempotency-Key` of the call. A stream cannot be given again, so it ignores one. */
 function byKey(
-  { endpoint, replayable }: PaidRoute,
+  route: PaidRoute,
   req: Request,
   caller: Caller,
   body: JsonBody,
-  { buybackToken }: ParsedCall,
+  { buybackToken, stream }: ParsedCall,
 ): Partial<Payer> & Pick<Payer, "caller"> {
   if (buybackToken !== undefined)
     throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
-  const key = replayable ? req.get("idempotency-key") : undefined;
-  if (key === undefined) return { caller };
-  const hash = createHash("sha256").update(endpoint).update("\n").update(body.text).digest("base64url");
-  return { caller, replay: { key, hash } };
+  const key = route.isFree || stream ? undefined : req.get("idempotency-key");
+  return key === undefined ? { caller } : { caller, replay: { key, hash: hashOf(route, req, body) } };
+}
+
+/**
+ * Of all that decides the answer: the headers that are passed on choose among the provider's behaviours. Nothing in a
+ * query changes an answer that is no stream, and it may hold the API key.
+ */
+function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: JsonBody): string {
+  const headers = passedHeaders(req, passed).map((header) => header.join(": "));
+  const lines = [endpoint, ...(model === undefined ? [] : [model]), ...headers, ""];
+  return createHash("sha256").update(lines.join("\n")).update(body.text).digest("base64url");
 }
 
 function claim(
@@ -175,7 +189,7 @@ function claim(
 function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { kind: "answered" }>): void {
   if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
   markReplayed(res, requestId);
-  res.set("x-xm-cost-usd", formatUsd(answer.costNanoUsd));
+  res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(answer.costNanoUsd) });
   answerJson(res.status(200), answer.text);
 }
 

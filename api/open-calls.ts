@@ -10,11 +10,12 @@ import type { Files } from "#files";
 import { type Frame, jobCatalog, type Picture, type Queues, type ReplyReader } from "#jobs";
 import type { Keys } from "#keys";
 import type { Money } from "#money";
+import type { Background } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { createAnswering } from "./open-calls/answering.ts";
 import { createEnding, deadlineGraceMs } from "./open-calls/ending.ts";
-import { isKept, type OpenCall, type Opening, openCall } from "./open-calls/open-call.ts";
+import { isKept, isOver, type OpenCall, type Opening, openCall } from "./open-calls/open-call.ts";
 
 export interface OpenCalls {
   /**
@@ -22,8 +23,13 @@ export interface OpenCalls {
    * Throws 503 when the drain has begun.
    */
   arrive(): () => void;
-  /** Puts the work on its queue; from here the call ends by a frame, its deadline, its caller or a shutdown. */
-  submit(opening: Opening): Promise<void>;
+  /**
+   * Puts the work on its queue; from here the call ends by a frame, its deadline, its caller or a shutdown. Nothing keeps
+   * the body once it resolves.
+   */
+  submit(opening: Opening, body: { readonly text: string; readonly bytes: number }): Promise<void>;
+  /** Redis is connected again, and may have lost jobs. */
+  reconnected(): void;
   /** Lets calls finish within the grace time, then gives the others up. */
   drain(graceMs: number): Promise<void>;
 }
@@ -35,6 +41,8 @@ interface Deps {
   readonly money: Money;
   readonly keys: Keys;
   readonly files: Files;
+  /** What is still to be settled or given back when a call is over. */
+  readonly background: Background;
   readonly clock: Clock;
   readonly log: Logger;
   readonly pingIntervalMs: number;
@@ -54,15 +62,10 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   let onEmpty: (() => void) | undefined;
   let stopPulse: (() => void) | undefined;
 
-  const background = (what: string, call: OpenCall, work: Promise<unknown>): void => {
-    work.catch((error: Error) => log.error({ err: error, requestId: call.payload.requestId }, what));
-  };
+  const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
+    deps.background.run(what, work, { requestId: call.payload.requestId });
 
-  const answering = createAnswering({
-    clock,
-    end,
-    refund: (call) => background("refund", call, ending.refund(call)),
-  });
+  const answering = createAnswering({ clock, end });
   const ending = createEnding({ reader, queues, money, clock, answering, end, background });
 
   function begin(opening: Opening): OpenCall {
@@ -105,8 +108,10 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   const isEmpty = () => open.size === 0 && arriving === 0;
 
   function onFrame(call: OpenCall, frame: Frame): void {
-    if (call.ended) return;
+    if (isOver(call)) return;
     if (frame.seq >= 0) {
+      if (!isFirstAttempt(call, frame))
+        return background("second attempt", call, ending.giveUp(call, ranTwice(), { mayWait: false }));
       if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.
       if (frame.seq > call.nextSeq)
         return background("gap", call, ending.giveUp(call, internalError("a frame was lost"), { mayWait: false }));
@@ -127,8 +132,36 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     }
   }
 
+  /**
+   * The frames of one attempt make an answer. An answer that is stored under a key is told again from its beginning by the
+   * delivery that finds it.
+   */
+  function isFirstAttempt(call: OpenCall, { attempt, seq }: Frame): boolean {
+    if (attempt === undefined || attempt === call.attempt) return true;
+    if (call.attempt !== undefined && !(isKept(call) && seq === 0)) return false;
+    call.attempt = attempt;
+    call.nextSeq = 0;
+    call.parts = [];
+    return true;
+  }
+
+  /** A call without a job gets no other end than what its worker has written before the job ended. */
+  async function endLostCalls(): Promise<void> {
+    const queued = [...open.values()].filter((call) => call.enqueued && !isOver(call));
+    const pending = await Promise.all(
+      queued.map(({ job, payload }) => queues.isPending(jobCatalog[job].pool, payload.requestId)),
+    );
+    const lost = queued.filter((_, at) => !pending[at]);
+    if (lost.length === 0) return;
+    await reader.caughtUp();
+    const error = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
+    for (const call of lost) background("lost job", call, ending.giveUp(call, error(), { mayWait: false }));
+  }
+
   function onClose(call: OpenCall): void {
     if (call.ended || call.left) return;
+    const { answered } = call;
+    if (answered) return call.res.writableFinished ? end(call, answered.status, answered.code) : end(call, 499);
     call.left = true;
     if (call.enqueued && !isKept(call)) background("leaving", call, ending.leave(call));
   }
@@ -137,7 +170,9 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   function pulse(): void {
     const now = clock.now();
     for (const call of open.values()) {
-      if (now > call.payload.deadlineAt + deadlineGraceMs)
+      answering.checkProgress(call);
+      if (call.answered) continue;
+      if (now > call.payload.deadlineAt + deadlineGraceMs(call))
         background("deadline", call, ending.giveUp(call, outOfTime(), { mayWait: false }));
       else if (isKept(call)) {
         if (call.enqueued && now >= (call.answerBy ?? Number.POSITIVE_INFINITY))
@@ -148,6 +183,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     }
   }
 
+  const ranTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
   const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
   const stopping = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
@@ -161,9 +197,9 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       };
     },
 
-    async submit(opening) {
+    async submit(opening, body) {
       const call = begin(opening);
-      const { body, payload } = call;
+      const { payload } = call;
       const pool = jobCatalog[call.job].pool;
       try {
         if (body.bytes > inlineBodyBytes) {
@@ -199,6 +235,10 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       }
     },
 
+    reconnected() {
+      endLostCalls().catch((error: Error) => log.warn({ err: error.message }, "asking for jobs after a reconnect"));
+    },
+
     async drain(graceMs) {
       draining = true;
       if (isEmpty()) return;
@@ -212,6 +252,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       const signal = AbortSignal.timeout(lastDecisionMs);
       const givenUp = [...open.values()].map(async (call) => {
         const error = stopping();
+        if (call.answered) return end(call, 499);
         if (isKept(call) && call.enqueued) {
           answering.postpone(call, error);
           return end(call, error.status, error.code, true);

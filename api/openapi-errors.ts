@@ -14,6 +14,19 @@ export const errorBody = z
   })
   .meta({ id: "Error" });
 
+export const idempotencyKey = z.object({
+  "Idempotency-Key": z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("The same key and body joins the running work or gets its answer, for 24 hours; a stream ignores it"),
+});
+export const replayed = z
+  .literal("true")
+  .optional()
+  .describe("The stored answer of an earlier request with the same Idempotency-Key, whose id `x-request-id` names");
+
 export const json = (schema: z.ZodType) => ({ "application/json": { schema } });
 const retryAfter = z.int().min(1).max(60).optional().describe("Seconds");
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { countTokensRequest, geminiRequest, messagesRequest, responsesRequest } from "#formats";
-import { errorAnswers, errorAnswersIn, json, paid } from "./openapi-errors.ts";
+import { errorAnswers, errorAnswersIn, idempotencyKey, json, paid, replayed } from "./openapi-errors.ts";
 
 /** The bodies of the native formats are their makers' own: what is named here is what this service reads of them. */
 
@@ -21,6 +21,7 @@ const ignored = z.object({
   "x-xm-cost-usd": z.string().describe("What the request cost; absent on streams").optional(),
   "x-ignored-params": z.string().describe("Hints that the model's upstream does not take").optional(),
 });
+const replayable = ignored.extend({ "idempotent-replayed": replayed });
 const counted = z.object({
   "x-request-id": z.string(),
   "x-xm-token-count": z.enum(["maker", "estimate"]).describe("Who counted"),
@@ -71,14 +72,15 @@ export const nativePaths = {
       operationId: "createMessage",
       summary: "Anthropic's Messages format, for that maker's models",
       security: messagesKeys,
+      requestParams: { header: idempotencyKey },
       requestBody: { required: true, content: json(messagesRequest) },
       responses: {
         "200": {
           description: "The message, or its events",
-          headers: ignored,
+          headers: replayable,
           content: { ...json(message), ...events },
         },
-        ...errorAnswersIn(messagesError, paid),
+        ...errorAnswersIn(messagesError, [...paid, 409]),
       },
     },
   },
@@ -98,14 +100,15 @@ export const nativePaths = {
     post: {
       operationId: "createResponse",
       summary: "OpenAI's Responses format, for that maker's models; nothing is stored",
+      requestParams: { header: idempotencyKey },
       requestBody: { required: true, content: json(responsesRequest) },
       responses: {
         "200": {
           description: "The response, or its events",
-          headers: ignored,
+          headers: replayable,
           content: { ...json(response), ...events },
         },
-        ...errorAnswers(...paid),
+        ...errorAnswers(...paid, 409),
       },
     },
   },
@@ -114,9 +117,13 @@ export const nativePaths = {
       operationId: "generateContent",
       summary: "Google's Gemini format, for every chat model; also under /v1",
       security: geminiKeys,
-      requestParams: { path: modelPath },
+      requestParams: { path: modelPath, header: idempotencyKey },
       requestBody: { required: true, content: json(geminiRequest) },
-      responses: { "200": { description: "The answer", headers: ignored, content: json(generated) }, ...geminiErrors },
+      responses: {
+        "200": { description: "The answer", headers: replayable, content: json(generated) },
+        ...geminiErrors,
+        ...errorAnswersIn(geminiError, [409]),
+      },
     },
   },
   "/v1beta/models/{model}:streamGenerateContent": {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { createDocument } from "zod-openapi";
 import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#formats";
-import { errorAnswers, json, paid } from "./openapi-errors.ts";
+import { errorAnswers, idempotencyKey, json, paid, replayed } from "./openapi-errors.ts";
 import { nativePaths } from "./openapi-native.ts";
 import { paymentAnswer, paymentResponse, paymentSignature } from "./openapi-payments.ts";
 import { modelList, modelObject } from "./routes/models/ours.ts";
@@ -78,17 +78,7 @@ const requestIdHeader = z.object({
   "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
 });
 
-const idempotencyKey = z.object({
-  "Idempotency-Key": z
-    .string()
-    .min(1)
-    .max(255)
-    .optional()
-    .describe("The same key and body joins the running work or gets its answer, for 24 hours"),
-});
-const replayedHeader = requestIdHeader.extend({
-  "idempotent-replayed": z.literal("true").optional().describe("This answer was made before"),
-});
+const replayedHeader = requestIdHeader.extend({ "idempotent-replayed": replayed });
 const payable = idempotencyKey.extend({ "PAYMENT-SIGNATURE": paymentSignature });
 const generation = (operationId: string, summary: string, request: z.ZodType, response: z.ZodType) => ({
   post: {
@@ -136,14 +126,15 @@ export const openApiDocument = (serverUrl: string) =>
         post: {
           operationId: "createChatCompletion",
           summary: "Chat, as JSON or as a stream",
+          requestParams: { header: idempotencyKey },
           requestBody: { required: true, content: json(chatRequest) },
           responses: {
             "200": {
               description: "The answer; with `stream: true` server-sent events whose last chunk carries usage",
-              headers: requestIdHeader,
+              headers: replayedHeader,
               content: { ...json(chatResponse), "text/event-stream": { schema: z.string() } },
             },
-            ...errorAnswers(...paid),
+            ...errorAnswers(...paid, 409),
           },
         },
       },
@@ -152,10 +143,11 @@ export const openApiDocument = (serverUrl: string) =>
         post: {
           operationId: "createEmbeddings",
           summary: "Embeddings of a text, or of up to 256 texts",
+          requestParams: { header: idempotencyKey },
           requestBody: { required: true, content: json(embeddingsRequest) },
           responses: {
-            "200": { description: "The embeddings", headers: requestIdHeader, content: json(embeddingsResponse) },
-            ...errorAnswers(...paid),
+            "200": { description: "The embeddings", headers: replayedHeader, content: json(embeddingsResponse) },
+            ...errorAnswers(...paid, 409),
           },
         },
       },

@@ -11,10 +11,12 @@ export interface PaidRoute {
   readonly framing?: "array";
   /** Headers of the caller's that the maker of the format reads. */
   readonly passed?: readonly string[];
-  /** It costs nothing, however long it is. */
+  /** It costs nothing, however long it is, and ignores an `Idempotency-Key`. */
   readonly isFree?: true;
-  /** It takes an `Idempotency-Key`, and is waited for no longer than `syncTimeoutMs`. */
-  readonly replayable?: true;
+  /** The model, where the path names it and not the body. */
+  readonly model?: string;
+  /** Without an `Idempotency-Key` it ends after `syncTimeoutMs`. */
+  readonly endsAtSyncTimeout?: true;
   /** Without a key it may be paid for by x402. */
   readonly payable?: true;
 }

@@ -71,4 +71,6 @@ export async function releaseKey(deps: ReplayDeps, id: string, requestId: string
 /** The answer is another request's: its id names the charge. */
 export function markReplayed(res: Response, requestId: string): void {
   res.set({ "idempotent-replayed": "true", "x-request-id": requestId });
+  // The name that the Messages format gives it.
+  if (res.hasHeader("request-id")) res.set("request-id", requestId);
 }

@@ -7,12 +7,13 @@ import { createPicture, createQueues, createReplyReader, isPool } from "#jobs";
 import { createKeys } from "#keys";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
-import { createByteBudget } from "#platform/byte-budget";
-import type { Clock } from "#platform/clock";
+import { createBackground } from "#platform/background";
+import { atMost, type Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
+import { createOwnerBudget } from "#platform/owner-budget";
 import { connectRedis } from "#platform/redis";
 import type { Step } from "#platform/shutdown";
 import { createReplays, type Owner } from "#replay";
@@ -29,6 +30,9 @@ export interface Api {
 
 /** The longest that a request may take to come: 95 MB at 80 KB a second. */
 const uploadTimeoutMs = 1_200_000;
+
+/** With MongoDB unavailable a settlement may never end: then it is left to the sweeper. */
+const lastSettlementsMs = 10_000;
 
 /** Last bytes get a moment to leave; then no connection is waited for. */
 async function disconnect(server: Server, closed: Promise<unknown>, clock: Clock): Promise<void> {
@@ -75,13 +79,26 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   await Promise.all([reader.start(), picture.start()]);
 
   const pingIntervalMs = config.PING_INTERVAL_MS;
-  const openCalls = createOpenCalls({ reader, queues, picture, money, keys, files, clock, log, pingIntervalMs });
+  const background = createBackground({ log });
+  const openCalls = createOpenCalls({
+    reader,
+    queues,
+    picture,
+    money,
+    keys,
+    files,
+    background,
+    clock,
+    log,
+    pingIntervalMs,
+  });
+  redis.on("ready", () => openCalls.reconnected());
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
     (await reader.instanceLives(instance)) ||
     (isPool(pool) && (await queues.isPending(pool, requestId)));
   const state = { draining: false, publicUrl: "" };
-  const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
+  const bodyBudget = createOwnerBudget(config.BODY_BUDGET_BYTES);
   const app = createApp({
     config,
     catalog,
@@ -94,7 +111,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
     isAlive,
     openCalls,
     bodyBudget,
-    spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),
+    spoolBudget: createOwnerBudget(config.UPLOAD_BUDGET_BYTES),
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),
     instance: reader.instance,
     backlogLimit: config.BACKLOG_LIMIT,
@@ -131,6 +148,10 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
         },
       },
       { name: "drain", run: () => openCalls.drain(config.SHUTDOWN_GRACE_MS) },
+      {
+        name: "settle",
+        run: () => atMost(clock, lastSettlementsMs, Promise.all([background.settled(), money.settled()])),
+      },
       {
         name: "close",
         run: async () => {

@@ -3,12 +3,12 @@ import { noCapacity, ServiceError, toServiceError, upstreamTimeout } from "#erro
 import type { Files, MakerJob } from "#files";
 import { completionTokens, promptTokens } from "#formats";
 import type { Cancellations, Outcome, PaidCall, Replies, Reply } from "#jobs";
-import type { Decision, Money } from "#money";
+import type { Decision, LedgerEntry, Money } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { KeptCall, Replays } from "#replay";
 import type { Counting } from "./counting/index.ts";
-import { Aborted, isHandedOver, type Running } from "./running.ts";
+import { type AbortCause, Aborted, isHandedOver, type Running } from "./running.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface CallDeps {
@@ -31,7 +31,10 @@ export interface Attempt {
   readonly catalog: Catalog;
   readonly model: Model;
   readonly request: Readonly<Record<string, unknown>>;
+  /** Aborts when the work is to stop. */
   readonly signal: AbortSignal;
+  /** Aborts when the caller has disconnected while a provider works. The work decides what is finished all the same. */
+  readonly disconnected: AbortSignal;
   readonly reply: Reply;
   readonly upstreams: Upstreams;
   readonly files: Files;
@@ -45,6 +48,8 @@ export interface Attempt {
 }
 
 export interface Progress {
+  /** Whose call it is: an upstream's failures are counted by it. */
+  readonly account: string;
   upstream?: string;
   attempts: number;
   firstTokenAt?: number;
@@ -52,8 +57,8 @@ export interface Progress {
   fail?: (error: ServiceError) => string | undefined;
   /** The maker's job: whoever gets the call next goes on with it. */
   job?: string;
-  /** What has been delivered of a stream that is cut off; absent: nothing is charged. */
-  delivered?: () => Counted | undefined;
+  /** What a stream is charged for that ends early: from outside, or else by a failure. */
+  countCut?: (cause: AbortCause | undefined) => Promise<Counted | undefined>;
 }
 
 export interface Counted {
@@ -62,11 +67,16 @@ export interface Counted {
   readonly estimated: boolean;
 }
 
-export interface Answer extends Counted {
-  /** The whole body, or the last events of a stream, in the caller's format. */
-  readonly text: string;
+interface Priceable extends Counted {
   /** Where the price depends on what was asked for: the model's own parameters. */
   readonly input?: Readonly<Record<string, unknown>>;
+}
+
+export interface Answer extends Priceable {
+  /** The whole body, or the last events of a stream, in the caller's format. */
+  readonly text: string;
+  /** Headers of a whole body: they are stored with it under an `Idempotency-Key`. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The attempt ends here and decides nothing: the next delivery goes on with the maker's job. */
@@ -106,10 +116,15 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   // Watched before it is asked for: a cancellation between the two is not lost.
   const { deadlineAt } = payload;
   const attempt = running.begin({ requestId, deadlineAt, ...(!isKept && { replyTo }) });
+  const progress: Progress = { account, attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
+  // Once a provider works, it is paid for. Before that, and where the call is free, nothing is worth finishing.
+  attempt.disconnected.addEventListener("abort", () => {
+    if (progress.attempts === 0 || payload.held === "0") attempt.abort("disconnected");
+  });
   try {
     // A job that waits is taken back, not cancelled: that it was cancelled just before this line is rare, and not waited for.
-    deps.cancellations.isCancelled(requestId).then(
-      (cancelled) => cancelled && attempt.abort("cancelled"),
+    deps.cancellations.notice(requestId).then(
+      (notice) => (notice === "cancelled" ? attempt.abort("ended") : notice && attempt.disconnect()),
       (error: Error) => deps.log.warn({ err: error.message, requestId }, "asking for a cancellation"),
     );
     const onGone = () => {
@@ -118,21 +133,30 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
     if (!isKept && !(await replies.instanceLives(replyTo))) onGone();
     if (clock.now() >= deadlineAt) attempt.abort("deadline");
     const reply = replies.open(replyTo, requestId, onGone);
-    const ending = await attemptCall(deps, payload, reply, attempt.signal, work, earlier);
+    const ending = await attemptCall(deps, payload, { ...attempt, reply, progress, work, earlier });
     const { won, entry } = await money.decide(ending.decision);
     const isOurs = won || (ending.kept && entry.request?.status === "succeeded");
-    const told = isOurs ? await ending.tell(entry.costNanoUsd) : true;
+    const delivered = isOurs ? await ending.tell(entry.costNanoUsd) : await tellEnded(deps, payload, entry);
     await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd: entry.costNanoUsd });
-    // A JSON answer that nobody was there to take costs nothing, found out now or later.
-    if (payload.stream || isKept || entry.costNanoUsd === 0n || !won) return;
-    if (!told) return void (await money.refund(account, requestId));
-    reply.onLost(() => {
-      money.refund(account, requestId).catch((error: unknown) => deps.log.error({ err: error, requestId }, "refund"));
-    });
+    // A JSON answer costs nothing if its API instance died before it could take it.
+    if (!delivered && won && !payload.stream && !isKept && entry.costNanoUsd > 0n)
+      await money.refund(account, requestId);
   } finally {
     attempt.end();
   }
 }
+
+/**
+ * The call was decided elsewhere. Whoever did may be gone without a word to the caller, who would wait for ever. An answer
+ * that is charged and comes after this error finds its call closed, so the API refunds it.
+ */
+const tellEnded = ({ replies }: CallDeps, { replyTo, requestId }: PaidCall, { costNanoUsd }: LedgerEntry) =>
+  replies.late(
+    replyTo,
+    requestId,
+    noCapacity("The call was ended elsewhere; nothing was charged. Repeat it.", 1),
+    costNanoUsd > 0n ? { answerLost: true } : undefined,
+  );
 
 /** What an earlier delivery left to go on with. */
 interface Earlier {
@@ -176,7 +200,7 @@ const isGivenUp = async ({ money }: CallDeps, { replay, requestId }: PaidCall): 
 export async function endUnrun(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {
   const { money, replies, log, clock } = deps;
   const { account, requestId, replyTo, stream, replay } = payload;
-  const progress = { attempts: 0 };
+  const progress = { account, attempts: 0 };
   const decision = { ...describe(payload, progress, clock.now(), clock.now()), ...free("failed", error) };
   const { entry } = await money.settle(decision);
   const answerLost = entry.costNanoUsd > 0n;
@@ -186,20 +210,17 @@ export async function endUnrun(deps: CallDeps, payload: PaidCall, error: Service
   if (!told && answerLost && !stream && replay === undefined) await money.refund(account, requestId);
 }
 
-async function attemptCall(
-  deps: CallDeps,
-  payload: PaidCall,
-  reply: Reply,
-  signal: AbortSignal,
-  work: Work,
-  earlier: Earlier,
-): Promise<Ending> {
+interface Begun extends Pick<Attempt, "signal" | "disconnected" | "reply" | "progress"> {
+  readonly work: Work;
+  readonly earlier: Earlier;
+}
+
+async function attemptCall(deps: CallDeps, payload: PaidCall, begun: Begun): Promise<Ending> {
+  const { signal, disconnected, reply, progress, work, earlier } = begun;
   const { catalog, upstreams, files, counting, clock } = deps;
   const log = deps.log.child({ requestId: payload.requestId });
   const startedAt = clock.now();
-  const progress: Progress = { attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
   const described = () => describe(payload, progress, startedAt, clock.now());
-  const costOf = (model: Model, usage: Usage) => catalog.cost(model, usage, payload.tier);
   const model = catalog.find(payload.model);
   try {
     signal.throwIfAborted();
@@ -213,6 +234,7 @@ async function attemptCall(
         model,
         request,
         signal,
+        disconnected,
         reply,
         upstreams,
         files,
@@ -223,8 +245,13 @@ async function attemptCall(
         progress,
       });
     };
-    const { text, ...charge } =
-      earlier.answer ?? (await keep(deps, payload, priced(catalog, payload.tier, model, await run()), signal));
+    const answered = async () => {
+      const { text, headers, ...answer } = await run();
+      const charge = priced(catalog, payload.tier, model, answer);
+      return keep(deps, payload, { text, ...charge, ...(headers && { headers }) }, signal);
+    };
+    const { text, headers, ...charge } = earlier.answer ?? (await answered());
+    if (headers) reply.announce(headers);
     const decision: Decision = { ...described(), status: "succeeded", ...charge };
     const tokens = totalTokens(charge.usage);
     return {
@@ -234,26 +261,29 @@ async function attemptCall(
     };
   } catch (thrown) {
     if (progress.job !== undefined && isHandedOver(signal)) throw new HandedOver("the maker's job goes on");
-    const { status, error, silent, free: nothing } = verdict(thrown, signal);
+    const { status, error, cause } = verdict(thrown, signal);
     if (error.code === "internal_error") log.error({ err: thrown }, "a call failed by a defect");
     else log.info({ code: error.code, ...reasonOf(error), ...progress }, "a call failed");
-    // Exactly what Redis took of a stream is charged: wait until that is known.
-    if (progress.delivered) await reply.flush().catch(() => undefined);
-    const counted = nothing || !model ? undefined : progress.delivered?.();
-    const charge = model && counted ? { ...counted, costNanoUsd: costOf(model, counted.usage) } : {};
+    const counted = cause !== undefined && ourFault.has(cause) ? undefined : await countCut(begun, cause);
+    const charge = model && counted ? priced(catalog, payload.tier, model, counted) : {};
     const decision: Decision = { ...described(), ...free(status, error), ...charge };
     const ending = progress.fail?.(error);
     const outcome: Outcome = { tokens: counted ? totalTokens(counted.usage) : 0, ...(ending && { ending }) };
-    return { decision, tell: async (cost) => silent || reply.error(error, { ...outcome, cost: String(cost) }) };
+    return { decision, tell: (cost) => reply.error(error, { ...outcome, cost: String(cost) }) };
   }
 }
 
-const priced = (catalog: Catalog, tier: Tier, model: Model, { text, usage, estimated, input }: Answer): KeptCall => ({
-  text,
-  usage: catalog.billed(model, usage, input),
-  estimated,
-  costNanoUsd: catalog.cost(model, usage, tier, input),
-});
+/** Exactly what Redis took of a stream is charged: wait until that is known. */
+async function countCut({ progress, reply }: Begun, cause: AbortCause | undefined): Promise<Counted | undefined> {
+  if (!progress.countCut) return undefined;
+  await reply.flush().catch(() => undefined);
+  return progress.countCut(cause);
+}
+
+function priced(catalog: Catalog, tier: Tier, model: Model, { usage, estimated, input }: Priceable) {
+  const billed = catalog.billed(model, usage, input);
+  return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };
+}
 
 const keepAgainMs = 500;
 
@@ -293,39 +323,34 @@ async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: Abort
   }
 }
 
-/** What the thrown thing means: for the ledger, for the caller, and whether anybody is there to be told. */
+/** These cost the caller nothing, whatever the provider did. */
+const ourFault: ReadonlySet<AbortCause> = new Set(["lost", "shutdown"]);
+
+/** What the thrown thing means for the ledger and for the caller. `cause`: the attempt was ended from outside. */
 function verdict(thrown: unknown, signal: AbortSignal) {
-  const cause = signal.reason instanceof Aborted ? signal.reason.cause : undefined;
+  const aborted = [signal.reason, thrown].find((each) => each instanceof Aborted);
+  const cause = aborted?.cause;
   switch (cause) {
-    case "cancelled":
+    case "disconnected":
+    case "ended":
     case "gone":
-      // An instance whose caller left still has the call open, and gives back what the call took when it hears of the
-      // end. One that seemed gone may only have stalled.
-      return {
-        status: "cancelled" as const,
-        error: noCapacity("Contact was lost; repeat the call.", 1),
-        silent: false,
-        free: false,
-      };
-    case "lost":
-      // For the queue this worker is dead, and a worker's death costs nothing. The next delivery tells the caller.
-      return { status: "failed" as const, error: noCapacity("lost"), silent: true, free: true };
-    case "deadline":
-      return {
-        status: "failed" as const,
-        error: upstreamTimeout("The call ran out of time.", { shouldRetry: false }),
-        silent: false,
-        free: true,
-      };
-    case "shutdown":
-      return {
-        status: "failed" as const,
-        error: noCapacity("The worker is shutting down; repeat the call.", 1),
-        silent: false,
-        free: true,
-      };
+      // An instance whose caller disconnected still has the call open, and gives back what the call took when it hears
+      // of the end. One that seemed gone may only have stalled.
+      return { status: "cancelled" as const, error: noCapacity("Contact was lost; repeat the call.", 1), cause };
+    case "lost": {
+      const error = noCapacity("The worker lost this call; nothing was charged. Repeat it.", 1);
+      return { status: "failed" as const, error, cause };
+    }
+    case "deadline": {
+      const error = upstreamTimeout("The call ran out of time.", { shouldRetry: false });
+      return { status: "failed" as const, error, cause };
+    }
+    case "shutdown": {
+      const error = noCapacity("The worker is shutting down; repeat the call.", 1);
+      return { status: "failed" as const, error, cause };
+    }
     case undefined:
-      return { status: "failed" as const, error: toServiceError(thrown), silent: false, free: false };
+      return { status: "failed" as const, error: toServiceError(thrown), cause };
   }
 }
 

@@ -17,7 +17,7 @@ export interface RunningPool {
 /** One BullMQ worker for one pool. A job is parsed again here: the queue is an outside for both sides. */
 export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency: number; redis: Redis }): RunningPool {
   const { pool, concurrency, redis } = options;
-  const { log, running } = deps;
+  const { log, running, background } = deps;
   let active = 0;
   const scheduled = new Set<JobName>();
 
@@ -67,9 +67,10 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
     log.error({ err: error, job: job?.name, id: job?.id }, "a job failed");
     const payload = isPaidCall(job?.data);
     if (payload)
-      endUnrun(deps, payload, noCapacity("The call could not be run; nothing was charged.", 5, error)).catch(
-        (cause: unknown) =>
-          log.error({ err: cause, requestId: payload.requestId }, "a failed job could not be decided"),
+      background.run(
+        "a failed job could not be decided",
+        endUnrun(deps, payload, noCapacity("The call could not be run; nothing was charged.", 5, error)),
+        { requestId: payload.requestId },
       );
   });
 

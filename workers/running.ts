@@ -4,8 +4,10 @@ import type { Logger } from "#platform/logger";
 
 /** Why an attempt was ended from outside. */
 export type AbortCause =
-  /** The caller left. */
-  | "cancelled"
+  /** The caller disconnected. */
+  | "disconnected"
+  /** The API has ended the call. */
+  | "ended"
   /** The API instance that waited is gone. */
   | "gone"
   /** The call's deadline came. */
@@ -35,13 +37,20 @@ interface Attempt {
   readonly abort: (cause: AbortCause) => void;
 }
 
+/** One attempt from begin to end. */
+export interface RunningAttempt {
+  /** Aborts when the attempt is to stop, with an `Aborted` that says why. */
+  readonly signal: AbortSignal;
+  /** Aborts when the caller has disconnected. Whether the work stops for that is for the work to say. */
+  readonly disconnected: AbortSignal;
+  abort(cause: AbortCause): void;
+  disconnect(): void;
+  end(): void;
+}
+
 /** The paid calls that run in this process, and everything that may end one early. */
 export interface Running {
-  begin(call: { requestId: string; replyTo?: string; deadlineAt: number }): {
-    signal: AbortSignal;
-    abort(cause: AbortCause): void;
-    end(): void;
-  };
+  begin(call: { requestId: string; replyTo?: string; deadlineAt: number }): RunningAttempt;
   abort(requestId: string, cause: AbortCause): void;
   /** Lets calls finish within the grace time, then aborts the others. */
   drain(graceMs: number): Promise<void>;
@@ -62,7 +71,7 @@ export function createRunning(deps: {
   let looking = false;
   let graceIsOver = false;
 
-  /** Once a second: deadlines, and API instances that died under their calls or before they took an answer. */
+  /** Once a second: deadlines, and API instances that died under their calls. */
   async function look(): Promise<void> {
     const now = clock.now();
     for (const attempt of attempts.values()) if (now >= attempt.deadlineAt) attempt.abort("deadline");
@@ -74,7 +83,6 @@ export function createRunning(deps: {
       const gone = new Set(instances.filter((_, i) => !alive[i]));
       for (const attempt of attempts.values())
         if (attempt.replyTo !== undefined && gone.has(attempt.replyTo)) attempt.abort("gone");
-      await replies.lookAfterAnswers();
     } finally {
       looking = false;
     }
@@ -83,14 +91,20 @@ export function createRunning(deps: {
   return {
     begin({ requestId, replyTo, deadlineAt }) {
       const controller = new AbortController();
+      const caller = new AbortController();
       const abort = (cause: AbortCause) => controller.abort(new Aborted(cause));
-      const unwatch = cancellations.watch(requestId, () => abort("cancelled"));
+      const disconnect = () => caller.abort(new Aborted("disconnected"));
+      const unwatch = cancellations.watch(requestId, (notice) =>
+        notice === "disconnected" ? disconnect() : abort("ended"),
+      );
       attempts.set(requestId, { ...(replyTo !== undefined && { replyTo }), deadlineAt, abort });
       // BullMQ may hand out one more job while it pauses.
       if (graceIsOver) abort("shutdown");
       return {
         signal: controller.signal,
+        disconnected: caller.signal,
         abort,
+        disconnect,
         end() {
           unwatch();
           attempts.delete(requestId);

@@ -3,7 +3,9 @@ import { createFiles } from "#files";
 import { announce, createCancellations, createQueues, createReplies, isPool, type Pool, pools } from "#jobs";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
-import type { Clock } from "#platform/clock";
+import { createBackground } from "#platform/background";
+import { createByteBudget } from "#platform/byte-budget";
+import { atMost, type Clock } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
@@ -41,13 +43,6 @@ function poolsOf(config: Config): Pool[] {
 
 const lastDecisionsMs = 10_000;
 
-/** Resolves with the work, or without it when the time is over. */
-const within = (clock: Clock, ms: number, work: Promise<unknown>) =>
-  new Promise<void>((resolve, reject) => {
-    const cancel = clock.after(ms, resolve);
-    work.then(() => resolve(), reject).finally(cancel);
-  });
-
 /** Connects, announces itself, takes jobs, and says how to stop. */
 export async function startWorker(deps: {
   config: Config;
@@ -78,6 +73,7 @@ export async function startWorker(deps: {
   await Promise.all([files.prepare(), replays.prepare()]);
   const counting = createCounting({ clock, log });
   const ending = new AbortController();
+  const background = createBackground({ log });
   const handlerDeps: HandlerDeps = {
     catalog,
     upstreams,
@@ -90,8 +86,10 @@ export async function startWorker(deps: {
     counting,
     queues,
     payments,
+    memory: createByteBudget(config.UPLOAD_INLINE_BUDGET_BYTES),
     executor,
     ending: ending.signal,
+    background,
     clock,
     log,
   };
@@ -133,7 +131,11 @@ export async function startWorker(deps: {
       },
       { name: "drain, then abort", run: () => running.drain(config.SHUTDOWN_GRACE_MS) },
       // With MongoDB away a decision may never come: then the job is left to the worker that gets it next.
-      { name: "finish", run: () => within(clock, lastDecisionsMs, Promise.all(started.map((pool) => pool.close()))) },
+      { name: "finish", run: () => atMost(clock, lastDecisionsMs, Promise.all(started.map((pool) => pool.close()))) },
+      {
+        name: "settle",
+        run: () => atMost(clock, lastDecisionsMs, Promise.all([background.settled(), money.settled()])),
+      },
       {
         name: "close",
         run: async () => {

@@ -19,8 +19,12 @@ export async function hold(
   return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
 }
 
-/** Says what was asked for and what the balance covers. */
-const poorText = (bound: Bound, availableNanoUsd: bigint) =>
-  bound.outputCap > 0
-    ? `The balance is too low. You asked for up to ${bound.outputCap} tokens; the balance covers ${bound.capFor(availableNanoUsd)}.`
-    : `The balance is too low. The call can cost ${formatUsd(bound.mostNanoUsd)} USD; the balance has ${formatUsd(availableNanoUsd)}.`;
+/** Says what the input needs, and what a cap that the caller named comes to. */
+function poorText(bound: Bound, availableNanoUsd: bigint): string {
+  const { mostNanoUsd, inputNanoUsd, outputCap, isCapNamed } = bound;
+  const has = `the balance has ${formatUsd(availableNanoUsd)}.`;
+  if (outputCap === 0) return `The balance is too low. The call can cost ${formatUsd(mostNanoUsd)} USD; ${has}`;
+  const input = `The balance is too low. The input alone can cost ${formatUsd(inputNanoUsd)} USD; ${has}`;
+  if (!isCapNamed) return input;
+  return `${input} You asked for up to ${outputCap} tokens; the balance covers ${bound.capFor(availableNanoUsd)}.`;
+}

@@ -21,6 +21,30 @@ export function answerJson(res: Response, body: string): void {
   res.end(bytes);
 }
 
+const sliceBytes = 64 * 1024;
+
+/** The same for text in parts, each written when the caller has taken the one before. */
+export function answerParts(res: Response, parts: readonly string[]): void {
+  const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+  res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(length) });
+  const slices = slicesOf(parts);
+  const next = (): void => {
+    // A loop of the language's own would end the generator when it is left for a moment.
+    for (let slice = slices.next(); !slice.done; slice = slices.next())
+      if (!res.write(slice.value)) return void res.once("drain", next);
+    res.end();
+  };
+  next();
+}
+
+/** A part becomes bytes only when it is its turn. */
+function* slicesOf(parts: readonly string[]): Generator<Buffer> {
+  for (const part of parts) {
+    const bytes = Buffer.from(part);
+    for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
+  }
+}
+
 export const beginStream = (res: Response, contentType = "text/event-stream; charset=utf-8"): void => {
   res.writeHead(200, {
     "content-type": contentType,

@@ -2,8 +2,8 @@ import type { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request, Response } from "express";
 import { invalidValue, noCapacity, requestTimeout, requestTooLarge, unsupportedMediaType } from "#errors";
-import type { ByteBudget, Share } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
+import type { OwnerBudget, OwnerShare } from "#platform/owner-budget";
 import { passing } from "#platform/passing";
 import { proceed } from "./continue.ts";
 
@@ -40,7 +40,7 @@ const incomplete = () => invalidValue(undefined, "The body did not arrive whole,
  * callers with a key; the limit is of the inflated bytes. What is held in memory, inflated bytes included, is charged to
  * the budget as it grows: a declared length costs nothing before it arrives. Throws 400, 408, 413, 415, 503.
  */
-export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget; clock: Clock }): BodyReader {
+export function createBodyReader(deps: { limitBytes: number; budget: OwnerBudget; clock: Clock }): BodyReader {
   return async (req, res, owner) => {
     const isAnonymous = owner === "anonymous";
     const limitBytes = isAnonymous ? Math.min(deps.limitBytes, anonymousLimitBytes) : deps.limitBytes;
@@ -73,7 +73,7 @@ function encodingOf(req: Request): Encoding | undefined {
   throw unsupportedMediaType("This content encoding is not supported; send gzip, deflate, br or none.");
 }
 
-function charge(share: Share, bytes: number): void {
+function charge(share: OwnerShare, bytes: number): void {
   if (!share.resize(bytes)) throw noCapacity("Too many large requests are being read right now.", 2);
 }
 
@@ -84,7 +84,7 @@ interface Gathering {
   readonly encoding: Encoding | undefined;
   readonly length: number | undefined;
   readonly limitBytes: number;
-  readonly share: Share;
+  readonly share: OwnerShare;
   readonly clock: Clock;
 }
 
@@ -169,7 +169,7 @@ function parse(bytes: Uint8Array<ArrayBuffer>): { readonly text: string; readonl
   }
 }
 
-function held(text: string, value: unknown, bytes: number, share: Share): JsonBody {
+function held(text: string, value: unknown, bytes: number, share: OwnerShare): JsonBody {
   let kept: { readonly text: string; readonly value: unknown } | undefined = { text, value };
   return {
     bytes,

@@ -2,8 +2,8 @@ import { createHash, type Hash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Request } from "express";
 import { invalidValue, lengthRequired, noCapacity, requestTooLarge, unsupportedMediaType } from "#errors";
-import type { Share } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
+import type { OwnerShare } from "#platform/owner-budget";
 import { passing } from "#platform/passing";
 import { withSpool } from "#platform/spool";
 import { createForm, framingBytes, readForm } from "./form.ts";
@@ -31,7 +31,7 @@ export interface UploadBody {
 export const mediaTypeOf = (req: Request) => (req.headers["content-type"] ?? "").split(";", 1)[0]?.trim().toLowerCase();
 
 /** `share` is charged for what has to be kept on the way. Throws 411, 413, 415, or 400 for headers that no upload can have. */
-export function uploadBody(req: Request, clock: Clock, share: Share): UploadBody {
+export function uploadBody(req: Request, clock: Clock, share: OwnerShare): UploadBody {
   if (!/^(identity)?$/i.test(req.headers["content-encoding"]?.trim() ?? ""))
     throw unsupportedMediaType("An upload is sent without a content encoding.", "content-encoding");
   return mediaTypeOf(req) === "multipart/form-data" ? formBody(req, clock, share) : rawBody(req, clock);
@@ -54,7 +54,7 @@ function rawBody(req: Request, clock: Clock): UploadBody {
   };
 }
 
-function formBody(req: Request, clock: Clock, share: Share): UploadBody {
+function formBody(req: Request, clock: Clock, share: OwnerShare): UploadBody {
   const length = Number(req.headers["content-length"] ?? uploadLimitBytes);
   if (length > uploadLimitBytes + framingBytes) throw requestTooLarge(uploadLimitBytes, "file");
   const form = createForm(req.headers["content-type"] ?? "", uploadLimitBytes);

@@ -2,21 +2,21 @@ import type { ServiceError } from "#errors";
 import type { Frame } from "#jobs";
 import { formatUsd } from "#money";
 import type { Clock } from "#platform/clock";
-import { answerError, answerJson, beginStream } from "../http/answer.ts";
+import { answerError, answerParts, beginStream } from "../http/answer.ts";
 import type { OpenCall } from "./open-call.ts";
 
-/** More than this unsent to a caller counts as the caller leaving. */
+/** More than this unsent to a caller counts as a disconnect. */
 const unsentLimitBytes = 1024 * 1024;
+/** So does a write that makes no progress for so long. */
+const stalledMs = 30_000;
 
 interface Deps {
   readonly clock: Clock;
   readonly end: (call: OpenCall, status: number, code?: string) => void;
-  /** In the background, until it is done. */
-  readonly refund: (call: OpenCall) => void;
 }
 
 /** What goes out to the caller: frames as they are, pings, errors in the caller's format. */
-export function createAnswering({ clock, end, refund }: Deps) {
+export function createAnswering({ clock, end }: Deps) {
   function writeEvents(call: OpenCall, data: string): void {
     call.begun = true;
     write(call, data);
@@ -31,39 +31,50 @@ export function createAnswering({ clock, end, refund }: Deps) {
     call.lastWriteAt = clock.now();
   }
 
+  /** Once a second: what a caller does not read is not kept for it. */
+  function checkProgress(call: OpenCall): void {
+    const { res, sent } = call;
+    const now = clock.now();
+    // The socket counts what it was given; what the kernel has not taken yet is not sent.
+    const bytes = (res.socket?.bytesWritten ?? 0) - (res.socket?.writableLength ?? 0);
+    if (res.writableLength === 0 || bytes !== sent.bytes) call.sent = { bytes, at: now };
+    else if (now - sent.at >= stalledMs) res.destroy();
+  }
+
   function deliver(call: OpenCall, frame: Frame): void {
     const { res, payload } = call;
     call.usedTokens = frame.outcome?.tokens ?? 0;
-    const cost = BigInt(frame.outcome?.cost ?? "0");
     if (payload.stream) {
       writeEvents(call, frame.data);
-      if (!call.left) res.end();
-      return end(call, 200);
+      return finish(call, 200, () => res.end());
     }
-    if (call.left) {
-      if (cost > 0n) refund(call);
-      return end(call, 499);
-    }
-    // Handed to the socket is not delivered: a caller who is gone by now pays nothing for a JSON answer.
-    res.once("close", () => {
-      if (!res.writableFinished && cost > 0n) refund(call);
-    });
-    res.set("x-xm-cost-usd", formatUsd(cost));
-    call.parts.push(frame.data);
-    answerJson(res.status(200), call.parts.join(""));
-    end(call, 200);
+    res.set("x-xm-cost-usd", formatUsd(BigInt(frame.outcome?.cost ?? "0")));
+    const parts = [...call.parts, frame.data];
+    call.parts = [];
+    finish(call, 200, () => answerParts(res.status(200), parts));
   }
 
   /** `ending`: what closes a stream that has begun, where the worker knows it. */
   function fail(call: OpenCall, error: ServiceError, ending?: string): void {
     if (call.ended) return;
     const { res, codec, payload } = call;
-    if (!call.left) {
-      if (res.headersSent) res.end(ending ?? codec.streamError(error, payload.requestId, call.begun));
-      else answerError(res, error, codec.error(error, payload.requestId));
-    }
-    if (call.left) end(call, 499);
-    else end(call, error.status, error.code);
+    finish(
+      call,
+      error.status,
+      () => {
+        if (res.headersSent) res.end(ending ?? codec.streamError(error, payload.requestId, call.begun));
+        else answerError(res, error, codec.error(error, payload.requestId));
+      },
+      error.code,
+    );
+  }
+
+  /** The last that is written: no frame and no deadline counts any more. The call ends when the caller has it all. */
+  function finish(call: OpenCall, status: number, write: () => void, code?: string): void {
+    if (call.left) return end(call, 499);
+    call.stopExpecting();
+    call.answered = { status, ...(code !== undefined && { code }) };
+    write();
   }
 
   /** The work goes on, the caller comes again for its answer. */
@@ -72,7 +83,14 @@ export function createAnswering({ clock, end, refund }: Deps) {
     call.left = true;
   }
 
-  return { writeEvents, deliver, fail, postpone, ping: (call: OpenCall) => write(call, call.codec.ping) };
+  return {
+    writeEvents,
+    deliver,
+    fail,
+    postpone,
+    checkProgress,
+    ping: (call: OpenCall) => write(call, call.codec.ping),
+  };
 }
 
 export type Answering = ReturnType<typeof createAnswering>;

@@ -3,10 +3,10 @@ import { jobCatalog, type Queues, type ReplyReader } from "#jobs";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Answering } from "./answering.ts";
-import { isKept, type OpenCall } from "./open-call.ts";
+import { isKept, isOver, type OpenCall } from "./open-call.ts";
 
-/** The worker ends a call at its deadline; the API only if nothing was heard by then. */
-export const deadlineGraceMs = 2_000;
+/** The worker ends a call at its deadline, a stream after it has read on for its usage; the API only if nothing was heard by then. */
+export const deadlineGraceMs = ({ payload }: OpenCall): number => (payload.stream ? 40_000 : 2_000);
 
 interface Deps {
   readonly reader: ReplyReader;
@@ -56,40 +56,39 @@ export function createEnding({ reader, queues, money, clock, answering, end, bac
    * is on its way: with `mayWait` it gets until the deadline, else it is refunded.
    */
   async function giveUp(call: OpenCall, error: ServiceError, how: { mayWait: boolean; signal?: AbortSignal }) {
-    if (call.ended || call.givingUp) return;
+    if (isOver(call) || call.givingUp) return;
     call.givingUp = true;
     const { entry } = await settleNothing(call, "failed", error.code, how.signal);
-    if (call.ended) return;
+    if (isOver(call)) return;
     if (entry.costNanoUsd > 0n && how.mayWait) {
       call.givingUp = false;
       return;
     }
-    if (call.enqueued) background("cancel", call, cancel(call));
+    if (call.enqueued) background("cancel", call, notify("cancelled", call));
     if (entry.costNanoUsd > 0n) await refundAndFail(call, error);
     else answering.fail(call, error);
   }
 
-  const cancel = (call: OpenCall) =>
-    reader.cancel(call.payload.requestId, call.payload.deadlineAt + deadlineGraceMs - clock.now());
+  const notify = (notice: "cancelled" | "disconnected", call: OpenCall) =>
+    reader.notify(notice, call.payload.requestId, call.payload.deadlineAt + deadlineGraceMs(call) - clock.now());
 
-  /** The caller is gone. A job that waits is taken back; one that runs is aborted and decided by its worker. */
+  /** The caller is gone. A job that waits is taken back; one that runs is decided by its worker. */
   async function leave(call: OpenCall): Promise<void> {
     if (call.leaving) return;
     call.leaving = true;
     const { requestId } = call.payload;
     try {
       const removed = await queues.remove(jobCatalog[call.job].pool, requestId);
-      if (!removed) return await cancel(call);
+      if (!removed) return await notify("disconnected", call);
     } catch (error) {
       // Redis did not take it: the next pulse asks again.
       call.leaving = false;
       throw error;
     }
-    // What was taken back may also be a job that had just ended: then its answer finds nobody.
-    const { entry } = await settleNothing(call, "cancelled");
-    if (entry.costNanoUsd > 0n && !call.payload.stream) await refund(call);
+    // What was taken back may also be a job that had just ended: then its cost stands.
+    await settleNothing(call, "cancelled");
     end(call, 499);
   }
 
-  return { refund, refundAndFail, settleNothing, giveUp, leave };
+  return { refundAndFail, settleNothing, giveUp, leave };
 }

@@ -7,7 +7,6 @@ import type { Caller } from "#keys";
 export interface Opening {
   readonly job: PaidJobName;
   readonly payload: Omit<PaidCall, "body">;
-  readonly body: { readonly text: string; readonly bytes: number };
   readonly caller: Caller;
   readonly takenTokens: number;
   readonly mostTokens: number;
@@ -23,6 +22,10 @@ export interface OpenCall extends Opening {
   /** Pieces of a JSON answer that came in several frames. */
   parts: string[];
   lastWriteAt: number;
+  /** Bytes that the caller has taken, and since when it has taken no more. */
+  sent: { readonly bytes: number; readonly at: number };
+  /** The attempt whose frames these are. */
+  attempt?: string;
   /** Something but pings was written. */
   begun: boolean;
   stored: boolean;
@@ -32,6 +35,8 @@ export interface OpenCall extends Opening {
   leaving: boolean;
   /** An end is being decided here; frames may still win. */
   givingUp: boolean;
+  /** The end is being written: the call is over once the caller has it, or is gone. */
+  answered?: { readonly status: number; readonly code?: string };
   ended: boolean;
   usedTokens: number;
 }
@@ -42,6 +47,7 @@ export const openCall = (opening: Opening, now: number): OpenCall => ({
   nextSeq: 0,
   parts: [],
   lastWriteAt: now,
+  sent: { bytes: 0, at: now },
   begun: false,
   stored: false,
   enqueued: false,
@@ -54,3 +60,6 @@ export const openCall = (opening: Opening, now: number): OpenCall => ({
 
 /** Its answer is kept under an `Idempotency-Key`: leaving it ends nothing, and what it cost stands. */
 export const isKept = ({ payload }: OpenCall): boolean => payload.replay !== undefined;
+
+/** Nothing that comes now changes how it ends. */
+export const isOver = ({ ended, answered }: OpenCall): boolean => ended || answered !== undefined;

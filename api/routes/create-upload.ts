@@ -3,8 +3,8 @@ import type { Request, Response } from "express";
 import { conflict, noCapacity } from "#errors";
 import type { Files, Upload } from "#files";
 import type { Caller } from "#keys";
-import type { ByteBudget } from "#platform/byte-budget";
 import { sleep } from "#platform/clock";
+import type { OwnerBudget } from "#platform/owner-budget";
 import type { JsonBody } from "../http/body.ts";
 import { proceed } from "../http/continue.ts";
 import { localsOf } from "../http/headers.ts";
@@ -17,7 +17,7 @@ export interface CreateDeps extends ReplayDeps {
   readonly files: Pick<Files, "uploads">;
   readonly instance: string;
   readonly syncTimeoutMs: number;
-  readonly spoolBudget: ByteBudget;
+  readonly spoolBudget: OwnerBudget;
 }
 
 /** One `POST /v1/uploads`. */

@@ -20,7 +20,7 @@ function named(req: Request): Named | undefined {
 /** The model is in the path, and so is what is asked of it. */
 function routeOf({ model, verb }: Named, isSse: boolean): PaidRoute | undefined {
   const endpoint = `/v1beta/models:${verb}`;
-  const common = { endpoint, format: "gemini" } as const;
+  const common = { endpoint, model, format: "gemini" } as const;
   switch (verb) {
     case "generateContent":
       return { ...common, job: "chat", codec: geminiCodec(model, false, false) };

@@ -5,6 +5,6 @@ export const imagesRoute: PaidRoute = {
   job: "image",
   endpoint: "/v1/images/generations",
   codec: imagesCodec,
-  replayable: true,
+  endsAtSyncTimeout: true,
   payable: true,
 };

@@ -5,6 +5,6 @@ export const mediaRoute: PaidRoute = {
   job: "media",
   endpoint: "/v1/media/generations",
   codec: mediaCodec,
-  replayable: true,
+  endsAtSyncTimeout: true,
   payable: true,
 };

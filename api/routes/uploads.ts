@@ -3,7 +3,7 @@ import { toServiceError } from "#errors";
 import type { Upload } from "#files";
 import type { Caller, Keys } from "#keys";
 import { formatUsd } from "#money";
-import type { ByteBudget } from "#platform/byte-budget";
+import type { OwnerBudget } from "#platform/owner-budget";
 import { authenticate } from "../admission/authenticate.ts";
 import { staysCounted } from "../admission/counted.ts";
 import { createBodyReader, type JsonBody } from "../http/body.ts";
@@ -16,7 +16,7 @@ import { completion, renderUpload } from "./upload-object.ts";
 
 export interface UploadDeps extends CreateDeps {
   readonly keys: Keys;
-  readonly bodyBudget: ByteBudget;
+  readonly bodyBudget: OwnerBudget;
   readonly publicUrl: () => string;
   /** Throws 503 while draining; else the drain waits until the returned function is called. */
   readonly arrive: () => () => void;

@@ -132,8 +132,9 @@ paged(ledger.command("list <account>").option("--kind <kind>", "only entries of 
 ledger
   .command("check")
   .description("whether credits less costs are what accounts have; exit code 1 if not")
-  .action(async () => {
-    const check = await client().get<Check>("/ledger/check");
+  .option("--full", "reads every entry, not only those since the last checkpoint")
+  .action(async ({ full }: { full?: true }) => {
+    const check = await client().get<Check>("/ledger/check", full && { full: "true" });
     print(check, show.check);
     if (check.ok !== true) process.exitCode = 1;
   });

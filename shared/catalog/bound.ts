@@ -1,28 +1,37 @@
 import type { CallSize } from "#formats";
+import { mayHaveSound, mostPartTokens } from "./parts.ts";
 import { bandAt, mostWithin, toNanoUsd } from "./prices.ts";
-import type { Bound, Model, Tier } from "./types.ts";
+import type { Band, Bound, Model, Tier } from "./types.ts";
 
 /** What a chat template adds: once for the call (the preamble that makers put before tools), and for each message. */
 const baseTokens = 512;
 const messageTokens = 16;
-const partKinds = ["image", "audio", "file"] as const;
 
 /** No tokenizer makes more tokens than there are bytes, so bytes bound them without being tokenized. */
 function mostInputTokens(model: Model, size: CallSize): number {
   let tokens = size.inputBytes + baseTokens + messageTokens * size.messages;
-  for (const kind of partKinds) tokens += size.parts[kind] * (model.maxPartTokens[kind] ?? model.contextLength);
+  for (const part of size.parts) tokens += mostPartTokens(model, part);
   // Every input of an embeddings call has a context of its own.
   const contexts = model.type === "embeddings" ? Math.max(1, size.messages) : 1;
   return Math.min(tokens, model.contextLength * contexts);
+}
+
+/** Of an input token, whichever of its prices it comes under: cache writes are billed where they are asked for. */
+function dearestInput({ automaticCacheWrites }: Model, size: CallSize, { dearest }: Band): bigint {
+  const prices = [dearest.input];
+  if (size.cacheWrites || automaticCacheWrites) prices.push(dearest.cacheWrite);
+  if (size.cacheWrites === "long") prices.push(dearest.cacheWriteLong);
+  if (size.parts.some(mayHaveSound)) prices.push(dearest.audioInput);
+  return prices.reduce((most, price) => (price > most ? price : most));
 }
 
 export function boundOf(model: Model, size: CallSize, tier: Tier): Bound {
   if (model.type !== "text" && model.type !== "embeddings")
     throw new TypeError(`${model.id} is not billed by tokens: its cost has no bound in tokens`);
   const inputTokens = mostInputTokens(model, size);
-  const { dearest } = bandAt(model.prices[tier], inputTokens);
-  const inputPrice = size.parts.audio + size.parts.file > 0 ? dearest.inputWithAudio : dearest.input;
-  const fixed = BigInt(inputTokens) * inputPrice + dearest.request;
+  const band = bandAt(model.prices[tier], inputTokens);
+  const { dearest } = band;
+  const fixed = BigInt(inputTokens) * dearestInput(model, size, band) + dearest.request;
   /** One more output token for every choice. */
   const step = BigInt(size.choices) * dearest.output;
   const outputCap = Math.min(size.outputCap ?? model.maxOutputTokens, model.maxOutputTokens, model.contextLength);
@@ -31,8 +40,10 @@ export function boundOf(model: Model, size: CallSize, tier: Tier): Bound {
   return {
     mostNanoUsd,
     leastNanoUsd: least === outputCap ? mostNanoUsd : toNanoUsd(fixed + BigInt(least) * step),
+    inputNanoUsd: toNanoUsd(fixed),
     inputTokens,
     outputCap,
+    isCapNamed: size.outputCap !== undefined,
     capFor: (grantedNanoUsd) => {
       if (grantedNanoUsd >= mostNanoUsd) return outputCap;
       const left = mostWithin(grantedNanoUsd) - fixed;

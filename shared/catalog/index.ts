@@ -36,7 +36,7 @@ import type { CallSize, ModelInput } from "#formats";
 import { boundOf } from "./bound.ts";
 import { checkInput, checkOf } from "./input.ts";
 import { boundOfUnits, costOfMedia } from "./media.ts";
-import { costOf, priceBook, pricesOf, pricingOf } from "./prices.ts";
+import { costOf, priceBook, pricesOf, pricingOf, withRequest } from "./prices.ts";
 import { catalogFile, endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 import { type Bound, CatalogError, type Model, type PriceLine, type Tier, type Upstream, type Usage } from "./types.ts";
 import { billed, unitsOf } from "./units.ts";
@@ -74,7 +74,10 @@ export interface Catalog {
   units(model: Model, input: ModelInput["value"], uploadBytes: ReadonlyMap<string, number>): Usage;
   /** What to hold for a call that makes so many units at most: all of it, or the call does not run. */
   boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound;
-  /** With what the input alone decides and no maker reports: characters, input images, the request itself. */
+  /**
+   * With what no provider reports: the request itself, where it has a price and the usage counts anything; of media what
+   * the input alone decides (characters, input images). What was billed once may be again: it changes nothing.
+   */
   billed(model: Model, usage: Usage, input?: ModelInput["value"]): Usage;
   /**
    * In nano-USD. Throws RangeError for a count that is no count, or that the model has no price for. `input` is that of a
@@ -122,7 +125,7 @@ export function loadCatalog(file: string | undefined): Catalog {
     checkInput,
     units: unitsOf,
     boundOfUnits,
-    billed: (model, usage, input) => (model.media ? billed(model, usage, input) : usage),
+    billed: (model, usage, input) => (model.media ? billed(model, usage, input) : withRequest(model, usage)),
     cost: (model, usage, tier, input) =>
       model.media ? costOfMedia(model, usage, tier, input) : costOf(model.prices[tier], usage),
     pricing: (model) => pricing.get(model.id) ?? {},
@@ -172,6 +175,7 @@ function whose(path: readonly PropertyKey[], content: unknown): string {
 
 function modelOf(entry: ModelEntry, eliteDiscountBps: number): Model {
   const { task, input_schema, units } = entry;
+  const { image_patch, page, audio_second } = entry.media_tokens;
   const bands = [
     { aboveInputTokens: -1, pricing: entry.pricing },
     ...entry.tiers.map((tier) => ({ aboveInputTokens: tier.above_input_tokens, pricing: tier.pricing })),
@@ -186,9 +190,16 @@ function modelOf(entry: ModelEntry, eliteDiscountBps: number): Model {
     contextLength: entry.context_length ?? 0,
     maxOutputTokens: entry.max_output_tokens ?? 0,
     outputCapField: entry.output_cap_field ?? "max_tokens",
+    hiddenReasoning: entry.hidden_reasoning ?? false,
     eliteDiscountBps,
     features: new Set(entry.features),
     maxPartTokens: entry.max_part_tokens,
+    mediaTokens: {
+      ...(image_patch !== undefined && { imagePatch: image_patch }),
+      ...(page !== undefined && { page }),
+      ...(audio_second !== undefined && { audioSecond: audio_second }),
+    },
+    automaticCacheWrites: entry.automatic_cache_writes ?? false,
     aliases: entry.aliases,
     created: Date.parse(entry.released) / 1000,
     upstreams: entry.upstreams,

@@ -27,5 +27,13 @@ export const costOfMedia = (model: Model, usage: Usage, tier: Tier, input: Input
 export function boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound {
   const nanoUsd = costOfMedia(model, units, tier, input);
   // All or nothing: no cap makes a picture cheaper.
-  return { mostNanoUsd: nanoUsd, leastNanoUsd: nanoUsd, inputTokens: 0, outputCap: 0, capFor: () => 0 };
+  return {
+    mostNanoUsd: nanoUsd,
+    leastNanoUsd: nanoUsd,
+    inputNanoUsd: nanoUsd,
+    inputTokens: 0,
+    outputCap: 0,
+    isCapNamed: false,
+    capFor: () => 0,
+  };
 }

@@ -80,13 +80,14 @@ function bandsOf(list: readonly ListBand[], discountBps: number): Bands {
   for (const { aboveInputTokens, pricing } of list) {
     const prices = amounts(pricing, discountBps);
     const below = bands.at(-1)?.dearest;
-    const input = dearest(below?.input, prices.input, prices.cached_input, prices.cache_write, prices.cache_write_1h);
     bands.push({
       aboveInputTokens,
       prices,
       dearest: {
-        input,
-        inputWithAudio: dearest(below?.inputWithAudio, input, prices.audio_input),
+        input: dearest(below?.input, prices.input, prices.cached_input),
+        cacheWrite: dearest(below?.cacheWrite, prices.cache_write),
+        cacheWriteLong: dearest(below?.cacheWriteLong, prices.cache_write_1h),
+        audioInput: dearest(below?.audioInput, prices.audio_input),
         output: dearest(below?.output, prices.output, prices.audio_output),
         request: dearest(below?.request, prices.request),
       },
@@ -142,6 +143,12 @@ export function costOf(bands: Bands, usage: Usage): bigint {
   let inputTokens = 0;
   for (const key of inputKeys) inputTokens += usage[key] ?? 0;
   return costAt(bandAt(bands, inputTokens).prices, usage);
+}
+
+/** The usage of a call that was answered, with the request itself where it has a price. */
+export function withRequest({ prices }: { readonly prices: PriceBook }, usage: Usage): Usage {
+  const isPriced = prices.standard[0].prices.request !== undefined;
+  return isPriced && Object.values(usage).some((count) => count > 0) ? { ...usage, request: 1 } : usage;
 }
 
 export function pricingOf(list: readonly Listed[], eliteDiscountBps: number): Readonly<Record<string, PriceLine>> {

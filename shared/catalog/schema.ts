@@ -48,6 +48,11 @@ const pricedFeatures = [
   ["cache_retention", "cache_write_1h"],
 ] as const satisfies readonly (readonly [Feature, PriceKey])[];
 const partKinds = ["image", "audio", "file"] as const;
+const mediaUnits = [
+  ["image_patch", "image"],
+  ["page", "file"],
+  ["audio_second", "audio"],
+] as const;
 
 const tokens = z.int().positive().max(100_000_000);
 /** Aborts, because the checks across fields read it as a number. */
@@ -86,10 +91,22 @@ const modelEntry = z.strictObject({
   context_length: tokens.optional(),
   max_output_tokens: tokens.optional(),
   output_cap_field: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
+  /** The model bills reasoning that does not, or not fully, appear in its stream. */
+  hidden_reasoning: z.boolean().optional(),
   features: z.array(z.enum(features)).refine(unique, "names a feature twice").default([]),
   max_part_tokens: z
     .strictObject({ image: tokens.optional(), audio: tokens.optional(), file: tokens.optional() })
     .default({}),
+  /** Most tokens of 28 by 28 pixels, of the picture of a page, of a second: what parts are bounded by below their maximum. */
+  media_tokens: z
+    .strictObject({
+      image_patch: z.number().positive().max(100).optional(),
+      page: tokens.optional(),
+      audio_second: z.number().positive().max(10_000).optional(),
+    })
+    .default({}),
+  /** The provider writes prompts to a cache unasked, and bills that as `cache_write`. */
+  automatic_cache_writes: z.boolean().optional(),
   pricing,
   /** The whole prompt is billed by the last tier that it is longer than. */
   tiers: z.array(z.strictObject({ above_input_tokens: tokens, pricing })).default([]),
@@ -164,7 +181,7 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   if ((isText || entry.type === "embeddings") && entry.context_length === undefined)
     complain(["context_length"], "is missing");
   if (isText && entry.max_output_tokens === undefined) complain(["max_output_tokens"], "is missing");
-  for (const field of ["max_output_tokens", "output_cap_field"] as const)
+  for (const field of ["max_output_tokens", "output_cap_field", "hidden_reasoning"] as const)
     if (!isText && entry[field] !== undefined) complain([field], `does not fit a model of type '${entry.type}'`);
   if ((entry.max_output_tokens ?? 0) >= (entry.context_length ?? Number.POSITIVE_INFINITY))
     complain(["max_output_tokens"], "must be less than context_length, which holds the prompt too");
@@ -172,6 +189,11 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   for (const kind of partKinds)
     if (entry.features.includes(kind) !== (entry.max_part_tokens[kind] !== undefined))
       complain(["max_part_tokens", kind], `and the feature '${kind}' need each other`);
+  for (const [unit, kind] of mediaUnits)
+    if (entry.media_tokens[unit] !== undefined && entry.max_part_tokens[kind] === undefined)
+      complain(["media_tokens", unit], `needs the feature '${kind}'`);
+  if (entry.automatic_cache_writes && entry.pricing.cache_write === undefined)
+    complain(["automatic_cache_writes"], "need a price for cache_write");
   for (const key of entry.free)
     if (entry.pricing[key] === undefined) complain(["free"], `names '${key}', which has no price`);
   checkPrices(entry, entry.pricing, ["pricing"], complain);

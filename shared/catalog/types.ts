@@ -35,8 +35,11 @@ export interface Band {
   readonly prices: Readonly<Partial<Record<PriceKey, bigint>>>;
   /** The most that one can cost in this band or in one below it. */
   readonly dearest: {
+    /** Of plain input, and of what a cache served. */
     readonly input: bigint;
-    readonly inputWithAudio: bigint;
+    readonly cacheWrite: bigint;
+    readonly cacheWriteLong: bigint;
+    readonly audioInput: bigint;
     readonly output: bigint;
     readonly request: bigint;
   };
@@ -96,10 +99,22 @@ export interface Model {
   readonly maxOutputTokens: number;
   /** The field in which its upstreams take the output cap. */
   readonly outputCapField: "max_tokens" | "max_completion_tokens";
+  /** It bills reasoning that does not, or not fully, appear in its stream: output that was read does not tell what it costs. */
+  readonly hiddenReasoning: boolean;
   readonly eliteDiscountBps: number;
   readonly features: ReadonlySet<Feature>;
   /** Most tokens that one part can count as. A kind that is not here is refused. */
   readonly maxPartTokens: Readonly<Partial<Record<"image" | "audio" | "file", number | undefined>>>;
+  /** Most tokens of each; what is not here has the maximum of its part's kind. */
+  readonly mediaTokens: {
+    /** Of 28 by 28 pixels. */
+    readonly imagePatch?: number;
+    /** Of the picture of a PDF's page; its text is counted besides. */
+    readonly page?: number;
+    readonly audioSecond?: number;
+  };
+  /** Its provider writes prompts to a cache unasked, and bills it. */
+  readonly automaticCacheWrites: boolean;
   /** The maker's own names for it, without a provider: what the native formats are called with. */
   readonly aliases: readonly string[];
   /** Unix seconds. */
@@ -151,9 +166,12 @@ export interface Bound {
   readonly mostNanoUsd: bigint;
   /** The least hold that is of use: all of it if the caller named a cap, else one output token for each choice. */
   readonly leastNanoUsd: bigint;
+  /** Of `mostNanoUsd` what the input alone can cost. */
+  readonly inputNanoUsd: bigint;
   readonly inputTokens: number;
   /** For each choice: the least of the caller's, the model's and the context length. */
   readonly outputCap: number;
+  readonly isCapNamed: boolean;
   /** The output tokens for each choice that a hold of so much pays for: 0 to `outputCap`. */
   capFor(grantedNanoUsd: bigint): number;
 }

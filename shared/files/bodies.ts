@@ -16,19 +16,18 @@ const lifeMs = 24 * 3_600_000;
 const bodyKey = (requestId: string) => `bodies/${requestId}`;
 const answerKey = (requestId: string) => `answers/${requestId}`;
 
-/** Text of calls that is too large to ride in a job or in a record. */
+/** What of calls is too large to ride in a job or in a document. */
 export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock }): Bodies {
   const { s3, bucket, clock } = deps;
 
-  async function put(Key: string, text: string): Promise<void> {
-    const Body = Buffer.from(text);
+  async function put(Key: string, Body: Uint8Array): Promise<void> {
     await s3.send(new PutObjectCommand({ Bucket: bucket, Key, Body, ContentLength: Body.length }));
   }
 
-  async function get(Key: string, signal?: AbortSignal): Promise<string> {
+  async function get(Key: string, signal?: AbortSignal): Promise<Buffer> {
     const options = signal ? { abortSignal: signal } : {};
     const object = await s3.send(new GetObjectCommand({ Bucket: bucket, Key }), options);
-    return (await object.Body?.transformToString("utf-8")) ?? "";
+    return Buffer.from((await object.Body?.transformToByteArray()) ?? []);
   }
 
   async function expire(prefix: string): Promise<number> {
@@ -51,12 +50,12 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
   }
 
   return {
-    putBody: (requestId, json) => put(bodyKey(requestId), json),
-    getBody: (requestId, signal) => get(bodyKey(requestId), signal),
+    putBody: (requestId, json) => put(bodyKey(requestId), Buffer.from(json)),
+    getBody: async (requestId, signal) => (await get(bodyKey(requestId), signal)).toString("utf8"),
     async dropBody(requestId) {
       await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: bodyKey(requestId) }));
     },
-    putAnswer: (requestId, text) => put(answerKey(requestId), text),
+    putAnswer: (requestId, bytes) => put(answerKey(requestId), bytes),
     getAnswer: (requestId) => get(answerKey(requestId)),
     async expireBodies() {
       let removed = 0;

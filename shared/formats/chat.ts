@@ -1,13 +1,18 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
+import { anthropicLifetimes, noteCacheWrite, openaiLifetimes } from "./cache-writes.ts";
 import { outputBytes } from "./chat-answer.ts";
 import { searchFields } from "./chat-fields.ts";
 import { refuseDeep } from "./depth.ts";
 import { commonError } from "./error-body.ts";
 import { valid } from "./invalid.ts";
-import { byteLength, object } from "./loose.ts";
-import type { Codec, Feature, UploadRef } from "./types.ts";
-import { addUpload, isUploadId, partUpload } from "./uploads.ts";
+import { byteLength, type Loose, object } from "./loose.ts";
+import { addPart, addUploaded, type Measure, measuredSize, need, newMeasure } from "./measure.ts";
+import { audioMime } from "./media.ts";
+import { addressedPart, inlinePart } from "./media-part.ts";
+import { text } from "./read.ts";
+import type { Codec, Feature } from "./types.ts";
+import { isUploadId, partUpload } from "./uploads.ts";
 
 const tokenCap = z.int().positive().max(1e9).nullish();
 const contentPart = z.looseObject({ type: z.string() });
@@ -50,58 +55,72 @@ type ChatRequest = z.infer<typeof chatRequest>;
 /** Parts that cost what their bytes cost. */
 const textParts: readonly string[] = ["text", "refusal", "thinking"];
 
-/** Counts the media parts of a request and the bytes that they take, and refuses what has no bound. */
-function measureParts(messages: ChatRequest["messages"], features: Map<Feature, string>) {
-  const parts = { image: 0, audio: 0, file: 0 };
-  const uploads: UploadRef[] = [];
-  let mediaBytes = 0;
-  let textBytes = 0;
-  messages.forEach((message, m) => {
+/** Breakpoints of either provider's kind; those that a model does not take are left out on the way. */
+function noteBreakpoints(holder: Loose, at: string, measure: Measure): void {
+  const path = at && `${at}.`;
+  noteCacheWrite(holder["cache_control"], `${path}cache_control`, anthropicLifetimes, measure);
+  noteCacheWrite(holder["prompt_cache_breakpoint"], `${path}prompt_cache_breakpoint`, openaiLifetimes, measure);
+}
+
+const kindOf = { image_url: "image", input_audio: "audio", file: "file" } as const;
+const isMedia = (type: string): type is keyof typeof kindOf => Object.hasOwn(kindOf, type);
+
+function measureMedia(part: Loose, type: keyof typeof kindOf, at: string, measure: Measure): void {
+  const kind = kindOf[type];
+  measure.features.set(kind, at);
+  const upload = partUpload(part, at);
+  if (upload) {
+    addUploaded(measure, kind, upload);
+    return;
+  }
+  const holder = part[type];
+  switch (type) {
+    case "image_url": {
+      // Providers take `{url}`, and some clients send the bare address.
+      const url = typeof holder === "string" ? holder : need(object(holder), "url", `${at}.image_url`);
+      addPart(measure, addressedPart(kind, url, `${at}.image_url.url`), url.length);
+      return;
+    }
+    case "input_audio": {
+      const { format } = object(holder);
+      const data = need(object(holder), "data", `${at}.input_audio`);
+      addPart(measure, inlinePart(kind, audioMime(text(format)), data, `${at}.input_audio.data`), data.length);
+      return;
+    }
+    case "file": {
+      const data = need(object(holder), "file_data", `${at}.file`);
+      const path = `${at}.file.file_data`;
+      const isBare = !/^(https?|data):/i.test(data);
+      addPart(measure, isBare ? inlinePart(kind, "", data, path) : addressedPart(kind, data, path), data.length);
+    }
+  }
+}
+
+/** Notes the media parts of a request and the bytes that they take, and refuses what has no bound. */
+function measureRequest(request: ChatRequest, measure: Measure): void {
+  noteBreakpoints(request, "", measure);
+  noteCacheWrite(request["prompt_cache_options"], "prompt_cache_options", openaiLifetimes, measure);
+  request.tools?.forEach((tool, t) => {
+    noteBreakpoints(tool, `tools[${t}]`, measure);
+    noteBreakpoints(object(tool["function"]), `tools[${t}].function`, measure);
+  });
+  request.messages.forEach((message, m) => {
     const { content } = message;
-    textBytes += outputBytes(message);
+    measure.textBytes += outputBytes(message);
+    noteBreakpoints(message, `messages[${m}]`, measure);
     if (!Array.isArray(content)) return;
     content.forEach((part, c) => {
       const at = `messages[${m}].content[${c}]`;
-      const upload = partUpload(part, at);
-      if (upload) addUpload(uploads, upload);
-      switch (part.type) {
-        case "image_url":
-          parts.image++;
-          features.set("image", at);
-          if (!upload) mediaBytes += addressBytes(part["image_url"], `${at}.image_url`);
-          break;
-        case "input_audio":
-          parts.audio++;
-          features.set("audio", at);
-          if (!upload) mediaBytes += dataBytes(part["input_audio"], "data", `${at}.input_audio`);
-          break;
-        case "file":
-          parts.file++;
-          features.set("file", at);
-          if (!upload) mediaBytes += dataBytes(part["file"], "file_data", `${at}.file`);
-          break;
-        default:
-          if (!textParts.includes(part.type))
-            throw invalidValue(`${at}.type`, `${at}.type: parts of this type are not supported.`);
-          textBytes += byteLength(part["text"]);
+      noteBreakpoints(part, at, measure);
+      if (isMedia(part.type)) {
+        measureMedia(part, part.type, at, measure);
+        return;
       }
+      if (!textParts.includes(part.type))
+        throw invalidValue(`${at}.type`, `${at}.type: parts of this type are not supported.`);
+      measure.textBytes += byteLength(part["text"]);
     });
   });
-  return { parts, mediaBytes, textBytes, uploads };
-}
-
-function dataBytes(holder: unknown, field: string, at: string): number {
-  const data = object(holder)[field];
-  if (typeof data !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
-  return data.length;
-}
-
-/** Makers take `{url}`, and some clients send the bare address. Only data addresses carry the media's own bytes. */
-function addressBytes(holder: unknown, at: string): number {
-  const url = typeof holder === "string" ? holder : object(holder)["url"];
-  if (typeof url !== "string" || !/^(https?:\/\/|data:)/i.test(url))
-    throw invalidValue(`${at}.url`, `${at}.url must be an http, https or data address, or the id of an upload.`);
-  return /^data:/i.test(url) ? url.length : 0;
 }
 
 function featuresOf(request: ChatRequest): Map<Feature, string> {
@@ -147,7 +166,9 @@ export const chatCodec: Codec = {
     const request = valid(chatRequest, body);
     refuseStored(request);
     const features = featuresOf(request);
-    const { parts, mediaBytes, textBytes, uploads } = measureParts(request.messages, features);
+    const measure = newMeasure(features);
+    measureRequest(request, measure);
+    const { mediaBytes, textBytes, uploads } = measure;
     const caps = [request.max_tokens, request.max_completion_tokens].filter((cap) => cap != null);
     const inputBytes = Math.max(0, bodyBytes - mediaBytes);
     return {
@@ -158,7 +179,7 @@ export const chatCodec: Codec = {
       size: {
         inputBytes,
         messages: request.messages.length,
-        parts,
+        ...measuredSize(measure),
         choices: request.n ?? 1,
         ...(caps.length > 0 && { outputCap: Math.min(...caps) }),
       },

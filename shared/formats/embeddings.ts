@@ -27,7 +27,7 @@ export const embeddingsCodec: Codec = {
       size: {
         inputBytes: bodyBytes,
         messages: Array.isArray(input) ? input.length : 1,
-        parts: { image: 0, audio: 0, file: 0 },
+        parts: [],
         choices: 1,
       },
       features: new Map(),

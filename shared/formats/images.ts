@@ -38,7 +38,7 @@ export const mediaRequest = z
   .meta({ id: "MediaRequest" });
 
 /** Their cost has no bound in tokens: it is worked out from the input. */
-const noTokens = { inputBytes: 0, messages: 0, parts: { image: 0, audio: 0, file: 0 }, choices: 1 } as const;
+const noTokens = { inputBytes: 0, messages: 0, parts: [], choices: 1 } as const;
 
 const media = (
   call: Pick<ParsedCall, "model" | "input" | "uploads">,

@@ -17,6 +17,7 @@ export { outputBytes } from "./chat-answer.ts";
 export { crossRequest } from "./cross.ts";
 export { isDeeper } from "./depth.ts";
 export type { Dialect, Ours, StreamWriter, To, TokenEstimate } from "./dialect.ts";
+export { type Dimensions, dimensionsOf } from "./dimensions.ts";
 export { embeddingsCodec, embeddingsRequest, finishEmbeddings } from "./embeddings.ts";
 export { commonError } from "./error-body.ts";
 export {
@@ -53,6 +54,7 @@ export {
   type Feature,
   type Format,
   formats,
+  type MediaPart,
   type ModelInput,
   type ParsedCall,
   type UploadRef,

@@ -1,9 +1,56 @@
 const dataAddress = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
+/** What stands before the data: longer ones are nobody's. */
+const longestHead = 256;
 
 /** `data:<mime>;base64,<data>`, taken apart. */
 export function inlineOf(address: string): { mimeType: string; data: string } | undefined {
-  const [head, mime = ""] = dataAddress.exec(address) ?? [];
+  const [head, mime = ""] = dataAddress.exec(address.slice(0, longestHead)) ?? [];
   return head === undefined ? undefined : { mimeType: mime, data: address.slice(head.length) };
+}
+
+const endings = new Map([
+  ["png", "image/png"],
+  ["jpg", "image/jpeg"],
+  ["jpeg", "image/jpeg"],
+  ["webp", "image/webp"],
+  ["gif", "image/gif"],
+  ["heic", "image/heic"],
+  ["heif", "image/heif"],
+  ["avif", "image/avif"],
+  ["bmp", "image/bmp"],
+  ["pdf", "application/pdf"],
+  ["txt", "text/plain"],
+  ["md", "text/markdown"],
+  ["html", "text/html"],
+  ["htm", "text/html"],
+  ["csv", "text/csv"],
+  ["json", "application/json"],
+  ["xml", "application/xml"],
+  ["mp4", "video/mp4"],
+  ["m4v", "video/mp4"],
+  ["mov", "video/quicktime"],
+  ["webm", "video/webm"],
+  ["mkv", "video/x-matroska"],
+  ["avi", "video/x-msvideo"],
+  ["mpg", "video/mpeg"],
+  ["mpeg", "video/mpeg"],
+  ["mp3", "audio/mpeg"],
+  ["wav", "audio/wav"],
+  ["m4a", "audio/mp4"],
+  ["aac", "audio/aac"],
+  ["ogg", "audio/ogg"],
+  ["flac", "audio/flac"],
+  ["zip", "application/zip"],
+  ["docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"],
+  ["xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"],
+  ["pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"],
+]);
+
+/** The type that a link's ending has; undefined where it is none that is known. */
+export function mimeOfLink(link: string): string | undefined {
+  const [path = ""] = link.split(/[?#]/, 1);
+  const [, ending = ""] = /^https?:\/\/[^/]+\/.*\.(\w{1,5})$/is.exec(path) ?? [];
+  return endings.get(ending.toLowerCase());
 }
 
 const wavNames = new Set(["wav", "x-wav", "wave", "vnd.wave", "x-pn-wav"]);
@@ -17,3 +64,6 @@ export function audioFormat(mime: string): string {
   if (wavNames.has(name)) return "wav";
   return name === "mpeg" || name === "mpga" ? "mp3" : name.replace(/^x-/, "");
 }
+
+/** A format as OpenAI names it, or a type as it is. */
+export const audioMime = (format: string): string => (format.includes("/") ? format : `audio/${format || "wav"}`);

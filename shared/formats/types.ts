@@ -1,4 +1,5 @@
 import type { ServiceError } from "#errors";
+import type { Dimensions } from "./dimensions.ts";
 
 /** The formats that are spoken: by callers, and by upstreams. */
 export const formats = ["chat", "messages", "responses", "gemini"] as const;
@@ -17,13 +18,34 @@ export type Feature =
   | "service_tier"
   | "cache_retention";
 
+/** What a media part is, as its field has it: the feature that the model needs for it. */
+export type PartKind = "image" | "audio" | "file";
+/** What a file is by its bytes. */
+export type Content = "image" | "audio" | "video" | "pdf" | "text" | "other";
+
+/** A media part of a request, as the bound of its cost sees it. */
+export interface MediaPart {
+  readonly kind: PartKind;
+  /** Undefined where only the provider will see its bytes, which it fetches from an address. */
+  readonly content?: Content;
+  readonly bytes?: number;
+  /** Of an image, where its first bytes say it. */
+  readonly dimensions?: Dimensions;
+  /** The most that a recording lasts, where its first bytes say it. */
+  readonly seconds?: number;
+  /** The upload that has its bytes: `upl_...` */
+  readonly upload?: string;
+}
+
 /** What the bound of a call's cost is worked out from. */
 export interface CallSize {
   /** UTF-8 bytes of the body without its media parts' own bytes (data addresses, base64). */
   readonly inputBytes: number;
   /** Messages, or inputs of an embeddings call: each has an allowance of its own. */
   readonly messages: number;
-  readonly parts: Readonly<Record<"image" | "audio" | "file", number>>;
+  readonly parts: readonly MediaPart[];
+  /** Writes to the prompt cache that the request asks for, by the longest lifetime that it names. */
+  readonly cacheWrites?: "short" | "long";
   /** `n`: how many answers are asked for. */
   readonly choices: number;
   /** The caller's own cap on output tokens, for each choice. */

@@ -65,6 +65,7 @@ export const jobCatalog = {
   image: { pool: "image", payload: paidCall },
   media: { pool: "media", payload: paidCall },
   "sweep-holds": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
+  "checkpoint-ledger": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
   "expire-files": { pool: "maintenance", payload: nothing, everyMs: 60_000 },
   "expire-bodies": { pool: "maintenance", payload: nothing, everyMs: 3_600_000 },
   "reconcile-payments": { pool: "maintenance", payload: nothing, everyMs: 5_000 },

@@ -9,6 +9,8 @@ export interface Frame {
   readonly seq: number;
   readonly kind: "chunk" | "final" | "error";
   readonly data: string;
+  /** Which attempt wrote it. Absent outside the count. */
+  readonly attempt?: string;
   readonly outcome?: Outcome;
 }
 
@@ -54,19 +56,23 @@ export const toFields = (frame: Frame): string[] => [
   frame.kind,
   "d",
   frame.data,
+  ...(frame.attempt === undefined ? [] : ["a", frame.attempt]),
   ...(frame.outcome ? ["o", JSON.stringify(frame.outcome)] : []),
 ];
 
 export function fromFields(fields: readonly string[]): Frame | undefined {
-  const [r, requestId, s, seq, k, kind, d, data, , outcome] = fields;
+  const [r, requestId, s, seq, k, kind, d, data, ...rest] = fields;
   if (r !== "r" || s !== "s" || k !== "k" || d !== "d" || requestId === undefined || data === undefined)
     return undefined;
   if (kind !== "chunk" && kind !== "final" && kind !== "error") return undefined;
+  const attempt = rest[0] === "a" ? rest[1] : undefined;
+  const outcome = rest.at(-2) === "o" ? rest.at(-1) : undefined;
   return {
     requestId,
     seq: Number(seq),
     kind,
     data,
+    ...(attempt !== undefined && { attempt }),
     ...(outcome !== undefined && { outcome: JSON.parse(outcome) as Outcome }),
   };
 }
@@ -74,3 +80,8 @@ export function fromFields(fields: readonly string[]): Frame | undefined {
 export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;
 export const cancelChannel = "cancel";
+export const disconnectChannel = "disconnect";
+/** What is published, and stored under `cancelledKey` for a worker that does not listen yet. */
+export const channelOf = { cancelled: cancelChannel, disconnected: disconnectChannel } as const;
+/** `cancelled`: the API has ended the call. `disconnected`: its caller is gone, and it is for the worker to end it. */
+export type Notice = keyof typeof channelOf;

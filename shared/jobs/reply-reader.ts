@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { cancelChannel, cancelledKey, type Frame, fromFields, replyKey } from "./frames.ts";
+import { cancelledKey, channelOf, type Frame, fromFields, type Notice, replyKey } from "./frames.ts";
 
 export interface ReplyReader {
   /** This API instance's name, random at each start. */
@@ -10,8 +10,10 @@ export interface ReplyReader {
   start(): Promise<void>;
   /** Registers who waits for a request's frames; call it before the job is enqueued. Returns how to stop waiting. */
   expect(requestId: string, onFrame: (frame: Frame) => void): () => void;
-  /** Tells the workers that nobody waits any more; holds until the deadline for a job that has not begun. */
-  cancel(requestId: string, ttlMs: number): Promise<void>;
+  /** Tells the workers that the call is over here, or that its caller is gone; holds so long for a job that has not begun. */
+  notify(notice: Notice, requestId: string, ttlMs: number): Promise<void>;
+  /** Resolves when all that was written before this call has been handed over. Rejects while Redis cannot be written. */
+  caughtUp(): Promise<void>;
   /** Whether an instance, this one or another, holds its lease. */
   instanceLives(instance: string): Promise<boolean>;
   stop(): Promise<void>;
@@ -53,6 +55,8 @@ export function createReplyReader(deps: {
   const key = replyKey(instance);
   const waiting = new Map<string, (frame: Frame) => void>();
   const strays = new Map<string, number>();
+  const markers = new Map<string, () => void>();
+  let markersWritten = 0;
   let stopped = false;
   let lastId = "0-0";
   let trimmedTo = lastId;
@@ -66,10 +70,10 @@ export function createReplyReader(deps: {
   };
 
   // The key first: a worker that subscribes between the two finds it. No pipeline: that resolves whatever became of it.
-  const cancel = async (requestId: string, ttlMs: number) => {
+  const notify = async (notice: Notice, requestId: string, ttlMs: number) => {
     await Promise.all([
-      commands.set(cancelledKey(requestId), "1", "PX", Math.max(1_000, Math.ceil(ttlMs))),
-      commands.publish(cancelChannel, requestId),
+      commands.set(cancelledKey(requestId), notice, "PX", Math.max(1_000, Math.ceil(ttlMs))),
+      commands.publish(channelOf[notice], requestId),
     ]);
   };
 
@@ -79,10 +83,13 @@ export function createReplyReader(deps: {
     if (now - (strays.get(requestId) ?? 0) < 1_000) return;
     if (strays.size > 10_000) strays.clear();
     strays.set(requestId, now);
-    cancel(requestId, 60_000).catch((error: Error) => log.warn({ err: error.message, requestId }, "cancel"));
+    notify("cancelled", requestId, 60_000).catch((error: Error) =>
+      log.warn({ err: error.message, requestId }, "cancel"),
+    );
   }
 
   function handOver(fields: string[]): void {
+    if (fields[0] === "marker") return markers.get(fields[1] ?? "")?.();
     const frame = fromFields(fields);
     if (!frame) return;
     const onFrame = waiting.get(frame.requestId);
@@ -138,7 +145,18 @@ export function createReplyReader(deps: {
         if (waiting.get(requestId) === onFrame) waiting.delete(requestId);
       };
     },
-    cancel,
+    notify,
+    async caughtUp() {
+      const marker = String(markersWritten++);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      markers.set(marker, resolve);
+      try {
+        await commands.xadd(key, "*", "marker", marker);
+        await promise;
+      } finally {
+        markers.delete(marker);
+      }
+    },
     instanceLives: async (other) => (await commands.exists(replyKey(other))) === 1,
     async stop() {
       stopped = true;

@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import type { ServiceError } from "#errors";
 import { type Clock, sleep } from "#platform/clock";
+import { randomBase62 } from "#platform/ids";
 import { type Frame, type Outcome, replyKey, splitText, toFields } from "./frames.ts";
-import { createUntaken } from "./untaken.ts";
 import { untilAnswered } from "./until-answered.ts";
 
 /** The worker's end of one call's reply. Rejects when Redis refuses a frame: what comes after it is not written. */
@@ -20,8 +20,6 @@ export interface Reply {
   flush(): Promise<boolean>;
   final(text: string, outcome: Outcome): Promise<boolean>;
   error(error: ServiceError, outcome?: Outcome): Promise<boolean>;
-  /** After the end: called if the instance dies before it takes what was written last. */
-  onLost(lost: () => void): void;
 }
 
 const gatherMs = 15;
@@ -39,21 +37,19 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
     reconnectedAt = clock.now();
   });
   const settled = () => clock.now() - reconnectedAt > settlingMs;
-  const untaken = createUntaken({ redis, settled });
   /** When each API instance was last seen. */
   const seenAt = new Map<string, number>();
 
   /**
-   * Resolves with its place when Redis has the frame; with nothing when nobody waits for it. It may be there twice when
-   * the answer to the first write was lost: the reader knows it by its count.
+   * False: the instance is gone. The frame may be in the stream twice when the answer to the first write was lost: the
+   * reader recognises it by its count.
    */
-  async function add(replyTo: string, frame: Frame): Promise<string | undefined> {
+  async function add(replyTo: string, frame: Frame): Promise<boolean> {
     const fields = toFields(frame);
     const xadd = () => redis.call("XADD", replyKey(replyTo), "NOMKSTREAM", "*", ...fields);
     for (;;) {
-      const entryId = await untilAnswered(xadd);
-      if (entryId !== null) return entryId as string;
-      if (settled()) return undefined;
+      if ((await untilAnswered(xadd)) !== null) return true;
+      if (settled()) return false;
       await sleep(clock, tryAgainMs);
     }
   }
@@ -77,21 +73,18 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
     async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {
       const data = JSON.stringify(error.fields());
       const frame: Frame = { requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) };
-      return (await add(replyTo, frame)) !== undefined;
+      return add(replyTo, frame);
     },
-
-    /** To be called once a second: finds the answers whose API instance died before it took them. */
-    lookAfterAnswers: () => untaken.lookAll(),
 
     /** `onGone` is called once when the instance that waits is found to be gone. */
     open(replyTo: string, requestId: string, onGone: () => void): Reply {
+      const attempt = randomBase62(8);
       const unsent: { readonly frame: Frame; readonly mark: number }[] = [];
       let sending: Promise<void> | undefined;
       let seq = 0;
       let gathered = "";
       let gatheredMark = 0;
       let deliveredMark = 0;
-      let lastEntryId = "";
       let stopTimer: (() => void) | undefined;
       let announced: Readonly<Record<string, string>> | undefined;
       let gone = false;
@@ -101,13 +94,11 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       async function sendAll(): Promise<void> {
         try {
           for (let next = unsent[0]; next; next = unsent[0]) {
-            const entryId = await add(replyTo, next.frame);
-            if (entryId === undefined) {
+            if (!(await add(replyTo, next.frame))) {
               gone = true;
               onGone();
               break;
             }
-            lastEntryId = entryId;
             deliveredMark = next.mark;
             unsent.shift();
           }
@@ -121,7 +112,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       function send(kind: Frame["kind"], data: string, mark: number, told?: Outcome): void {
         if (gone || failure) return;
         const outcome = seq === 0 && announced ? { ...told, headers: announced } : told;
-        unsent.push({ frame: { requestId, seq: seq++, kind, data, ...(outcome && { outcome }) }, mark });
+        unsent.push({ frame: { requestId, seq: seq++, kind, data, attempt, ...(outcome && { outcome }) }, mark });
         sending ??= sendAll();
       }
 
@@ -161,7 +152,6 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
         announce(headers) {
           announced = headers;
         },
-        onLost: (lost) => untaken.add(replyTo, requestId, lastEntryId, lost),
         flush() {
           sendGathered();
           return allSent();

@@ -52,10 +52,18 @@ const definition = {
   holds: { type: Map, of: holdSchema, required: true },
   /** The size of `holds`, which MongoDB cannot compare in a filter. */
   openHolds: { type: Number, required: true },
+  /**
+   * No open hold expires before this. Holding lowers it, applying leaves it, the sweeper raises it once it has passed.
+   * Absent while holds of an earlier version are open.
+   */
+  holdsExpireAt: { type: Date },
   createdAt: { type: Date, required: true },
 } as const;
 const schema = new Schema(definition, { collection: "accounts", strict: "throw", versionKey: false, minimize: false });
 schema.index({ createdAt: -1, _id: -1 });
+/** The filter of the sweeper's index, which has only accounts with open holds. */
+export const withOpenHolds = { openHolds: { $gt: 0 } };
+schema.index({ holdsExpireAt: 1 }, { partialFilterExpression: withOpenHolds });
 
 export type StoredAccount = InferRawDocType<typeof definition>;
 export type StoredHold = StoredAccount["holds"][string];

@@ -3,8 +3,8 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount } from "./accounts.ts";
+import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
 import { type Ledger, toEntry } from "./ledger.ts";
-import { isPaymentAccount } from "./payment-accounts.ts";
 
 export interface Check {
   /** Every account is right to the nano-USD. */
@@ -20,55 +20,85 @@ export interface Check {
   readonly undecided: number;
 }
 
-interface Sum {
-  readonly _id: string;
-  readonly amount: bigint;
-}
+/** How many accounts, and how many entries of theirs, are read from one snapshot: MongoDB keeps one for five minutes. */
+const pageAccounts = 1_000;
+const pageEntries = 100_000;
+const pageHolds = 5_000;
 
 /**
  * For every account, what the ledger says = available + held, once the decided holds are applied; `held` and
- * `openHolds` agree with the holds; nothing is negative. All of it as it was in one moment.
+ * `openHolds` agree with the holds; nothing is negative. Each account is read as it was in one moment, page by page.
+ *
+ * What the ledger says is the account's checkpoint and the entries since. So an entry that is wrong when a checkpoint
+ * counts it is found by every check from then on, but one that is changed or removed afterwards only by a full check,
+ * which reads every entry again and compares the checkpoints with them.
  */
-export function createCheck(deps: { mongo: Mongo; accounts: Accounts; ledger: Ledger; clock: Clock; log: Logger }) {
-  const { mongo, accounts, ledger, clock, log } = deps;
+export function createCheck(deps: {
+  mongo: Mongo;
+  accounts: Accounts;
+  ledger: Ledger;
+  checkpoints: Checkpoints;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { mongo, accounts, ledger, checkpoints, clock, log } = deps;
 
-  return async function check(): Promise<Check> {
-    const session = await mongo.connection.startSession({ snapshot: true });
-    try {
-      return await compare(session);
-    } finally {
-      await session.endSession();
-    }
-  };
-
-  async function compare(session: ClientSession): Promise<Check> {
+  return async function check({ full = false }: { full?: boolean } = {}): Promise<Check> {
     const now = clock.now();
     const totals = { accounts: 0, differenceNanoUsd: 0n, openHolds: 0, overdueHolds: 0, undecided: 0 };
     let oldestHeldAt = now;
     let wrong = 0;
 
-    async function compareOne(account: StoredAccount, ledgerNanoUsd: bigint): Promise<void> {
+    /** The last account of the page, unless that was the last of all. */
+    async function comparePage(after: string, session: ClientSession): Promise<string | undefined> {
+      const options = { session, sort: { _id: 1 }, limit: pageAccounts } as const;
+      const found = await accounts.collection.find({ _id: { $gt: after } }, options).toArray();
+      const last = found.length === pageAccounts ? found.at(-1)?._id : undefined;
+      const upTo = (await checkpoints.accountBehind(pageEntries, rangeOf(after, last), full, session)) ?? last;
+      const range = rangeOf(after, upTo);
+      const inRange = found.filter(({ _id }) => upTo === undefined || _id <= upTo);
+
+      const sums = await checkpoints.sumCheckpoints(range, session);
+      const entries = full ? await checkpoints.sumEveryEntry(range, session) : sums;
+      if (full) compareCheckpoints(sums, entries);
+      const costs = await costsOf(inRange, session);
+      for (const account of inRange) {
+        compareOne(account, entries.get(account._id) ?? 0n, costs);
+        entries.delete(account._id);
+      }
+      // An account that one payment opened goes when it is empty; its entries stay.
+      for (const [account, amountNanoUsd] of entries) note(account, amountNanoUsd, { missing: true });
+      return upTo;
+    }
+
+    function compareOne(account: StoredAccount, ledgerNanoUsd: bigint, costs: ReadonlyMap<string, bigint>): void {
       const { _id, available, held, openHolds } = account;
       const holds = Object.entries(account.holds);
-      const costs = await costsOf(
-        holds.map(([requestId]) => requestId),
-        session,
-      );
       let pendingNanoUsd = 0n;
-      for (const cost of costs.values()) pendingNanoUsd += cost;
       let mapNanoUsd = 0n;
-      for (const [, hold] of holds) {
+      for (const [requestId, hold] of holds) {
+        const cost = costs.get(requestId);
+        if (cost === undefined) totals.undecided += 1;
+        else pendingNanoUsd += cost;
         mapNanoUsd += hold.amount;
         if (hold.expiresAt.getTime() < now) totals.overdueHolds += 1;
         oldestHeldAt = Math.min(oldestHeldAt, hold.heldAt.getTime());
       }
       totals.accounts += 1;
       totals.openHolds += holds.length;
-      totals.undecided += holds.length - costs.size;
       const differenceNanoUsd = ledgerNanoUsd - (available + held - pendingNanoUsd);
       const sound = held === mapNanoUsd && openHolds === holds.length && available >= 0n;
       if (sound && differenceNanoUsd === 0n) return;
       note(_id, differenceNanoUsd, { availableNanoUsd: available, heldNanoUsd: held, mapNanoUsd, openHolds });
+    }
+
+    function compareCheckpoints(sums: Sums, entries: Sums): void {
+      for (const account of new Set([...sums.keys(), ...entries.keys()])) {
+        const [checkpointNanoUsd, entriesNanoUsd] = [sums.get(account) ?? 0n, entries.get(account) ?? 0n];
+        if (checkpointNanoUsd === entriesNanoUsd) continue;
+        wrong += 1;
+        log.error({ account, checkpointNanoUsd, entriesNanoUsd }, "a checkpoint is not the sum of its entries");
+      }
     }
 
     function note(account: string, differenceNanoUsd: bigint, found: object): void {
@@ -77,30 +107,36 @@ export function createCheck(deps: { mongo: Mongo; accounts: Accounts; ledger: Le
       log.error({ account, differenceNanoUsd, ...found }, "an account is not right");
     }
 
-    // Both in the order of their ids, so that neither is ever whole in memory.
-    const sums = ledger.collection.aggregate<Sum>(
-      [{ $group: { _id: "$account", amount: { $sum: "$amount" } } }, { $sort: { _id: 1 } }],
-      { session, allowDiskUse: true },
-    );
-    // An account that one payment opened goes when it is empty; its entries stay.
-    const orphan = ({ _id, amount }: Sum) => {
-      if (amount !== 0n || !isPaymentAccount(_id)) note(_id, amount, { missing: true });
-    };
-    let sum = await sums.next();
-    for await (const account of accounts.collection.find({}, { session, sort: { _id: 1 } })) {
-      for (; sum && sum._id < account._id; sum = await sums.next()) orphan(sum);
-      const theirs = sum?._id === account._id ? sum : undefined;
-      await compareOne(account, theirs?.amount ?? 0n);
-      if (theirs) sum = await sums.next();
-    }
-    for (; sum; sum = await sums.next()) orphan(sum);
+    for (let after: string | undefined = ""; after !== undefined; ) after = await inSnapshot(comparePage, after);
     return { ok: wrong === 0, ...totals, oldestOpenHoldSeconds: Math.round((now - oldestHeldAt) / 1_000) };
+  };
+
+  async function inSnapshot<In, Out>(
+    read: (input: In, session: ClientSession) => Promise<Out>,
+    input: In,
+  ): Promise<Out> {
+    const session = await mongo.connection.startSession({ snapshot: true });
+    try {
+      return await read(input, session);
+    } finally {
+      await session.endSession();
+    }
   }
 
-  /** Of those that are decided. */
-  async function costsOf(requestIds: readonly string[], session: ClientSession): Promise<Map<string, bigint>> {
-    if (requestIds.length === 0) return new Map();
-    const entries = ledger.collection.find({ _id: { $in: [...requestIds] } }, { session });
-    return new Map((await entries.toArray()).map((entry) => [entry._id, toEntry(entry).costNanoUsd]));
+  /** By request id, of the open holds that are decided. */
+  async function costsOf(page: readonly StoredAccount[], session: ClientSession): Promise<Map<string, bigint>> {
+    const requestIds = page.flatMap(({ holds }) => Object.keys(holds));
+    const costs = new Map<string, bigint>();
+    for (let from = 0; from < requestIds.length; from += pageHolds) {
+      const these = { _id: { $in: requestIds.slice(from, from + pageHolds) } };
+      for await (const entry of ledger.collection.find(these, { session }))
+        costs.set(entry._id, toEntry(entry).costNanoUsd);
+    }
+    return costs;
   }
 }
+
+const rangeOf = (after: string, upTo: string | undefined): Range => ({
+  $gt: after,
+  ...(upTo !== undefined && { $lte: upTo }),
+});

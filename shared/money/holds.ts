@@ -20,7 +20,13 @@ export interface Hold {
 
 export type HoldAnswer =
   | { readonly ok: true; readonly heldNanoUsd: bigint }
-  | { readonly ok: false; readonly reason: "frozen" | "poor" | "full"; readonly availableNanoUsd: bigint };
+  | {
+      readonly ok: false;
+      readonly reason: "frozen" | "poor" | "full";
+      readonly availableNanoUsd: bigint;
+      /** By open holds: what they do not use comes back. */
+      readonly heldNanoUsd: bigint;
+    };
 
 /**
  * The write of a hold ended in an error: it may stand or not. It is never tried again; whoever asked for it settles 0
@@ -41,6 +47,9 @@ export const mostOpenHolds = 2_000;
 /** Half a thousand holds make an update of about 60 KB. */
 const groupLimit = 500;
 
+/** Accounts that are remembered to have been refused: half a megabyte. */
+const mostRefused = 10_000;
+
 /** A hold with the amount that is asked for now. */
 interface Ask {
   readonly hold: Hold;
@@ -50,6 +59,7 @@ interface Ask {
 interface Standing {
   readonly frozen: boolean;
   readonly available: bigint;
+  readonly held: bigint;
   readonly openHolds: number;
   readonly holds: Readonly<Record<string, unknown>>;
 }
@@ -62,10 +72,11 @@ export function fill(standing: Standing | null, group: readonly Hold[]) {
     for (const hold of group) refused.set(hold, new Error(`there is no account ${hold.account}`));
     return { fitting, refused };
   }
+  const totalNanoUsd = standing.available + standing.held;
   let left = standing.available;
   for (const hold of group) {
     const refuse = (reason: "frozen" | "poor" | "full") =>
-      refused.set(hold, { ok: false, reason, availableNanoUsd: left });
+      refused.set(hold, { ok: false, reason, availableNanoUsd: left, heldNanoUsd: totalNanoUsd - left });
     if (standing.holds[hold.requestId]) refused.set(hold, new Error(`${hold.requestId} is held already`));
     else if (standing.frozen) refuse("frozen");
     else if (left < hold.leastNanoUsd) refuse("poor");
@@ -88,54 +99,79 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
     const holds: Record<`holds.${string}`, StoredHold> = {};
     const absent: Record<`holds.${string}`, { $exists: false }> = {};
     let sumNanoUsd = 0n;
+    let expireAt = Number.MAX_SAFE_INTEGER;
     for (const { hold, amountNanoUsd } of asks) {
       const path = `holds.${hold.requestId}` as const;
       holds[path] = { amount: amountNanoUsd, heldAt, expiresAt: new Date(hold.expiresAt) };
       absent[path] = { $exists: false };
       sumNanoUsd += amountNanoUsd;
+      expireAt = Math.min(expireAt, hold.expiresAt);
     }
     const room = { available: { $gte: sumNanoUsd }, openHolds: { $lte: mostOpenHolds - asks.length } };
     const { matchedCount } = await answered(
       accounts.collection.updateOne(
         { _id: account, frozen: false, ...room, ...absent },
-        { $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: asks.length }, $set: holds },
+        {
+          $inc: { available: -sumNanoUsd, held: sumNanoUsd, openHolds: asks.length },
+          $set: holds,
+          $min: { holdsExpireAt: new Date(expireAt) },
+        },
       ),
     );
     return matchedCount === 1;
   }
 
-  function read(account: string, group: readonly Hold[]): Promise<Standing | null> {
+  async function read(account: string, group: readonly Hold[]): Promise<Standing | null> {
     const theirs = Object.fromEntries(group.map(({ requestId }) => [`holds.${requestId}.amount`, 1 as const]));
-    const projection = { frozen: 1, available: 1, openHolds: 1, ...theirs } as const;
-    return answered(accounts.collection.findOne({ _id: account }, { projection }));
+    const projection = { frozen: 1, available: 1, held: 1, openHolds: 1, ...theirs } as const;
+    return answered(accounts.collection.findOne({ _id: account }, { projection })).catch(unreachable);
+  }
+
+  /**
+   * Accounts whose last group was not held whole. Their next group reads before it writes, so that a caller who goes on
+   * without a balance costs one read a call and no write. Nothing is refused from memory: a credit counts at once.
+   */
+  const refusedBefore = new Set<string>();
+
+  function remember(account: string, refused: boolean): void {
+    refusedBefore.delete(account);
+    if (!refused) return;
+    refusedBefore.add(account);
+    const [oldest] = refusedBefore;
+    if (oldest !== undefined && refusedBefore.size > mostRefused) refusedBefore.delete(oldest);
   }
 
   async function writeGroup(account: string, group: readonly Hold[]): Promise<(HoldAnswer | Error)[]> {
     const answers = new Map<Hold, HoldAnswer | Error>();
     let asks: readonly Ask[] = group.map((hold) => ({ hold, amountNanoUsd: hold.mostNanoUsd }));
-    try {
-      while (asks.length > 0 && !(await write(account, asks))) {
-        const asking = asks.map(({ hold }) => hold);
-        const { fitting, refused } = fill(await read(account, asking), asking);
-        for (const [hold, answer] of refused) answers.set(hold, answer);
-        asks = fitting;
-      }
-      for (const { hold, amountNanoUsd } of asks) answers.set(hold, { ok: true, heldNanoUsd: amountNanoUsd });
-    } catch (error) {
-      log.warn({ err: error, account, holds: asks.length }, "holds may stand or not");
-      for (const { hold, amountNanoUsd } of asks)
-        answers.set(hold, new HoldUnknown(hold.requestId, amountNanoUsd, error));
-    }
+    const keepFitting = async () => {
+      const asking = asks.map(({ hold }) => hold);
+      const { fitting, refused } = fill(await read(account, asking), asking);
+      for (const [hold, answer] of refused) answers.set(hold, answer);
+      asks = fitting;
+    };
+    if (refusedBefore.has(account)) await keepFitting();
+    while (asks.length > 0 && !(await writeOrUnknown())) await keepFitting();
+    remember(account, answers.size > 0);
+    for (const { hold, amountNanoUsd } of asks)
+      if (!answers.has(hold)) answers.set(hold, { ok: true, heldNanoUsd: amountNanoUsd });
     return group.map((hold) => answers.get(hold) as HoldAnswer | Error);
+
+    async function writeOrUnknown(): Promise<boolean> {
+      try {
+        return await write(account, asks);
+      } catch (error) {
+        log.warn({ err: error, account, holds: asks.length }, "holds may stand or not");
+        for (const { hold, amountNanoUsd } of asks)
+          answers.set(hold, new HoldUnknown(hold.requestId, amountNanoUsd, error));
+        return true;
+      }
+    }
   }
 
   /** While MongoDB is away no hold is sent: then none is unknown, and nothing has to be decided for a refused call. */
   async function reach(): Promise<void> {
-    try {
-      await mongo.ping();
-    } catch (error) {
-      throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, error);
-    }
+    await mongo.ping().catch(unreachable);
   }
 
   const commit = groupCommit<Hold, HoldAnswer>({ limit: groupLimit, write: writeGroup });
@@ -148,4 +184,8 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
     if (mongo.upSince() === undefined) await reach();
     return commit(asked.account, asked.requestId, asked);
   };
+}
+
+function unreachable(cause: unknown): never {
+  throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, cause);
 }

@@ -1,5 +1,6 @@
 /**
- * Who has how much, what is held for running calls, and every movement. Owns the collections `accounts` and `ledger`.
+ * Who has how much, what is held for running calls, and every movement. Owns the collections `accounts`,
+ * `ledger` and `checkpoints`.
  *
  * A paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
  * (the insert into the ledger is the decision: the first wins), **apply** that to the balance (once, by its filter).
@@ -9,6 +10,7 @@
  *
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */
+import { createBackground } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
@@ -17,6 +19,7 @@ import type { BuybackTerms } from "./accrual.ts";
 import { type Accrued, type Claimable, createAccruals } from "./accruals.ts";
 import { type Application, createApply } from "./apply.ts";
 import { type Check, createCheck } from "./check.ts";
+import { createCheckpoints } from "./checkpoints.ts";
 import { createDecide, type Decided, type Decision } from "./decide.ts";
 import { createHold, type Hold, type HoldAnswer } from "./holds.ts";
 import { createLedger, type EntryKind, type LedgerEntry } from "./ledger.ts";
@@ -35,7 +38,14 @@ export { type Hold, type HoldAnswer, HoldUnknown } from "./holds.ts";
 export { type Accrual, type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export type { Moved } from "./move.ts";
 export type { Credit } from "./movements.ts";
-export { type Owed, type Payment, type Payout, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
+export {
+  isPaymentAccount,
+  type Owed,
+  type Payment,
+  type Payout,
+  paymentAccount,
+  unitNanoUsd,
+} from "./payment-accounts.ts";
 export type { Take } from "./take.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
@@ -104,7 +114,16 @@ export interface Money {
   sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept>;
   /** Ends every hold of an account whose calls are all over or dead: with 0, or with what stands. */
   abandon(account: string): Promise<void>;
-  check(): Promise<Check>;
+  /** From the checkpoints. `full` reads every entry instead, and compares the checkpoints with them. */
+  check(options?: { readonly full?: boolean }): Promise<Check>;
+  /** Counts entries into the checkpoints, some hundred thousand at most; resolves with how many. */
+  checkpoint(signal?: AbortSignal): Promise<number>;
+
+  /**
+   * Resolves once no settlement of an unanswered hold is under way: wait for it before MongoDB closes. Each ends
+   * within two minutes.
+   */
+  settled(): Promise<void>;
 }
 
 export function createMoney(deps: {
@@ -115,8 +134,10 @@ export function createMoney(deps: {
   log: Logger;
 }): Money {
   const { mongo, buyback, clock, log } = deps;
+  const background = createBackground({ log });
   const accounts = createAccounts({ mongo, clock });
   const ledger = createLedger({ mongo });
+  const checkpoints = createCheckpoints({ mongo, ledger });
   const hold = createHold({ accounts, mongo, clock, log });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
@@ -132,10 +153,10 @@ export function createMoney(deps: {
 
   return {
     async prepare() {
-      await Promise.all([accounts.prepare(), ledger.prepare()]);
+      await Promise.all([accounts.prepare(), ledger.prepare(), checkpoints.prepare()]);
     },
     hold,
-    take: createTake({ hold, settle, account: accounts.find, clock, log }),
+    take: createTake({ hold, settle, background, clock }),
     decide,
     apply,
     settle,
@@ -151,6 +172,8 @@ export function createMoney(deps: {
     ledger: ledger.list,
     entry: ledger.entry,
     ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce }),
-    check: createCheck({ mongo, accounts, ledger, clock, log }),
+    check: createCheck({ mongo, accounts, ledger, checkpoints, clock, log }),
+    checkpoint: checkpoints.checkpoint,
+    settled: () => background.settled(),
   };
 }

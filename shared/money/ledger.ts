@@ -19,7 +19,7 @@ export interface Accrual {
   readonly batch: string | null;
 }
 
-/** One decided movement. It never changes, but for the batch of its accrual. */
+/** One decided movement. It never changes, but for the batch of its accrual and the mark that a checkpoint counts it. */
 export interface LedgerEntry {
   /**
    * The request id, `credit:<account>:<idempotency key>`, `refund:<request id>`; of a payment on chain the hash of its
@@ -95,11 +95,18 @@ const definition = {
   transaction: { type: String },
   buyback: { type: accrual, _id: false },
   request: { type: request, _id: false },
+  /** Its account's checkpoint counts it. Absent before. */
+  checkpointed: { type: Boolean },
 } as const;
 const schema = new Schema(definition, { collection: "ledger", strict: "throw", versionKey: false });
-schema.index({ account: 1, createdAt: -1, _id: -1 });
+export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
+schema.index(accountIndex);
 /** The accruals that no batch has. */
 schema.index({ "buyback.token": 1 }, { partialFilterExpression: { "buyback.batch": { $type: "null" } } });
+/** The entries that no checkpoint counts, also those of earlier versions. */
+export const uncounted = { checkpointed: null };
+export const uncountedIndex = { account: 1 } as const;
+schema.index(uncountedIndex, { partialFilterExpression: uncounted });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
 

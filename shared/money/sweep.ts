@@ -2,7 +2,7 @@ import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
-import type { Accounts, StoredHold } from "./accounts.ts";
+import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import type { createApply } from "./apply.ts";
 import type { createDecide } from "./decide.ts";
 import { type Ledger, toEntry } from "./ledger.ts";
@@ -31,8 +31,9 @@ const settlingMs = 60_000;
 const chunk = 100;
 
 interface Overdue {
-  readonly k: string;
-  readonly v: StoredHold;
+  readonly account: string;
+  readonly requestId: string;
+  readonly hold: StoredHold;
 }
 
 /**
@@ -42,34 +43,37 @@ interface Overdue {
 export function createSweep(deps: Deps) {
   const { mongo, accounts, ledger, clock, log, applyOnce, decideOnce } = deps;
 
-  async function mayDecide(hold: Overdue, isWaiting: (requestId: string) => Promise<boolean>): Promise<boolean> {
-    if (hold.v.expiresAt.getTime() + patienceMs > clock.now() && (await isWaiting(hold.k))) return false;
+  async function mayDecide(
+    { requestId, hold }: Overdue,
+    isWaiting: (id: string) => Promise<boolean>,
+  ): Promise<boolean> {
+    if (hold.expiresAt.getTime() + patienceMs > clock.now() && (await isWaiting(requestId))) return false;
     // Asked last: what follows is the insert.
     const upSince = mongo.upSince();
     return upSince !== undefined && clock.now() - upSince >= settlingMs;
   }
 
-  const decideNothing = (account: string, { k: requestId, v }: Overdue) =>
+  const decideNothing = ({ account, requestId, hold }: Overdue) =>
     decideOnce({
       account,
       requestId,
-      heldNanoUsd: v.amount,
+      heldNanoUsd: hold.amount,
       costNanoUsd: 0n,
       status: "failed",
       error: "no_capacity",
       attempts: 0,
       usage: {},
       estimated: false,
-      totalMs: clock.now() - v.heldAt.getTime(),
+      totalMs: clock.now() - hold.heldAt.getTime(),
     });
 
   /** Throws 503 while MongoDB is away. */
   async function abandon(account: string): Promise<void> {
     try {
       const stored = await answered(accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } }));
-      const endings = Object.entries(stored?.holds ?? {}).map(async ([k, v]) => {
-        const { entry } = await decideNothing(account, { k, v });
-        await applyOnce({ account, requestId: k, heldNanoUsd: v.amount, costNanoUsd: entry.costNanoUsd });
+      const endings = Object.entries(stored?.holds ?? {}).map(async ([requestId, hold]) => {
+        const { entry } = await decideNothing({ account, requestId, hold });
+        await applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd: entry.costNanoUsd });
       });
       await Promise.all(endings);
     } catch (error) {
@@ -81,45 +85,73 @@ export function createSweep(deps: Deps) {
     let applied = 0;
     let decided = 0;
 
-    async function end(account: string, hold: Overdue, costNanoUsd: bigint | undefined): Promise<void> {
+    async function end(overdue: Overdue, costNanoUsd: bigint | undefined): Promise<void> {
+      const { account, requestId, hold } = overdue;
       let cost = costNanoUsd;
       if (cost === undefined) {
-        if (!(await mayDecide(hold, isWaiting))) return;
-        const { won, entry } = await decideNothing(account, hold);
+        if (!(await mayDecide(overdue, isWaiting))) return;
+        const { won, entry } = await decideNothing(overdue);
         if (won) decided += 1;
         cost = entry.costNanoUsd;
       }
-      const application = { account, requestId: hold.k, heldNanoUsd: hold.v.amount, costNanoUsd: cost };
-      if (await applyOnce(application)) applied += 1;
+      if (await applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd: cost })) applied += 1;
     }
 
-    for await (const { _id: account, overdue } of findOverdue(accounts, new Date(clock.now()))) {
-      for (let from = 0; from < overdue.length; from += chunk) {
-        const holds = overdue.slice(from, from + chunk);
-        const entries = await ledger.standing(holds.map(({ k }) => k));
-        const endings = holds.map(async (hold) => {
-          const entry = entries.get(hold.k);
-          await end(account, hold, entry && toEntry(entry).costNanoUsd).catch((error: unknown) =>
-            log.error({ err: error, account, requestId: hold.k }, "an overdue hold was not ended"),
-          );
-        });
-        await Promise.all(endings);
+    async function endAll(some: readonly Overdue[]): Promise<void> {
+      const entries = await ledger.standing(some.map(({ requestId }) => requestId));
+      const endings = some.map(async (overdue) => {
+        const { account, requestId } = overdue;
+        const entry = entries.get(requestId);
+        await end(overdue, entry && toEntry(entry).costNanoUsd).catch((error: unknown) =>
+          log.error({ err: error, account, requestId }, "an overdue hold was not ended"),
+        );
+      });
+      await Promise.all(endings);
+    }
+
+    const now = new Date(clock.now());
+    let some: Overdue[] = [];
+    for await (const { _id: account, overdue } of findOverdue(accounts, now)) {
+      for (const { k: requestId, v: hold } of overdue) {
+        some.push({ account, requestId, hold });
+        if (some.length < chunk) continue;
+        await endAll(some);
+        some = [];
       }
     }
+    if (some.length > 0) await endAll(some);
+    await answered(raiseBounds(accounts, now));
     return { applied, decided };
   }
 
   return { sweep, abandon };
 }
 
-/** Account by account; of each only the holds in question cross the wire. */
+/** A bound that has passed, or none: read from the partial index. */
+const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: { $gte: now } } });
+
+/** Of each account only the holds in question cross the wire. */
 const findOverdue = ({ collection }: Accounts, now: Date) =>
-  collection.aggregate<{ _id: string; overdue: Overdue[] }>([
-    { $match: { openHolds: { $gt: 0 } } },
+  collection.aggregate<{ _id: string; overdue: { k: string; v: StoredHold }[] }>([
+    { $match: mayBeOverdue(now) },
     {
       $project: {
         overdue: { $filter: { input: { $objectToArray: "$holds" }, cond: { $lt: ["$$this.v.expiresAt", now] } } },
       },
     },
     { $match: { "overdue.0": { $exists: true } } },
+  ]);
+
+/**
+ * A bound that has passed becomes the earliest expiry of the holds that are open now, so that an account is looked at
+ * once for the longest life of a hold, and not at each sweep. The document itself is asked in the write: a hold taken
+ * meanwhile cannot be missed.
+ */
+const raiseBounds = ({ collection }: Accounts, now: Date) =>
+  collection.updateMany(mayBeOverdue(now), [
+    {
+      $set: {
+        holdsExpireAt: { $min: { $map: { input: { $objectToArray: "$holds" }, in: "$$this.v.expiresAt" } } },
+      },
+    },
   ]);

@@ -1,7 +1,6 @@
 import { accountFrozen, insufficientBalance, noCapacity, rateLimited } from "#errors";
+import type { Background } from "#platform/background";
 import { type Clock, sleep } from "#platform/clock";
-import type { Logger } from "#platform/logger";
-import type { Account } from "./accounts.ts";
 import type { Decided, Decision } from "./decide.ts";
 import { type Hold, type HoldAnswer, HoldUnknown, mostOpenHolds } from "./holds.ts";
 import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
@@ -15,30 +14,28 @@ export interface Take extends Hold, Pick<Decision, "kind" | "key" | "endpoint" |
 interface Deps {
   readonly hold: (hold: Hold) => Promise<HoldAnswer>;
   readonly settle: (decision: Decision) => Promise<Decided>;
-  readonly account: (id: string) => Promise<Account | undefined>;
+  readonly background: Background;
   readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /**
- * A call is answered before its cost is applied: what it held and did not use is there a moment later. Who calls again at
- * once must not be told that it is missing.
+ * A call is answered before its cost is applied: what it held and did not use is there a moment later. A caller who calls
+ * again at once must not be told that it is missing.
  */
 const momentMs = 50;
-/** After this a hold of unknown fate is the sweeper's. */
+/** After this the sweeper ends a hold of unknown fate. It also bounds `settled`. */
 const unknownMs = 120_000;
 
-export function createTake({ hold, settle, account, clock, log }: Deps) {
+export function createTake({ hold, settle, background, clock }: Deps) {
   async function patiently(ask: Hold): Promise<HoldAnswer> {
     const answer = await hold(ask);
     if (answer.ok || answer.reason !== "poor") return answer;
-    // Unreadable just now: then the answer that is there stands.
-    const { openHolds = 0, availableNanoUsd = 0n } = (await account(ask.account).catch(() => undefined)) ?? {};
-    if (openHolds > 0) await sleep(clock, momentMs);
-    return openHolds > 0 || availableNanoUsd >= ask.leastNanoUsd ? hold(ask) : answer;
+    if (answer.availableNanoUsd + answer.heldNanoUsd < ask.leastNanoUsd) return answer;
+    await sleep(clock, momentMs);
+    return hold(ask);
   }
 
-  /** The hold may stand: it is decided 0 as soon as MongoDB takes it, and the caller does not wait for that. */
+  /** Whether the hold stands is unknown: settle at zero in the background. */
   function releaseUnknown({ kind, account, requestId, key, endpoint, model }: Take, unknown: HoldUnknown): void {
     const settled = settle({
       kind,
@@ -57,9 +54,7 @@ export function createTake({ hold, settle, account, clock, log }: Deps) {
       totalMs: 0,
       signal: AbortSignal.timeout(unknownMs),
     });
-    settled.catch((error: unknown) =>
-      log.warn({ err: error, requestId }, "a hold of unknown fate is left to the sweeper"),
-    );
+    background.run("a hold of unknown fate is left to the sweeper", settled, { requestId });
   }
 
   return async function take(ask: Take): Promise<bigint> {

@@ -1,33 +1,46 @@
-/** One holder's bytes. */
-export interface Share {
-  /** Holds so many bytes from now on. False: they do not fit, and nothing has changed. */
-  resize(bytes: number): boolean;
-}
-
-export interface ByteBudget {
-  share(owner: string): Share;
-}
-
 /**
- * Bytes that a process may hold at once for one purpose. An owner may hold at most as much as is then still free, so that
- * one who takes all there is to get leaves half for others, and two leave a third.
+ * How many bytes of large contents a process holds in memory at once. What does not fit is refused, not waited for: the
+ * caller's repeat may reach another process.
  */
+export interface ByteBudget {
+  readonly heldBytes: number;
+  /** What one piece of work holds of it. */
+  share(): ByteShare;
+}
+
+export interface ByteShare {
+  /** False, and nothing is taken: it does not fit, or the share is closed. */
+  take(bytes: number): boolean;
+  give(bytes: number): void;
+  /** Gives back all that was taken. */
+  close(): void;
+}
+
 export function createByteBudget(limitBytes: number): ByteBudget {
-  const owners = new Map<string, number>();
-  let used = 0;
+  let heldBytes = 0;
   return {
-    share(owner) {
-      let held = 0;
+    get heldBytes() {
+      return heldBytes;
+    },
+    share() {
+      let ownBytes = 0;
+      let isClosed = false;
+      const give = (bytes: number) => {
+        const given = Math.min(bytes, ownBytes);
+        ownBytes -= given;
+        heldBytes -= given;
+      };
       return {
-        resize(bytes) {
-          const more = bytes - held;
-          const owned = (owners.get(owner) ?? 0) + more;
-          if (more > 0 && owned > limitBytes - used - more) return false;
-          held = bytes;
-          used += more;
-          if (owned > 0) owners.set(owner, owned);
-          else owners.delete(owner);
+        take(bytes) {
+          if (isClosed || heldBytes + bytes > limitBytes) return false;
+          ownBytes += bytes;
+          heldBytes += bytes;
           return true;
+        },
+        give,
+        close() {
+          isClosed = true;
+          give(ownBytes);
         },
       };
     },

@@ -20,6 +20,13 @@ export const systemClock: Clock = {
   },
 };
 
+/** Resolves with the work, or without it when the time is over. */
+export const atMost = (clock: Clock, ms: number, work: Promise<unknown>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, resolve);
+    work.then(() => resolve(), reject).finally(cancel);
+  });
+
 /** Resolves after `ms`, or rejects with the signal's reason. */
 export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {

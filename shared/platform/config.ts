@@ -51,7 +51,9 @@ export const environment = z.object({
     .positive()
     .max(86_400)
     .default(285)
-    .describe("Seconds that a call for images or media is waited for; with an `Idempotency-Key` the work goes on"),
+    .describe(
+      "Seconds that a call for images or media, or any with an `Idempotency-Key`, is waited for; with a key the work goes on",
+    ),
   UPLOAD_USD_PER_GB_DAY: usd
     .default("0.10")
     .describe("What an upload costs, once, for its 24 hours: USD for 1,073,741,824 bytes"),
@@ -128,6 +130,10 @@ export const environment = z.object({
   JUPITER_PROGRAMS: text
     .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
     .describe("Programs on chain that its swaps may run, separated by commas; nothing else is signed"),
+  UPLOAD_INLINE_BUDGET_BYTES: count(
+    "Memory of one worker process for uploads that go inside requests (four times their size) and for images in answers; past it calls get 503",
+    256 * 1024 * 1024,
+  ),
   WORKER_POOLS: z
     .string()
     .regex(/^[a-z]+(,[a-z]+)*$/)

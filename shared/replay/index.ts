@@ -1,15 +1,17 @@
 /**
- * `Idempotency-Key`: the same key and body joins the work that runs or gets the answer that was kept, for 24 hours
- * (wire-details, "Uploads and long calls"). Owns the collection `replays`: one document for a key of an account, which
- * names the request that has it.
+ * `Idempotency-Key`: the same key and body joins the running work or gets the stored answer, for 24 hours (wire-details,
+ * "Uploads and long calls"). Owns the collection `replays`: one document for a key of an account, which names the request
+ * that has it.
  *
- * An answer is kept before its call is decided, and counts once the ledger says that the call succeeded; so a crash
- * between the two loses neither the answer nor the charge. A call that failed frees its key: the same request runs again.
- * So does one that can end no more, because nobody is left who would end it.
+ * An answer is stored before its call is decided, and counts once the ledger says that the call succeeded; so a crash
+ * between the two loses neither the answer nor the charge. A call that failed frees its key, so that a corrected retry
+ * succeeds. So does one that can end no more, because nobody is left who would end it.
  *
- * Throws `invalidValue("idempotency-key")`, `conflict` for a key that came with another body, `noCapacity` while storage is
- * away that a large answer needs. An upload's answer is the
- * upload itself, which is shown as it is when it is asked for again.
+ * Answers are stored compressed: in the document up to 1 MB, larger ones in object storage.
+ *
+ * Throws `invalidValue("idempotency-key")`, `conflict` for a key that came with another body, `noCapacity` while the object
+ * storage is unavailable that a large answer needs. An upload's answer is the upload itself, which is shown as it is when it
+ * is asked for again.
  */
 import { createHash } from "node:crypto";
 import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
@@ -20,6 +22,7 @@ import type { Money } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
+import { compress, decompress } from "./compression.ts";
 
 export interface Replays {
   prepare(): Promise<void>;
@@ -62,19 +65,25 @@ export interface KeptCall {
   readonly usage: Usage;
   readonly estimated: boolean;
   readonly costNanoUsd: bigint;
+  /** Headers that the first answer had, such as `x-ignored-params`. */
+  readonly headers?: Headers;
 }
+type Headers = Readonly<Record<string, string>>;
 export type Kept = KeptCall | { readonly upload: string };
-export type Answer = { readonly text: string; readonly costNanoUsd: bigint } | { readonly upload: string };
+export type Answer =
+  | { readonly text: string; readonly costNanoUsd: bigint; readonly headers?: Headers }
+  | { readonly upload: string };
 
 const lifeMs = 24 * 3_600_000;
-/** Larger answers go to object storage. */
-const inlineBytes = 64 * 1024;
+/** Compressed answers over this go to object storage. */
+const inlineBytes = 1024 * 1024;
 const giveBackAgainMs = 1_000;
 const mostGiveBacks = 600;
 
 const answer = {
   upload: { type: String },
-  text: { type: String },
+  zstd: { type: Buffer },
+  headers: { type: Map, of: String },
   usage: { type: Map, of: Number },
   estimated: { type: Boolean },
   costNanoUsd: { type: BigInt },
@@ -94,7 +103,9 @@ schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 
 interface StoredAnswer {
   readonly upload?: string;
-  readonly text?: string;
+  /** Absent if it is in object storage. */
+  readonly zstd?: Buffer;
+  readonly headers?: Headers;
   readonly usage?: Usage;
   readonly estimated?: boolean;
   readonly costNanoUsd?: bigint;
@@ -155,43 +166,60 @@ export function createReplays(deps: {
   }
 
   const isOver = ({ expiresAt }: Stored) => expiresAt.getTime() <= clock.now();
-  const textOf = async ({ requestId, answer }: Stored) => answer?.text ?? (await files.getAnswer(requestId));
+  const find = (filter: Pick<Stored, "_id"> & Partial<Pick<Stored, "requestId">>) =>
+    answered(collection.findOne(filter, { promoteBuffers: true }));
+  const textOf = async ({ requestId, answer }: Stored) =>
+    decompress(answer?.zstd ?? (await files.getAnswer(requestId)));
 
-  /** How the request that has the key stands: what it answered, that it runs, or that its key is free. */
+  /** How the request that has the key stands: at what cost it answered, that it runs, or that its key is free. */
   async function stateOf(
-    stored: Stored,
+    { requestId, instance, pool, answer }: Stored,
     isAlive: (owner: Owner) => Promise<boolean>,
-  ): Promise<Begun | "free" | "look again"> {
-    const { requestId, hash = "", instance, pool } = stored;
-    if (stored.answer?.upload !== undefined)
-      return { kind: "answered", requestId, hash: hash ?? "", answer: { upload: stored.answer.upload } };
+  ): Promise<{ readonly costNanoUsd: bigint } | "running" | "free" | "look again"> {
+    if (answer?.upload !== undefined) return { costNanoUsd: 0n };
     const entry = await money.entry(requestId);
     if (!entry) {
-      if (await isAlive({ requestId, instance, pool: pool ?? undefined })) return { kind: "running" };
+      if (await isAlive({ requestId, instance, pool: pool ?? undefined })) return "running";
       // Whoever was to end it may have done so between the two looks.
       return (await money.entry(requestId)) ? "look again" : "free";
     }
-    if (!stored.answer || entry.request?.status !== "succeeded") return "free";
-    const answer = { text: await textOf(stored), costNanoUsd: entry.costNanoUsd };
-    return { kind: "answered", requestId, hash: hash ?? "", answer };
+    return answer && entry.request?.status === "succeeded" ? { costNanoUsd: entry.costNanoUsd } : "free";
+  }
+
+  async function answerOf(stored: Stored, costNanoUsd: bigint): Promise<Answer> {
+    const { upload, headers } = stored.answer ?? {};
+    return upload === undefined ? { text: await textOf(stored), costNanoUsd, ...(headers && { headers }) } : { upload };
   }
 
   async function take(id: string, ask: Ask, isAlive: (owner: Owner) => Promise<boolean>): Promise<Begun> {
     for (;;) {
       // Read first: many may wait for one answer, and ask again and again.
-      const stored = await answered(collection.findOne({ _id: id }));
+      const stored = await find({ _id: id });
       if (!stored) {
         if (await insert(id, ask)) return { kind: "new", id };
         continue;
       }
-      const over = isOver(stored);
-      if (!over && ask.hash !== undefined && stored.hash != null && stored.hash !== ask.hash)
-        throw conflict("This Idempotency-Key was used with another request.");
-      const state = over ? "free" : await stateOf(stored, isAlive);
+      const state = isOver(stored) ? "free" : await stateOf(stored, isAlive);
       if (state === "look again") continue;
-      if (state !== "free") return state;
+      if (state !== "free" && ask.hash !== undefined && stored.hash != null && stored.hash !== ask.hash)
+        throw conflict("This Idempotency-Key was used with another request.");
+      if (state === "running") return { kind: "running" };
+      if (state !== "free") {
+        const { requestId, hash } = stored;
+        return { kind: "answered", requestId, hash: hash ?? "", answer: await answerOf(stored, state.costNanoUsd) };
+      }
       if (await takeOver(id, stored, ask)) return { kind: "new", id, before: stored.requestId };
     }
+  }
+
+  /** What the document has of an answer; the text of a large one goes to object storage. */
+  async function store(requestId: string, { text, ...rest }: KeptCall): Promise<StoredAnswer> {
+    const zstd = await compress(text);
+    if (zstd.length <= inlineBytes) return { ...rest, zstd };
+    await files.putAnswer(requestId, zstd).catch((error: unknown) => {
+      throw noCapacity("Storage for large answers is unavailable; nothing was charged.", 5, error);
+    });
+    return rest;
   }
 
   async function release(_id: string, requestId: string): Promise<void> {
@@ -225,18 +253,12 @@ export function createReplays(deps: {
     },
 
     async has({ account, key }, isAlive) {
-      const stored = await answered(collection.findOne({ _id: idOf(account, key) }));
+      const stored = await find({ _id: idOf(account, key) });
       return stored !== null && !isOver(stored) && (await stateOf(stored, isAlive)) !== "free";
     },
 
     async keep(id, requestId, kept, hash) {
-      const isLarge = "text" in kept && Buffer.byteLength(kept.text) > inlineBytes;
-      if (isLarge)
-        await files.putAnswer(requestId, kept.text).catch((error: unknown) => {
-          throw noCapacity("Storage for answers is away; nothing was charged.", 5, error);
-        });
-      const { text, ...rest }: StoredAnswer = { ...kept };
-      const answer = { ...rest, ...(text !== undefined && !isLarge && { text }) };
+      const answer = "upload" in kept ? kept : await store(requestId, kept);
       const change = { $set: { answer, ...(hash !== undefined && { hash }) } };
       // None yet, or this very one, by a write whose answer was lost.
       const free = { _id: id, requestId, answer: { $in: [null, answer] } } as driver.Filter<Stored>;
@@ -245,10 +267,10 @@ export function createReplays(deps: {
     },
 
     async kept(id, requestId) {
-      const stored = await answered(collection.findOne({ _id: id, requestId }));
+      const stored = await find({ _id: id, requestId });
       if (!stored?.answer?.usage) return undefined;
-      const { usage, estimated = false, costNanoUsd = 0n } = stored.answer;
-      return { text: await textOf(stored), usage, estimated, costNanoUsd };
+      const { usage, estimated = false, costNanoUsd = 0n, headers } = stored.answer;
+      return { text: await textOf(stored), usage, estimated, costNanoUsd, ...(headers && { headers }) };
     },
 
     release,

@@ -1,6 +1,7 @@
 /**
- * Whole hold-decide-apply calls a second on one account: `node test/bench/money.ts [callers] [open holds]`, against
- * MONGODB_URI, a replica set with nothing of worth in it.
+ * Whole hold-decide-apply calls a second on one account, and what a call costs that is refused for its balance:
+ * `node test/bench/money.ts [callers] [open holds] [accounts]`, against MONGODB_URI, a replica set with nothing of worth
+ * in it. With several accounts the callers are spread over them.
  */
 import { createMoney } from "#money";
 import { systemClock } from "#platform/clock";
@@ -8,7 +9,7 @@ import { newRequestId } from "#platform/ids";
 import { createLogger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 
-const [callers = 200, openHolds = 0] = process.argv.slice(2).map(Number);
+const [callers = 200, openHolds = 0, accounts = 1] = process.argv.slice(2).map(Number);
 const seconds = 5;
 const uri = process.env.MONGODB_URI;
 if (!uri) throw new Error("MONGODB_URI is missing: the address of a replica set with nothing of worth in it");
@@ -18,17 +19,23 @@ const mongo = await connectMongo(uri, systemClock, log);
 await mongo.connection.dropDatabase();
 const money = createMoney({ mongo, clock: systemClock, log });
 await money.prepare();
-const { id: account } = await money.createAccount({ name: "bench" });
-await money.credit(account, { amountNanoUsd: 10n ** 18n, idempotencyKey: "bench" });
 
-const holdOne = () => {
+async function openAccount(amountNanoUsd: bigint): Promise<string> {
+  const { id } = await money.createAccount({ name: "bench" });
+  await money.credit(id, { amountNanoUsd, idempotencyKey: "bench" });
+  return id;
+}
+const opened = await Promise.all(Array.from({ length: accounts }, () => openAccount(10n ** 18n)));
+const accountOf = (caller: number) => opened[caller % accounts] as string;
+
+const holdOne = (account: string) => {
   const requestId = newRequestId();
   const amounts = { mostNanoUsd: 1_000_000n, leastNanoUsd: 1_000_000n };
   return { requestId, answer: money.hold({ account, requestId, ...amounts, expiresAt: Date.now() + 600_000 }) };
 };
 
-async function call(): Promise<void> {
-  const { requestId, answer } = holdOne();
+async function call(account: string): Promise<void> {
+  const { requestId, answer } = holdOne(account);
   const held = await answer;
   if (!held.ok) throw new Error(held.reason);
   await money.settle({
@@ -54,14 +61,14 @@ async function run(ms: number): Promise<number> {
   const until = performance.now() + ms;
   let done = 0;
   await Promise.all(
-    Array.from({ length: callers }, async () => {
-      for (; performance.now() < until; done++) await call();
+    Array.from({ length: callers }, async (_, caller) => {
+      for (; performance.now() < until; done++) await call(accountOf(caller));
     }),
   );
   return done;
 }
 
-await Promise.all(Array.from({ length: openHolds }, () => holdOne().answer));
+await Promise.all(Array.from({ length: openHolds }, (_, at) => holdOne(accountOf(at)).answer));
 await run(2_000);
 const startedAt = performance.now();
 const cpu = process.cpuUsage();
@@ -72,6 +79,36 @@ const perSecond = Math.round((done / tookMs) * 1_000);
 const cpuMs = ((used.user + used.system) / 1_000 / done).toFixed(3);
 const { ok } = await money.check();
 process.stdout.write(
-  `${callers} callers, ${openHolds} other holds open: ${perSecond} calls/s, ${cpuMs} ms CPU a call, check ok: ${ok}\n`,
+  `${callers} callers on ${accounts} accounts, ${openHolds} other holds open: ${perSecond} calls/s, ${cpuMs} ms CPU a call, check ok: ${ok}\n`,
 );
+
+/** Commands on MongoDB so far. */
+async function commands(): Promise<{ readonly reads: number; readonly writes: number }> {
+  const { metrics } = (await mongo.connection.getClient().db().command({ serverStatus: 1 })) as {
+    metrics: { commands: Record<"find" | "update" | "insert", { total: bigint }> };
+  };
+  const { find, update, insert } = metrics.commands;
+  return { reads: Number(find.total), writes: Number(update.total + insert.total) };
+}
+
+async function refused(what: string, account: string, calls: number): Promise<void> {
+  const ask = { account, mostNanoUsd: 10n ** 15n, leastNanoUsd: 10n ** 15n, expiresAt: Date.now() + 600_000 };
+  const named = { kind: "usage", key: "key_bench", endpoint: "/v1/chat/completions", poor: () => "" } as const;
+  const before = await commands();
+  const cpuBefore = process.cpuUsage();
+  const from = performance.now();
+  for (let at = 0; at < calls; at++) await money.take({ ...ask, ...named, requestId: newRequestId() }).catch(() => {});
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const after = await commands();
+  const each = (sum: number) => (sum / calls).toFixed(3);
+  process.stdout.write(
+    `refused, ${what}: ${each(after.reads - before.reads)} reads and ${each(after.writes - before.writes)} writes a call, ` +
+      `${each((user + system) / 1_000)} ms CPU, ${each(performance.now() - from)} ms\n`,
+  );
+}
+
+const poor = await openAccount(2_000_000n);
+await refused("nothing held", poor, 2_000);
+await holdOne(poor).answer;
+await refused("with an open hold", poor, 200);
 await mongo.close();

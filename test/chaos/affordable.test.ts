@@ -18,7 +18,7 @@ function mostOf(env: Readonly<Record<string, string>>) {
   const size = {
     inputBytes: Buffer.byteLength(JSON.stringify(body)),
     messages: 1,
-    parts: { image: 0, audio: 0, file: 0 },
+    parts: [],
     choices: 1,
     outputCap: body.max_tokens,
   };

@@ -28,7 +28,7 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
   const later = await maintenance(stores);
   const [customer, keeping] = await Promise.all([client.account("1.00"), client.account("1.00")]);
   const large = askImage({ response_format: "b64_json" });
-  const body = { created: 1, data: [{ b64_json: randomBytes(100_000).toString("base64") }] };
+  const body = { created: 1, data: [{ b64_json: randomBytes(1_100_000).toString("base64") }] };
 
   const gate = Promise.withResolvers<void>();
   maker.respond(

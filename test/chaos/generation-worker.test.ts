@@ -23,7 +23,20 @@ import {
   repeated,
   slowVideo,
 } from "./generation-setup.ts";
-import { availableUsd, callsOf, heldWire, lost, never, ready, redisOf, startMaker, startProcesses } from "./setup.ts";
+import {
+  ask as askChat,
+  availableUsd,
+  callsOf,
+  path as chatPath,
+  fullCostUsd,
+  heldWire,
+  lost,
+  never,
+  ready,
+  redisOf,
+  startMaker,
+  startProcesses,
+} from "./setup.ts";
 
 const dayMs = 24 * 3_600_000;
 
@@ -125,8 +138,8 @@ test("a worker killed between decision and answer: what was kept is delivered, w
   const keeping = await client.account("1.00");
 
   const gate = Promise.withResolvers<void>();
-  // Too large for one frame, and for the record that keeps it.
-  const picture = randomBytes(400_000);
+  // Too large for one frame, and for the document that stores it.
+  const picture = randomBytes(1_100_000);
   const body = { created: 1, data: [{ b64_json: picture.toString("base64") }] };
   maker.always({ beforeHeaders: gate.promise, body });
   const ask = askImage({ response_format: "b64_json" });
@@ -157,24 +170,32 @@ test("a worker killed between decision and answer: what was kept is delivered, w
   expect(again).toMatchObject({ status: 200, replayed: true, requestId: answer.requestId, body: answer.body });
 });
 
-test("a worker killed after its answer was kept and before it was decided: the answer is delivered, and charged then", async () => {
-  const stores = await testStores();
-  const { maker, env } = await startMaker();
-  const { stores: workerStores, reached } = await holdCommands(stores, ({ insert }) => insert === "ledger");
-  const { client, worker } = await startProcesses(stores, env, { workerStores });
-  const customer = await client.account("1.00");
-  const answer = outcomeOf(customer.post(imagesPath, askImage(), keyed()));
-  await reached;
-  worker.kill("SIGKILL");
-  await worker.exited;
-  await endLocks(redisOf(stores));
-  await spawnWorker(stores, env);
-  const outcome = await answer;
-  expect(outcome).toMatchObject({ status: 200, costUsd: "0.04", replayed: false });
-  await expectFiles(client, outcome, mockPng);
-  expect(await charges(client, customer)).toEqual(["-0.04"]);
-  expect(posts(maker)).toHaveLength(1);
-});
+test.each([
+  ["an image", imagesPath, askImage(), "0.04"],
+  ["chat", chatPath, askChat(), fullCostUsd],
+])(
+  "%s: a worker killed after its answer was stored and before it was decided: the answer is delivered, and charged then",
+  async (_, path, ask, costUsd) => {
+    const stores = await testStores();
+    const { maker, env } = await startMaker();
+    const { stores: workerStores, reached } = await holdCommands(stores, ({ insert }) => insert === "ledger");
+    const { client, worker } = await startProcesses(stores, env, { workerStores });
+    const customer = await client.account("1.00");
+    const answer = outcomeOf(customer.post(path, ask, keyed()));
+    await reached;
+    worker.kill("SIGKILL");
+    await worker.exited;
+    await endLocks(redisOf(stores));
+    await spawnWorker(stores, env);
+    const outcome = await answer;
+    expect(outcome).toMatchObject({ status: 200, costUsd, replayed: false });
+    if (path === imagesPath) await expectFiles(client, outcome, mockPng);
+    const { body } = outcome;
+    expect(await outcomeOf(customer.post(path, ask, keyed()))).toMatchObject({ replayed: true, costUsd, body });
+    expect(await charges(client, customer)).toEqual([`-${costUsd}`]);
+    expect(posts(maker)).toHaveLength(1);
+  },
+);
 
 test("an answer that is kept stays paid though its caller is gone, and MongoDB when the next worker looks for it", async () => {
   const shared = await testStores();

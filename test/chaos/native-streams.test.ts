@@ -19,10 +19,10 @@ const said = "abcd efgh";
 /** Nine bytes. */
 const saidTokens = 3;
 
-/** Whose models speak a format; the question's tokens, as the maker says at the beginning of a stream or else by its bytes. */
+/** Whose models speak a format; the question's tokens, as the provider says at the beginning of a stream, else as they are counted. */
 const spoken = {
   messages: { model: "anthropic/claude-sonnet-5", inputTokens: 2 },
-  responses: { model: "openai/gpt-5.6-terra", inputTokens: 3 },
+  responses: { model: "openai/gpt-4.1-mini", inputTokens: 9 },
   gemini: { model: "google/gemini-3.6-flash", inputTokens: 2 },
 } as const;
 const natives = streamFaces.flatMap((face) => (face.format === "chat" ? [] : [{ face, ...spoken[face.format] }]));

@@ -126,6 +126,12 @@ test("the way of one request is shown, and the ledger is checked", async () => {
   expect(check.code).toBe(0);
   expect(check.out).toMatch(/^ok +true$/m);
 
+  await server.money.checkpoint();
+  const entries = server.mongo.connection.collection<{ _id: string }>("ledger");
+  await entries.updateOne({ _id: requestId }, { $inc: { amount: 1 } });
+  expect((await admin("ledger", "check")).code).toBe(0);
+  expect((await admin("ledger", "check", "--full")).code).toBe(1);
+
   await server.mongo.connection
     .collection<{ _id: string }>("accounts")
     .updateOne({ _id: id }, { $inc: { available: 1 } });

@@ -6,10 +6,10 @@ import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
 import { createAdminRouter } from "../../api/routes/admin/index.ts";
 import { createPayments, type Payments } from "../../shared/payments/index.ts";
-import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createOwnerBudget } from "../../shared/platform/owner-budget.ts";
 import { type Stores, testStores } from "../support/servers.ts";
 import { type Instance, startInstance } from "./keys-instance.ts";
 
@@ -51,7 +51,7 @@ export async function startAdminServer(
   const app = express();
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(systemClock));
-  const http = { clock: systemClock, log, bodyBudget: createByteBudget(1024 * 1024) };
+  const http = { clock: systemClock, log, bodyBudget: createOwnerBudget(1024 * 1024) };
   app.use(
     "/admin/v1",
     createAdminRouter({ ...instance, ...http, payments, config: { ADMIN_TOKEN: config.ADMIN_TOKEN } }),

@@ -290,7 +290,8 @@ test("a call is found by its request id and in the ledger, and the check agrees"
   expect((await ask("GET", `/accounts/${id}/ledger?kind=usage`)).body.data).toEqual([entry.body]);
   expect((await ask("GET", `/accounts/${id}/ledger`)).body.data).toHaveLength(2);
   expect((await ask("GET", `/requests/${encodeURIComponent(`credit:${id}:a`)}`)).status).toBe(404);
-  expect((await ask("GET", "/ledger/check")).body).toEqual({
+  expect(await ask("GET", "/ledger/check?full=yes")).toMatchObject({ status: 400, body: { error: { param: "full" } } });
+  expect((await ask("GET", "/ledger/check?full=true")).body).toEqual({
     ok: true,
     accounts: 1,
     difference_usd: "0.00",

@@ -4,7 +4,15 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "./money-setup.ts";
 
-const bound = { mostNanoUsd: 600n, leastNanoUsd: 600n, inputTokens: 1, outputCap: 10, capFor: () => 3 };
+const bound = {
+  mostNanoUsd: 600n,
+  leastNanoUsd: 600n,
+  inputNanoUsd: 50n,
+  inputTokens: 1,
+  outputCap: 10,
+  isCapNamed: true,
+  capFor: () => 3,
+};
 const ask = (account: string) => ({
   account,
   requestId: "req_second",
@@ -40,9 +48,18 @@ test("who is poor without a call in flight is told so at once, in tokens", async
   const poor = hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 2_000n, leastNanoUsd: 2_000n } });
   await expect(poor).rejects.toMatchObject({
     code: "insufficient_balance",
-    message: expect.stringContaining("covers 3"),
+    message:
+      "The balance is too low. The input alone can cost 0.00000005 USD; the balance has 0.000001. You asked for up to 10 tokens; the balance covers 3.",
   });
   expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("who named no cap is not told of one", async () => {
+  const { account, waiting } = await startWaiting();
+  const dear = { ...bound, mostNanoUsd: 90_000_000n, leastNanoUsd: 20_000_000n, inputNanoUsd: 12_000_000n };
+  await expect(hold(waiting, { ...ask(account), bound: { ...dear, isCapNamed: false } })).rejects.toMatchObject({
+    message: "The balance is too low. The input alone can cost 0.012 USD; the balance has 0.000001.",
+  });
 });
 
 test("what is not counted in tokens is told in USD", async () => {

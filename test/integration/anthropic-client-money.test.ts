@@ -214,20 +214,26 @@ describe("a caller who leaves", () => {
     expect(nanoUsd(entry.amount_usd)).toBe(-costOf(nativeModel, delivered));
   });
 
-  test.each([false, true])("before anything came, stream: %s: pays nothing", async (stream) => {
+  test.each([
+    ["a stream: pays for the input, as the provider counts it", true],
+    ["JSON: pays what the provider reports", false],
+  ])("before anything came, %s", async (_, stream) => {
     const { client, customer } = await newCaller(running);
-    running.anthropic.respond({ beforeHeaders: never });
+    const answering = gate();
+    running.anthropic.respond({ beforeHeaders: stream ? never : answering.opened });
     const controller = new AbortController();
     const calling = client.messages.create({ ...asking(ownName), stream }, { signal: controller.signal });
     const request = await running.anthropic.request(0);
     controller.abort();
     await expect(calling).rejects.toBeInstanceOf(Anthropic.APIUserAbortError);
+    answering.open();
     await request.closed;
-    expect(request.aborted).toBe(true);
-    const entry = await oneEntry(customer);
-    expect(entry.request.status).toBe("cancelled");
-    expect(nanoUsd(entry.amount_usd)).toBe(0n);
-    expect(await customer.available()).toBe("1.00");
+    expect(request.aborted).toBe(stream);
+    const { request: record, amount_usd } = await oneEntry(customer);
+    expect(record).toMatchObject({ status: stream ? "cancelled" : "succeeded", estimated: stream });
+    const { input = 0, output = 0 } = record.usage;
+    expect(input).toBeGreaterThan(0);
+    expect(nanoUsd(amount_usd)).toBe(-costOf(nativeModel, { input, output }));
   });
 });
 

@@ -21,13 +21,13 @@ function counting() {
 test("a call that has not begun is found to be cancelled, until its deadline", async () => {
   const stores = await testStores();
   const [{ reader }, { cancellations, commands }] = await Promise.all([openReader(stores), openWorker(stores)]);
-  await reader.cancel("req_1", 60_000);
-  expect(await cancellations.isCancelled("req_1")).toBe(true);
-  expect(await cancellations.isCancelled("req_2")).toBe(false);
+  await reader.notify("cancelled", "req_1", 60_000);
+  expect(await cancellations.notice("req_1")).toBe("cancelled");
+  expect(await cancellations.notice("req_2")).toBeUndefined();
   expect(await commands.ttl("cancelled:req_1")).toBe(60);
   // Past its deadline it still holds for a moment.
-  await reader.cancel("req_3", -5);
-  expect(await cancellations.isCancelled("req_3")).toBe(true);
+  await reader.notify("cancelled", "req_3", -5);
+  expect(await cancellations.notice("req_3")).toBe("cancelled");
 });
 
 test("a call that runs is told once, and only it", async () => {
@@ -38,8 +38,8 @@ test("a call that runs is told once, and only it", async () => {
   cancellations.watch("req_2", count("req_2"));
   const stop = cancellations.watch("req_ended", count("req_ended"));
   stop();
-  await reader.cancel("req_ended", 1_000);
-  await reader.cancel("req_1", 1_000);
+  await reader.notify("cancelled", "req_ended", 1_000);
+  await reader.notify("cancelled", "req_1", 1_000);
   await eventually(() => counts.size > 0);
   expect(Object.fromEntries(counts)).toEqual({ req_1: 1 });
 });
@@ -51,12 +51,12 @@ test("what is cancelled while the subscriber is away is made good when it is bac
   for (const id of ["req_1", "req_2", "req_3"]) cancellations.watch(id, count(id));
   subscriber.disconnect();
   await eventually(() => subscriber.status === "end");
-  await reader.cancel("req_1", 60_000);
+  await reader.notify("cancelled", "req_1", 60_000);
   expect(counts.size).toBe(0);
   await subscriber.connect();
   await eventually(() => counts.has("req_1"));
   // And it listens again.
-  await reader.cancel("req_2", 60_000);
+  await reader.notify("cancelled", "req_2", 60_000);
   await eventually(() => counts.has("req_2"));
   expect(Object.fromEntries(counts)).toEqual({ req_1: 1, req_2: 1 });
 });
@@ -67,10 +67,10 @@ test("a cancellation that Redis did not take is an error, and can be repeated wh
   const { counts, count } = counting();
   cancellations.watch("req_1", count("req_1"));
   await redis.stop();
-  await expect(reader.cancel("req_1", 60_000)).rejects.toThrow(/writeable|closed|retries/);
+  await expect(reader.notify("cancelled", "req_1", 60_000)).rejects.toThrow(/writeable|closed|retries/);
   await redis.start();
   await eventually(() =>
-    reader.cancel("req_1", 60_000).then(
+    reader.notify("cancelled", "req_1", 60_000).then(
       () => true,
       () => false,
     ),

@@ -94,7 +94,10 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
   [
     "an audio part of a model without",
     chat,
-    messages({ role: "user", content: [{ type: "input_audio", input_audio: { data: "AA==", format: "wav" } }] }),
+    messages({
+      role: "user",
+      content: [{ type: "input_audio", input_audio: { data: "UklGRgAAAABXQVZF", format: "wav" } }],
+    }),
     unsupported("messages[0].content[0]"),
   ],
   [

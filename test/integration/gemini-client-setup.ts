@@ -38,7 +38,11 @@ const prices: Prices = {
 const pricing = Object.fromEntries(
   Object.entries(prices).map(([model, keys]) => [
     model,
-    { pricing: Object.fromEntries(Object.entries(keys).map(([key, price]) => [key, String(Number(price) / 1_000)])) },
+    {
+      pricing: Object.fromEntries(Object.entries(keys).map(([key, price]) => [key, String(Number(price) / 1_000)])),
+      // What is cut is not read on for its usage.
+      ...(model !== localModel && { hidden_reasoning: false }),
+    },
   ]),
 );
 

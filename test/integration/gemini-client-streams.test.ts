@@ -46,8 +46,8 @@ const delta = (text: string, sequence_number: number) => ({
   sequence_number,
 });
 const blockDelta = (text: string) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
-/** A fourth of the bytes of "Hello there". */
-const estimate = 3;
+/** "Hello there" by the tokenizer, and what its template adds. */
+const estimate = 9;
 
 const makers: readonly Begun[] = [
   {
@@ -55,7 +55,8 @@ const makers: readonly Begun[] = [
     said: [geminiText("abcd"), geminiText("efgh")],
     problem: mockGeminiProblem(503, "secret-of-operator overloaded"),
     told: failed,
-    input: estimate,
+    // As the provider counts it, when it is asked.
+    input: 2,
   },
   {
     target: chatMaker,
@@ -186,21 +187,24 @@ describe.each(makers)("$target.name", ({ target, said, problem, told, input }) =
     expect(await chargeOf(served.service, customer)).toBe(cost());
   });
 
-  test("a caller who leaves before the first byte pays nothing", async () => {
+  test("a caller who disconnects before the JSON answer pays what the provider reports", async () => {
     const { client, customer } = await callerOfHealthyMaker(target);
     const mock = target.mock?.(served);
     const asked = mock?.requests.length ?? 0;
-    script(target, { beforeHeaders: never });
+    const answering = gate();
+    script(target, { beforeHeaders: answering.opened });
     const controller = new AbortController();
     const config = { abortSignal: controller.signal };
     const calling = client.models.generateContent({ ...asking(model), config });
     const request = await mock?.request(asked);
     controller.abort();
     await expect(calling).rejects.toMatchObject({ name: "AbortError" });
+    answering.open();
     await request?.closed;
-    expect(request?.aborted).toBe(true);
-    await served.service.settled();
-    expect(await customer.available()).toBe("10.00");
+    expect(request?.aborted).toBe(false);
+    const [entry] = await entriesOf(served.service, customer);
+    expect(entry?.request).toMatchObject({ status: "succeeded", estimated: false });
+    expect(await chargeOf(served.service, customer)).toBeGreaterThan(0n);
   });
 });
 

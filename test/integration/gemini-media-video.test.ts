@@ -258,7 +258,7 @@ describe("a caller who leaves", () => {
   };
 
   test("is let go at once; the job is cancelled, and removed", async () => {
-    const { mock } = await leave("cancelled");
+    const { mock } = await leave("disconnected");
     await (await mock.request(3)).closed;
     expect(asked(mock).slice(2)).toEqual(["POST interactions/v1_mock1/cancel", "DELETE interactions/v1_mock1"]);
   });

@@ -10,8 +10,8 @@ test("collections and indexes are made once, by however many processes", async (
   const connection = banks[0]?.mongo.connection;
   const indexes = async (name: string) =>
     (await connection?.collection(name).indexes())?.map(({ key }) => JSON.stringify(key)).toSorted();
-  expect(await indexes("accounts")).toEqual(['{"_id":1}', '{"createdAt":-1,"_id":-1}']);
-  const keys = ['{"_id":1}', '{"account":1,"createdAt":-1,"_id":-1}', '{"buyback.token":1}'];
+  expect(await indexes("accounts")).toEqual(['{"_id":1}', '{"createdAt":-1,"_id":-1}', '{"holdsExpireAt":1}']);
+  const keys = ['{"_id":1}', '{"account":1,"createdAt":-1,"_id":-1}', '{"account":1}', '{"buyback.token":1}'];
   expect(await indexes("ledger")).toEqual(keys);
 });
 

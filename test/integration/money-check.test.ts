@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { decisionOf, held, holdOf, openAccount, startBank, times } from "./money-setup.ts";
+import type { Mongo } from "../../shared/platform/mongo.ts";
+import { brokenWire, type Command } from "./money-proxy.ts";
+import { decisionOf, held, holdOf, openAccount, startBank, startMoney, times } from "./money-setup.ts";
+
+const stored = ({ connection }: Mongo, collection: "accounts" | "ledger" | "checkpoints") =>
+  connection.collection<{ _id: string; account?: string; amount?: bigint }>(collection);
+/** Entries that no checkpoint counts. */
+const since = (mongo: Mongo) => stored(mongo, "ledger").countDocuments({ checkpointed: null } as object);
 
 test("the check counts what is open, decided or not, and it is ok", async () => {
   const { money, account, clock } = await startBank();
@@ -35,12 +42,15 @@ test.each([
   ["a balance too low", { $inc: { available: -3n } }, 3n],
   ["held money that no hold has", { $inc: { held: 1n, available: -1n } }, 0n],
   ["a count that is not that of the holds", { $inc: { openHolds: 1 } }, 0n],
-])("%s is found", async (_, damage, differenceNanoUsd) => {
+])("%s is found, before and after a checkpoint", async (_, damage, differenceNanoUsd) => {
   const { money, mongo, account } = await startBank();
   await openAccount(money, 5n);
   await held(money, holdOf(account, 10n));
-  await mongo.connection.collection<{ _id: string }>("accounts").updateOne({ _id: account }, damage);
-  expect(await money.check()).toMatchObject({ ok: false, accounts: 2, differenceNanoUsd });
+  await stored(mongo, "accounts").updateOne({ _id: account }, damage);
+  const wrong = { ok: false, accounts: 2, differenceNanoUsd };
+  expect(await money.check()).toMatchObject(wrong);
+  expect(await money.checkpoint()).toBe(2);
+  for (const full of [false, true]) expect(await money.check({ full })).toMatchObject(wrong);
 });
 
 test("differences of two accounts do not cancel out", async () => {
@@ -54,10 +64,8 @@ test("differences of two accounts do not cancel out", async () => {
 
 test("a balance below zero is found, though the ledger agrees", async () => {
   const { money, mongo, account } = await startBank();
-  await mongo.connection
-    .collection<{ _id: string }>("accounts")
-    .updateOne({ _id: account }, { $inc: { available: -1_001n } });
-  await mongo.connection.collection<{ _id: string }>("ledger").updateOne({ account }, { $inc: { amount: -1_001n } });
+  await stored(mongo, "accounts").updateOne({ _id: account }, { $inc: { available: -1_001n } });
+  await stored(mongo, "ledger").updateOne({ account }, { $inc: { amount: -1_001n } });
   expect(await money.check()).toMatchObject({ ok: false, differenceNanoUsd: 0n });
 });
 
@@ -65,9 +73,113 @@ test.each(["a", "zzzz"])("entries of an account %s that does not exist are found
   const { money, mongo } = await startBank();
   await mongo.connection.collection<{ _id: string }>("ledger").insertOne({ _id: "x", account, amount: 7n } as never);
   expect(await money.check()).toMatchObject({ ok: false, accounts: 1, differenceNanoUsd: 7n });
+  await money.checkpoint();
+  for (const full of [false, true])
+    expect(await money.check({ full })).toMatchObject({ ok: false, accounts: 1, differenceNanoUsd: 7n });
 });
 
-test("the check is right while money moves", async () => {
+test("an entry that is wrong when it is counted stays found, one that is changed afterwards only by a full check", async () => {
+  const { money, mongo, account } = await startBank();
+  await money.settle(decisionOf(await held(money, holdOf(account, 100n)), 30n));
+  const spoil = (amount: bigint) =>
+    stored(mongo, "ledger").updateOne({ account, amount: { $lt: 0n } }, { $inc: { amount } });
+  await spoil(-4n);
+  await money.checkpoint();
+  for (const full of [false, true])
+    expect(await money.check({ full })).toMatchObject({ ok: false, differenceNanoUsd: 4n });
+  await spoil(4n);
+  expect(await money.check({ full: true })).toMatchObject({ ok: false, differenceNanoUsd: 0n });
+  await stored(mongo, "checkpoints").updateOne({ _id: account }, { $inc: { amount: 4n } });
+  for (const full of [false, true]) expect(await money.check({ full })).toMatchObject({ ok: true });
+  await stored(mongo, "ledger").deleteOne({ account, amount: { $lt: 0n } });
+  expect(await money.check()).toMatchObject({ ok: true });
+  expect(await money.check({ full: true })).toMatchObject({ ok: false, differenceNanoUsd: 30n });
+});
+
+test("an account whose entries come to zero has no checkpoint", async () => {
+  const { money, mongo, account } = await startBank({ balanceNanoUsd: 5n });
+  await money.checkpoint();
+  expect(await stored(mongo, "checkpoints").find().toArray()).toEqual([{ _id: account, amount: 5n }]);
+  await money.credit(account, { amountNanoUsd: -5n, idempotencyKey: "back" });
+  expect(await money.checkpoint()).toBe(1);
+  expect(await stored(mongo, "checkpoints").countDocuments()).toBe(0);
+  expect(await money.check({ full: true })).toMatchObject({ ok: true, accounts: 1 });
+});
+
+test("a process that dies at any command of a checkpoint leaves every entry counted once", async () => {
+  const { money, mongo, uri, account } = await startBank({ balanceNanoUsd: 1_000_000n });
+  await Promise.all(times(40, async () => money.settle(decisionOf(await held(money, holdOf(account, 20n)), 3n))));
+  const cases = times(5, (at) =>
+    ["lose the request" as const, "lose the answer" as const].map((fate) => [at, fate] as const),
+  );
+  for (const [dieAt, fate] of cases.flat()) {
+    await money.settle(decisionOf(await held(money, holdOf(account, 20n)), 3n));
+    const commands: Command[] = [];
+    const dead = Promise.withResolvers<void>();
+    const wire = await brokenWire(uri, (command) => {
+      if (command["autocommit"] !== false) return "pass";
+      commands.push(command);
+      if (commands.length <= dieAt) return "pass";
+      dead.resolve();
+      return commands.length === dieAt + 1 ? fate : "lose the request";
+    });
+    const { money: far, mongo: theirs } = await startMoney(wire);
+    const dying = far.checkpoint().catch(() => {});
+    await dead.promise;
+    await theirs.close();
+    await dying;
+    const names = commands.map((command) => Object.keys(command)[0]);
+    expect(["find", "update", "update", "delete", "commitTransaction"].slice(0, dieAt + 1)).toEqual(
+      names.slice(0, dieAt + 1),
+    );
+    for (const full of [false, true]) expect(await money.check({ full })).toMatchObject({ ok: true });
+    // The server ends the transaction of a process that is gone within a minute.
+    await mongo.connection.db?.command({ killSessions: [commands[0]?.["lsid"]] });
+    if (fate === "lose the answer") await money.checkpoint();
+  }
+  await money.checkpoint();
+  expect(await since(mongo)).toBe(0);
+  expect(await money.check({ full: true })).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
+});
+
+test("many accounts are compared in pages, each in a snapshot of its own, and none is left out between them", async () => {
+  const { money, mongo, uri } = await startBank();
+  const account = (at: number) => `acct_many${String(at).padStart(5, "0")}`;
+  const opened = {
+    name: "many",
+    tier: "standard",
+    frozen: false,
+    held: 0n,
+    openHolds: 0,
+    holds: {},
+    createdAt: new Date(),
+  };
+  const accounts = times(2_500, (at) => ({ ...opened, _id: account(at), available: 3n }));
+  const entries = accounts.map(({ _id }) => ({ _id: `credit:${_id}`, account: _id, kind: "credit", amount: 3n }));
+  await stored(mongo, "accounts").insertMany(accounts);
+  await stored(mongo, "ledger").insertMany(entries);
+  const snapshots = new Set<string>();
+  const wire = await brokenWire(uri, ({ readConcern }) => {
+    const { atClusterTime } = (readConcern ?? {}) as { atClusterTime?: bigint };
+    if (atClusterTime !== undefined) snapshots.add(`${atClusterTime}`);
+    return "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  for (let counted = 0; counted < 2; counted++) {
+    for (const full of [false, true])
+      expect(await far.check({ full })).toMatchObject({ ok: true, accounts: 2_501, differenceNanoUsd: 0n });
+    await money.checkpoint();
+  }
+  expect(snapshots.size).toBeGreaterThanOrEqual(2);
+  const ends = [999, 1_000, 1_998, 1_999, 2_499].map(account);
+  await stored(mongo, "accounts").updateMany({ _id: { $in: ends } }, { $inc: { available: 1n } });
+  for (const missing of [`${account(999)}a`, "acct_many", "zzz"])
+    await stored(mongo, "ledger").insertOne({ _id: `credit:${missing}`, account: missing, amount: 10n });
+  for (const full of [false, true])
+    expect(await far.check({ full })).toMatchObject({ ok: false, accounts: 2_501, differenceNanoUsd: 35n });
+});
+
+test("the check is right while money moves and checkpoints are made", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 100_000n });
   const writer = await another();
   const state = { busy: true };
@@ -77,7 +189,8 @@ test("the check is right while money moves", async () => {
     }),
   );
   for (let round = 0; round < 20; round++) {
-    expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, accounts: 1 });
+    const [check] = await Promise.all([money.check({ full: round % 2 === 0 }), money.checkpoint()]);
+    expect(check).toMatchObject({ ok: true, differenceNanoUsd: 0n, accounts: 1 });
     await money.credit(account, { amountNanoUsd: 10n, idempotencyKey: `${round}` });
   }
   state.busy = false;

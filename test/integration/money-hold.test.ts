@@ -43,9 +43,9 @@ test("a group that does not fit is filled in order, with less where less is of u
   ];
   expect(await Promise.all(asks.map((ask) => money.hold(ask)))).toEqual([
     { ok: true, heldNanoUsd: 100n },
-    { ok: false, reason: "poor", availableNanoUsd: 150n },
+    { ok: false, reason: "poor", availableNanoUsd: 150n, heldNanoUsd: 100n },
     { ok: true, heldNanoUsd: 150n },
-    { ok: false, reason: "poor", availableNanoUsd: 0n },
+    { ok: false, reason: "poor", availableNanoUsd: 0n, heldNanoUsd: 250n },
     { ok: true, heldNanoUsd: 0n },
   ]);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 0n, heldNanoUsd: 250n, openHolds: 3 });
@@ -85,7 +85,7 @@ test("the 2,001st open hold of an account is refused, also within a group", asyn
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 8_000n, heldNanoUsd: 2_000n, openHolds: 2_000 });
 
   const [first] = await Promise.all(times(1, () => money.hold(holdOf(account, 1n))));
-  expect(first).toEqual({ ok: false, reason: "full", availableNanoUsd: 8_000n });
+  expect(first).toEqual({ ok: false, reason: "full", availableNanoUsd: 8_000n, heldNanoUsd: 2_000n });
 });
 
 test.each(["req_a.amount", "req_$inc", "a", "req_", "req_a\u0000b", "holds.req_a", "", "req_ä"])(

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { brokenWire } from "./money-proxy.ts";
+import type { Mongo } from "../../shared/platform/mongo.ts";
+import { brokenWire, type Fate } from "./money-proxy.ts";
 import {
   balance,
   decisionOf,
@@ -150,4 +151,82 @@ test("more overdue holds than one chunk, on many accounts, are all ended", async
   clock.later(minuteMs);
   expect(await money.sweep(gone)).toEqual({ applied: 650, decided: 650 });
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0, accounts: 6 });
+});
+
+test("a sweep reads only the accounts that may have an overdue hold", async () => {
+  const { money, mongo, clock } = await startBank();
+  const [overdue, live, applied] = await Promise.all([
+    openAccount(money, 1_000n),
+    Promise.all(times(20, () => openAccount(money, 10n))),
+    openAccount(money, 1_000n),
+  ]);
+  await held(money, holdOf(overdue, 1n, { expiresAt: clock.now() + minuteMs }));
+  for (const account of live) await held(money, holdOf(account, 1n, { expiresAt: clock.now() + 5 * minuteMs }));
+  const short = await held(money, holdOf(applied, 1n, { expiresAt: clock.now() + minuteMs }));
+  await held(money, holdOf(applied, 1n, { expiresAt: clock.now() + 3 * minuteMs }));
+  await money.settle(decisionOf(short, 0n));
+  clock.later(2 * minuteMs);
+  const examined = await examinedAccounts(mongo);
+
+  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  // To find them, and to raise the bound of the one that has open holds still.
+  expect(await examined()).toEqual({ aggregate: 2, update: 1 });
+  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  expect(await examined()).toEqual({ aggregate: 0, update: 0 });
+  clock.later(2 * minuteMs);
+  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, applied)).toEqual(free(1_000n));
+  clock.later(2 * minuteMs);
+  expect(await money.sweep(gone)).toEqual({ applied: 20, decided: 20 });
+});
+
+/** How many accounts each step of the sweeps since the last time looked at. */
+async function examinedAccounts({ connection }: Mongo) {
+  await connection.db?.command({ profile: 2 });
+  const profile = connection.collection("system.profile");
+  let since = new Date(0);
+  return async () => {
+    const found = await profile
+      .find({ ns: /\.accounts$/, ts: { $gt: since }, "command.update": { $exists: false } })
+      .toArray();
+    since = found.reduce((latest, { ts }) => (ts > latest ? ts : latest), since);
+    const docs = (of: (each: Record<string, unknown>) => boolean) =>
+      found.filter(of).reduce((sum, each) => sum + Number(each["docsExamined"]), 0);
+    return {
+      aggregate: docs(
+        ({ command }) => (command as object | undefined) !== undefined && "aggregate" in (command as object),
+      ),
+      update: docs(({ op, command }) => op === "update" && Array.isArray((command as { u?: unknown }).u)),
+    };
+  };
+}
+
+test("a hold that expires sooner is not missed when it comes while a bound is raised", async () => {
+  const { uri, money, account, clock } = await startBank();
+  const early = await held(money, holdOf(account, 1n, { expiresAt: clock.now() + minuteMs }));
+  await held(money, holdOf(account, 1n, { expiresAt: clock.now() + 9 * minuteMs }));
+  await money.settle(decisionOf(early, 0n));
+  clock.later(2 * minuteMs);
+  const wire = await brokenWire(uri, async (command): Promise<Fate> => {
+    const [update] = (command["updates"] ?? []) as { u: unknown }[];
+    if (Array.isArray(update?.u)) await held(money, holdOf(account, 1n, { expiresAt: clock.now() + minuteMs }));
+    return "pass";
+  });
+  const { money: sweeper } = await startMoney(wire, clock);
+  expect(await sweeper.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  clock.later(2 * minuteMs);
+  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 999n, openHolds: 1 });
+});
+
+test("the holds of an account that was written by an earlier version are swept", async () => {
+  const { money, mongo, account, clock } = await startBank();
+  await held(money, holdOf(account, 100n, { expiresAt: clock.now() + minuteMs }));
+  await mongo.connection
+    .collection<{ _id: string }>("accounts")
+    .updateOne({ _id: account }, { $unset: { holdsExpireAt: "" } });
+  expect(await money.sweep(gone)).toEqual({ applied: 0, decided: 0 });
+  clock.later(2 * minuteMs);
+  expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
+  expect(await balance(money, account)).toEqual(free(1_000n));
 });

@@ -46,7 +46,7 @@ test("what a call before held and is about to give back gets a moment", async ()
   expect(await taken).toBe(600n);
 });
 
-test("a hold of unknown fate is 503, and let go behind the caller's back", async () => {
+test("a hold of unknown fate is 503, is settled at zero in the background, and settled() waits for that", async () => {
   const { uri, money, account } = await startBank();
   let lose = true;
   const wire = await brokenWire(uri, (command) => {
@@ -57,12 +57,58 @@ test("a hold of unknown fate is 503, and let go behind the caller's back", async
   const far = (await startMoney(`${wire}&retryWrites=false`, createMovableClock())).money;
   const ask = takeOf(account, 300n);
   await expect(far.take(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
-  const entry = await eventually(() => money.entry(ask.requestId));
+  await far.settled();
+  const entry = await money.entry(ask.requestId);
   expect(entry).toMatchObject({
     kind: "storage",
     costNanoUsd: 0n,
     request: { status: "failed", error: "no_capacity" },
   });
-  await eventually(async () => (await money.account(account))?.openHolds === 0);
+  expect(await balance(money, account)).toEqual(free(1_000n));
+});
+
+test("who is refused again costs one read and no write, and what is credited or given back counts at once", async () => {
+  const { uri, money, account } = await startBank();
+  const sent: string[] = [];
+  const wire = await brokenWire(uri, (command) => {
+    const [name] = Object.keys(command);
+    if (name && command[name] === "accounts") sent.push(name);
+    return "pass";
+  });
+  const { money: far } = await startMoney(wire);
+  sent.length = 0;
+  const refuse = (nanoUsd: bigint) =>
+    expect(far.take(takeOf(account, nanoUsd))).rejects.toMatchObject({ code: "insufficient_balance" });
+  await refuse(1_001n);
+  expect(sent.splice(0)).toEqual(["update", "find"]);
+  for (let again = 0; again < 3; again++) await refuse(1_001n);
+  await Promise.all([refuse(1_002n), refuse(1_003n)]);
+  expect(sent.splice(0)).toEqual(["find", "find", "find", "find"]);
+
+  await money.credit(account, { amountNanoUsd: 1n, idempotencyKey: "more" });
+  const all = takeOf(account, 1_001n);
+  expect(await far.take(all)).toBe(1_001n);
+  expect(sent.splice(0)).toEqual(["find", "update"]);
+  // It asks for more than there would be if all that is held came back, so it does not wait for that.
+  await refuse(1_002n);
+  await refuse(1_002n);
+  expect(sent.splice(0)).toEqual(["update", "find", "find"]);
+  await money.settle(decisionOf(all, 1n));
+  expect(await far.take(takeOf(account, 1_000n))).toBe(1_000n);
+  expect(sent.splice(0)).toEqual(["find", "update"]);
+});
+
+test("a balance that cannot be read is 503, with nothing held and nothing to settle", async () => {
+  const { uri, money, account } = await startBank();
+  let lose = false;
+  const wire = await brokenWire(uri, (command) =>
+    lose && command["find"] === "accounts" ? "lose the request" : "pass",
+  );
+  const { money: far } = await startMoney(wire);
+  lose = true;
+  const ask = takeOf(account, 1_001n);
+  await expect(far.take(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
+  await far.settled();
+  expect(await money.entry(ask.requestId)).toBeUndefined();
   expect(await balance(money, account)).toEqual(free(1_000n));
 });

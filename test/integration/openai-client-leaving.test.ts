@@ -1,41 +1,59 @@
 import { connect } from "node:net";
 import OpenAI from "openai";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { mockChunk, mockUsage } from "../support/mock-openai.ts";
-import { eventually } from "../support/service.ts";
-import { asking, entryOf, expectUntouched, gate, localModel, makerModel, serviceOfFile } from "./service-setup.ts";
+import { type Customer, eventually } from "../support/service.ts";
+import { asking, entryOf, gate, localModel, makerModel, serviceOfFile, startWithMaker } from "./service-setup.ts";
 
 const running = serviceOfFile();
 const never = new Promise<never>(() => {});
 const usageEntry = (customer: { ledger(kind?: string): Promise<readonly Record<string, never>[]> }) =>
   eventually(async () => (await customer.ledger("usage"))[0] as { id: string } | undefined);
 
-describe("the caller leaves", () => {
-  test("JSON at the maker: its request is cut, nothing is charged", async () => {
-    const customer = await running.service.account("1");
-    running.maker.respond({ beforeHeaders: never });
+/** What the stand-in bills for "Hello there": nine tokens of input, at the prices of the model. */
+const billed = { input: 9, output: 8, costNanoUsd: 9 * 400 + 8 * 1_600 };
+const usd = (nanoUsd: number) => (nanoUsd / 1e9).toFixed(9).replace(/0{1,7}$/, "");
+
+describe("the caller disconnects", () => {
+  /** The only entry, once nothing is held. */
+  async function settledEntry(customer: Parameters<typeof usageEntry>[0]) {
+    await running.service.settled();
+    return entryOf(running.service, (await usageEntry(customer)).id);
+  }
+
+  test.each([
+    [
+      "chat",
+      (customer: Customer, signal: AbortSignal) =>
+        customer.openai.chat.completions.create(asking(makerModel), { signal }),
+      usd(billed.costNanoUsd),
+    ],
+    [
+      "embeddings",
+      (customer: Customer, signal: AbortSignal) =>
+        customer.openai.embeddings.create({ model: "openai/text-embedding-3-small", input: "x" }, { signal }),
+      "0.00000002",
+    ],
+  ])("%s, JSON: the provider's answer is read to its end and charged as reported", async (_, ask, costUsd) => {
+    const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
+    const answering = gate();
+    running.maker.respond({ beforeHeaders: answering.opened });
     const controller = new AbortController();
-    const calling = customer.openai.chat.completions.create(asking(makerModel), { signal: controller.signal });
+    const calling = ask(customer, controller.signal);
     const request = await running.maker.request(0);
     controller.abort();
     await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    // The provider still works for this call: so its slot is taken.
+    expect((await customer.post("/v1/chat/completions", asking(localModel))).status).toBe(429);
+    answering.open();
     await request.closed;
-    expect(request.aborted).toBe(true);
-    await expectUntouched(running.service, customer, "1.00");
-    const { id } = await usageEntry(customer);
-    expect((await entryOf(running.service, id)).request).toMatchObject({ status: "cancelled", upstream: "openai" });
+    expect(request.aborted).toBe(false);
+    const entry = await settledEntry(customer);
+    expect(entry).toMatchObject({ amount_usd: `-${costUsd}`, request: { status: "succeeded", estimated: false } });
+    await eventually(async () => (await customer.post("/v1/chat/completions", asking(localModel))).status === 200);
   });
 
-  test("JSON of the local model: nothing is charged", async () => {
-    const customer = await running.service.account("1");
-    const calling = customer.openai.chat.completions.create(asking(localModel, "slow:60000"), { timeout: 2_000 });
-    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIConnectionTimeoutError);
-    await expectUntouched(running.service, customer, "1.00");
-    const { id } = await usageEntry(customer);
-    expect((await entryOf(running.service, id)).request.status).toBe("cancelled");
-  });
-
-  test("a stream at the maker: its request is cut, what was delivered is charged", async () => {
+  test("a stream: the provider is cut, the input and what was delivered are charged", async () => {
     const customer = await running.service.account("1");
     running.maker.respond({
       events: [mockChunk({ role: "assistant", content: "12345678" }), mockChunk({ content: "9 never sent" })],
@@ -49,22 +67,15 @@ describe("the caller leaves", () => {
     const request = await running.maker.request(0);
     await request.closed;
     expect(request.aborted).toBe(true);
-    await running.service.settled();
-    const { id } = await usageEntry(customer);
-    const entry = await entryOf(running.service, id);
-    // Eight bytes are two tokens; the input is a fourth of the bytes of its text.
-    const inputTokens = Math.ceil("Hello there".length / 4);
-    expect(entry.request).toMatchObject({
-      status: "cancelled",
-      estimated: true,
-      usage: { input: inputTokens, output: 2 },
+    const entry = await settledEntry(customer);
+    // Eight bytes are two tokens; the input is counted by the tokenizer.
+    expect(entry).toMatchObject({
+      amount_usd: `-${usd(9 * 400 + 2 * 1_600)}`,
+      request: { status: "cancelled", estimated: true, usage: { input: 9, output: 2 } },
     });
-    const costNanoUsd = inputTokens * 400 + 2 * 1_600;
-    expect(entry.amount_usd).toBe(`-${(costNanoUsd / 1e9).toFixed(9).replace(/0{1,7}$/, "")}`);
-    expect(await customer.available()).toBe(((1e9 - costNanoUsd) / 1e9).toFixed(9).replace(/0{1,7}$/, ""));
   });
 
-  test("a stream before its first chunk: nothing is charged", async () => {
+  test("a stream before its first chunk: the provider is cut, the input is charged", async () => {
     const customer = await running.service.account("1");
     running.maker.respond({ beforeEvent: { 0: never } });
     const controller = new AbortController();
@@ -77,7 +88,33 @@ describe("the caller leaves", () => {
     await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
     await request.closed;
     expect(request.aborted).toBe(true);
-    await expectUntouched(running.service, customer, "1.00");
+    expect(await settledEntry(customer)).toMatchObject({
+      amount_usd: `-${usd(9 * 400)}`,
+      request: { status: "cancelled", estimated: true, usage: { input: 9 } },
+    });
+  });
+
+  test("a stream of a model that reasons out of sight: it is read on, and charged what the provider bills", async () => {
+    const customer = await running.service.account("1");
+    const reasoned = { ...mockUsage("a b c"), completion_tokens: 5_000, total_tokens: 5_009 };
+    const rest = gate();
+    running.maker.respond({
+      events: [
+        mockChunk({ role: "assistant", content: "12345678" }),
+        mockChunk({ content: "9 not delivered" }),
+        mockChunk({}, "stop"),
+        mockChunk(undefined, null, { usage: reasoned }),
+      ],
+      beforeEvent: { 1: rest.opened },
+    });
+    const stream = await customer.openai.chat.completions.create({ ...asking("openai/gpt-5.1"), stream: true });
+    for await (const _ of stream) break;
+    const request = await running.maker.request(0);
+    // The service knows of it when the call's slot is asked for by nobody: its cancellation is on its way.
+    rest.open();
+    await request.closed;
+    const { request: record } = await settledEntry(customer);
+    expect(record).toMatchObject({ estimated: false, usage: { input: 9, output: 5_000 } });
   });
 
   test("a stream of the local model: no hold is left, the charge is at most the whole answer's", async () => {
@@ -87,25 +124,9 @@ describe("the caller leaves", () => {
       stream: true,
     });
     for await (const _ of stream) break;
-    await running.service.settled();
-    const entry = await entryOf(running.service, (await usageEntry(customer)).id);
+    const entry = await settledEntry(customer);
     expect(["cancelled", "succeeded"]).toContain(entry.request.status);
     expect(entry.request.usage["output"]).toBeLessThanOrEqual(12_000);
-  });
-
-  test("embeddings: the maker's request is cut, nothing is charged", async () => {
-    const customer = await running.service.account("1");
-    running.maker.respond({ beforeHeaders: never });
-    const controller = new AbortController();
-    const calling = customer.openai.embeddings.create(
-      { model: "openai/text-embedding-3-small", input: "x" },
-      { signal: controller.signal },
-    );
-    const request = await running.maker.request(0);
-    controller.abort();
-    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
-    await request.closed;
-    await expectUntouched(running.service, customer, "1.00");
   });
 });
 
@@ -115,16 +136,35 @@ describe.each([false, true])("what a caller who left had taken is free again, st
     ["running with a body in storage", makerModel, 100_000],
   ])("%s", async (_, model, length) => {
     const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
-    running.maker.respond({ beforeHeaders: never });
+    const answering = gate();
+    running.maker.respond({ beforeHeaders: answering.opened });
     const controller = new AbortController();
     const body = { ...asking(model, "x".repeat(length)), stream };
     const calling = customer.post("/v1/chat/completions", body, { signal: controller.signal });
     const request = await running.maker.request(0);
     controller.abort();
     await expect(calling).rejects.toThrow("abort");
+    if (!stream) answering.open();
     await request.closed;
     await running.service.settled();
     await eventually(async () => (await customer.post("/v1/chat/completions", asking(localModel))).status === 200);
+  });
+});
+
+test("a stream at its deadline: the caller is told, the input and what was delivered are charged", async () => {
+  const { service, maker } = await startWithMaker({ CALL_TIMEOUT_MS: "1500" });
+  onTestFinished(() => maker.close());
+  const customer = await service.account("1");
+  maker.respond({
+    events: [mockChunk({ role: "assistant", content: "12345678" }), mockChunk({ content: "9 never sent" })],
+    beforeEvent: { 1: never },
+  });
+  const stream = await customer.openai.chat.completions.create({ ...asking(makerModel), stream: true });
+  await expect(Array.fromAsync(stream)).rejects.toMatchObject({ code: "upstream_timeout" });
+  await service.settled();
+  expect(await entryOf(service, (await usageEntry(customer)).id)).toMatchObject({
+    amount_usd: `-${usd(9 * 400 + 2 * 1_600)}`,
+    request: { status: "failed", error: "upstream_timeout", usage: { input: 9, output: 2 } },
   });
 });
 
@@ -215,12 +255,11 @@ describe("the maker leaves", () => {
     await running.service.settled();
     const { id } = await usageEntry(customer);
     const { request } = await entryOf(running.service, id);
-    const inputTokens = Math.ceil("Hello there".length / 4);
     expect(request).toMatchObject({
       status: "failed",
       error: "upstream_error",
       estimated: true,
-      usage: { input: inputTokens, output: 2 },
+      usage: { input: 9, output: 2 },
     });
   });
 

@@ -132,7 +132,7 @@ describe("a caller who leaves", () => {
     return { mock, clock, kept };
   };
 
-  test.each(["cancelled", "gone", "deadline"] as const)(
+  test.each(["disconnected", "gone", "deadline"] as const)(
     "(%s) is let go at once, and the job is removed",
     async (cause) => {
       const { mock, kept } = await leave(cause);
@@ -160,7 +160,7 @@ describe("a caller who leaves", () => {
     const answer = errorOf(provider.generate(call("video", fox, { signal: caller.signal })));
     await clock.pass(2_000);
     const look = await mock.request(1);
-    const reason = new Aborted("cancelled");
+    const reason = new Aborted("disconnected");
     caller.abort(reason);
     expect(await answer).toBe(reason);
     await look.closed;

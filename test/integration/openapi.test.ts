@@ -111,6 +111,30 @@ test("payment by x402 is described at the two calls that take it, and at no othe
   }
 });
 
+test("Idempotency-Key, its answer and its conflict are described at every call that can be given again", async () => {
+  const { paths } = (await (await get("/openapi.json")).json()) as Description;
+  const posts = Object.entries(paths).flatMap(([path, { post }]) => (post ? [[path, post] as const] : []));
+  const has = posts.filter(([, post]) => JSON.stringify(post).includes('"Idempotency-Key"'));
+  expect(has.map(([path]) => path).toSorted()).toEqual([
+    "/v1/chat/completions",
+    "/v1/embeddings",
+    "/v1/images/generations",
+    "/v1/media/generations",
+    "/v1/messages",
+    "/v1/responses",
+    "/v1/uploads",
+    "/v1beta/models/{model}:generateContent",
+  ]);
+  for (const [path, post] of has) {
+    const { 200: answer, 409: conflict } = post.responses as Readonly<Record<200 | 409, Answer>>;
+    expect([path, Object.keys(answer.headers), conflict]).toEqual([
+      path,
+      expect.arrayContaining(["x-request-id", "idempotent-replayed"]),
+      expect.objectContaining({ description: expect.stringContaining("conflict") as string }),
+    ]);
+  }
+});
+
 test("/docs loads everything from itself", async () => {
   const page = await get("/docs");
   expect(page.status).toBe(200);

@@ -126,6 +126,7 @@ test("schedules are made once, whoever makes them and however often, and are not
   };
   const before = await runs();
   const scheduled = {
+    "checkpoint-ledger": 30_000,
     "execute-buybacks": 30_000,
     "expire-bodies": 3_600_000,
     "expire-files": 60_000,

@@ -137,7 +137,8 @@ test("a frame for nobody makes the reader cancel the call, once a second", async
   await replies.open("api_test", "req_over", nobodyLeft).final("x", {});
   await chunk("req_mark");
   await eventually(() => heard.includes("req_mark"));
-  expect(heard).toEqual(["req_stray", "req_mark"]);
+  // The channel is one for all databases of the server.
+  expect(heard.filter((id) => ["req_stray", "req_mark", "req_over"].includes(id))).toEqual(["req_stray", "req_mark"]);
   expect(await redis.exists("cancelled:req_stray")).toBe(1);
   expect(await redis.exists("cancelled:req_over")).toBe(0);
   clock.advance(1_000);
@@ -316,53 +317,4 @@ test("a reader that stops leaves an empty stream for a moment: all was taken, an
   const leftMs = await redis.pttl("reply:api_test");
   expect(leftMs).toBeGreaterThan(0);
   expect(leftMs).toBeLessThanOrEqual(3_000);
-});
-
-test("an answer whose reader died with it untaken is lost, once; one that was taken is not, whatever comes after", async () => {
-  const { reader, commands, replies, redis } = await bothEnds();
-  let lost = 0;
-  const answer = async (requestId: string) => {
-    const reply = replies.open("api_test", requestId, nobodyLeft);
-    await reply.final("{}", { cost: "5", tokens: 3 });
-    reply.onLost(() => {
-      lost += 1;
-    });
-  };
-  const { ended } = collect(reader, "req_taken");
-  await answer("req_taken");
-  await ended;
-  await eventually(async () => (await redis.xlen("reply:api_test")) === 0);
-  await replies.lookAfterAnswers();
-  await commands.del("reply:api_test");
-  await replies.lookAfterAnswers();
-  expect(lost).toBe(0);
-
-  // A reader that holds its key and reads nothing.
-  await commands.xadd("reply:api_test", "MAXLEN", "0", "*", "lease", "1");
-  await reader.stop();
-  await commands.persist("reply:api_test");
-  await answer("req_untaken");
-  await replies.lookAfterAnswers();
-  expect(lost).toBe(0);
-  await commands.del("reply:api_test");
-  await replies.lookAfterAnswers();
-  await replies.lookAfterAnswers();
-  expect(lost).toBe(1);
-});
-
-test("a reader that stops in order makes no answer that it took a lost one", async () => {
-  const { reader, commands, replies } = await bothEnds();
-  let lost = 0;
-  const { ended } = collect(reader, "req_taken");
-  const reply = replies.open("api_test", "req_taken", nobodyLeft);
-  await reply.final("{}", { cost: "5", tokens: 3 });
-  reply.onLost(() => {
-    lost += 1;
-  });
-  await ended;
-  await reader.stop();
-  await replies.lookAfterAnswers();
-  await commands.del("reply:api_test");
-  await replies.lookAfterAnswers();
-  expect(lost).toBe(0);
 });

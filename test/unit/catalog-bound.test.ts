@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Tier } from "#catalog";
-import type { CallSize } from "#formats";
-import { catalogWith, embeddingsModel, imageModel, textModel } from "./catalog-fixture.ts";
+import type { PriceKey, Tier } from "#catalog";
+import type { CallSize, MediaPart } from "#formats";
+import { catalogWith, embeddingsModel, imageModel, type Json, textModel } from "./catalog-fixture.ts";
 
-const noParts = { image: 0, audio: 0, file: 0 };
+const part = (kind: MediaPart["kind"], over: Omit<MediaPart, "kind"> = {}): MediaPart => ({ kind, ...over });
 const sizeOf = (over: Partial<CallSize> = {}): CallSize => ({
   inputBytes: 100,
   messages: 1,
-  parts: noParts,
+  parts: [],
   choices: 1,
   ...over,
 });
@@ -42,7 +42,18 @@ const sizes = fc.record(
   {
     inputBytes: fc.nat(200_000),
     messages: fc.integer({ min: 1, max: 50 }),
-    parts: fc.record({ image: fc.nat(3), audio: fc.nat(2), file: fc.nat(1) }),
+    parts: fc.array(
+      fc.record(
+        {
+          kind: fc.constantFrom("image", "audio", "file"),
+          content: fc.constantFrom("image", "audio", "video", "pdf", "text", "other"),
+          bytes: fc.nat(100_000),
+        },
+        { requiredKeys: ["kind"] },
+      ),
+      { maxLength: 4 },
+    ),
+    cacheWrites: fc.constantFrom("short", "long"),
     choices: fc.integer({ min: 1, max: 8 }),
     outputCap: fc.integer({ min: 1, max: 10_000 }),
   },
@@ -84,9 +95,13 @@ describe("bound", () => {
       fc.property(scenario, (given) => {
         const { catalog, model } = build(given);
         const bound = catalog.bound(model, given.size, given.tier);
-        const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h"] as const;
-        const { audio, file } = given.size.parts;
-        const heard = audio + file > 0 ? ([...inputKeys, "audio_input"] as const) : inputKeys;
+        const { cacheWrites, parts } = given.size;
+        // What the request gives no cause for is not on the bill.
+        const heard: PriceKey[] = ["input", "cached_input"];
+        if (cacheWrites) heard.push("cache_write");
+        if (cacheWrites === "long") heard.push("cache_write_1h");
+        if (parts.some(({ kind, content = kind }) => !["image", "pdf", "text"].includes(content)))
+          heard.push("audio_input");
         const usage = {
           ...cut(Math.floor(given.used[0] * bound.inputTokens), heard, given.inputCuts),
           ...cut(
@@ -150,20 +165,62 @@ describe("bound", () => {
 
   test("adds the most that each part can count as, and the whole context for one without a maximum", () => {
     const { catalog, model } = catalogWith(withAudio);
-    const tokens = (parts: CallSize["parts"]) =>
+    const tokens = (...parts: MediaPart[]) =>
       catalog.bound(model, sizeOf({ inputBytes: 0, messages: 0, parts }), "standard").inputTokens;
-    expect(tokens({ image: 2, audio: 1, file: 0 })).toBe(512 + 3_000 + 3_000);
-    expect(tokens({ image: 0, audio: 0, file: 1 })).toBe(100_000);
+    expect(tokens(part("image"), part("image"), part("audio"))).toBe(512 + 3_000 + 3_000);
+    expect(tokens(part("file"))).toBe(100_000);
+  });
+
+  test("bounds a part by what is known of its bytes, and never above the maximum of its kind", () => {
+    const { catalog, model } = catalogWith({
+      ...withAudio,
+      features: [...withAudio.features, "file"],
+      max_part_tokens: { image: 1_500, audio: 3_000, file: 20_000 },
+      media_tokens: { image_patch: 1.5, page: 800, audio_second: 30 },
+    });
+    const tokens = (one: MediaPart) =>
+      catalog.bound(model, sizeOf({ inputBytes: 0, messages: 0, parts: [one] }), "standard").inputTokens - 512;
+    const dimensions = { width: 57, height: 28 };
+    expect(tokens(part("image", { content: "image", bytes: 9, dimensions }))).toBe(5);
+    expect(tokens(part("image", { content: "image", dimensions: { width: 9_000, height: 9_000 } }))).toBe(1_500);
+    expect(tokens(part("image", { content: "image", bytes: 9 }))).toBe(1_500);
+    expect(tokens(part("audio", { content: "audio", bytes: 9_000, seconds: 2.5 }))).toBe(90);
+    expect(tokens(part("audio", { content: "audio", bytes: 5_000 }))).toBe(300);
+    expect(tokens(part("audio", { content: "audio", bytes: 5_000_000 }))).toBe(3_000);
+    expect(tokens(part("audio", { content: "video", bytes: 50 }))).toBe(3_000);
+    expect(tokens(part("file", { content: "pdf", bytes: 1_000 }))).toBe(1_800);
+    expect(tokens(part("file", { content: "pdf", bytes: 2_500 }))).toBe(4_900);
+    expect(tokens(part("file", { content: "pdf", bytes: 2_500_000 }))).toBe(20_000);
+    expect(tokens(part("file", { content: "text", bytes: 700 }))).toBe(700);
+    expect(tokens(part("file", { content: "image", bytes: 700 }))).toBe(1_500);
+    for (const content of ["video", "other"] as const) expect(tokens(part("file", { content, bytes: 7 }))).toBe(20_000);
   });
 
   test("prices input as audio only where there is audio, or a file that may be a film", () => {
     const { catalog, model } = catalogWith(withAudio);
-    const most = (parts: CallSize["parts"]) =>
+    const most = (...parts: MediaPart[]) =>
       catalog.bound(model, sizeOf({ inputBytes: 1_000_000, parts, outputCap: 1 }), "standard").mostNanoUsd;
-    expect(most(noParts)).toBe(100_000n * 2_500n + 20_000n);
-    expect(most({ image: 3, audio: 0, file: 0 })).toBe(100_000n * 2_500n + 20_000n);
-    expect(most({ image: 0, audio: 1, file: 0 })).toBe(100_000n * 30_000n + 20_000n);
-    expect(most({ image: 0, audio: 0, file: 1 })).toBe(100_000n * 30_000n + 20_000n);
+    const plain = 100_000n * 2_500n + 20_000n;
+    const heard = 100_000n * 30_000n + 20_000n;
+    expect(most()).toBe(plain);
+    expect(most(part("image"))).toBe(plain);
+    expect(most(part("file", { content: "pdf", bytes: 9 }))).toBe(plain);
+    expect(most(part("audio"))).toBe(heard);
+    expect(most(part("file"))).toBe(heard);
+    expect(most(part("file", { content: "video", bytes: 9 }))).toBe(heard);
+  });
+
+  test("prices input as a cache write only where one is asked for, or made unasked", () => {
+    const cached = { ...textModel, pricing: { input: "2", cache_write: "2.5", cache_write_1h: "4", output: "10" } };
+    const most = (json: Json, cacheWrites?: "short" | "long") => {
+      const { catalog, model } = catalogWith(json);
+      const size = sizeOf({ inputBytes: 1_000_000, outputCap: 1, ...(cacheWrites && { cacheWrites }) });
+      return catalog.bound(model, size, "standard").inputNanoUsd;
+    };
+    expect(most(cached)).toBe(100_000n * 2_000n);
+    expect(most(cached, "short")).toBe(100_000n * 2_500n);
+    expect(most(cached, "long")).toBe(100_000n * 4_000n);
+    expect(most({ ...cached, automatic_cache_writes: true })).toBe(100_000n * 2_500n);
   });
 
   test("caps output by the caller, the model and the context, whichever is least, for each choice", () => {

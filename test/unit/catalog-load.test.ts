@@ -243,6 +243,7 @@ describe("a catalog that loads", () => {
       contextLength: 100_000,
       maxOutputTokens: 4_000,
       outputCapField: "max_tokens",
+      hiddenReasoning: false,
       eliteDiscountBps: 1_000,
       features: new Set(["tools"]),
       aliases: ["one"],

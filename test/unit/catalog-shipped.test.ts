@@ -45,6 +45,25 @@ describe("the catalog that is shipped", () => {
     expect(ours.filter((model) => model.outputCapField !== "max_completion_tokens")).toEqual([]);
   });
 
+  test("knows the models whose reasoning is billed and not, or not fully, in their stream", () => {
+    const hiding = new Set(
+      catalog
+        .list()
+        .filter((model) => model.hiddenReasoning)
+        .map(({ id }) => id),
+    );
+    const texts = catalog.list().filter((model) => model.type === "text");
+    // OpenAI's since GPT-5, Claude since 4, Gemini since 2.5; and what a caller can tell its host not to show.
+    const expected = texts.filter(
+      ({ id, upstreams }) =>
+        /^(openai\/gpt-([5-9]|oss)|anthropic\/|google\/)/.test(id) ||
+        upstreams.some(({ upstream }) => upstream === "groq"),
+    );
+    expect([...hiding]).toEqual(expected.map(({ id }) => id));
+    expect(modelOf("local/chat").hiddenReasoning).toBe(false);
+    expect(modelOf("deepseek/deepseek-v4-pro").hiddenReasoning).toBe(false);
+  });
+
   test("calls OpenAI's models in the one format in which they do all that they can", () => {
     const only = (format: string) =>
       catalog.list().filter(({ upstreams }) => upstreams.some(({ formats }) => formats?.join() === format));

@@ -1,4 +1,7 @@
+import { deflateSync } from "node:zlib";
 import { expect, test } from "vitest";
+import { mp3, pdf, wav } from "../support/media-files.ts";
+import { billOf } from "../support/provider-bills.ts";
 import { alone, never, said, shareCounting } from "./counting-setup.ts";
 
 const counting = shareCounting();
@@ -89,3 +92,81 @@ test("a file counts by its pages, as its bytes let them be guessed", async () =>
   expect(await file(dataOf(Buffer.alloc(3 * 64 * 1024), "application/pdf"))).toBe(4_500);
   expect(await file(dataOf(Buffer.alloc(3_000), "text/plain"))).toBe(750);
 });
+
+const prose = (words: number, seed: number): string =>
+  Array.from({ length: words }, (_, n) => vocabulary[(seed * 31 + n * n * 7 + n) % vocabulary.length]).join(" ");
+const vocabulary =
+  "the of model a provider invoice and to is in that quarterly revenue were reported with as for customer his they at be this from have or delivery one had by word but not what all when your can said".split(
+    " ",
+  );
+
+/** By what its owner publishes, in `test/support/provider-bills.ts`. */
+const owned = (id: string, part: object) =>
+  counting.estimate({ ...said([part]), model: id.replace(/^\w+\//, "") }, never, id.split("/")[0]);
+const models = [
+  "openai/gpt-4o",
+  "openai/gpt-5.1",
+  "openai/gpt-5.5",
+  "openai/gpt-5.4-mini",
+  "openai/gpt-6-sol",
+  "anthropic/claude-haiku-4-5",
+  "anthropic/claude-opus-5-5",
+  "google/gemini-2.5-pro",
+  "google/gemini-3.8-flash",
+] as const;
+const near = (counted: number, billed: number) => Math.abs(counted - alone - billed) / billed;
+
+test.each(models)("media of a model count within 15 % of what its provider bills: %s", async (id) => {
+  for (const [width, height] of [
+    [200, 100],
+    [800, 600],
+    [1_024, 1_024],
+    [3_000, 2_000],
+    [600, 6_000],
+  ] as const)
+    for (const detail of ["low", "high", "original"] as const) {
+      const part = { type: "image_url", image_url: { url: dataOf(png(width, height)), detail } };
+      expect(near(await owned(id, part), billOf(id, { kind: "image", width, height, detail }))).toBeLessThan(0.15);
+    }
+  for (const [pages, words] of [
+    [1, 300],
+    [12, 500],
+    [130, 200],
+  ] as const)
+    for (const shape of [{}, { deflated: false }, { objectStreams: true }]) {
+      const texts = Array.from({ length: pages }, (_, n) => prose(words, n));
+      const part = { type: "file", file: { file_data: dataOf(pdf(texts, shape), "application/pdf") } };
+      expect(near(await owned(id, part), billOf(id, { kind: "pdf", texts }))).toBeLessThan(0.15);
+    }
+  if (!id.startsWith("google")) return;
+  for (const [file, format] of [
+    [wav(90), "wav"],
+    [wav(90, 8_000), "wav"],
+    [mp3(90), "mp3"],
+  ] as const) {
+    const part = { type: "input_audio", input_audio: { data: file.toString("base64"), format } };
+    expect(near(await owned(id, part), billOf(id, { kind: "audio", seconds: 90 }))).toBeLessThan(0.15);
+  }
+});
+
+test("a document made to take long is answered all the same, and the next one with it", async () => {
+  const bomb = deflateSync(Buffer.alloc(48 * 1024 * 1024, "BT (x) Tj ET "));
+  const stream = Buffer.concat([
+    Buffer.from(`1 0 obj<</Filter/FlateDecode/Length ${bomb.length}>>stream\n`),
+    bomb,
+    Buffer.from("\nendstream endobj\n"),
+  ]);
+  const page = Buffer.from("2 0 obj<</Type/Page>>endobj\n");
+  const hostile = [
+    Buffer.concat([Buffer.from("%PDF-1.7\n"), page, ...Array.from({ length: 40 }, () => stream)]),
+    Buffer.from(`%PDF-1.7\n${"1 0 obj ".repeat(200_000)}`),
+    Buffer.from(`%PDF-1.7\n${"stream ".repeat(500_000)}`),
+    Buffer.from(`%PDF-1.7\n${"/Type/Page ".repeat(200_000)}`),
+    Buffer.from(`%PDF-1.7\n1 0 obj<</Length 9>>stream\nBT Tj ${"(".repeat(2_000_000)} endstream`),
+  ];
+  for (const bytes of hostile) {
+    const part = { type: "file", file: { file_data: dataOf(bytes, "application/pdf") } };
+    expect(await owned("openai/gpt-5.5", part)).toBeGreaterThan(1_000);
+  }
+  expect(await counting.estimate(said("hello"), never)).toBe(alone + 1);
+}, 30_000);

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { insufficientBalance, ServiceError, upstreamTimeout } from "#errors";
 import { chatCodec } from "#formats";
 import { toUpstream } from "../../shared/formats/chat-dialect.ts";
+import { dataAddress, pdf, png, wav } from "../support/media-files.ts";
 
 const user = { role: "user", content: "hi" };
 const chat = (fields: object = {}) => ({ model: "local/chat", messages: [user], ...fields });
@@ -126,42 +127,53 @@ test("names the part that asks for a feature", () => {
   expect(featuresOf(withPart({ type: "image_url", image_url: { url: "https://a.example/b.png" } }))).toEqual({
     image: "messages[1].content[0]",
   });
-  expect(featuresOf(withPart({ type: "input_audio", input_audio: { data: "AAAA", format: "wav" } }))).toEqual({
+  expect(
+    featuresOf(withPart({ type: "input_audio", input_audio: { data: "UklGRgAAAABXQVZF", format: "wav" } })),
+  ).toEqual({
     audio: "messages[1].content[0]",
   });
-  expect(featuresOf(withPart({ type: "file", file: { file_data: "data:application/pdf;base64,AA" } }))).toEqual({
+  expect(featuresOf(withPart({ type: "file", file: { file_data: "data:application/pdf;base64,JVBERi0=" } }))).toEqual({
     file: "messages[1].content[0]",
   });
 });
 
 test("counts a media part without its own bytes, and an address as the text that it is", () => {
-  const media = "A".repeat(10_000);
   const sizes = (part: object) => {
     const body = withPart(part);
     const { parts, inputBytes } = parse(body).size;
     return { parts, inputBytes, bodyBytes: JSON.stringify(body).length };
   };
-  const image = sizes({ type: "image_url", image_url: { url: `data:image/png;base64,${media}` } });
-  expect(image.parts).toEqual({ image: 1, audio: 0, file: 0 });
-  expect(image.inputBytes).toBe(image.bodyBytes - media.length - "data:image/png;base64,".length);
-  const bare = sizes({ type: "image_url", image_url: `data:image/png;base64,${media}` });
-  expect(bare.inputBytes).toBe(bare.bodyBytes - media.length - "data:image/png;base64,".length);
-  const address = sizes({ type: "image_url", image_url: { url: `https://a.example/${media}` } });
-  expect(address).toMatchObject({ parts: { image: 1 }, inputBytes: address.bodyBytes });
-  const audio = sizes({ type: "input_audio", input_audio: { data: media, format: "wav" } });
-  expect(audio).toMatchObject({ parts: { image: 0, audio: 1, file: 0 }, inputBytes: audio.bodyBytes - media.length });
-  const file = sizes({ type: "file", file: { file_data: media, filename: "a.pdf" } });
-  expect(file).toMatchObject({ parts: { image: 0, audio: 0, file: 1 }, inputBytes: file.bodyBytes - media.length });
-  const text = sizes({ type: "text", text: media });
-  expect(text).toMatchObject({ parts: { image: 0, audio: 0, file: 0 }, inputBytes: text.bodyBytes });
+  const picture = dataAddress("image/png", png(300, 200));
+  const asImage = { kind: "image", content: "image", dimensions: { width: 300, height: 200 } };
+  const image = sizes({ type: "image_url", image_url: { url: picture } });
+  expect(image).toMatchObject({ parts: [asImage], inputBytes: image.bodyBytes - picture.length });
+  const bare = sizes({ type: "image_url", image_url: picture });
+  expect(bare).toMatchObject({ parts: [asImage], inputBytes: bare.bodyBytes - picture.length });
+  const address = sizes({ type: "image_url", image_url: { url: `https://a.example/${"A".repeat(10_000)}` } });
+  expect(address).toEqual({ ...address, parts: [{ kind: "image" }], inputBytes: address.bodyBytes });
+  const sound = wav(1).toString("base64");
+  const audio = sizes({ type: "input_audio", input_audio: { data: sound, format: "wav" } });
+  expect(audio).toMatchObject({
+    parts: [{ kind: "audio", content: "audio", seconds: expect.closeTo(1, 1) }],
+    inputBytes: audio.bodyBytes - sound.length,
+  });
+  const paper = pdf(["words"]);
+  const file = sizes({ type: "file", file: { file_data: paper.toString("base64"), filename: "a.pdf" } });
+  expect(file.parts).toMatchObject([{ kind: "file", content: "pdf", bytes: expect.closeTo(paper.length, -1) }]);
+  expect(file.inputBytes).toBe(file.bodyBytes - paper.toString("base64").length);
+  const text = sizes({ type: "text", text: "A".repeat(10_000) });
+  expect(text).toMatchObject({ parts: [], inputBytes: text.bodyBytes });
 });
 
 test("adds up the parts of all messages, and never counts below 0", () => {
-  const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+  const image = { type: "image_url", image_url: { url: dataAddress("image/png", png()) } };
   const body = chat({
     messages: [user, { role: "user", content: [image, image] }, { role: "user", content: [image] }],
   });
-  expect(parse(body).size).toMatchObject({ messages: 3, parts: { image: 3, audio: 0, file: 0 } });
+  expect(parse(body).size).toMatchObject({
+    messages: 3,
+    parts: [{ kind: "image" }, { kind: "image" }, { kind: "image" }],
+  });
   expect(chatCodec.parse(body, 10).size.inputBytes).toBe(0);
 });
 
@@ -207,7 +219,7 @@ test("counts the bytes of what is said for an estimate, and with tools the whole
       role: "user",
       content: [
         { type: "text", text: "é" },
-        { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } },
+        { type: "image_url", image_url: { url: dataAddress("image/png", png()) } },
       ],
     },
     {

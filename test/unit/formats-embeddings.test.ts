@@ -26,7 +26,7 @@ test("measures a text and 256 texts", () => {
   expect(parse(request())).toEqual({
     model: "local/embed",
     stream: false,
-    size: { inputBytes: 100, messages: 1, parts: { image: 0, audio: 0, file: 0 }, choices: 1 },
+    size: { inputBytes: 100, messages: 1, parts: [], choices: 1 },
     textBytes: 2,
     features: new Map(),
     uploads: [],

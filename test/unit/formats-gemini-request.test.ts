@@ -46,14 +46,14 @@ test("fields are read under both of their names, and one object stands for a lis
   const snake = {
     contents: {
       role: "USER",
-      parts: [{ text: "x" }, { inline_data: { mime_type: "image/png", data: "A".repeat(900) } }],
+      parts: [{ text: "x" }, { inline_data: { mime_type: "image/png", data: `iVBORw0KGgo${"A".repeat(900)}` } }],
     },
     system_instruction: { parts: { text: "Be kind." } },
     generation_config: { max_output_tokens: 7, response_mime_type: "application/json" },
     tools: { function_declarations: [{ name: "now" }] },
   };
   const call = parse(snake);
-  expect(call.size).toMatchObject({ messages: 2, outputCap: 7, parts: { image: 1, audio: 0, file: 0 } });
+  expect(call.size).toMatchObject({ messages: 2, outputCap: 7, parts: [{ kind: "image" }] });
   expect(call.size.inputBytes).toBeLessThan(500);
   expect([...call.features.keys()]).toEqual(["tools", "json", "image"]);
   expect(blamed({ ...request(), cached_content: "cachedContents/a" })).toBe("cachedContent");
@@ -64,17 +64,17 @@ test("fields are read under both of their names, and one object stands for a lis
 });
 
 test("media count as parts, not as bytes, wherever they stand", () => {
-  const image = { inlineData: { mimeType: "image/png", data: "A".repeat(5000) } };
+  const image = { inlineData: { mimeType: "image/png", data: `iVBORw0KGgo${"A".repeat(5000)}` } };
   const call = parse(
     said(
       image,
-      { inlineData: { mimeType: "audio/wav", data: "B".repeat(5000) } },
+      { inlineData: { mimeType: "audio/wav", data: `UklGRgAAAABXQVZF${"B".repeat(5000)}` } },
       { fileData: { mimeType: "application/pdf", fileUri: "https://a.example/x.pdf" } },
       { fileData: { fileUri: "https://www.youtube.com/watch?v=1" } },
       { functionResponse: { name: "look", response: {}, parts: [image] } },
     ),
   );
-  expect(call.size.parts).toEqual({ image: 2, audio: 1, file: 2 });
+  expect(call.size.parts.map(({ kind }) => kind)).toEqual(["image", "audio", "file", "file", "image"]);
   expect(call.size.inputBytes).toBeLessThan(1000);
   expect([...call.features]).toEqual([
     ["image", "contents[0].parts[4].functionResponse.parts[0].inlineData"],

@@ -49,7 +49,7 @@ test("an image call's own parameters are all of the body but what the service it
   expect(imagesCodec.parse(image({ ...fields, ...ours }), 100)).toEqual({
     model: "local/image",
     stream: false,
-    size: { inputBytes: 0, messages: 0, parts: { image: 0, audio: 0, file: 0 }, choices: 1 },
+    size: { inputBytes: 0, messages: 0, parts: [], choices: 1 },
     textBytes: 0,
     features: new Map(),
     uploads: [],

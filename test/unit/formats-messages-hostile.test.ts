@@ -16,7 +16,7 @@ const messagesBody = {
     {
       role: "user",
       content: [
-        { type: "image", source: { type: "base64", media_type: "image/png", data: "AA" } },
+        { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } },
         { type: "document", source: { type: "content", content: [{ type: "text", text: "x" }] }, title: "t" },
         { type: "document", source: { type: "text", data: "x" }, citations: { enabled: true } },
         { type: "search_result", title: "t", source: "s", content: [{ type: "text", text: "x" }] },
@@ -51,7 +51,7 @@ const chatBody = {
       role: "user",
       content: [
         { type: "image_url", image_url: { url: "https://a.example/b" } },
-        { type: "file", file: { filename: "f", file_data: "data:text/plain;base64,AA" } },
+        { type: "file", file: { filename: "f", file_data: "data:text/plain;base64,AA==" } },
       ],
     },
     {

@@ -5,9 +5,12 @@ import { messagesCodec, messagesDialect } from "../../shared/formats/messages/in
 const words = fc.stringMatching(/^[\p{L}\d][\p{L}\d ]{0,8}[\p{L}\d]$/u);
 const name = fc.stringMatching(/^[a-z_]{1,8}$/);
 const image = fc
-  .constantFrom("https://a.example/b.png", "data:image/png;base64,AAAA")
+  .constantFrom("https://a.example/b.png", "data:image/png;base64,iVBORw0KGgo=")
   .map((url) => ({ type: "image_url", image_url: { url } }));
-const file = fc.constant({ type: "file", file: { filename: "f.pdf", file_data: "data:application/pdf;base64,JVBE" } });
+const file = fc.constant({
+  type: "file",
+  file: { filename: "f.pdf", file_data: "data:application/pdf;base64,JVBERi0=" },
+});
 const part = fc.oneof(
   words.map((text) => ({ type: "text", text })),
   image,

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { noCapacity, ServiceError } from "#errors";
 import { responsesCodec, responsesDialect } from "../../shared/formats/responses/index.ts";
+import { dataAddress, png } from "../support/media-files.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -19,7 +20,7 @@ function refusal(body: unknown): ServiceError {
 }
 
 test("a request is sized by its text, its parts and its cap", () => {
-  const image = `data:image/png;base64,${"A".repeat(3000)}`;
+  const image = dataAddress("image/png", png(30, 20));
   const body = {
     ...said({ type: "input_text", text: "What is it?" }, { type: "input_image", image_url: image, detail: "auto" }),
     instructions: "Be brief.",
@@ -31,7 +32,9 @@ test("a request is sized by its text, its parts and its cap", () => {
   expect(call.size).toEqual({
     inputBytes: JSON.stringify(body).length - image.length,
     messages: 2,
-    parts: { image: 1, audio: 0, file: 0 },
+    parts: [
+      { kind: "image", content: "image", bytes: expect.any(Number) as number, dimensions: { width: 30, height: 20 } },
+    ],
     choices: 1,
     outputCap: 100,
   });
@@ -172,7 +175,8 @@ test("uploads are found in every place that takes a file, and replaced there", (
     { id: "upl_e", param: "input[1].output[0].file_data" },
   ];
   expect(parse(body).uploads).toEqual(refs);
-  expect(parse(body).size.parts).toEqual({ image: 2, audio: 1, file: 2 });
+  const kinds = ["image", "image", "audio", "file", "file"];
+  expect(parse(body).size.parts).toEqual(kinds.map((kind, n) => ({ kind, upload: refs[n]?.id })));
   const bytes = { ...placed, mime: "audio/mpeg", address: "data:audio/mpeg;base64,QUJD" };
   const seen: string[] = [];
   const whole = responsesDialect.placeUploads(body, ({ id, param }) => {

@@ -106,8 +106,8 @@ const file = (data: fc.Arbitrary<string>, id: fc.Arbitrary<string>) =>
 const uploadPart = fc.oneof(image(uploadId), audio(uploadId), file(uploadId, uploadId));
 const otherPart = fc.oneof(
   textPart,
-  image(fc.constantFrom("https://example.com/upl_abc", "data:image/png;base64,AAAA")),
-  audio(fc.constant("AAAA")),
+  image(fc.constantFrom("https://example.com/upl_abc", "data:image/png;base64,iVBORw0KGgo=")),
+  audio(fc.constant("UklGRgAAAABXQVZF")),
 );
 const message = fc.record({
   role: fc.constant("user"),

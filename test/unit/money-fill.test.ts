@@ -10,7 +10,7 @@ const hold = (most: bigint, least = most) => ({
   leastNanoUsd: least,
   expiresAt: 0,
 });
-const account = { frozen: false, available: 100n, openHolds: 0, holds: {} };
+const account = { frozen: false, available: 100n, held: 5n, openHolds: 0, holds: {} };
 const amounts = ({ fitting }: ReturnType<typeof fill>) => fitting.map(({ amountNanoUsd }) => amountNanoUsd);
 
 test("who comes first is filled first, and a smaller one still fits after a refused one", () => {
@@ -19,9 +19,9 @@ test("who comes first is filled first, and a smaller one still fits after a refu
   expect(amounts(filled)).toEqual([60n, 40n]);
   expect(group.map((each) => filled.refused.get(each))).toEqual([
     undefined,
-    { ok: false, reason: "poor", availableNanoUsd: 40n },
+    { ok: false, reason: "poor", availableNanoUsd: 40n, heldNanoUsd: 65n },
     undefined,
-    { ok: false, reason: "poor", availableNanoUsd: 0n },
+    { ok: false, reason: "poor", availableNanoUsd: 0n, heldNanoUsd: 105n },
   ]);
 });
 
@@ -33,7 +33,7 @@ test("who can do with less gets what is left, but not less than the least", () =
 test("the places left go to the first", () => {
   const filled = fill({ ...account, openHolds: mostOpenHolds - 2 }, [hold(1n), hold(1n), hold(1n)]);
   expect(amounts(filled)).toEqual([1n, 1n]);
-  expect([...filled.refused.values()]).toEqual([{ ok: false, reason: "full", availableNanoUsd: 98n }]);
+  expect([...filled.refused.values()]).toEqual([{ ok: false, reason: "full", availableNanoUsd: 98n, heldNanoUsd: 7n }]);
 });
 
 test("never more than is there, never less than asked for, nobody without an answer", () => {

@@ -1,24 +1,118 @@
-import { type Loose, object, text } from "#formats";
-import { dimensionsOf } from "./dimensions.ts";
+import { type Dimensions, dimensionsOf, type Loose, object, text } from "#formats";
+import { secondsOf } from "./duration.ts";
+import type { PdfSize } from "./pdf.ts";
 
-/**
- * Tokens of the media of a prompt. Makers differ by up to five times; these rules are in their middle. An image has a token
- * for 750 pixels (Anthropic's rule; OpenAI's tiles give half of it, Gemini's about as much), at least 85 (OpenAI's `detail:
- * low`) and at most 1,600 (Anthropic's older models); one that cannot be measured counts as a megapixel.
- */
-const least = 85;
-const most = 1_600;
-const unknownImage = 1_400;
-const pixelsPerToken = 750;
+/** A document whose pages are counted in the thread; `tokens` of what was found there. */
+export interface Document {
+  readonly base64: string;
+  readonly tokens: (size: PdfSize | undefined) => number;
+}
 
-/** OpenAI hears ten tokens a second. WAV of 24 kHz, 16 bits, one channel; what is compressed has 128 kbit/s. */
-const audioTokensPerSecond = 10;
-const wavBytesPerSecond = 48_000;
-const compressedBytesPerSecond = 16_000;
+/** How a provider counts what is no text. */
+interface Rules {
+  /** One that cannot be measured counts as `unknownImage`. */
+  readonly image: (size: Dimensions, detail: string) => number;
+  readonly unknownImage: number;
+  readonly audioSecond: number;
+  /** The picture of a page. */
+  readonly page: number;
+  /** Whether the text of a page is billed besides. */
+  readonly hasPageText: boolean;
+}
 
-/** A page of a PDF: its picture and its text (Anthropic 1,500 to 3,000, Gemini 560). */
-const pageTokens = 1_500;
-const pageBytes = 64 * 1024;
+const megapixel: Dimensions = { width: 1_024, height: 1_024 };
+const { ceil, floor, max, min } = Math;
+
+/** Within a square of so many pixels, and never enlarged. */
+function within({ width, height }: Dimensions, edge: number): Dimensions {
+  const scale = min(1, edge / max(width, height, 1));
+  return { width: width * scale, height: height * scale };
+}
+
+/** OpenAI's older models: 512 by 512 pixels to a tile, of a picture whose shorter side has 768. */
+const tiles =
+  (base: number, each: number) =>
+  (size: Dimensions, detail: string): number => {
+    if (detail === "low") return base;
+    const fit = within(size, 2_048);
+    const scale = min(1, 768 / max(1, min(fit.width, fit.height)));
+    return base + each * ceil((fit.width * scale) / 512) * ceil((fit.height * scale) / 512);
+  };
+
+/** OpenAI's newer models: 32 by 32 pixels to a patch, so many at most, and a factor by model. */
+const patches =
+  (factor: number, most: number, mostOriginal: number) =>
+  (size: Dimensions, detail: string): number => {
+    const fit = detail === "low" ? within(size, 512) : size;
+    const count = ceil(fit.width / 32) * ceil(fit.height / 32);
+    return ceil(min(count, detail === "original" ? mostOriginal : most) * factor);
+  };
+
+/** Anthropic: 750 pixels to a token, of a picture within an edge and a number of tokens. */
+const pixels = (edge: number, most: number) => (size: Dimensions) => {
+  const { width, height } = within(size, edge);
+  return min(most, ceil((width * height) / 750));
+};
+
+/** Gemini before 3: one tile if it is small, else tiles of two thirds of the shorter side. */
+function geminiTiles({ width, height }: Dimensions): number {
+  if (width <= 384 && height <= 384) return 258;
+  const unit = min(768, max(256, floor(min(width, height) / 1.5)));
+  return 258 * min(16, ceil(width / unit) * ceil(height / unit));
+}
+
+/** A page of the usual format, as it is drawn. */
+const letter: Dimensions = { width: 1_212, height: 1_568 };
+
+function openai(model: string): Rules {
+  const isTiled = /gpt-4o|gpt-4\.1$|gpt-4\.1-20|gpt-5$|gpt-5\.1|gpt-5-20|gpt-audio/.test(model);
+  const ofTiles = /gpt-4o-mini/.test(model)
+    ? tiles(2_833, 5_667)
+    : /gpt-5/.test(model)
+      ? tiles(70, 140)
+      : tiles(85, 170);
+  const isLarge = /gpt-(5\.[4-9]|6)/.test(model);
+  const factor = /nano/.test(model) ? 2.46 : /mini/.test(model) ? 1.62 : 1.2;
+  const original = /gpt-6/.test(model) ? 62_500 : 10_000;
+  const ofPatches = isLarge && factor === 1.2 ? patches(factor, 2_500, original) : patches(factor, 1_536, 1_536);
+  const image = isTiled ? ofTiles : ofPatches;
+  return { image, unknownImage: image(megapixel, ""), audioSecond: 10, page: image(letter, ""), hasPageText: true };
+}
+
+function anthropic(model: string): Rules {
+  const isOlder = /claude-(3|(opus|sonnet|haiku)-4(-[0-6])?(?!\d|-[7-9]))/.test(model);
+  const image = isOlder ? pixels(1_568, 1_568) : pixels(2_576, 4_784);
+  return { image, unknownImage: image(megapixel), audioSecond: 10, page: 1_568, hasPageText: true };
+}
+
+function google(model: string): Rules {
+  const isOlder = /gemini-[12]/.test(model);
+  const image = isOlder ? geminiTiles : () => 1_120;
+  return { image, unknownImage: image(megapixel), audioSecond: 32, page: isOlder ? 258 : 560, hasPageText: false };
+}
+
+/** Where it is not known whose model counts: between them all. An image has a token for 750 pixels, 85 to 1,600. */
+const anyone: Rules = {
+  image: ({ width, height }, detail) => (detail === "low" ? 85 : min(1_600, max(85, ceil((width * height) / 750)))),
+  unknownImage: 1_400,
+  audioSecond: 10,
+  page: 1_500,
+  hasPageText: false,
+};
+
+/** By the owner of a model and its name: published rules of OpenAI, Anthropic and Google, as of November 2026. */
+export function rulesOf(owner: string | undefined, model: string): Rules {
+  switch (owner) {
+    case "openai":
+      return openai(model);
+    case "anthropic":
+      return anthropic(model);
+    case "google":
+      return google(model);
+    default:
+      return anyone;
+  }
+}
 
 const dataOf = (address: string): string => {
   const comma = address.slice(0, 256).indexOf(",");
@@ -26,26 +120,40 @@ const dataOf = (address: string): string => {
 };
 const isAddress = (value: string): boolean => /^https?:/i.test(value);
 /** Of base64. */
-const bytesOf = (data: string): number => Math.ceil((data.length * 3) / 4);
+const bytesOf = (data: string): number => ceil((data.length * 3) / 4);
 
 /** `{url, detail?}`, or the bare address. */
-export function imageTokens(image: unknown): number {
+export function imageTokens(image: unknown, rules: Rules): number {
   const address = text(image) || text(object(image)["url"]);
-  if (object(image)["detail"] === "low") return least;
+  const detail = text(object(image)["detail"]);
   const size = isAddress(address) ? undefined : dimensionsOf(dataOf(address));
-  if (!size) return unknownImage;
-  return Math.min(most, Math.max(least, Math.ceil((size.width * size.height) / pixelsPerToken)));
+  if (size) return rules.image(size, detail);
+  return detail === "low" ? rules.image(megapixel, detail) : rules.unknownImage;
 }
 
-export function audioTokens({ data, format }: Loose): number {
-  const perSecond = format === "wav" ? wavBytesPerSecond : compressedBytesPerSecond;
-  return Math.ceil((bytesOf(dataOf(text(data))) / perSecond) * audioTokensPerSecond);
-}
+export const audioTokens = ({ data, format }: Loose, { audioSecond }: Rules): number =>
+  ceil(secondsOf(dataOf(text(data)), text(format)) * audioSecond);
 
-export function fileTokens({ file_data }: Loose): number {
+const charactersPerToken = 4;
+/** Of a document that is not read: as the usual ones have it. */
+const usualPageBytes = 64 * 1024;
+
+/** Tokens, or a document that is yet to be read. */
+export function fileTokens({ file_data }: Loose, rules: Rules): number | Document {
   const address = text(file_data);
-  if (isAddress(address)) return pageTokens;
-  const bytes = bytesOf(dataOf(address));
-  if (/^data:text\//i.test(address)) return Math.ceil(bytes / 4);
-  return Math.max(1, Math.ceil(bytes / pageBytes)) * pageTokens;
+  if (isAddress(address)) return rules.page;
+  const base64 = dataOf(address);
+  const bytes = bytesOf(base64);
+  if (/^data:image\//i.test(address)) return imageTokens(address, rules);
+  if (/^data:audio\//i.test(address)) {
+    const [, format = ""] = /^data:audio\/(?:x-)?(\w+)/i.exec(address) ?? [];
+    return audioTokens({ data: base64, format: format === "mpeg" ? "mp3" : format }, rules);
+  }
+  if (/^data:(text\/|application\/json)/i.test(address)) return ceil(bytes / charactersPerToken);
+  const tokens: Document["tokens"] = (size) => {
+    const pages = size?.pages || max(1, ceil(bytes / usualPageBytes));
+    const said = size && rules.hasPageText ? ceil(size.characters / charactersPerToken) : 0;
+    return pages * rules.page + said;
+  };
+  return { base64, tokens };
 }

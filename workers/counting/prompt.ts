@@ -1,5 +1,5 @@
 import { type Loose, list, object, text, writeJson } from "#formats";
-import { audioTokens, fileTokens, imageTokens } from "./media.ts";
+import { audioTokens, type Document, fileTokens, imageTokens, rulesOf } from "./media.ts";
 
 /**
  * What a chat template writes around what is said, as OpenAI's cookbook ("How to count tokens with tiktoken") has it: three
@@ -10,18 +10,23 @@ const nameTokens = 1;
 const callTokens = 4;
 const answerTokens = 3;
 
-function* partsOf(content: unknown): Generator<string | number> {
+/** A text, so many tokens, or a document that is yet to be read. */
+export type Piece = string | number | Document;
+
+type Rules = ReturnType<typeof rulesOf>;
+
+function* partsOf(content: unknown, rules: Rules): Generator<Piece> {
   if (typeof content === "string") yield content;
   for (const part of list(content)) {
     switch (part["type"]) {
       case "image_url":
-        yield imageTokens(part["image_url"]);
+        yield imageTokens(part["image_url"], rules);
         break;
       case "input_audio":
-        yield audioTokens(object(part["input_audio"]));
+        yield audioTokens(object(part["input_audio"]), rules);
         break;
       case "file":
-        yield fileTokens(object(part["file"]));
+        yield fileTokens(object(part["file"]), rules);
         break;
       default:
         yield text(part["text"]) || text(part["refusal"]);
@@ -35,23 +40,24 @@ function* callOf(called: Loose): Generator<string | number> {
   yield text(called["arguments"]) || text(called["input"]);
 }
 
-function* messageOf(message: Loose): Generator<string | number> {
+function* messageOf(message: Loose, rules: Rules): Generator<Piece> {
   yield messageTokens;
   const name = text(message["name"]);
   if (name) yield nameTokens;
   yield name;
-  yield* partsOf(message["content"]);
+  yield* partsOf(message["content"], rules);
   yield text(message["refusal"]);
   for (const call of list(message["tool_calls"])) yield* callOf(object(call["function"] ?? call["custom"]));
   if (message["function_call"]) yield* callOf(object(message["function_call"]));
 }
 
 /**
- * The prompt of a chat request, piece by piece: a text, or so many tokens. Tools are counted as the JSON that most templates
+ * The prompt of a chat request, piece by piece. Tools are counted as the JSON that most templates
  * write them as. Reasoning of earlier turns is not counted: makers leave it out of the prompt.
  */
-export function* promptOf(request: Loose): Generator<string | number> {
-  for (const message of list(request["messages"])) yield* messageOf(message);
+export function* promptOf(request: Loose, owner: string | undefined): Generator<Piece> {
+  const rules = rulesOf(owner, text(request["model"]));
+  for (const message of list(request["messages"])) yield* messageOf(message, rules);
   for (const tool of list(request["tools"])) yield writeJson(tool["function"] ?? tool["custom"] ?? tool, "tools");
   for (const one of list(request["functions"])) yield writeJson(one, "functions");
   const { schema } = object(object(request["response_format"])["json_schema"]);

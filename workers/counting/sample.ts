@@ -1,4 +1,6 @@
 import { setImmediate } from "node:timers/promises";
+import type { Document } from "./media.ts";
+import type { Piece } from "./prompt.ts";
 
 /** Some texts, and the UTF-8 bytes of them all. */
 export interface Texts {
@@ -22,19 +24,27 @@ function* cut(text: string, characters: number): Generator<string> {
   for (let at = 0; at < text.length; at += characters) yield text.slice(at, at + characters);
 }
 
-function* inParts(prompt: Iterable<string | number>): Generator<string | number> {
+function* inParts(prompt: Iterable<Piece>): Generator<Piece> {
   for (const each of prompt)
-    if (typeof each === "number" || each.length <= textCharacters) yield each;
+    if (typeof each !== "string" || each.length <= textCharacters) yield each;
     else yield* cut(each, textCharacters);
 }
 
-/** The texts of the prompt, measured, and what else it has: tokens by a rule. */
-export async function gather(prompt: Iterable<string | number>): Promise<Texts & { readonly allowance: number }> {
+interface Gathered extends Texts {
+  /** Tokens by a rule. */
+  readonly allowance: number;
+  readonly documents: readonly Document[];
+}
+
+/** The texts of the prompt, measured, and what else it has. */
+export async function gather(prompt: Iterable<Piece>): Promise<Gathered> {
   const texts: string[] = [];
+  const documents: Document[] = [];
   let [bytes, allowance, sinceTurn] = [0, 0, 0];
   for (const each of inParts(prompt)) {
     const length = typeof each === "string" ? Buffer.byteLength(each) : 0;
     if (typeof each === "number") allowance += each;
+    else if (typeof each === "object") documents.push(each);
     else if (length > 0) texts.push(each);
     bytes += length;
     sinceTurn += length + textBytes;
@@ -42,7 +52,7 @@ export async function gather(prompt: Iterable<string | number>): Promise<Texts &
     sinceTurn = 0;
     await setImmediate();
   }
-  return { texts, bytes, allowance };
+  return { texts, bytes, allowance, documents };
 }
 
 function* windowsOf(texts: readonly string[]): Generator<string> {

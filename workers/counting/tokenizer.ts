@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import type { PdfSize } from "./pdf.ts";
 
 /** Being counted. */
 const limitMs = 1_000;
@@ -12,16 +13,30 @@ const mostWaiting = 256;
 /** A third of it would do; what takes more ends the thread, not the process. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-interface Job {
+/** What the thread is given of one prompt. */
+export interface Countable {
   readonly texts: readonly string[];
+  /** In base64. */
+  readonly documents: readonly string[];
+}
+
+export interface Counted {
+  /** Of the texts. */
+  readonly tokens: number;
+  /** In the order of the documents; undefined for one that is none. */
+  readonly documents: readonly (PdfSize | undefined)[];
+}
+
+interface Job {
+  readonly prompt: Countable;
   /** Ends the wait for its turn. */
   readonly leave: () => void;
-  readonly settle: (tokens: number | undefined) => void;
+  readonly settle: (counted: Counted | undefined) => void;
 }
 
 export interface Tokenizer {
-  /** Tokens of the texts; undefined where too many wait, or the time is over, or the thread ended. In the order of the calls. */
-  count(texts: readonly string[], signal: AbortSignal): Promise<number | undefined>;
+  /** Undefined where too many wait, or the time is over, or the thread ended. In the order of the calls. */
+  count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined>;
   close(): Promise<void>;
 }
 
@@ -62,7 +77,7 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
     isReady = true;
     const done = running;
     running = undefined;
-    done?.settle(typeof said === "number" ? said : undefined);
+    done?.settle(typeof said === "object" ? (said as Counted) : undefined);
     next();
   }
 
@@ -92,11 +107,11 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
     job.leave();
     running = job;
     watch(limitMs);
-    thread.postMessage(job.texts);
+    thread.postMessage(job.prompt);
   }
 
   return {
-    count: (texts, signal) =>
+    count: (prompt, signal) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         if (isClosed || waiting.size >= mostWaiting) return resolve(undefined);
@@ -111,12 +126,12 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
           reject(signal.reason);
         };
         const job: Job = {
-          texts,
+          prompt,
           leave,
-          settle(tokens) {
+          settle(counted) {
             leave();
             signal.removeEventListener("abort", onAbort);
-            resolve(tokens);
+            resolve(counted);
           },
         };
         signal.addEventListener("abort", onAbort, { once: true });

@@ -1,9 +1,9 @@
 import { ServiceError } from "#errors";
-import { countAnswer, countedRequest, crossRequest, type Dialect, dialects } from "#formats";
+import { countAnswer, countedRequest, crossRequest, dialects } from "#formats";
 import type { Answer, Attempt } from "../call.ts";
 import { type JsonObject, type TextCall, UpstreamFailure } from "../providers/index.ts";
 import type { Asked } from "../upstreams.ts";
-import { formatOf, spokenBy } from "./exchange.ts";
+import { chatOf, dialectOf, formatOf, spokenBy } from "./exchange.ts";
 import { withUploads } from "./uploads.ts";
 
 /** A maker that counts for longer than this is not waited for. */
@@ -14,18 +14,23 @@ const makerMs = 10_000;
  * `x-xm-token-count` says which it was.
  */
 export async function count(attempt: Attempt): Promise<Answer> {
-  const { payload, reply } = attempt;
-  const format = formatOf(payload);
-  const caller = dialects[format];
-  const request = format === "gemini" ? countedRequest(attempt.request) : attempt.request;
-  const requestFor = await withUploads({ ...attempt, request }, caller);
-  const exact = await askMaker(attempt, async (asked) =>
-    callFor(attempt, caller, await requestFor(asked.provider), asked),
-  );
-  const tokens = exact ?? (await estimate(attempt, caller, request));
-  reply.announce({ "x-xm-token-count": exact === undefined ? "estimate" : "maker" });
-  const body = format === "gemini" ? countAnswer(tokens) : { input_tokens: tokens };
-  return { text: JSON.stringify(body), usage: {}, estimated: exact === undefined };
+  const { tokens, isExact } = await countInput(attempt);
+  attempt.reply.announce({ "x-xm-token-count": isExact ? "maker" : "estimate" });
+  const body = formatOf(attempt.payload) === "gemini" ? countAnswer(tokens) : { input_tokens: tokens };
+  return { text: JSON.stringify(body), usage: {}, estimated: !isExact };
+}
+
+/**
+ * The tokens of what a call asks: as a provider counts them where one can be asked, else by an estimate. Asking costs
+ * nothing and is no attempt of the call.
+ */
+export async function countInput(attempt: Attempt): Promise<{ readonly tokens: number; readonly isExact: boolean }> {
+  const { payload } = attempt;
+  const request = formatOf(payload) === "gemini" ? countedRequest(attempt.request) : attempt.request;
+  const asking = { ...attempt, request };
+  const requestFor = await withUploads(asking, dialectOf(payload));
+  const exact = await askMaker(asking, async (asked) => callFor(asking, await requestFor(asked.provider), asked));
+  return { tokens: exact ?? (await estimate(asking)), isExact: exact !== undefined };
 }
 
 type CountCall = Omit<TextCall, "signal" | "log">;
@@ -64,24 +69,19 @@ async function askMaker(attempt: Attempt, callFor: (asked: Asked) => Promise<Cou
 }
 
 /** Untouched in the caller's own format: nothing is asked to be made, so there is no cap. */
-function callFor({ payload, model }: Attempt, caller: Dialect, request: JsonObject, asked: Asked): CountCall {
+function callFor({ payload, model }: Attempt, request: JsonObject, asked: Asked): CountCall {
   const format = formatOf(payload);
   const spoken = spokenBy(asked, format);
   if (spoken === format)
     return { format, model: asked.model, body: { ...request, model: asked.model }, headers: payload.headers ?? {} };
   const to = { model: asked.model, capField: model.outputCapField, cap: model.maxOutputTokens };
-  const { request: body } = crossRequest(caller, dialects[spoken], request, to);
+  const { request: body } = crossRequest(dialectOf(payload), dialects[spoken], request, to);
   return { format: spoken, model: asked.model, body, headers: {} };
 }
 
 /** By the tokenizer; what cannot be read as chat, by its bytes. */
-function estimate(attempt: Attempt, caller: Dialect, request: JsonObject): Promise<number> {
-  const { counting, payload, signal } = attempt;
-  let chat: JsonObject;
-  try {
-    chat = caller.toChat(request).request;
-  } catch {
-    return Promise.resolve(payload.inputEstimate);
-  }
-  return counting.estimate(chat, signal);
+async function estimate(attempt: Attempt): Promise<number> {
+  const { counting, payload, model, signal } = attempt;
+  const chat = chatOf(attempt);
+  return chat ? counting.estimate(chat, signal, model.ownedBy) : payload.inputEstimate;
 }

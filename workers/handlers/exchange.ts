@@ -46,7 +46,7 @@ export const formatOf = ({ format = "chat" }: Attempt["payload"]): Format => for
 export const spokenBy = ({ formats }: Asked, callers: Format): Format =>
   formats.includes(callers) ? callers : (formats[0] ?? "chat");
 
-const dialectOf = (payload: Attempt["payload"]): Dialect =>
+export const dialectOf = (payload: Attempt["payload"]): Dialect =>
   payload.framing === "array" ? geminiArrayDialect : dialects[formatOf(payload)];
 
 const oursOf = ({ payload, clock }: Attempt): Ours => ({
@@ -54,6 +54,15 @@ const oursOf = ({ payload, clock }: Attempt): Ours => ({
   created: Math.floor(clock.now() / 1000),
   id: `chatcmpl-${payload.requestId}`,
 });
+
+/** The request in chat shape, for what is counted or asked of it; undefined where it cannot be had. */
+export function chatOf({ payload, request }: Attempt): JsonObject | undefined {
+  try {
+    return dialects[formatOf(payload)].toChat(request).request;
+  } catch {
+    return undefined;
+  }
+}
 
 export async function exchanges(attempt: Attempt): Promise<Exchanges> {
   const caller = dialectOf(attempt.payload);

@@ -4,9 +4,9 @@ import { noCapacity } from "#errors";
 import type { Keys } from "#keys";
 import type { Money } from "#money";
 import type { Payments } from "#payments";
-import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
+import type { OwnerBudget } from "#platform/owner-budget";
 import { createBodyReader } from "../../http/body.ts";
 import { methodNotAllowed } from "../../http/errors.ts";
 import { accountHandlers } from "./accounts.ts";
@@ -23,7 +23,7 @@ export interface AdminDeps {
   readonly keys: Keys;
   readonly payments: Pick<Payments, "owed" | "buyback">;
   readonly config: Pick<Config, "ADMIN_TOKEN">;
-  readonly bodyBudget: ByteBudget;
+  readonly bodyBudget: OwnerBudget;
   readonly clock: Clock;
 }
 

@@ -8,6 +8,8 @@ import { readList } from "./list.ts";
 
 const ledgerQuery = pageQuery.extend({ kind: z.enum(entryKinds).optional() });
 
+const checkQuery = z.strictObject({ full: z.enum(["true", "false"]).optional() });
+
 export function ledgerHandlers({ money }: { money: Money }) {
   return {
     list: async (req, res) => {
@@ -17,8 +19,9 @@ export function ledgerHandlers({ money }: { money: Money }) {
       res.json(await readList(page, (more) => money.ledger(id, { ...more, ...(kind && { kind }) }), renderEntry));
     },
 
-    check: async (_req, res) => {
-      const check = await money.check();
+    check: async (req, res) => {
+      const { full } = parse(checkQuery, req.query);
+      const check = await money.check({ full: full === "true" });
       res.json({
         ok: check.ok,
         accounts: check.accounts,

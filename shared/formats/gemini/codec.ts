@@ -2,6 +2,7 @@ import { invalidValue, type ServiceError } from "#errors";
 import { refuseDeep } from "../depth.ts";
 import { valid } from "../invalid.ts";
 import { object } from "../loose.ts";
+import { measuredSize } from "../measure.ts";
 import { isSet } from "../read.ts";
 import type { Codec, ParsedCall } from "../types.ts";
 import { measureRequest } from "./measure.ts";
@@ -14,7 +15,8 @@ type Measured = Omit<ParsedCall, "model" | "stream">;
 function measured(request: GeminiRequest, at: string, bodyBytes: number): Measured {
   refuseStored(request, at);
   const features = featuresOf(request, at);
-  const { parts, uploads, mediaBytes, textBytes, framed } = measureRequest(request, at, features);
+  const measure = measureRequest(request, at, features);
+  const { uploads, mediaBytes, textBytes, framed } = measure;
   const inputBytes = Math.max(0, bodyBytes - mediaBytes);
   const { maxOutputTokens, candidateCount } = request.generationConfig ?? {};
   return {
@@ -22,7 +24,7 @@ function measured(request: GeminiRequest, at: string, bodyBytes: number): Measur
     size: {
       inputBytes,
       messages: request.contents.length + (request.systemInstruction ? 1 : 0),
-      parts,
+      ...measuredSize(measure),
       choices: candidateCount ?? 1,
       ...(maxOutputTokens != null && { outputCap: maxOutputTokens }),
     },

@@ -2,11 +2,11 @@ import { invalidValue } from "#errors";
 import { argumentsObject, argumentsOf } from "../arguments.ts";
 import type { LeftOut } from "../left-out.ts";
 import { type Loose, object } from "../loose.ts";
-import { inlineOf } from "../media.ts";
+import { audioMime, inlineOf, mimeOfLink } from "../media.ts";
 import { contentText, given, list, reasoningText, text } from "../read.ts";
 import type { Generation } from "./generations.ts";
 import { checkLink } from "./links.ts";
-import { audioMime, kindOf, mimeOfLink } from "./media.ts";
+import { kindOf } from "./media.ts";
 import { foreignSignature, signatureOf } from "./signature.ts";
 
 /** `results`: what tools gave stands alone, for what the user says begins a new turn. */
@@ -17,17 +17,22 @@ interface Content {
 
 const textParts = (value: unknown): Loose[] => (text(value) ? [{ text: value }] : []);
 
-/** `otherwise`: the kind of file where a link does not say it. */
+/** Links do not say what they lead to, and the provider asks for it: by their ending, else `otherwise`. */
 function mediaOf(address: string, otherwise: string, at: string): Loose {
   const inline = inlineOf(address);
-  if (inline) return { inlineData: { ...inline, mimeType: inline.mimeType || "application/octet-stream" } };
+  if (inline) return { inlineData: { ...inline, mimeType: inline.mimeType || otherwise } };
   checkLink(address, at);
-  return { fileData: { mimeType: mimeOfLink(address, otherwise), fileUri: address } };
+  return { fileData: { mimeType: mimeOfLink(address) ?? otherwise, fileUri: address } };
 }
 
 function imageOf(part: Loose, at: string): Loose {
   const holder = part["image_url"];
-  return mediaOf(text(holder) || text(object(holder)["url"]), "image/jpeg", `${at}.image_url.url`);
+  const path = `${at}.image_url.url`;
+  const media = mediaOf(text(holder) || text(object(holder)["url"]), "image/jpeg", path);
+  const { mimeType } = object(media["inlineData"] ?? media["fileData"]);
+  // It was bounded as a picture, so it goes as nothing else.
+  if (kindOf(text(mimeType)) !== "image") throw invalidValue(path, `${path} must lead to an image.`);
+  return media;
 }
 
 function audioOf(part: Loose, at: string): Loose {

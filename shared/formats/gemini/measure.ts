@@ -1,9 +1,9 @@
 import { invalidValue } from "#errors";
 import { byteLength, type Loose } from "../loose.ts";
-import { type Measure, newMeasure } from "../measure.ts";
+import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
+import { inlinePart, linkedPart } from "../media-part.ts";
 import { isSet, list, text } from "../read.ts";
 import type { Feature } from "../types.ts";
-import { addUpload } from "../uploads.ts";
 import { checkLink } from "./links.ts";
 import { kindOf } from "./media.ts";
 import type { GeminiRequest } from "./request.ts";
@@ -36,12 +36,15 @@ function measureMedia(holder: Loose, at: string, measure: Measure): void {
     if (typeof media !== "object" || media === null) continue;
     const { mimeType, data, fileUri } = media as Loose;
     const kind = kindOf(text(mimeType));
-    measure.parts[kind]++;
     measure.features.set(kind, `${at}.${field}`);
     const upload = mediaUpload(media as Loose, field, `${at}.${field}`);
-    if (upload) addUpload(measure.uploads, upload);
-    else if (field === "inlineData") measure.mediaBytes += text(data).length;
-    else checkLink(text(fileUri), `${at}.fileData.fileUri`);
+    if (upload) addUploaded(measure, kind, upload);
+    else if (field === "inlineData")
+      addPart(measure, inlinePart(kind, text(mimeType), text(data), `${at}.inlineData.data`), text(data).length);
+    else {
+      checkLink(text(fileUri), `${at}.fileData.fileUri`);
+      addPart(measure, linkedPart(kind, text(mimeType), text(fileUri), `${at}.fileData.fileUri`), 0);
+    }
   }
 }
 
@@ -60,7 +63,7 @@ function measurePart(part: Loose, at: string, measure: Measure): void {
   });
 }
 
-/** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
+/** Notes the media of a request and the bytes that it takes, and refuses what has no bound. */
 export function measureRequest(request: GeminiRequest, at: string, features: Map<Feature, string>): Measure {
   const measure = newMeasure(features);
   const all = (content: Loose, path: string) => {

@@ -2,10 +2,11 @@ import { invalidValue } from "#errors";
 import { refuseDeep } from "../depth.ts";
 import { valid } from "../invalid.ts";
 import { type Loose, object } from "../loose.ts";
+import { type Measure, measuredSize, newMeasure } from "../measure.ts";
 import { isSet, text } from "../read.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
 import { errorBody } from "./error-body.ts";
-import { measureRequest, noteRetention } from "./measure.ts";
+import { measureRequest, noteBreakpoint } from "./measure.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
 
 /** Tools that the maker defines and the caller runs. All others with a type of their own run at the maker. */
@@ -43,13 +44,13 @@ function refuseUnpriced(request: Loose): void {
 }
 
 /** The prompt tokens that tools bring along beside their bytes. */
-function measureTools({ tools }: CountTokensRequest, features: Map<Feature, string>): number {
+function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
   if (!tools?.length) return 0;
-  features.set("tools", "tools");
+  measure.features.set("tools", "tools");
   let tokens = toolsPreamble;
   tools.forEach((tool, t) => {
     const at = `tools[${t}]`;
-    noteRetention(tool, at, features);
+    noteBreakpoint(tool, at, measure);
     if (tool.type == null || tool.type === "custom") {
       if (!tool.name) throw invalidValue(`${at}.name`, `${at}.name must be a string.`);
       return;
@@ -63,7 +64,6 @@ function measureTools({ tools }: CountTokensRequest, features: Map<Feature, stri
 
 function featuresOf(request: CountTokensRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();
-  noteRetention(request, "", features);
   if (request.output_config?.format) features.set("json", "output_config.format");
   if (isSet(request["output_format"])) features.set("json", "output_format");
   const { service_tier } = request;
@@ -76,8 +76,11 @@ function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<Parsed
   refuseStored(request);
   refuseUnpriced(request);
   const features = featuresOf(request);
-  const toolTokens = measureTools(request, features);
-  const { parts, uploads, mediaBytes, textBytes, framed } = measureRequest(request, features);
+  const measure = newMeasure(features);
+  noteBreakpoint(request, "", measure);
+  const toolTokens = measureTools(request, measure);
+  measureRequest(request, measure);
+  const { uploads, mediaBytes, textBytes, framed } = measure;
   const inputBytes = Math.max(0, bodyBytes - mediaBytes);
   return {
     model: request.model,
@@ -85,7 +88,7 @@ function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<Parsed
     size: {
       inputBytes: inputBytes + toolTokens,
       messages: request.messages.length + (request.system == null ? 0 : 1),
-      parts,
+      ...measuredSize(measure),
       choices: 1,
     },
     features,

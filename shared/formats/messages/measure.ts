@@ -1,8 +1,9 @@
 import { invalidValue } from "#errors";
+import { anthropicLifetimes, noteCacheWrite } from "../cache-writes.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
-import { type Measure, need, newMeasure } from "../measure.ts";
-import type { Feature } from "../types.ts";
-import { addUpload, isUploadId } from "../uploads.ts";
+import { addPart, addUploaded, type Measure, need } from "../measure.ts";
+import { inlinePart, linkedPart } from "../media-part.ts";
+import { isUploadId } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
 import { sourceUpload } from "./uploads.ts";
 
@@ -16,30 +17,32 @@ const blocksOf = {
   search_result: ["text"],
 } as const satisfies Record<string, readonly string[]>;
 
-/** Marks that keep a prompt for an hour have a price of their own. */
-export function noteRetention(holder: Loose, at: string, features: Map<Feature, string>): void {
-  const { ttl } = object(holder["cache_control"]);
-  const path = at ? `${at}.cache_control.ttl` : "cache_control.ttl";
-  if (ttl != null && ttl !== "5m") features.set("cache_retention", path);
+export function noteBreakpoint(holder: Loose, at: string, measure: Measure): void {
+  const path = at ? `${at}.cache_control` : "cache_control";
+  noteCacheWrite(holder["cache_control"], path, anthropicLifetimes, measure);
 }
 
-function measureSource(block: Loose, at: string, measure: Measure): void {
+function measureSource(kind: "image" | "file", block: Loose, at: string, measure: Measure): void {
   const upload = sourceUpload(block, at);
   if (upload) {
-    addUpload(measure.uploads, upload);
+    addUploaded(measure, kind, upload);
     return;
   }
   const source = object(block["source"]);
   const path = `${at}.source`;
   switch (source["type"]) {
-    case "base64":
-      need(source, "media_type", path);
-      measure.mediaBytes += need(source, "data", path).length;
+    case "base64": {
+      const data = need(source, "data", path);
+      addPart(measure, inlinePart(kind, need(source, "media_type", path), data, `${path}.data`), data.length);
       return;
-    case "url":
-      if (!/^https?:\/\//i.test(need(source, "url", path)))
+    }
+    case "url": {
+      const link = need(source, "url", path);
+      if (!/^https?:\/\//i.test(link))
         throw invalidValue(`${path}.url`, `${path}.url must be an http or https address, or the id of an upload.`);
+      addPart(measure, linkedPart(kind, "", link, `${path}.url`), 0);
       return;
+    }
     case "file":
       throw invalidValue(
         `${path}.type`,
@@ -57,14 +60,11 @@ function measureDocument(block: Loose, at: string, measure: Measure): void {
   if (source["type"] === "text" && !isUploadId(source["data"]))
     measure.textBytes += byteLength(need(source, "data", `${at}.source`));
   else if (source["type"] === "content") measureContent(source["content"], `${at}.source.content`, "document", measure);
-  else {
-    measure.parts.file++;
-    measureSource(block, at, measure);
-  }
+  else measureSource("file", block, at, measure);
 }
 
 function measureBlock(block: Loose, at: string, measure: Measure): void {
-  noteRetention(block, at, measure.features);
+  noteBreakpoint(block, at, measure);
   switch (block["type"]) {
     case "text":
       measure.textBytes += byteLength(need(block, "text", at));
@@ -76,9 +76,8 @@ function measureBlock(block: Loose, at: string, measure: Measure): void {
       measure.textBytes += byteLength(need(block, "data", at));
       return;
     case "image":
-      measure.parts.image++;
       measure.features.set("image", at);
-      measureSource(block, at, measure);
+      measureSource("image", block, at, measure);
       return;
     case "document":
       measureDocument(block, at, measure);
@@ -117,12 +116,10 @@ function measureContent(content: unknown, at: string, holder: keyof typeof block
   });
 }
 
-/** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
-export function measureRequest(request: CountTokensRequest, features: Map<Feature, string>): Measure {
-  const measure = newMeasure(features);
+/** Notes the media of a request and the bytes that it takes, and refuses what has no bound. */
+export function measureRequest(request: CountTokensRequest, measure: Measure): void {
   if (request.system != null) measureContent(request.system, "system", "system", measure);
   request.messages.forEach(({ role, content }, m) => {
     measureContent(content, `messages[${m}].content`, role, measure);
   });
-  return measure;
 }

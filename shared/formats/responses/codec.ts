@@ -2,10 +2,11 @@ import { searchFields } from "../chat-fields.ts";
 import { refuseDeep } from "../depth.ts";
 import { commonError } from "../error-body.ts";
 import { valid } from "../invalid.ts";
+import { measuredSize, newMeasure } from "../measure.ts";
 import type { Codec, Feature } from "../types.ts";
 import { errorEvent } from "./events.ts";
 import { logprobsInclude } from "./items.ts";
-import { measureRequest, noteRetention } from "./measure.ts";
+import { measureRequest } from "./measure.ts";
 import { checkTools, refuseStored, refuseUnbounded } from "./refuse.ts";
 import { type ResponsesRequest, responsesRequest } from "./request.ts";
 
@@ -19,7 +20,6 @@ function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   const { service_tier } = request;
   if (service_tier != null && service_tier !== "auto" && service_tier !== "default")
     features.set("service_tier", "service_tier");
-  noteRetention(request.prompt_cache_options, "prompt_cache_options", features);
   return features;
 }
 
@@ -37,7 +37,9 @@ export const responsesCodec: Codec = {
     refuseUnbounded(request);
     const toolTokens = checkTools(request);
     const features = featuresOf(request);
-    const { parts, uploads, mediaBytes, textBytes, framed } = measureRequest(request, features);
+    const measure = newMeasure(features);
+    measureRequest(request, measure);
+    const { uploads, mediaBytes, textBytes, framed } = measure;
     const inputBytes = Math.max(0, bodyBytes - mediaBytes);
     const { input, instructions, max_output_tokens } = request;
     return {
@@ -47,7 +49,7 @@ export const responsesCodec: Codec = {
       size: {
         inputBytes: inputBytes + toolTokens,
         messages: (typeof input === "string" ? 1 : input.length) + (instructions == null ? 0 : 1),
-        parts,
+        ...measuredSize(measure),
         choices: 1,
         ...(max_output_tokens != null && { outputCap: max_output_tokens }),
       },

@@ -1,9 +1,11 @@
 import { invalidValue } from "#errors";
+import { noteCacheWrite, openaiLifetimes } from "../cache-writes.ts";
 import { byteLength, type Loose, object } from "../loose.ts";
-import { type Measure, need, newMeasure } from "../measure.ts";
-import { isSet } from "../read.ts";
-import type { Feature } from "../types.ts";
-import { addUpload, isUploadId } from "../uploads.ts";
+import { addPart, addUploaded, type Measure, need } from "../measure.ts";
+import { audioMime } from "../media.ts";
+import { addressedPart, inlinePart } from "../media-part.ts";
+import { isSet, text } from "../read.ts";
+import { isUploadId } from "../uploads.ts";
 import { refuseKept } from "./refuse.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { partUpload } from "./uploads.ts";
@@ -27,39 +29,36 @@ const callersItems: ReadonlySet<unknown> = new Set([
   "shell_call_output",
 ]);
 
-/** Only data addresses and bare base64 carry the media's own bytes. */
-function addressBytes(address: string, at: string): number {
-  if (!/^(https?:\/\/|data:)/i.test(address))
-    throw invalidValue(at, `${at} must be an http, https or data address, or the id of an upload.`);
-  return /^data:/i.test(address) ? address.length : 0;
-}
+const kindOf = { input_image: "image", input_audio: "audio", input_file: "file" } as const;
 
-function mediaBytes(part: Loose, at: string): number {
-  switch (part["type"]) {
-    case "input_image":
-      return addressBytes(need(part, "image_url", at), `${at}.image_url`);
-    case "input_audio":
-      return need(object(part["input_audio"]), "data", `${at}.input_audio`).length;
-    default:
-      if (isSet(part["file_url"])) return addressBytes(need(part, "file_url", at), `${at}.file_url`);
-      return need(part, "file_data", at).length;
-  }
-}
-
-const featureOf = { input_image: "image", input_audio: "audio", input_file: "file" } as const;
-
-function measureMedia(part: Loose, type: keyof typeof featureOf, at: string, measure: Measure): void {
-  const feature = featureOf[type];
-  measure.parts[feature]++;
-  measure.features.set(feature, at);
+function measureMedia(part: Loose, type: keyof typeof kindOf, at: string, measure: Measure): void {
+  const kind = kindOf[type];
+  measure.features.set(kind, at);
   const upload = partUpload(part, at);
-  if (upload) addUpload(measure.uploads, upload);
-  else measure.mediaBytes += mediaBytes(part, at);
+  if (upload) {
+    addUploaded(measure, kind, upload);
+    return;
+  }
+  if (kind === "audio") {
+    const holder = object(part["input_audio"]);
+    const path = `${at}.input_audio`;
+    const data = need(holder, "data", path);
+    addPart(measure, inlinePart(kind, audioMime(text(holder["format"])), data, `${path}.data`), data.length);
+    return;
+  }
+  // Of a file's two fields the provider takes whichever it likes.
+  const fields = kind === "image" ? ["image_url"] : ["file_data", "file_url"].filter((field) => isSet(part[field]));
+  if (fields.length > 1) throw invalidValue(`${at}.file_url`, `${at}.file_url: give it or file_data, not both.`);
+  const [field = "file_data"] = fields;
+  const address = need(part, field, at);
+  const isBare = field === "file_data" && !/^(https?|data):/i.test(address);
+  const path = `${at}.${field}`;
+  addPart(measure, isBare ? inlinePart(kind, "", address, path) : addressedPart(kind, address, path), address.length);
 }
 
 function measurePart(part: Loose, at: string, measure: Measure): void {
   if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) refuseKept(`${at}.file_id`);
-  noteRetention(part["prompt_cache_breakpoint"], `${at}.prompt_cache_breakpoint`, measure.features);
+  noteCacheWrite(part["prompt_cache_breakpoint"], `${at}.prompt_cache_breakpoint`, openaiLifetimes, measure);
   switch (part["type"]) {
     case "input_image":
     case "input_audio":
@@ -145,20 +144,14 @@ function measureItem(item: Loose, at: string, measure: Measure): void {
   measure.framed = true;
 }
 
-/** Marks that keep a prompt for half a day have a price of their own. */
-export function noteRetention(holder: unknown, at: string, features: Map<Feature, string>): void {
-  const { ttl } = object(holder);
-  if (isSet(ttl) && ttl !== "30m") features.set("cache_retention", `${at}.ttl`);
-}
-
-/** Counts the media of a request and the bytes that it takes, and refuses what has no bound. */
-export function measureRequest({ input, instructions }: ResponsesRequest, features: Map<Feature, string>): Measure {
-  const measure = newMeasure(features);
+/** Notes the media of a request and the bytes that it takes, and refuses what has no bound. */
+export function measureRequest(request: ResponsesRequest, measure: Measure): void {
+  const { input, instructions, prompt_cache_options } = request;
+  noteCacheWrite(prompt_cache_options, "prompt_cache_options", openaiLifetimes, measure);
   measure.textBytes += byteLength(instructions);
   if (typeof input === "string") measure.textBytes += byteLength(input);
   else
     input.forEach((item, i) => {
       measureItem(item, `input[${i}]`, measure);
     });
-  return measure;
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createByteBudget } from "../../shared/platform/byte-budget.ts";
+import { createOwnerBudget } from "../../shared/platform/owner-budget.ts";
 
 test("an owner holds at most as much as is still free, and what is given back is free at once", () => {
-  const budget = createByteBudget(120);
+  const budget = createOwnerBudget(120);
   const [first, second, third] = [budget.share("a"), budget.share("a"), budget.share("b")];
   expect(first.resize(50)).toBe(true);
   expect(second.resize(11)).toBe(false);

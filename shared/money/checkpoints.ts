@@ -1,0 +1,127 @@
+import { type ClientSession, type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { openCollection } from "#platform/collection";
+import type { Mongo } from "#platform/mongo";
+import { accountIndex, type Ledger, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
+
+/** Ids of accounts: above the first, up to the last if there is one. */
+export interface Range {
+  readonly $gt: string;
+  readonly $lte?: string;
+}
+
+/** By account. Without those that are zero. */
+export type Sums = Map<string, bigint>;
+
+const definition = {
+  /** The account. */
+  _id: { type: String, required: true },
+  amount: { type: BigInt, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "checkpoints", strict: "throw", versionKey: false });
+type StoredCheckpoint = InferRawDocType<typeof definition>;
+
+/** Which entries to sum, by an index that begins with their account. */
+interface Source {
+  readonly filter: driver.Filter<StoredEntry>;
+  readonly hint: driver.IndexSpecification;
+}
+
+const everyEntry: Source = { filter: {}, hint: accountIndex };
+const sinceCheckpoint: Source = { filter: uncounted as driver.Filter<StoredEntry>, hint: uncountedIndex };
+
+/** A transaction of some 30 ms. */
+const batch = 1_000;
+/** A run of some 10 s: the rest is for the next. */
+const mostBatches = 300;
+const transactionTimeoutMs = 15_000;
+
+export type Checkpoints = ReturnType<typeof createCheckpoints>;
+
+/**
+ * The collection `checkpoints`: of each account the sum of the entries that are marked `checkpointed`. Without a
+ * checkpoint that is zero.
+ *
+ * One transaction marks entries that were not marked and adds them to the checkpoints. So at any moment, and in any
+ * snapshot, each entry is counted once: in its account's checkpoint, or among those without the mark. No clock and no
+ * order of inserts is part of that: an entry has no mark until it is counted, however late it comes and whatever its
+ * `createdAt` says. A process that dies in between has changed nothing; two that count the same entry conflict, and one
+ * of them has changed nothing.
+ */
+export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
+  const { collection, prepare } = openCollection<StoredCheckpoint>(mongo, "checkpoints", schema);
+
+  async function countSome(session: ClientSession): Promise<number> {
+    const { filter, hint } = sinceCheckpoint;
+    const entries = await ledger.collection
+      .find(filter, { session, hint, limit: batch, projection: { account: 1, amount: 1 } })
+      .toArray();
+    if (entries.length === 0) return 0;
+    const ids = entries.map(({ _id }) => _id);
+    const mark = { $set: { checkpointed: true } };
+    const { modifiedCount } = await ledger.collection.updateMany({ ...filter, _id: { $in: ids } }, mark, { session });
+    if (modifiedCount !== ids.length) throw new Error(`${modifiedCount} of ${ids.length} entries could be marked`);
+    const sums: Sums = new Map();
+    for (const { account, amount } of entries) add(sums, account, amount);
+    const changes = [...sums].map(([_id, amount]) => ({
+      updateOne: { filter: { _id }, update: { $inc: { amount } }, upsert: true },
+    }));
+    await collection.bulkWrite(changes, { session, ordered: false });
+    // The accounts that payments open go when they are empty; so do their checkpoints.
+    await collection.deleteMany({ _id: { $in: [...sums.keys()] }, amount: 0n }, { session });
+    return entries.length;
+  }
+
+  /** How many entries were counted. Any number of processes may do it at once. */
+  async function checkpoint(signal?: AbortSignal): Promise<number> {
+    const options = { readConcern: { level: "snapshot" }, timeoutMS: transactionTimeoutMs } as const;
+    let counted = 0;
+    for (let batches = 0; batches < mostBatches && !signal?.aborted; batches++) {
+      const some = await mongo.connection.withSession((session) =>
+        session.withTransaction(() => countSome(session), options),
+      );
+      counted += some;
+      if (some < batch) break;
+    }
+    return counted;
+  }
+
+  async function sumEntries({ filter, hint }: Source, account: Range, session: ClientSession): Promise<Sums> {
+    const sums = ledger.collection.aggregate<{ _id: string; amount: bigint }>(
+      [
+        { $match: { ...filter, account } },
+        { $group: { _id: "$account", amount: { $sum: "$amount" } } },
+        { $match: { amount: { $ne: 0n } } },
+      ],
+      { session, hint, allowDiskUse: true },
+    );
+    return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, amount]));
+  }
+
+  /** What the checkpoints say, and the entries since. */
+  async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
+    const sums = await sumEntries(sinceCheckpoint, range, session);
+    for await (const { _id, amount } of collection.find({ _id: range }, { session })) add(sums, _id, amount);
+    return sums;
+  }
+
+  return {
+    prepare,
+    checkpoint,
+    sumCheckpoints,
+    sumEveryEntry: (range: Range, session: ClientSession) => sumEntries(everyEntry, range, session),
+
+    /** The account that has the first entry behind so many in a range. */
+    async accountBehind(
+      skip: number,
+      account: Range,
+      full: boolean,
+      session: ClientSession,
+    ): Promise<string | undefined> {
+      const { filter, hint } = full ? everyEntry : sinceCheckpoint;
+      const options = { session, hint, skip, sort: { account: 1 }, projection: { _id: 0, account: 1 } } as const;
+      return (await ledger.collection.findOne({ ...filter, account }, options))?.account;
+    },
+  };
+}
+
+const add = (sums: Sums, account: string, amount: bigint) => sums.set(account, (sums.get(account) ?? 0n) + amount);

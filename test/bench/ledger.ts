@@ -1,0 +1,160 @@
+/**
+ * What a sweep and a check cost on a large ledger: `node test/bench/ledger.ts [entries] [accounts]`. It starts a MongoDB of
+ * its own, fills it, and prints a line for each measurement.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createMoney } from "#money";
+import { systemClock } from "#platform/clock";
+import { newRequestId } from "#platform/ids";
+import { createLogger } from "#platform/logger";
+import { connectMongo, type Mongo } from "#platform/mongo";
+import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
+import { cpuMs, type Measured, measured } from "./processes.ts";
+
+const [entries = 1_000_000, accounts = 100_000] = process.argv.slice(2).map(Number);
+/** Accounts with calls under way, in their time. */
+const active = accounts / 10;
+const overdue = 5;
+const rounds = 5;
+const insertSize = 5_000;
+const costNanoUsd = 10n;
+const minuteMs = 60_000;
+
+const print = (line: string) => process.stdout.write(`${line}\n`);
+const shown = ({ ms, cpuMs: cpu }: Timed<unknown>) => `${shownMs(ms)} (${shownMs(cpu)} of processor time)`;
+const shownMs = (ms: number) => (ms < 1_000 ? `${ms.toFixed(1)} ms` : `${(ms / 1_000).toFixed(2)} s`);
+
+interface Timed<T> {
+  readonly ms: number;
+  /** Processor time of this process and of MongoDB: on a busy machine that says more. */
+  readonly cpuMs: number;
+  readonly result: T;
+}
+
+const accountId = (at: number) => `acct_${String(at).padStart(9, "0")}`;
+const inserting = { writeConcern: { w: 1, journal: false }, ordered: false } as const;
+
+async function fill({ connection }: Mongo): Promise<void> {
+  const each = Math.floor(entries / accounts) - 1;
+  const spentNanoUsd = BigInt(each) * costNanoUsd;
+  const openingNanoUsd = spentNanoUsd + 1_000_000n;
+  const createdAt = new Date();
+  const expiresAt = new Date(Date.now() + 15 * minuteMs);
+
+  const account = (at: number) => {
+    const holds =
+      at % (accounts / active) === 0 ? { [newRequestId()]: { amount: 100n, heldAt: createdAt, expiresAt } } : {};
+    const openHolds = Object.keys(holds).length;
+    const heldNanoUsd = BigInt(openHolds) * 100n;
+    return {
+      _id: accountId(at),
+      name: `account ${at}`,
+      tier: "standard",
+      frozen: false,
+      available: 1_000_000n - heldNanoUsd,
+      held: heldNanoUsd,
+      holds,
+      openHolds,
+      ...(openHolds > 0 && { holdsExpireAt: expiresAt }),
+      createdAt,
+    };
+  };
+  const credit = (at: number) => ({
+    _id: `credit:${accountId(at)}:bench`,
+    kind: "credit",
+    ...moved(at, openingNanoUsd),
+  });
+  const moved = (at: number, amount: bigint) => ({ account: accountId(at), amount, createdAt, decider: "bench" });
+  const call = (at: number) => ({
+    _id: newRequestId(),
+    kind: "usage",
+    ...moved(at, -costNanoUsd),
+    request: {
+      key: "key_bench",
+      endpoint: "/v1/chat/completions",
+      model: "openai/gpt-4o-mini",
+      upstream: "openai",
+      attempts: 1,
+      status: "succeeded",
+      usage: { input: 1_000, output: 500 },
+      estimated: false,
+      queueMs: 2,
+      firstTokenMs: 300,
+      totalMs: 2_000,
+      shortfall: 0n,
+    },
+  });
+
+  async function insert(collection: "accounts" | "ledger", count: number, make: (at: number) => { _id: string }) {
+    for (let from = 0; from < count; from += insertSize) {
+      const some = Array.from({ length: Math.min(insertSize, count - from) }, (_, at) => make(from + at));
+      await connection.collection<{ _id: string }>(collection).insertMany(some, inserting);
+    }
+  }
+  await insert("accounts", accounts, account);
+  await insert("ledger", accounts, credit);
+  // As calls come: those of one account lie far apart.
+  await insert("ledger", each * accounts, (at) => call(at % accounts));
+}
+
+async function measure(uri: string, mongod: Measured): Promise<void> {
+  const spentMs = () => cpuMs(mongod) + cpuMs({ name: "bench", pid: process.pid });
+  async function time<T>(work: () => Promise<T>): Promise<Timed<T>> {
+    const [startedAt, spentBefore] = [performance.now(), spentMs()];
+    const result = await work();
+    return { ms: performance.now() - startedAt, cpuMs: spentMs() - spentBefore, result };
+  }
+  let aheadMs = 0;
+  const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+  const log = createLogger("bench", "error");
+  const mongo = await connectMongo(uri, clock, log);
+  const money = createMoney({ mongo, clock, log });
+  await money.prepare();
+  const filled = await time(() => fill(mongo));
+  print(`${entries} entries of ${accounts} accounts, ${active} with an open hold: inserted in ${shown(filled)}`);
+
+  // A sweeper decides nothing in the first minute of its connection.
+  aheadMs = 2 * minuteMs;
+  const sweep = () => money.sweep(async () => false);
+  const late = async (at: number) => {
+    const amounts = { mostNanoUsd: 100n, leastNanoUsd: 100n, expiresAt: Date.now() };
+    await money.hold({ account: accountId(at), requestId: newRequestId(), ...amounts });
+  };
+  for (let round = 0; round < rounds; round++) {
+    await Promise.all(Array.from({ length: overdue }, (_, at) => late(7 * at + 1)));
+    const swept = await time(sweep);
+    const idle = await time(sweep);
+    print(`sweep, ${swept.result.decided} holds overdue: ${shown(swept)}; none overdue: ${shown(idle)}`);
+  }
+  await mongo.connection.collection("accounts").updateMany({}, { $unset: { holdsExpireAt: "" } });
+  print(`sweep, the first after an upgrade: ${shown(await time(sweep))}`);
+
+  async function check(what: string, options?: { full: true }): Promise<void> {
+    const checked = await time(() => money.check(options));
+    const { ok, openHolds } = checked.result;
+    print(`check, ${what}: ${shown(checked)}, ok: ${ok}, open holds: ${openHolds}`);
+  }
+  await check("without checkpoints");
+  const counted = await time(async () => {
+    let sum = 0;
+    for (let some = -1; some !== 0; sum += some) some = await money.checkpoint();
+    return sum;
+  });
+  print(`checkpoints of ${counted.result} entries: ${shown(counted)}`);
+  for (let round = 0; round < rounds; round++) await check("from checkpoints");
+  await check("full", { full: true });
+  await mongo.close();
+}
+
+const dataDir = await mkdtemp(join(tmpdir(), "ledger-bench-"));
+const env = { ...process.env, REDIS_URL: "not wanted", S3_ENDPOINT: "not wanted", MONGODB_URI: "" };
+const { mongo: binary = "" } = await findBinaries({ env, cacheDir: cacheDirOf(env) });
+const server = await startMongo({ binary, dataDir });
+try {
+  await measure(server.env["MONGODB_URI"] ?? "", measured("MongoDB", server));
+} finally {
+  await server.stop();
+  await rm(dataDir, { recursive: true, force: true });
+}

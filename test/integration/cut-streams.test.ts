@@ -1,0 +1,228 @@
+import { expect, test } from "vitest";
+import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
+import { type MockGemini, startMockGemini } from "../support/mock-gemini.ts";
+import type { MakerAnswer, MockMaker } from "../support/mock-maker.ts";
+import { mockChunk } from "../support/mock-openai.ts";
+import { eventually } from "../support/service.ts";
+import { chatFace, type Face, geminiFace, messagesFace, responsesFace, send, usageOf } from "./native-formats.ts";
+import { readAlong } from "./native-stream-events.ts";
+import { ofFile } from "./of-file.ts";
+import { gate, type Running, startWithMaker } from "./service-setup.ts";
+
+interface Served extends Running {
+  readonly anthropic: MockAnthropic;
+  readonly gemini: MockGemini;
+}
+
+const served: Served = ofFile(
+  async (onEnd) => {
+    const [anthropic, gemini] = await Promise.all([startMockAnthropic(), startMockGemini()]);
+    const env = {
+      ANTHROPIC_API_KEY: "sk-ant-operator",
+      ANTHROPIC_BASE_URL: anthropic.url,
+      GEMINI_API_KEY: "operator",
+      GEMINI_BASE_URL: gemini.url,
+    };
+    const running = await startWithMaker(env, onEnd);
+    onEnd(() => Promise.all([running.maker.close(), anthropic.close(), gemini.close()]));
+    return { ...running, anthropic, gemini };
+  },
+  (shared) => {
+    for (const mock of [shared.maker, shared.anthropic, shared.gemini]) mock.reset();
+  },
+);
+
+/** Pages of nothing but their number, as a PDF has them. */
+function pdf(pages: number): string {
+  const numbers = Array.from({ length: pages }, (_, at) => at + 3);
+  const objects = [
+    "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj",
+    `2 0 obj<</Type/Pages/Count ${pages}/Kids[${numbers.map((at) => `${at} 0 R`).join(" ")}]>>endobj`,
+    ...numbers.map((at) => `${at} 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]>>endobj`),
+  ];
+  return Buffer.from(`%PDF-1.7\n${objects.join("\n")}\ntrailer<</Root 1 0 R>>\n%%EOF`).toString("base64");
+}
+const document = pdf(100);
+
+/** What the provider bills: a large document, and reasoning that is not in the stream. */
+const billed = { input: 150_000, output: 20_000 };
+const openaiUsage = {
+  prompt_tokens: billed.input,
+  completion_tokens: billed.output,
+  total_tokens: billed.input + billed.output,
+};
+const responsesUsage = {
+  input_tokens: billed.input,
+  input_tokens_details: { cached_tokens: 0 },
+  output_tokens: billed.output,
+  output_tokens_details: { reasoning_tokens: 19_000 },
+  total_tokens: billed.input + billed.output,
+};
+const textDelta = (text: string, sequence_number: number) => ({
+  type: "response.output_text.delta",
+  item_id: "msg_1",
+  output_index: 0,
+  content_index: 0,
+  delta: text,
+  logprobs: [],
+  sequence_number,
+});
+const blockDelta = (text: string) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
+const geminiText = (text: string, more: object = {}) => ({
+  candidates: [{ content: { role: "model", parts: [{ text }] }, index: 0 }],
+  ...more,
+});
+
+interface Row {
+  readonly face: Face;
+  readonly model: string;
+  readonly mock: (shared: Served) => MockMaker;
+  readonly body: object;
+  /** The first `said` are out before the caller disconnects. */
+  readonly events: readonly object[];
+  readonly said: number;
+}
+
+const rows: readonly Row[] = [
+  {
+    face: chatFace,
+    model: "openai/gpt-5.2",
+    mock: ({ maker }) => maker,
+    body: {
+      reasoning_effort: "high",
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Hello" },
+            { type: "file", file: { filename: "a.pdf", file_data: `data:application/pdf;base64,${document}` } },
+          ],
+        },
+      ],
+    },
+    events: [
+      mockChunk({ role: "assistant", content: "abcd" }),
+      mockChunk({ content: "not delivered" }),
+      mockChunk({}, "stop"),
+      mockChunk(undefined, null, { usage: openaiUsage }),
+    ],
+    said: 1,
+  },
+  {
+    face: responsesFace,
+    model: "openai/gpt-5.5",
+    mock: ({ maker }) => maker,
+    body: {
+      reasoning: { effort: "high" },
+      input: [
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: "Hello" },
+            { type: "input_file", filename: "a.pdf", file_data: `data:application/pdf;base64,${document}` },
+          ],
+        },
+      ],
+    },
+    events: [
+      textDelta("abcd", 0),
+      textDelta("not delivered", 1),
+      {
+        type: "response.completed",
+        sequence_number: 2,
+        response: { id: "r", object: "response", status: "completed", output: [], usage: responsesUsage },
+      },
+    ],
+    said: 1,
+  },
+  {
+    face: messagesFace,
+    model: "anthropic/claude-opus-5",
+    mock: ({ anthropic }) => anthropic,
+    body: {
+      max_tokens: 32_000,
+      thinking: { type: "adaptive" },
+      output_config: { effort: "high" },
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Hello" },
+            { type: "document", source: { type: "base64", media_type: "application/pdf", data: document } },
+          ],
+        },
+      ],
+    },
+    events: [
+      {
+        type: "message_start",
+        message: {
+          id: "m",
+          type: "message",
+          role: "assistant",
+          model: "x",
+          content: [],
+          stop_reason: null,
+          stop_sequence: null,
+          usage: { input_tokens: billed.input, output_tokens: 1 },
+        },
+      },
+      { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+      blockDelta("abcd"),
+      blockDelta("not delivered"),
+      { type: "content_block_stop", index: 0 },
+      {
+        type: "message_delta",
+        delta: { stop_reason: "end_turn", stop_sequence: null },
+        usage: { output_tokens: billed.output },
+      },
+      { type: "message_stop" },
+    ],
+    said: 3,
+  },
+  {
+    face: geminiFace,
+    model: "google/gemini-3.6-flash",
+    mock: ({ gemini }) => gemini,
+    body: {
+      generationConfig: { thinkingConfig: { thinkingLevel: "high" } },
+      contents: [
+        {
+          role: "user",
+          parts: [{ text: "Hello" }, { inlineData: { mimeType: "application/pdf", data: document } }],
+        },
+      ],
+    },
+    events: [
+      geminiText("abcd"),
+      geminiText("not delivered", {
+        usageMetadata: {
+          promptTokenCount: billed.input,
+          candidatesTokenCount: 1_000,
+          thoughtsTokenCount: billed.output - 1_000,
+          totalTokenCount: billed.input + billed.output,
+        },
+      }),
+    ],
+    said: 1,
+  },
+];
+
+test.each(rows.map((row) => [row.face.name, row] as const))(
+  "%s, a large document at high effort: who disconnects pays what the provider bills",
+  async (_, { face, model, mock, body, events, said }) => {
+    const customer = await served.service.account("200");
+    const rest = gate();
+    mock(served).respond({ events, beforeEvent: { [said]: rest.opened } } satisfies MakerAnswer);
+    const controller = new AbortController();
+    const response = await send(customer, face.stream(model, "", body), { signal: controller.signal });
+    expect([response.status, response.ok ? "" : await response.text()]).toEqual([200, ""]);
+    const { text, whole } = readAlong(response);
+    await eventually(() => text().includes("abcd"));
+    controller.abort();
+    await expect(whole).rejects.toThrow("abort");
+    rest.open();
+    const entry = await usageOf(served.service, customer);
+    expect(entry?.request).toMatchObject({ estimated: false, usage: billed, shortfall_usd: "0.00" });
+  },
+);

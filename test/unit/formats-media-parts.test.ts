@@ -1,0 +1,392 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ServiceError } from "#errors";
+import { type Codec, chatCodec, dialects, geminiCodec, messagesCodec, responsesCodec } from "#formats";
+import { isBase64 } from "../../shared/formats/media-part.ts";
+import { dataAddress, mp3, mp4, pdf, png, wav } from "../support/media-files.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const chat = (part: Json) => ({ model: "m", messages: [{ role: "user", content: [part] }] });
+const responses = (part: Json) => ({ model: "m", input: [{ role: "user", content: [part] }] });
+const messages = (block: Json) => ({
+  model: "m",
+  max_tokens: 9,
+  messages: [{ role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: [block] }] }],
+});
+const gemini = (part: Json) => ({ contents: [{ role: "user", parts: [part] }] });
+const geminiMedia = geminiCodec("gemini-2.5-pro", false, false);
+
+const base64 = (type: string, bytes: Buffer) => ({ type: "base64", media_type: type, data: bytes.toString("base64") });
+const inline = (mimeType: string, bytes: Buffer) => ({ inlineData: { mimeType, data: bytes.toString("base64") } });
+const [atChat, atResponses] = ["messages[0].content[0]", "input[0].content[0]"];
+const [atMessages, atGemini] = ["messages[0].content[0].content[0].source", "contents[0].parts[0]"];
+
+/** A part of each kind with bytes of a type, in each format; the field that has the bytes. */
+const inlineParts: readonly {
+  readonly format: string;
+  readonly kind: "image" | "audio" | "file";
+  readonly codec: Codec;
+  readonly at: string;
+  readonly body: (type: string, bytes: Buffer) => Json;
+}[] = [
+  {
+    format: "chat",
+    kind: "image",
+    codec: chatCodec,
+    at: `${atChat}.image_url.url`,
+    body: (type, bytes) => chat({ type: "image_url", image_url: { url: dataAddress(type, bytes) } }),
+  },
+  {
+    format: "chat",
+    kind: "audio",
+    codec: chatCodec,
+    at: `${atChat}.input_audio.data`,
+    body: (type, bytes) =>
+      chat({
+        type: "input_audio",
+        input_audio: { data: bytes.toString("base64"), format: type.replace("audio/", "") },
+      }),
+  },
+  {
+    format: "chat",
+    kind: "file",
+    codec: chatCodec,
+    at: `${atChat}.file.file_data`,
+    body: (type, bytes) => chat({ type: "file", file: { file_data: dataAddress(type, bytes) } }),
+  },
+  {
+    format: "responses",
+    kind: "image",
+    codec: responsesCodec,
+    at: `${atResponses}.image_url`,
+    body: (type, bytes) => responses({ type: "input_image", image_url: dataAddress(type, bytes) }),
+  },
+  {
+    format: "responses",
+    kind: "audio",
+    codec: responsesCodec,
+    at: `${atResponses}.input_audio.data`,
+    body: (type, bytes) =>
+      responses({
+        type: "input_audio",
+        input_audio: { data: bytes.toString("base64"), format: type.replace("audio/", "") },
+      }),
+  },
+  {
+    format: "responses",
+    kind: "file",
+    codec: responsesCodec,
+    at: `${atResponses}.file_data`,
+    body: (type, bytes) => responses({ type: "input_file", file_data: dataAddress(type, bytes) }),
+  },
+  {
+    format: "messages",
+    kind: "image",
+    codec: messagesCodec,
+    at: `${atMessages}.data`,
+    body: (type, bytes) => messages({ type: "image", source: base64(type, bytes) }),
+  },
+  {
+    format: "messages",
+    kind: "file",
+    codec: messagesCodec,
+    at: `${atMessages}.data`,
+    body: (type, bytes) => messages({ type: "document", source: base64(type, bytes) }),
+  },
+  ...(["image", "audio", "file"] as const).map((kind) => ({
+    format: "gemini",
+    kind,
+    codec: geminiMedia,
+    at: `${atGemini}.inlineData.data`,
+    body: (type: string, bytes: Buffer) => gemini(inline(type, bytes)),
+  })),
+];
+
+const words = Buffer.from("Plain words, and %PDF-1.7 among them.");
+const files = {
+  png: png(3, 2),
+  jpeg: Buffer.from("ffd8ffe000104a464946", "hex"),
+  webp: Buffer.from("RIFF....WEBPVP8 ........................", "latin1"),
+  bmp: Buffer.concat([Buffer.from("BM"), Buffer.alloc(40)]),
+  heic: Buffer.from("....ftypheic........", "latin1"),
+  wav: wav(1),
+  mp3: mp3(1),
+  tagged: Buffer.from("ID3\x03........", "latin1"),
+  aac: Buffer.from("fff15080", "hex"),
+  ogg: Buffer.from("OggS........", "latin1"),
+  flac: Buffer.from("fLaC........", "latin1"),
+  m4a: Buffer.from("....ftypM4A ........", "latin1"),
+  mp4: mp4(),
+  pdf: pdf(["One page."]),
+  latePdf: Buffer.concat([Buffer.alloc(700, 32), pdf(["One page."])]),
+  zip: Buffer.from("PK\x03\x04........", "latin1"),
+  words,
+  utf16: Buffer.from("\ufeffwords", "utf16le"),
+  svg: Buffer.from("<svg xmlns='http://www.w3.org/2000/svg'/>"),
+};
+
+const refusedAt = (codec: Codec, body: Json): string | undefined => {
+  try {
+    codec.parse(body, JSON.stringify(body).length);
+  } catch (error) {
+    return error instanceof ServiceError && error.code === "invalid_value" ? error.param : String(error);
+  }
+  return undefined;
+};
+
+type Typed = readonly [type: string, bytes: Buffer];
+const taken: Readonly<Record<"image" | "audio" | "file", readonly [Typed, ...Typed[]]>> = {
+  image: [
+    ["image/png", files.png],
+    // Clients name one type for all of their pictures, and providers look for themselves.
+    ["image/jpeg", files.png],
+    ["image/jpeg", files.jpeg],
+    ["image/webp", files.webp],
+    ["image/bmp", files.bmp],
+    ["image/heic", files.heic],
+  ],
+  audio: [
+    ["audio/wav", files.wav],
+    ["audio/mp3", files.mp3],
+    ["audio/mp3", files.tagged],
+    ["audio/aac", files.aac],
+    ["audio/ogg", files.ogg],
+    ["audio/flac", files.flac],
+    ["audio/m4a", files.m4a],
+    ["audio/mp4", files.mp4],
+    ["audio/pcm16", Buffer.alloc(10)],
+  ],
+  file: [
+    ["application/pdf", files.pdf],
+    ["application/pdf", files.latePdf],
+    ["text/plain", files.words],
+    ["text/csv", files.utf16],
+    ["application/json", Buffer.from("{}")],
+    ["video/mp4", files.mp4],
+    ["application/vnd.openxmlformats-officedocument.wordprocessingml.document", files.zip],
+    ["application/octet-stream", files.pdf],
+  ],
+};
+
+const refused: typeof taken = {
+  image: [
+    ["image/png", files.pdf],
+    ["image/png", files.mp4],
+    ["image/png", files.wav],
+    ["image/png", files.words],
+    ["image/svg+xml", files.svg],
+    ["image/png", Buffer.alloc(0)],
+  ],
+  audio: [
+    ["audio/wav", files.png],
+    ["audio/mp3", files.pdf],
+    ["audio/wav", files.words],
+    ["audio/pcm", files.pdf],
+  ],
+  file: [
+    ["application/pdf", files.png],
+    ["application/pdf", files.utf16],
+    ["text/plain", files.pdf],
+    ["text/plain", files.mp4],
+    ["application/vnd.ms-excel", files.pdf],
+  ],
+};
+
+describe.each(inlineParts)("$kind of $format", ({ kind, codec, at, body }) => {
+  test.each(taken[kind])("takes %s that is it", (type, bytes) => {
+    expect(refusedAt(codec, body(type, bytes))).toBeUndefined();
+  });
+
+  test.each(refused[kind])("refuses what is no %s, naming the field", (type, bytes) => {
+    expect(refusedAt(codec, body(type, bytes))).toBe(at);
+  });
+
+  test("refuses base64 that is broken", () => {
+    const [[type, bytes]] = taken[kind];
+    const whole = JSON.stringify(body(type, bytes));
+    const data = bytes.toString("base64");
+    for (const broken of [
+      `${data.slice(0, 40)}!${data.slice(41)}`,
+      `${data} `,
+      `${data.slice(0, 20)}=${data.slice(20)}`,
+    ])
+      expect(refusedAt(codec, JSON.parse(whole.replace(data, broken)) as Json)).toBe(at);
+  });
+});
+
+test.each([
+  ["chat", chatCodec, chat({ type: "image_url", image_url: { url: dataAddress("application/pdf", files.pdf) } })],
+  ["responses", responsesCodec, responses({ type: "input_image", image_url: dataAddress("video/mp4", files.mp4) })],
+  ["messages", messagesCodec, messages({ type: "image", source: base64("application/pdf", files.pdf) })],
+  ["chat, without a base64 mark", chatCodec, chat({ type: "image_url", image_url: "data:image/png,AAAA" })],
+  ["chat, of no type", chatCodec, chat({ type: "image_url", image_url: dataAddress("", files.mp4) })],
+  [
+    "responses, by two fields",
+    responsesCodec,
+    responses({ type: "input_file", file_data: dataAddress("text/plain", words), file_url: "https://a.example/b.pdf" }),
+  ],
+])("a data address of another kind is refused: %s", (_, codec, body) => {
+  expect(refusedAt(codec, body)).toMatch(/(image_url(\.url)?|source\.data|file_url)$/);
+});
+
+const pictureLinks = {
+  chat: (url: string) => refusedAt(chatCodec, chat({ type: "image_url", image_url: { url } })),
+  responses: (url: string) => refusedAt(responsesCodec, responses({ type: "input_image", image_url: url })),
+  messages: (url: string) => refusedAt(messagesCodec, messages({ type: "image", source: { type: "url", url } })),
+  gemini: (fileUri: string) => refusedAt(geminiMedia, gemini({ fileData: { mimeType: "image/png", fileUri } })),
+};
+
+test.each(Object.entries(pictureLinks))(
+  "a link of a picture leads to none that is known for something else: %s",
+  (_, of) => {
+    for (const link of [
+      "https://a.example/b.png",
+      "https://a.example/B.JPG?x=.pdf",
+      "https://a.example/picture",
+      "https://a.example/image.php?id=5",
+      "https://a.pdf/",
+    ])
+      expect(of(link)).toBeUndefined();
+    for (const link of [
+      "https://a.example/b.pdf",
+      "https://a.example/b.PDF?x=.png",
+      "https://a.example/b.mp4#t=5",
+      "https://a.example/b.html",
+      "https://a.example/b.txt",
+      "https://www.youtube.com/watch?v=1",
+      "https://youtu.be/abc",
+      "https://x@m.youtube.com:443/watch?v=1.png",
+    ])
+      expect(of(link)).toMatch(/url$|fileUri$/);
+  },
+);
+
+test("whatever a picture's link ends in, Gemini is told of a picture or the link is refused", () => {
+  const request = (url: string) => ({ ...chat({ type: "image_url", image_url: { url } }), max_tokens: 5 });
+  const told = (url: string) => JSON.stringify(dialects.gemini.fromChatRequest(request(url)).request);
+  expect(told("https://a.example/b.webp")).toContain('"mimeType":"image/webp"');
+  expect(told("https://a.example/b.php")).toContain('"mimeType":"image/jpeg"');
+  for (const link of ["https://a.example/b.pdf", "https://a.example/b.mp4", "https://a.example/b.csv"])
+    expect(() => told(link)).toThrow("messages[0].content[0].image_url.url");
+});
+
+test("base64 is what decodes to as many bytes as it has room for", () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ minLength: 1 }),
+      fc.nat(100),
+      fc.constantFrom("!", " ", "\n", "é"),
+      (given, at, sign) => {
+        const data = Buffer.from(given).toString("base64");
+        const bare = data.replace(/=+$/, "");
+        for (const whole of [data, bare, Buffer.from(given).toString("base64url")]) expect(isBase64(whole)).toBe(true);
+        expect(isBase64(data.replace(bare[at % bare.length] ?? "", sign))).toBe(false);
+      },
+    ),
+  );
+});
+
+const breakpoints: readonly (readonly [string, Codec, (ttl: unknown) => Json, short: string, long: string])[] = [
+  [
+    "messages[0].content[0].cache_control",
+    chatCodec,
+    (ttl) => chat({ type: "text", text: "x", cache_control: { type: "ephemeral", ttl } }),
+    "5m",
+    "1h",
+  ],
+  [
+    "messages[0].content[0].prompt_cache_breakpoint",
+    chatCodec,
+    (ttl) => chat({ type: "text", text: "x", prompt_cache_breakpoint: { ttl } }),
+    "30m",
+    "12h",
+  ],
+  [
+    "messages[0].cache_control",
+    chatCodec,
+    (ttl) => ({ model: "m", messages: [{ role: "user", content: "x", cache_control: { ttl } }] }),
+    "5m",
+    "1h",
+  ],
+  [
+    "tools[0].cache_control",
+    chatCodec,
+    (ttl) => ({
+      ...chat({ type: "text", text: "x" }),
+      tools: [{ type: "function", function: { name: "f" }, cache_control: { ttl } }],
+    }),
+    "5m",
+    "1h",
+  ],
+  [
+    "prompt_cache_options",
+    chatCodec,
+    (ttl) => ({ ...chat({ type: "text", text: "x" }), prompt_cache_options: { ttl } }),
+    "30m",
+    "12h",
+  ],
+  [
+    "messages[0].content[0].content[0].cache_control",
+    messagesCodec,
+    (ttl) => messages({ type: "text", text: "x", cache_control: { type: "ephemeral", ttl } }),
+    "5m",
+    "1h",
+  ],
+  [
+    "system[0].cache_control",
+    messagesCodec,
+    (ttl) => ({
+      ...messages({ type: "text", text: "x" }),
+      system: [{ type: "text", text: "x", cache_control: { ttl } }],
+    }),
+    "5m",
+    "1h",
+  ],
+  [
+    "tools[0].cache_control",
+    messagesCodec,
+    (ttl) => ({
+      ...messages({ type: "text", text: "x" }),
+      tools: [{ name: "f", input_schema: {}, cache_control: { ttl } }],
+    }),
+    "5m",
+    "1h",
+  ],
+  [
+    "cache_control",
+    messagesCodec,
+    (ttl) => ({ ...messages({ type: "text", text: "x" }), cache_control: { type: "ephemeral", ttl } }),
+    "5m",
+    "1h",
+  ],
+  [
+    "input[0].content[0].prompt_cache_breakpoint",
+    responsesCodec,
+    (ttl) => responses({ type: "input_text", text: "x", prompt_cache_breakpoint: { ttl } }),
+    "30m",
+    "12h",
+  ],
+  [
+    "prompt_cache_options",
+    responsesCodec,
+    (ttl) => ({ ...responses({ type: "input_text", text: "x" }), prompt_cache_options: { ttl } }),
+    "30m",
+    "12h",
+  ],
+];
+
+test.each(breakpoints)("a breakpoint's lifetime has a price, or it is refused: %s", (at, codec, body, short, long) => {
+  const asked = (ttl: unknown) => {
+    const { size, features } = codec.parse(body(ttl), 100);
+    return [size.cacheWrites, features.get("cache_retention")];
+  };
+  for (const ttl of [undefined, null, short]) expect(asked(ttl)).toEqual(["short", undefined]);
+  expect(asked(long)).toEqual(["long", `${at}.ttl`]);
+  for (const ttl of ["2h", "24h", 3600, { h: 1 }, "1H"]) expect(refusedAt(codec, body(ttl))).toBe(`${at}.ttl`);
+});
+
+test("who asks for no write to a cache is not sized for one", () => {
+  expect(chatCodec.parse(chat({ type: "text", text: "x", cache_control: null }), 9).size.cacheWrites).toBeUndefined();
+  expect(messagesCodec.parse(messages({ type: "text", text: "x" }), 9).size.cacheWrites).toBeUndefined();
+});
