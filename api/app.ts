@@ -1,6 +1,7 @@
 import express, { type Express } from "express";
 import type { Money } from "#money";
 import type { Payments } from "#payments";
+import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
 import { type CallDeps, paidRoute } from "./call.ts";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
@@ -21,6 +22,8 @@ import { uploadRoutes } from "./routes/uploads.ts";
 
 export interface AppDeps extends CallDeps {
   readonly config: Pick<Config, "ADMIN_TOKEN">;
+  readonly bodyBudget: ByteBudget;
+  readonly spoolBudget: ByteBudget;
   readonly money: Money;
   readonly payments: Payments;
   readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
@@ -54,6 +57,6 @@ export function createApp(deps: AppDeps): Express {
     methodNotAllowed("POST"),
   );
   app.use(noSuchRoute);
-  app.use(errorHandler(deps.log));
+  app.use(errorHandler(deps));
   return app;
 }

@@ -3,13 +3,15 @@ import type { Request, RequestHandler, Response } from "express";
 import { invalidValue, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
 import { jobCatalog } from "#jobs";
-import { type Caller, RateLimitReached, type RateLimits } from "#keys";
+import { type Caller, type Entered, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
-import { answerError, answerJson } from "./http/answer.ts";
-import type { createBodyReader, JsonBody } from "./http/body.ts";
+import { staysCounted } from "./admission/counted.ts";
+import { answerParts, stalledMs } from "./http/answer.ts";
+import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
+import { refuse } from "./http/refuse.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import type { PaidRoute } from "./paid-route.ts";
 import { countStranger, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
@@ -17,52 +19,76 @@ import { type Claimed, claimKey, markReplayed, type ReplayAsk, type ReplayDeps, 
 
 export interface CallDeps extends AdmissionDeps, ReplayDeps, PayerDeps {
   readonly openCalls: OpenCalls;
-  readonly readBody: ReturnType<typeof createBodyReader>;
+  readonly readBody: BodyReader;
   readonly instance: string;
   readonly publicUrl: () => string;
   readonly callTimeoutMs: number;
   readonly syncTimeoutMs: number;
 }
 
-/** The one way of every paid route: authenticate (or take a payment), read, parse, admit, submit. What follows is written by `OpenCalls`. */
+/** A slot frees itself so long after the latest end of its call. */
+const slotMarginMs = 10_000;
+
+/**
+ * The one way of every paid route: authenticate, enter, read, parse, take a payment, admit, submit. What follows is written
+ * by `OpenCalls`. Who is over a limit is refused before a byte of the body is read.
+ */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   const { job, endpoint, codec, format, isFree = false } = route;
   const { pool } = jobCatalog[job];
+  const enter = (caller: Caller, requestId: string): Promise<Entered> =>
+    deps.keys.enter(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
   return async (req, res) => {
-    const { requestId, arrivedAt } = localsOf(res);
+    const { requestId } = localsOf(res);
     let submitted = () => {};
+    let entered: Entered | undefined;
+    let body: JsonBody | undefined;
     let unused: string | undefined;
     try {
       submitted = deps.openCalls.arrive();
       const keyed = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
-      if (!keyed) await countStranger(deps, req, res);
-      const body = await deps.readBody(req, res);
+      if (keyed) entered = await enter(keyed, requestId);
+      else await countStranger(deps, req, res);
+      body = await deps.readBody(req, res, entered?.caller ?? "anonymous");
+      // A slow body takes nothing from the call's time, and gives it none.
+      const readAt = deps.clock.now();
       const call = codec.parse(body.value, body.bytes);
-      const payer = keyed ? byKey(route, req, keyed, body, call) : await payerOf(deps, route, { req, res, body, call });
+      const payer = entered
+        ? byKey(route, req, entered.caller, body, call)
+        : await payerOf(deps, route, { req, res, body, call });
       if (!payer) return;
-      const { caller, replay } = payer;
-      const claimed = replay && (await claim(deps, route, res, caller, replay));
-      if (claimed?.kind === "answered") return answerAgain(res, claimed);
+      entered ??= await enter(payer.caller, requestId);
+      const { caller } = entered;
+      // Nobody waits longer than this; only an answer that is kept may come later.
+      const answerBy = readAt + deps.syncTimeoutMs;
+      const { replay } = payer;
+      const claimed = replay && (await claim(deps, route, res, { caller, replay, answerBy }));
+      if (claimed?.kind === "answered") {
+        const holding = entered;
+        entered = undefined;
+        // Until then a stored answer that nobody reads takes one of the key's slots, as any other does.
+        res.once("close", () => void deps.keys.leave(holding));
+        return answerAgain(res, claimed);
+      }
       unused = claimed?.id;
       // Whoever has the key is the only call of its payment: what is held there is held for one that died.
       if (!keyed) await deps.money.abandon(caller.account);
-      // Nobody waits longer than this; only an answer that is kept may come later.
-      const answerBy = arrivedAt + deps.syncTimeoutMs;
       const endsEarly = route.endsAtSyncTimeout && !claimed;
       const longestMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
-      const deadlineAt = arrivedAt + longestMs;
+      const deadlineAt = readAt + longestMs;
       const admitted = await admit(deps, {
         requestId,
         caller,
+        entered,
         call,
         serves: route,
         isFree,
         pool,
-        arrivedAt,
         deadlineAt,
       });
-      res.set(limitHeaders(admitted.limits));
+      res.set(limitHeaders(entered.rateLimits));
       unused = undefined;
+      entered = undefined;
       await deps.openCalls.submit(
         {
           job,
@@ -86,7 +112,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
             outputCap: admitted.outputCap,
             inputEstimate: admitted.inputEstimate,
             replyTo: deps.instance,
-            acceptedAt: arrivedAt,
+            acceptedAt: readAt,
             deadlineAt,
             ...(call.input && { publicUrl: deps.publicUrl() }),
             ...(claimed && { replay: claimed.id }),
@@ -98,11 +124,13 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
-      // Before the caller hears of it: what is mended may come at once, with the same key.
+      // Before the caller hears of it, so that a corrected retry with the same key succeeds.
       if (unused !== undefined) await releaseKey(deps, unused, requestId);
+      if (entered) await deps.keys.leave(entered, { uncounted: !staysCounted(error) });
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
-      if (!res.headersSent) answerError(res, error, codec.error(error, requestId));
+      if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
     } finally {
+      body?.release();
       submitted();
     }
   };
@@ -153,19 +181,20 @@ function claim(
   deps: CallDeps,
   { job }: PaidRoute,
   res: Response,
-  { account }: Caller,
-  replay: ReplayAsk,
+  { caller, replay, answerBy }: { caller: Caller; replay: ReplayAsk; answerBy: number },
 ): Promise<Claimed> {
-  const { requestId, arrivedAt } = localsOf(res);
+  const { account } = caller;
+  const { requestId } = localsOf(res);
   const ask = { ...replay, account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
-  return claimKey(deps, ask, { answerBy: arrivedAt + deps.syncTimeoutMs, res });
+  return claimKey(deps, ask, { answerBy, res });
 }
 
 function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { kind: "answered" }>): void {
   if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
   markReplayed(res, requestId);
   res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(answer.costNanoUsd) });
-  answerJson(res.status(200), answer.text);
+  answerParts(res.status(200), [answer.text]);
+  res.setTimeout(stalledMs, () => res.destroy());
 }
 
 const seconds = (ms: number) => `${Math.ceil(ms / 1000)}s`;

@@ -44,4 +44,4 @@ export const errorAnswersIn = (body: z.ZodType, statuses: readonly number[]) =>
 
 export const errorAnswers = (...statuses: number[]) => errorAnswersIn(errorBody, statuses);
 
-export const paid = [400, 401, 402, 403, 404, 413, 415, 429, 500, 502, 503, 504];
+export const paid = [400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504];

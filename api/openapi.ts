@@ -178,7 +178,7 @@ export const openApiDocument = (serverUrl: string) =>
           },
           responses: {
             "200": { description: "The upload", headers: replayedHeader, content: json(uploadObject) },
-            ...errorAnswers(400, 401, 402, 403, 409, 411, 413, 415, 429, 500, 503),
+            ...errorAnswers(400, 401, 402, 403, 408, 409, 411, 413, 415, 429, 500, 503),
           },
         },
         get: {
@@ -221,7 +221,7 @@ export const openApiDocument = (serverUrl: string) =>
           requestBody: { required: false, content: json(completion) },
           responses: {
             "200": { description: "The upload", headers: requestIdHeader, content: json(uploadObject) },
-            ...errorAnswers(400, 401, 404, 410, 415, 500, 503),
+            ...errorAnswers(400, 401, 404, 408, 410, 413, 415, 429, 500, 503),
           },
         },
       },

@@ -8,6 +8,7 @@ import { createKeys } from "#keys";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
 import { createBackground } from "#platform/background";
+import { createByteBudget } from "#platform/byte-budget";
 import { atMost, type Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import { newId } from "#platform/ids";
@@ -62,6 +63,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
       tokensPerMinute: config.RATE_LIMIT_TOKENS_PER_MINUTE,
       concurrentRequests: config.RATE_LIMIT_CONCURRENT_REQUESTS,
     },
+    uploads: { perMinute: config.RATE_LIMIT_UPLOADS_PER_MINUTE, concurrent: config.RATE_LIMIT_CONCURRENT_UPLOADS },
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
   });
   const payments = createPayments({ config, mongo, money, clock, log });
@@ -96,6 +98,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
     (await reader.instanceLives(instance)) ||
     (isPool(pool) && (await queues.isPending(pool, requestId)));
   const state = { draining: false, publicUrl: "" };
+  const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
   const app = createApp({
     config,
     catalog,
@@ -107,7 +110,9 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
     replays,
     isAlive,
     openCalls,
-    readBody: createBodyReader(config.BODY_LIMIT_BYTES),
+    bodyBudget,
+    spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),
+    readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),
     instance: reader.instance,
     backlogLimit: config.BACKLOG_LIMIT,
     callTimeoutMs: config.CALL_TIMEOUT_MS,

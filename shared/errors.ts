@@ -28,6 +28,7 @@ export const errorKinds = {
   not_found: { status: 404, type: missing, when: "no such account, key or request (admin interface)" },
   upload_not_found: { status: 404, type: missing, when: "this account has no such upload" },
   method_not_allowed: { status: 405, type: missing, when: "the route exists, but not for this method" },
+  request_timeout: { status: 408, type: invalid, when: "the body took longer than 60 seconds to arrive" },
   conflict: {
     status: 409,
     type: "conflict_error",
@@ -144,6 +145,7 @@ export const lengthRequired = () =>
   make("length_required", "A raw upload needs a Content-Length.", { param: "content-length" });
 export const methodNotAllowed = (method: string, path: string) =>
   make("method_not_allowed", `${method} is not allowed on ${path}.`);
+export const requestTimeout = () => make("request_timeout", "The body took longer than 60 seconds to arrive.");
 export const conflict = (message: string) => make("conflict", message, { shouldRetry: false });
 export const requestTooLarge = (limitBytes: number, param?: string) =>
   make("request_too_large", `${param ?? "The body"} is over the limit of ${limitBytes} bytes.`, at(param));

@@ -48,6 +48,8 @@ export interface Attempt {
 }
 
 export interface Progress {
+  /** Whose call it is: an upstream's failures are counted by it. */
+  readonly account: string;
   upstream?: string;
   attempts: number;
   firstTokenAt?: number;
@@ -114,7 +116,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   // Watched before it is asked for: a cancellation between the two is not lost.
   const { deadlineAt } = payload;
   const attempt = running.begin({ requestId, deadlineAt, ...(!isKept && { replyTo }) });
-  const progress: Progress = { attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
+  const progress: Progress = { account, attempts: 0, ...(earlier.job && { job: earlier.job.job }) };
   // Once a provider works, it is paid for. Before that, and where the call is free, nothing is worth finishing.
   attempt.disconnected.addEventListener("abort", () => {
     if (progress.attempts === 0 || payload.held === "0") attempt.abort("disconnected");
@@ -198,7 +200,7 @@ const isGivenUp = async ({ money }: CallDeps, { replay, requestId }: PaidCall): 
 export async function endUnrun(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {
   const { money, replies, log, clock } = deps;
   const { account, requestId, replyTo, stream, replay } = payload;
-  const progress = { attempts: 0 };
+  const progress = { account, attempts: 0 };
   const decision = { ...describe(payload, progress, clock.now(), clock.now()), ...free("failed", error) };
   const { entry } = await money.settle(decision);
   const answerLost = entry.costNanoUsd > 0n;

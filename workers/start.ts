@@ -4,6 +4,7 @@ import { announce, createCancellations, createQueues, createReplies, isPool, typ
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
 import { createBackground } from "#platform/background";
+import { createByteBudget } from "#platform/byte-budget";
 import { atMost, type Clock } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
@@ -85,6 +86,7 @@ export async function startWorker(deps: {
     counting,
     queues,
     payments,
+    memory: createByteBudget(config.UPLOAD_INLINE_BUDGET_BYTES),
     executor,
     ending: ending.signal,
     background,

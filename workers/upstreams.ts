@@ -1,10 +1,11 @@
 import type { Catalog, Model, Upstream } from "#catalog";
 import type { Format } from "#formats";
+import { isPaymentAccount } from "#money";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import { type Provider, providers, UpstreamFailure } from "./providers/index.ts";
-import { createBreaker } from "./upstreams/breaker.ts";
+import { type Breaker, createBreaker } from "./upstreams/breaker.ts";
 import { begin, type Call, itemsOf, type Lane, type Way } from "./upstreams/call.ts";
 import { createSlots, firstFree } from "./upstreams/slots.ts";
 import { verdict } from "./upstreams/verdict.ts";
@@ -15,8 +16,11 @@ import { verdict } from "./upstreams/verdict.ts";
  * - A failure before the first item moves on to the next upstream; after it there is no way back.
  * - An upstream that is full is passed over; if all are, the call waits in line for whichever is free first.
  * - 429, and 503 with Retry-After: left alone for that model until then (a minute at most). No failure of its health.
- * - A refused request (400) is the caller's to mend: no other upstream is asked, and its text passes to the caller.
- * - A caller who leaves says nothing of the upstream. The slot is free and the connection closed at once.
+ * - A refused request (400) is the caller's to fix: no other upstream is asked, and its text passes to the caller.
+ * - A caller who disconnects says nothing of the upstream. The slot is free and the connection closed at once.
+ * - Failures are counted by upstream and model, and by who called (`upstreams/breaker.ts`): what one account's requests
+ *   provoke takes no model from the others. Connections that do not come about are counted for the upstream as a whole,
+ *   whoever calls. All who pay by x402 count as one account: theirs are new with each payment.
  *
  * `firstByteMs` runs until the first item (of a JSON answer: until all of it), `silenceMs` from one item's being asked for
  * to its coming, `totalMs` over the attempt.
@@ -25,6 +29,7 @@ import { verdict } from "./upstreams/verdict.ts";
  * moment who was asked, however the call ends.
  */
 export interface Upstreams {
+  /** `open`: no connection comes about, or every model that it serves fails for everyone. */
   states(): Record<string, "ready" | "open" | "no key">;
   /** `can`: an upstream whose provider cannot is no way at all. */
   once<T>(
@@ -56,9 +61,13 @@ export interface Asked {
   readonly provider: Provider;
   readonly model: string;
   readonly formats: readonly Format[];
+  /** What becomes of fields of a chat request that it may not know. */
+  readonly unknownFields: Upstream["unknownFields"];
 }
 
 interface Progress {
+  /** Who calls: breakers count by it. */
+  readonly account?: string;
   /** The last that was asked. */
   upstream?: string;
   /** How many were asked. */
@@ -66,7 +75,7 @@ interface Progress {
 }
 
 export function createUpstreams(deps: {
-  catalog: Pick<Catalog, "upstreams">;
+  catalog: Pick<Catalog, "upstreams" | "list">;
   env: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   log: Logger;
@@ -80,15 +89,20 @@ export function createUpstreams(deps: {
       id: upstream.id,
       provider,
       slots: createSlots(upstream.concurrency),
-      breaker: createBreaker(clock),
+      connecting: createBreaker(clock, 1),
+      breakerOf: createBreakers(clock),
+      unknownFields: upstream.unknownFields,
       deadlines: upstream.deadlines,
       rests: new Map(),
     });
   }
 
-  const closedForMs = ({ lane, model }: Way) =>
-    Math.max(lane.breaker.closedForMs(), (lane.rests.get(model) ?? 0) - clock.now());
-  const isReady = (way: Way) => closedForMs(way) <= 0;
+  const closedForMs = ({ lane, model }: Pick<Way, "lane" | "model">, account?: string) =>
+    Math.max(
+      lane.connecting.closedForMs(account),
+      lane.breakerOf(model).closedForMs(account),
+      (lane.rests.get(model) ?? 0) - clock.now(),
+    );
 
   /** Tries the ways in order until `run` resolves for one; the lane's slot is then its affair. */
   const route = async <R>(
@@ -105,6 +119,8 @@ export function createUpstreams(deps: {
         ? [{ lane, slots: lane.slots, model: entry.model, formats: entry.formats ?? lane.provider.speaks }]
         : [];
     });
+    const account = payerOf(progress);
+    const isReady = (way: Way) => closedForMs(way, account) <= 0;
     const untried = new Set(ways);
     const failures: UpstreamFailure[] = [];
     for (;;) {
@@ -120,7 +136,7 @@ export function createUpstreams(deps: {
       untried.delete(way);
       progress.upstream = way.lane.id;
       progress.attempts++;
-      const call = begin(way, signal, clock);
+      const call = begin(way, account, signal, clock);
       try {
         return await run(call);
       } catch (error) {
@@ -131,8 +147,18 @@ export function createUpstreams(deps: {
         if (failure.kind === "refused") break;
       }
     }
-    const waits = ways.map(closedForMs).filter((ms) => ms > 0);
+    const waits = ways.map((way) => closedForMs(way, account)).filter((ms) => ms > 0);
     throw verdict(failures, untried.size > 0, Math.min(...waits));
+  };
+
+  const served = Map.groupBy(
+    catalog.list().flatMap((model) => model.upstreams),
+    ({ upstream }) => upstream,
+  );
+  const isOpen = ({ id, connecting, breakerOf }: Lane) => {
+    if (connecting.closedForMs() > 0) return true;
+    const models = served.get(id) ?? [];
+    return models.length > 0 && models.every(({ model }) => breakerOf(model).closedForMs() > 0);
   };
 
   return {
@@ -140,7 +166,7 @@ export function createUpstreams(deps: {
       Object.fromEntries(
         [...catalog.upstreams.keys()].map((id) => {
           const lane = lanes.get(id);
-          return [id, lane === undefined ? "no key" : lane.breaker.closedForMs() > 0 ? "open" : "ready"];
+          return [id, lane === undefined ? "no key" : isOpen(lane) ? "open" : "ready"];
         }),
       ),
     once: (model, signal, progress, attempt, log = deps.log, can) =>
@@ -170,12 +196,30 @@ export function createUpstreams(deps: {
   };
 }
 
-const askedOf = ({ way }: Call): Asked => ({ provider: way.lane.provider, model: way.model, formats: way.formats });
+const askedOf = ({ way: { lane, model, formats } }: Call): Asked => ({
+  provider: lane.provider,
+  model,
+  formats,
+  unknownFields: lane.unknownFields,
+});
 
 function logFailure(log: Logger, { lane, model }: Way, { kind, status, message }: UpstreamFailure): void {
   // A refusal may quote the prompt.
   const err = kind === "refused" ? undefined : message;
   log.warn({ upstream: lane.id, upstreamModel: model, kind, status, err }, "upstream failed");
+}
+
+/** As breakers tell callers apart. */
+const payerOf = ({ account = "" }: Progress) => (isPaymentAccount(account) ? "x402" : account);
+
+/** By the models that the catalog names: no more than these are asked for. */
+function createBreakers(clock: Clock): (model: string) => Breaker {
+  const breakers = new Map<string, Breaker>();
+  return (model) => {
+    const breaker = breakers.get(model) ?? createBreaker(clock, 2);
+    breakers.set(model, breaker);
+    return breaker;
+  };
 }
 
 /** Undefined for an upstream whose key or address is not in the environment. */

@@ -2,7 +2,7 @@ import type { Bound, Catalog, Model } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type ParsedCall } from "#formats";
 import type { Picture, Pool } from "#jobs";
-import type { Caller, Keys, RateLimits } from "#keys";
+import type { Caller, Entered, Keys } from "#keys";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
@@ -25,19 +25,18 @@ export interface AdmissionDeps {
 export interface Ask {
   readonly requestId: string;
   readonly caller: Caller;
+  readonly entered: Entered;
   readonly call: ParsedCall;
   readonly serves: Serves;
   /** Nothing is held, and only the limit of requests counts. */
   readonly isFree: boolean;
   readonly pool: Pool;
   /** Unix milliseconds. */
-  readonly arrivedAt: number;
   readonly deadlineAt: number;
 }
 
 export interface Admitted extends Held {
   readonly model: Model;
-  readonly limits: RateLimits;
   /** Tokens counted against the key's limit until the true number is known. */
   readonly takenTokens: number;
   /** The most that it can use of what is held for it: no maker's count takes more of the limit. */
@@ -65,8 +64,8 @@ export async function check(
 }
 
 /**
- * The gates of a paid call, cheapest first; each throws its own error. What passes has its limits taken and its money
- * held; what does not has neither.
+ * The gates of a paid call, cheapest first; each throws its own error. What passes has its tokens taken and its money
+ * held; what does not has no money held, and whoever let it enter gives back what that took.
  */
 export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const { call, caller, requestId } = ask;
@@ -76,22 +75,16 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const takenTokens = ask.isFree
     ? 0
     : inputEstimate + (call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices);
-  const ttlMs = ask.deadlineAt - ask.arrivedAt;
-  const limits = await deps.keys.take(caller, { requestId, tokens: takenTokens, ttlMs });
-  try {
-    const expiresAt = ask.deadlineAt + holdMarginMs;
-    const whose = {
-      account: caller.account,
-      key: caller.keyId,
-      requestId,
-      endpoint: ask.serves.endpoint,
-      model: model.id,
-    };
-    const held = await hold(deps.money, { ...whose, expiresAt, bound });
-    const mostTokens = bound.inputTokens + held.outputCap * call.size.choices;
-    return { ...held, model, limits, takenTokens, mostTokens, inputEstimate };
-  } catch (error) {
-    await deps.keys.giveBack(caller, requestId, takenTokens);
-    throw error;
-  }
+  if (takenTokens > 0) await deps.keys.takeTokens(ask.entered, takenTokens);
+  const expiresAt = ask.deadlineAt + holdMarginMs;
+  const whose = {
+    account: caller.account,
+    key: caller.keyId,
+    requestId,
+    endpoint: ask.serves.endpoint,
+    model: model.id,
+  };
+  const held = await hold(deps.money, { ...whose, expiresAt, bound });
+  const mostTokens = bound.inputTokens + held.outputCap * call.size.choices;
+  return { ...held, model, takenTokens, mostTokens, inputEstimate };
 }

@@ -21,6 +21,8 @@ export function answerJson(res: Response, body: string): void {
   res.end(bytes);
 }
 
+/** A write without progress for so long counts as a disconnect. */
+export const stalledMs = 30_000;
 const sliceBytes = 64 * 1024;
 
 /** The same for text in parts, each written when the caller has taken the one before. */

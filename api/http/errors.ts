@@ -1,8 +1,9 @@
 import type { ErrorRequestHandler, RequestHandler } from "express";
 import { invalidValue, methodNotAllowed as notAllowed, ServiceError, toServiceError, unknownUrl } from "#errors";
+import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { answerError } from "./answer.ts";
 import { localsOf } from "./headers.ts";
+import { refuse } from "./refuse.ts";
 import { errorBody, pathOf } from "./shape.ts";
 
 export const noSuchRoute: RequestHandler = (req) => {
@@ -19,7 +20,7 @@ export const methodNotAllowed =
 
 /** Renders whatever a route threw, in the shape of its path. A defect is logged with its stack and answered as 500. */
 export const errorHandler =
-  (log: Logger): ErrorRequestHandler =>
+  ({ clock, log }: { clock: Clock; log: Logger }): ErrorRequestHandler =>
   (thrown: unknown, req, res, next) => {
     if (res.headersSent) return next(thrown);
     const { requestId } = localsOf(res);
@@ -27,5 +28,5 @@ export const errorHandler =
     const broken = thrown instanceof URIError;
     const error = broken ? invalidValue("path", "The path holds a broken percent escape.") : toServiceError(thrown);
     if (!(thrown instanceof ServiceError) && !broken) log.error({ err: thrown, requestId }, "a request failed");
-    answerError(res, error, errorBody(req, error, requestId));
+    refuse(clock, { req, res }, error, errorBody(req, error, requestId));
   };

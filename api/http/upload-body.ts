@@ -2,6 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { Request } from "express";
 import { invalidValue, lengthRequired, noCapacity, requestTooLarge, unsupportedMediaType } from "#errors";
+import type { ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { passing } from "#platform/passing";
 import { withSpool } from "#platform/spool";
@@ -29,11 +30,11 @@ export interface UploadBody {
 
 export const mediaTypeOf = (req: Request) => (req.headers["content-type"] ?? "").split(";", 1)[0]?.trim().toLowerCase();
 
-/** Throws 411, 413, 415, or 400 for headers that no upload can have. */
-export function uploadBody(req: Request, clock: Clock): UploadBody {
+/** `share` is charged for what has to be kept on the way. Throws 411, 413, 415, or 400 for headers that no upload can have. */
+export function uploadBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   if (!/^(identity)?$/i.test(req.headers["content-encoding"]?.trim() ?? ""))
     throw unsupportedMediaType("An upload is sent without a content encoding.", "content-encoding");
-  return mediaTypeOf(req) === "multipart/form-data" ? formBody(req, clock) : rawBody(req, clock);
+  return mediaTypeOf(req) === "multipart/form-data" ? formBody(req, clock, share) : rawBody(req, clock);
 }
 
 function rawBody(req: Request, clock: Clock): UploadBody {
@@ -53,7 +54,7 @@ function rawBody(req: Request, clock: Clock): UploadBody {
   };
 }
 
-function formBody(req: Request, clock: Clock): UploadBody {
+function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   const length = Number(req.headers["content-length"] ?? uploadLimitBytes);
   if (length > uploadLimitBytes + framingBytes) throw requestTooLarge(uploadLimitBytes, "file");
   const form = createForm(req.headers["content-type"] ?? "", uploadLimitBytes);
@@ -64,10 +65,19 @@ function formBody(req: Request, clock: Clock): UploadBody {
     // Storage wants the length first, and a form does not tell it.
     read: (use) =>
       withSpool(noDisk, async (spool) => {
-        const bytes = await parse(async (file) => {
-          for await (const chunk of file) await spool.write(chunk as Buffer);
-        });
-        return use({ bytes, body: spool.read() });
+        let written = 0;
+        try {
+          const bytes = await parse(async (file) => {
+            for await (const chunk of file as AsyncIterable<Buffer>) {
+              written += chunk.length;
+              if (!share.resize(written)) throw noDisk(new Error("the budget of temporary bytes is used up"));
+              await spool.write(chunk);
+            }
+          });
+          return await use({ bytes, body: spool.read() });
+        } finally {
+          share.resize(0);
+        }
       }),
     async digest() {
       const hash = createHash("sha256");

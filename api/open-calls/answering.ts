@@ -2,13 +2,11 @@ import type { ServiceError } from "#errors";
 import type { Frame } from "#jobs";
 import { formatUsd } from "#money";
 import type { Clock } from "#platform/clock";
-import { answerError, answerParts, beginStream } from "../http/answer.ts";
+import { answerError, answerParts, beginStream, stalledMs } from "../http/answer.ts";
 import type { OpenCall } from "./open-call.ts";
 
 /** More than this unsent to a caller counts as a disconnect. */
 const unsentLimitBytes = 1024 * 1024;
-/** So does a write that makes no progress for so long. */
-const stalledMs = 30_000;
 
 interface Deps {
   readonly clock: Clock;

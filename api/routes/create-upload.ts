@@ -3,6 +3,7 @@ import type { Request, Response } from "express";
 import { conflict, noCapacity } from "#errors";
 import type { Files, Upload } from "#files";
 import type { Caller } from "#keys";
+import type { ByteBudget } from "#platform/byte-budget";
 import { sleep } from "#platform/clock";
 import type { JsonBody } from "../http/body.ts";
 import { proceed } from "../http/continue.ts";
@@ -16,6 +17,7 @@ export interface CreateDeps extends ReplayDeps {
   readonly files: Pick<Files, "uploads">;
   readonly instance: string;
   readonly syncTimeoutMs: number;
+  readonly spoolBudget: ByteBudget;
 }
 
 /** One `POST /v1/uploads`. */
@@ -54,7 +56,7 @@ export function startUpload(deps: CreateDeps, asking: Asking, json: JsonBody): P
 /** Takes a file, as it is or in a form. */
 export function receiveUpload(deps: CreateDeps, asking: Asking): Promise<Upload> {
   const { req, res } = asking;
-  const body = uploadBody(req, deps.clock);
+  const body = uploadBody(req, deps.clock, deps.spoolBudget.share(asking.caller.account));
   const read: Read = () => {
     proceed(req, res);
     return body.digest();

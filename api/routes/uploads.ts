@@ -1,29 +1,35 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { toServiceError } from "#errors";
 import type { Upload } from "#files";
 import type { Caller, Keys } from "#keys";
 import { formatUsd } from "#money";
+import type { ByteBudget } from "#platform/byte-budget";
 import { authenticate } from "../admission/authenticate.ts";
-import { createBodyReader } from "../http/body.ts";
+import { staysCounted } from "../admission/counted.ts";
+import { createBodyReader, type JsonBody } from "../http/body.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { refuseEarly } from "../http/refuse.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
 import { pageQuery, parse } from "./admin/input.ts";
-import { type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
+import { type Asking, type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
 import { completion, renderUpload } from "./upload-object.ts";
 
 export interface UploadDeps extends CreateDeps {
   readonly keys: Keys;
+  readonly bodyBudget: ByteBudget;
   readonly publicUrl: () => string;
   /** Throws 503 while draining; else the drain waits until the returned function is called. */
   readonly arrive: () => () => void;
 }
 
-const readJson = createBodyReader(16 * 1024);
+const jsonLimitBytes = 16 * 1024;
+/** The longest that an upload is received, looked up and assembled: then its slot frees itself. */
+const slotMs = 30 * 60_000;
 
 /** Mounted at `/v1/uploads`. */
 export function uploadRoutes(deps: UploadDeps): Router {
   const { uploads } = deps.files;
+  const readJson = createBodyReader({ limitBytes: jsonLimitBytes, budget: deps.bodyBudget, clock: deps.clock });
   const render = (upload: Upload) => renderUpload(upload, deps.publicUrl());
 
   /** One line for each upload, as for each call. */
@@ -37,6 +43,30 @@ export function uploadRoutes(deps: UploadDeps): Router {
       );
     });
 
+  /** Files come at a rate of their own, before a byte of them is read. */
+  async function counted<T>(res: Response, caller: Caller, work: (current: Caller) => Promise<T>): Promise<T> {
+    const { requestId } = localsOf(res);
+    const entered = await deps.keys.enterUpload(caller, { requestId, ttlMs: slotMs });
+    let uncounted = false;
+    try {
+      return await work(entered.caller);
+    } catch (error) {
+      uncounted = !staysCounted(toServiceError(error));
+      throw error;
+    } finally {
+      await deps.keys.leave(entered, { uncounted });
+    }
+  }
+
+  async function withJson<T>({ req, res, caller }: Asking, use: (json: JsonBody) => Promise<T>): Promise<T> {
+    const json = await readJson(req, res, caller);
+    try {
+      return await use(json);
+    } finally {
+      json.release();
+    }
+  }
+
   type Handle = (req: Request<{ id: string }>, res: Response, caller: Caller) => Promise<object>;
   /** What every route does first: a place in the drain, then the key. */
   const handler =
@@ -45,8 +75,9 @@ export function uploadRoutes(deps: UploadDeps): Router {
       const left = deps.arrive();
       try {
         const caller = await authenticate(deps.keys, req);
-        if (req.method === "POST") logWhenClosed(req, res, caller);
-        res.json(await handle(req, res, caller));
+        if (req.method !== "POST") return void res.json(await handle(req, res, caller));
+        logWhenClosed(req, res, caller);
+        res.json(await counted(res, caller, (current) => handle(req, res, current)));
       } finally {
         left();
       }
@@ -56,9 +87,10 @@ export function uploadRoutes(deps: UploadDeps): Router {
   router.post(
     "/",
     handler(async (req, res, caller) => {
+      const asking = { req, res, caller };
       const upload = isJson(req)
-        ? await startUpload(deps, { req, res, caller }, await readJson(req, res))
-        : await receiveUpload(deps, { req, res, caller });
+        ? await withJson(asking, (json) => startUpload(deps, asking, json))
+        : await receiveUpload(deps, asking);
       if (!isJson(req)) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
     }),
@@ -74,9 +106,9 @@ export function uploadRoutes(deps: UploadDeps): Router {
 
   router.post(
     "/:id/complete",
-    handler(async (req, res, { account }) => {
-      if (hasBody(req)) parse(completion, (await readJson(req, res)).value);
-      const upload = await uploads.complete(account, req.params.id);
+    handler(async (req, res, caller) => {
+      if (hasBody(req)) await withJson({ req, res, caller }, async ({ value }) => void parse(completion, value));
+      const upload = await uploads.complete(caller.account, req.params.id);
       res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
     }),
@@ -96,7 +128,6 @@ export function uploadRoutes(deps: UploadDeps): Router {
   );
   router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
 
-  router.use(refuseEarly(deps));
   return router;
 }
 

@@ -221,6 +221,7 @@ function upstreamOf(id: string, entry: UpstreamEntry): Upstream {
     ...(entry.key_env !== undefined && { apiKeyEnv: entry.key_env }),
     formats: entry.formats,
     storesAnswers: entry.stores_answers,
+    unknownFields: entry.quirks?.unknown_fields ?? (entry.provider === "openai" ? "drop" : "pass"),
     concurrency: entry.concurrency,
     deadlines: {
       firstByteMs: entry.first_byte_timeout_ms,

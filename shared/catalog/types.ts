@@ -148,6 +148,8 @@ export interface Upstream {
   readonly apiKeyEnv?: string;
   /** It keeps chat answers unless it is told not to. */
   readonly storesAnswers: boolean;
+  /** What becomes of fields of a chat request that OpenAI does not document. */
+  readonly unknownFields: "pass" | "drop";
   /** Calls in flight from one worker process. */
   readonly concurrency: number;
   readonly deadlines: { readonly firstByteMs: number; readonly silenceMs: number; readonly totalMs: number };

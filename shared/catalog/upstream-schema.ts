@@ -49,6 +49,16 @@ export const upstreamEntry = z.strictObject({
   key_env: keyVariable.optional(),
   /** The maker keeps chat answers unless it is told not to: `store: false` always goes there. */
   stores_answers: z.boolean().default(false),
+  /** Where a server of OpenAI's interface differs from others. */
+  quirks: z
+    .strictObject({
+      /**
+       * Of a chat request, what OpenAI does not document. `drop`, unless said otherwise: strict servers refuse such a field,
+       * and another could sell something by it that has no price here. Dropped fields are named in `x-ignored-params`.
+       */
+      unknown_fields: z.enum(["pass", "drop"]).optional(),
+    })
+    .optional(),
   concurrency: z.int().positive().max(100_000).default(512),
   /** Models that reason are silent for minutes. */
   first_byte_timeout_ms: milliseconds.default(600_000),
@@ -67,6 +77,7 @@ export function checkUpstream(entry: UpstreamEntry, complain: Complain) {
   if (provider !== "local" && !named) complain(["base_url"], "is missing, and base_url_env too");
   if (provider !== "openai" && entry.formats !== unspoken)
     complain(["formats"], `are for the provider 'openai' alone: '${provider}' always speaks the same`);
+  if (provider !== "openai" && entry.quirks !== undefined) complain(["quirks"], "are for the provider 'openai' alone");
   for (const format of entry.formats)
     if (provider === "openai" && !openaiFormats.includes(format))
       complain(["formats"], `'${format}' is not spoken by the provider 'openai', only ${openaiFormats.join(" and ")}`);

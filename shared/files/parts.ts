@@ -1,6 +1,6 @@
-import { invalidValue, requestTooLarge, unsupportedMediaType } from "#errors";
+import { invalidValue, rateLimited, requestTooLarge, toServiceError, unsupportedMediaType } from "#errors";
 import { sleep } from "#platform/clock";
-import { insert, newRecord, unsupportedFile } from "./beginning.ts";
+import { newRecord, unsupportedFile } from "./beginning.ts";
 import { detect, headBytes, mediaType } from "./media-types.ts";
 import { gone, type StoredUpload, statusAt } from "./records.ts";
 import { partsOf, uploadKey } from "./show.ts";
@@ -14,6 +14,8 @@ const linksMs = 3_600_000;
 /** What was sent in time may be completed for so long after. */
 const completionMs = 600_000;
 const againMs = 200;
+/** Of one API key. They count until they are completed, deleted, or removed some minutes after their time. */
+const slots = Array.from({ length: 20 }, (_, at) => at);
 
 /** Uploads that callers send to storage in parts. */
 export function createParts(deps: UploadDeps): Pick<Uploads, "start" | "complete"> {
@@ -25,19 +27,49 @@ export function createParts(deps: UploadDeps): Pick<Uploads, "start" | "complete
     if (bytes > limitBytes) throw requestTooLarge(limitBytes, "bytes");
     const type = mediaType(mime);
     if (!type) throw unsupportedMediaType(`mime: '${mime}' is no type that is accepted.`, "mime");
+    // Before money is held: whoever has too many is told so first.
+    await freeSlot(ask.keyId);
     const now = clock.now();
     const pendingMs = linksMs + completionMs;
     const held = await charges.hold(ask, bytes, now + pendingMs);
     const multipart = { partSize, linksExpireAt: new Date(now + linksMs) };
-    const record = { ...newRecord(ask, { now, pendingMs, bytes, held }), ...type, multipart };
-    await insert(deps, record);
+    const record = await insertInSlot({ ...newRecord(ask, { now, pendingMs, bytes, held }), ...type, multipart });
     try {
       const uploadId = await storage.multipart.create(uploadKey(record._id), type.mime);
-      const told = await records.update(record._id, { announced: true, multipart: { ...multipart, uploadId } });
+      const parts = { ...record.multipart, uploadId };
+      const told = await records.update(record._id, { announced: true, multipart: parts });
       if (!told) throw gone(record, "expired");
       return await show(told);
     } catch (error) {
       await outcome.fail(record, { status: "failed", error: "no_capacity" }, lives);
+      throw error;
+    }
+  }
+
+  async function freeSlot(keyId: string): Promise<number> {
+    const taken = await records.slots(keyId);
+    const free = slots.filter((slot) => !taken.has(slot));
+    // Any of them: those who ask at the same time seldom ask for the same one.
+    const slot = free[Math.floor(Math.random() * free.length)];
+    if (slot === undefined)
+      throw rateLimited(
+        `This API key has ${slots.length} unfinished uploads in parts, the most there may be. Complete or delete some.`,
+        Number.POSITIVE_INFINITY,
+      );
+    return slot;
+  }
+
+  /** Its money is held: if it cannot be recorded, release that. */
+  async function insertInSlot<R extends StoredUpload & { multipart: object }>(record: R) {
+    try {
+      for (;;) {
+        const slot = await freeSlot(record.key);
+        const placed = { ...record, multipart: { ...record.multipart, slot } };
+        if (await records.insertInSlot(placed)) return placed;
+      }
+    } catch (error) {
+      // The caller does not wait for it.
+      void outcome.fail(record, { status: "failed", error: toServiceError(error).code }, lives);
       throw error;
     }
   }

@@ -1,4 +1,4 @@
-import { type Collection, type InferRawDocType, type QueryFilter, Schema } from "mongoose";
+import { type Collection, type InferRawDocType, mongo, type QueryFilter, Schema } from "mongoose";
 import { invalidValue, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
@@ -24,6 +24,8 @@ export const lifeDefinition = {
 } as const;
 
 const multipart = {
+  /** Which of the key's unfinished uploads in parts it is: no two have the same while they are pending. */
+  slot: { type: Number },
   /** Written after storage has begun it. */
   uploadId: { type: String },
   partSize: { type: Number, required: true },
@@ -52,6 +54,10 @@ const schema = new Schema(definition, { collection: "uploads", strict: "throw", 
 schema.index({ account: 1, createdAt: -1, _id: -1 });
 schema.index({ requestId: 1 }, { unique: true });
 schema.index({ dueAt: 1 }, { sparse: true });
+schema.index(
+  { key: 1, "multipart.slot": 1 },
+  { unique: true, partialFilterExpression: { status: "pending", "multipart.slot": { $exists: true } } },
+);
 
 export type StoredUpload = InferRawDocType<typeof definition>;
 export type StoredLife = InferRawDocType<typeof lifeDefinition>;
@@ -70,6 +76,12 @@ export function statusAt({ status, pendingUntil, expiresAt }: StoredUpload, now:
 export const gone = ({ _id }: { _id: string }, status: "expired" | "deleted", param?: string): ServiceError =>
   status === "expired" ? uploadExpired(_id, param) : uploadDeleted(_id, param);
 
+/** The one unique index with a `slot` refused it. */
+const isTaken = (error: unknown): boolean =>
+  error instanceof mongo.MongoServerError &&
+  error.code === 11000 &&
+  Object.hasOwn((error["keyPattern"] ?? {}) as object, "multipart.slot");
+
 export type Records = ReturnType<typeof createRecords>;
 
 /** The collection `uploads`. Every change of state is a compare-and-set of one document. */
@@ -79,6 +91,22 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
 
   async function insert(record: StoredUpload): Promise<void> {
     await reach(model.create([record]));
+  }
+
+  /** False: another upload of the key has its slot. */
+  async function insertInSlot(record: StoredUpload): Promise<boolean> {
+    const inserting = model.create([record]).then(
+      () => true,
+      (error: unknown) => (isTaken(error) ? false : Promise.reject(error)),
+    );
+    return reach(inserting);
+  }
+
+  /** Of the key's unfinished uploads in parts. */
+  async function slots(key: string): Promise<ReadonlySet<number>> {
+    const unfinished = { key, status: "pending", "multipart.slot": { $exists: true } } as const;
+    const found = await reach(collection.find(unfinished, { projection: { "multipart.slot": 1 } }).toArray());
+    return new Set(found.flatMap(({ multipart: parts }) => parts?.slot ?? []));
   }
 
   const read = (id: string): Promise<StoredUpload | null> => reach(model.findById(id).lean<StoredUpload>().exec());
@@ -156,5 +184,20 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
         .exec(),
     );
 
-  return { lives, prepare, insert, read, own, update, activate, remove, fail, list, byRequest, all };
+  return {
+    lives,
+    prepare,
+    insert,
+    insertInSlot,
+    slots,
+    read,
+    own,
+    update,
+    activate,
+    remove,
+    fail,
+    list,
+    byRequest,
+    all,
+  };
 }

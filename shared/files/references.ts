@@ -1,5 +1,6 @@
-import { invalidValue, uploadExpired, uploadNotFound } from "#errors";
+import { invalidValue, noCapacity, uploadExpired, uploadNotFound } from "#errors";
 import type { UploadRef } from "#formats";
+import type { ByteShare } from "#platform/byte-budget";
 import type { MediaType } from "./media-types.ts";
 import { gone, type StoredUpload, statusAt } from "./records.ts";
 import { uploadKey } from "./show.ts";
@@ -8,6 +9,10 @@ import type { UploadDeps } from "./upload-deps.ts";
 
 /** Makers fetch what a queued job names only when they begin it. */
 const linkMs = 3_600_000;
+
+/** In base64 it is held by the request, by the body written from it and by the copy that goes to the socket: 4/3 each. */
+const base64Copies = 4;
+const repeatAfterSeconds = 2;
 
 interface Usable extends MediaType {
   readonly id: string;
@@ -46,21 +51,50 @@ export function createReferences(deps: UploadDeps): Pick<Uploads, "check" | "res
     return files;
   }
 
-  async function read({ id, param, bytes }: Usable, limitBytes: number, signal: AbortSignal): Promise<Buffer> {
-    if (bytes > limitBytes)
-      throw invalidValue(param, `${param}: the upload '${id}' has ${bytes} bytes; the model takes ${limitBytes}.`);
+  async function read({ id, param, bytes }: Usable, signal: AbortSignal): Promise<Buffer> {
     const opened = await storage.open(uploadKey(id), undefined, signal);
     if (!opened) throw uploadExpired(id, param);
     return Buffer.concat(await Array.fromAsync(opened.body), bytes);
   }
 
-  async function resolve(account: string, refs: readonly UploadRef[], signal: AbortSignal) {
+  /** Reads a file within the memory that there is for it. */
+  function reading(file: Usable, signal: AbortSignal, memory: ByteShare | undefined) {
+    const { id, param, bytes } = file;
+    let takenBytes = 0;
+    const give = (most: number) => {
+      const given = Math.min(most, takenBytes);
+      takenBytes -= given;
+      memory?.give(given);
+    };
+    async function within<T>(limitBytes: number, neededBytes: number, use: (content: Buffer) => T): Promise<T> {
+      if (bytes > limitBytes)
+        throw invalidValue(param, `${param}: the upload '${id}' has ${bytes} bytes; the model takes ${limitBytes}.`);
+      signal.throwIfAborted();
+      if (memory?.take(neededBytes) === false)
+        throw noCapacity(`${param}: there is no memory for so large an upload right now.`, repeatAfterSeconds);
+      takenBytes += neededBytes;
+      try {
+        return use(await read(file, signal));
+      } catch (error) {
+        give(neededBytes);
+        throw error;
+      }
+    }
+    return {
+      read: (limitBytes: number) => within(limitBytes, bytes, (content) => content),
+      base64: (limitBytes: number, times = 1) =>
+        within(limitBytes, base64Copies * times * bytes, (content) => content.toString("base64")),
+      release: () => give(takenBytes),
+    };
+  }
+
+  async function resolve(account: string, refs: readonly UploadRef[], signal: AbortSignal, memory?: ByteShare) {
     const files = [...(await check(account, refs)).values()].map(async (file): Promise<[string, InputFile]> => {
       const { id, param, mime, kind, bytes, expiresAt } = file;
       const now = clock.now();
       const life = { from: now, until: Math.min(now + linkMs, expiresAt) };
       const link = makersReachLinks ? await links.get(uploadKey(id), mime, life) : undefined;
-      return [id, { id, param, mime, kind, bytes, link, read: (limitBytes) => read(file, limitBytes, signal) }];
+      return [id, { id, param, mime, kind, bytes, link, ...reading(file, signal, memory) }];
     });
     return new Map(await Promise.all(files));
   }

@@ -1,4 +1,5 @@
 import type { UploadRef } from "#formats";
+import type { ByteShare } from "#platform/byte-budget";
 
 export type Kind = "image" | "video" | "audio";
 export type UploadStatus = "pending" | "active" | "expired" | "deleted";
@@ -62,8 +63,13 @@ export interface Uploads {
     account: string,
     refs: readonly UploadRef[],
   ): Promise<ReadonlyMap<string, { readonly bytes: number; readonly mime: string; readonly kind: Kind }>>;
-  /** The same again in the worker, as files that a provider may use. */
-  resolve(account: string, refs: readonly UploadRef[], signal: AbortSignal): Promise<ReadonlyMap<string, InputFile>>;
+  /** The same again in the worker, as files that a provider may use. What is read of them is taken from `memory`. */
+  resolve(
+    account: string,
+    refs: readonly UploadRef[],
+    signal: AbortSignal,
+    memory?: ByteShare,
+  ): Promise<ReadonlyMap<string, InputFile>>;
 }
 
 export interface Receiving {
@@ -88,8 +94,15 @@ export interface InputFile {
   readonly bytes: number;
   /** A signed address that the maker can fetch it from; undefined where storage cannot be reached from outside. */
   readonly link: string | undefined;
-  /** All of it. Throws 400 naming the field if it has more bytes than the maker takes. */
+  /**
+   * All of it. Throws 400 naming the field if it has more bytes than the provider takes, and 503 if there is no memory for
+   * it now.
+   */
   read(limitBytes: number): Promise<Buffer>;
+  /** The same in base64, to be written into a request so many times. */
+  base64(limitBytes: number, times?: number): Promise<string>;
+  /** What was read is no longer used. Else its memory is given back when the call ends. */
+  release(): void;
 }
 
 export interface GeneratedFile {

@@ -1,6 +1,8 @@
 import { invalidValue } from "#errors";
 import { chatStream, completeChat } from "./chat-answer.ts";
+import { isDocumented } from "./chat-fields.ts";
 import type { Crossed, Dialect, To } from "./dialect.ts";
+import { leftOut } from "./left-out.ts";
 import { type Loose, object } from "./loose.ts";
 import { list, text } from "./read.ts";
 import { placeChatUploads } from "./uploads.ts";
@@ -55,6 +57,20 @@ function fromChatRequest(request: Loose): Crossed {
 export function toUpstream(request: Loose, { model, cap, capField }: To): Loose {
   const { max_tokens: _, max_completion_tokens: __, ...rest } = request;
   return { ...rest, model, [capField]: cap };
+}
+
+/**
+ * For an upstream that refuses fields that it does not know, or may sell something by them: without those that are not
+ * documented, which are named.
+ */
+export function withoutUnknown(request: Loose): Crossed {
+  const ignored = leftOut();
+  const known = Object.entries(request).filter(([field, value]) => {
+    if (isDocumented(field)) return true;
+    ignored.add(field, value);
+    return false;
+  });
+  return { request: Object.fromEntries(known), ignored: ignored.names() };
 }
 
 /** Chat-completions itself: the hub, so both ways are the same way. */

@@ -22,6 +22,31 @@ export const commonFields: readonly string[] = [
   "modalities",
 ];
 
+/** Fields of a chat request as OpenAI documents them (https://platform.openai.com/docs/api-reference/chat/create). */
+const documentedFields: ReadonlySet<string> = new Set([
+  ...commonFields,
+  "audio",
+  "frequency_penalty",
+  "function_call",
+  "functions",
+  "logit_bias",
+  "metadata",
+  "prediction",
+  "presence_penalty",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "safety_identifier",
+  "seed",
+  "service_tier",
+  "stop",
+  "store",
+  "user",
+  "verbosity",
+  "web_search_options",
+]);
+
+export const isDocumented = (field: string): boolean => documentedFields.has(field);
+
 /** Fields of a chat request by which makers take an order to search the web. */
 export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
 

@@ -31,14 +31,24 @@ function ofWebp(bytes: Buffer): Dimensions | undefined {
   }
 }
 
-/** Of a PNG, JPEG, GIF or WebP in base64; undefined where they cannot be read. */
-export function dimensionsOf(base64: string): Dimensions | undefined {
-  const bytes = Buffer.from(base64.slice(0, (headBytes / 3) * 4), "base64");
+/** A PNG with another chunk before its header is none that all readers agree on. */
+const ofPng = (bytes: Buffer): Dimensions | undefined =>
+  bytes.toString("latin1", 12, 16) === "IHDR"
+    ? { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
+    : undefined;
+
+function read(bytes: Buffer): Dimensions | undefined {
   if (bytes.length < 30) return undefined;
   const magic = bytes.toString("latin1", 0, 4);
-  if (magic === "\x89PNG") return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
+  if (magic === "\x89PNG") return ofPng(bytes);
   if (magic === "GIF8") return { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) };
   if (magic === "RIFF") return ofWebp(bytes);
   if (magic.startsWith("\xff\xd8")) return ofJpeg(bytes);
   return undefined;
+}
+
+/** Of a PNG, JPEG, GIF or WebP in base64; undefined where they cannot be read. */
+export function dimensionsOf(base64: string): Dimensions | undefined {
+  const found = read(Buffer.from(base64.slice(0, (headBytes / 3) * 4), "base64"));
+  return found && found.width > 0 && found.height > 0 ? found : undefined;
 }

@@ -14,6 +14,7 @@ import type { Format } from "./types.ts";
 export { canonicalJson } from "./canonical.ts";
 export { chatCodec, chatRequest } from "./chat.ts";
 export { outputBytes } from "./chat-answer.ts";
+export { withoutUnknown } from "./chat-dialect.ts";
 export { crossRequest } from "./cross.ts";
 export { isDeeper } from "./depth.ts";
 export type { Dialect, Ours, StreamWriter, To, TokenEstimate } from "./dialect.ts";

@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 import { noCapacity, rateLimited } from "#errors";
-import type { createLimits } from "./limits.ts";
+import { callsOf, type createLimits } from "./limits.ts";
 
 /** Of an IPv6 address the first half: one host has all of the rest. */
 function networkOf(address: string): string {
@@ -19,10 +19,12 @@ export function createAddresses(deps: { limits: ReturnType<typeof createLimits>;
   const allowed = { requestsPerMinute, tokensPerMinute: 1, concurrentRequests: Number.MAX_SAFE_INTEGER };
 
   return async function countAddress(address: string, requestId: string): Promise<void> {
-    const call = { requestId, tokens: 0, ttlMs: 1 };
-    const taken = await limits.take(`address:${networkOf(address)}`, allowed, call, "any").catch((error: unknown) => {
-      throw noCapacity("The limits of calls without a key cannot be checked right now.", 1, error);
-    });
+    const call = { requestId, ttlMs: 1 };
+    const taken = await limits
+      .enter(callsOf(`address:${networkOf(address)}`), allowed, call, "any")
+      .catch((error: unknown) => {
+        throw noCapacity("The limits of calls without a key cannot be checked right now.", 1, error);
+      });
     if (taken.reached)
       throw rateLimited(`Too many requests without a key, limit ${requestsPerMinute} a minute.`, taken.waitMs / 1000);
   };

@@ -8,7 +8,8 @@
  * that takes its limits, any other call at most 500 ms late; so a revocation can neither be missed nor lost on the way.
  *
  * Limits belong to a key (specification, part 8); a payment by x402 has the usual ones, and who has neither is counted
- * by address. All are checked before any is counted: a refused call costs nothing.
+ * by address. A call enters before its body is read: requests and slots are checked before either is counted. It takes
+ * tokens once it is known how many it asks for. Uploads have a rate and slots of their own for each key.
  *
  * Throws `invalidApiKey`, `rateLimited` (`accountFrozen` where that is so too), `notFound("key")`, `invalidValue("after")`,
  * and `noCapacity` while a store that is needed is away.
@@ -22,7 +23,7 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { createAddresses } from "./addresses.ts";
 import { createEpoch } from "./epoch.ts";
-import { createLimits, type Limits, type RateLimits, type Reached } from "./limits.ts";
+import { callsOf, createLimits, type Limits, type RateLimits, type Reached, uploadsOf } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
 import { createOwed } from "./owed.ts";
 import { createKeyStore, type KeyPatch, type KeyRecord, type Page, secretHash } from "./store.ts";
@@ -43,6 +44,23 @@ export interface Caller {
   readonly epoch: string;
 }
 
+/** A request that was counted, and its slot. */
+export interface Entered {
+  /** As of now: what was changed since it was looked up is seen here. */
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly of: "calls" | "uploads";
+  rateLimits: RateLimits;
+  /** What `takeTokens` has counted so far. */
+  takenTokens: number;
+}
+
+/** `ttlMs`: after so long the slot frees itself. */
+interface Entering {
+  readonly requestId: string;
+  readonly ttlMs: number;
+}
+
 export interface Keys {
   /** Makes the collection and its indexes. Doing it again changes nothing. */
   prepare(): Promise<void>;
@@ -51,14 +69,18 @@ export interface Keys {
   payer(account: string, buybackToken: string | undefined): Caller;
   /** A request without a key. Throws 429 for an address that makes too many. */
   countAddress(address: string, requestId: string): Promise<void>;
-  /** Counts one request, its tokens and a slot that frees itself after `ttlMs`. The same request counts once. */
-  take(
-    caller: Caller,
-    call: { readonly requestId: string; readonly tokens: number; readonly ttlMs: number },
-  ): Promise<RateLimits>;
-  /** Undoes `take` for a call that was refused after it. Never rejects: what Redis does not take now it gets later. */
-  giveBack(caller: Caller, requestId: string, tokens: number): Promise<void>;
-  /** The call has ended: frees its slot and counts the tokens it really used. Never rejects, as `giveBack`. */
+  /** Counts one request and takes a slot. The same request counts once. Throws 401, 403, 429, 503. */
+  enter(caller: Caller, call: Entering): Promise<Entered>;
+  /** The same for an upload. */
+  enterUpload(caller: Caller, upload: Entering): Promise<Entered>;
+  /** Counts the tokens of a call that has entered. Throws 403, 429, 503. */
+  takeTokens(entered: Entered, tokens: number): Promise<void>;
+  /**
+   * Frees the slot and gives back the tokens of what was refused after it entered, or has ended; the request stays counted
+   * unless `uncounted`. Never rejects: what Redis does not take now it gets later.
+   */
+  leave(entered: Entered, how?: { readonly uncounted: boolean }): Promise<void>;
+  /** The call has ended: frees its slot and counts the tokens it really used. Never rejects, as `leave`. */
   release(
     caller: Caller,
     requestId: string,
@@ -89,6 +111,8 @@ export function createKeys(deps: {
   clock: Clock;
   log: Logger;
   defaults: Limits;
+  /** Of one key. */
+  uploads: { readonly perMinute: number; readonly concurrent: number };
   /** Of one address, without a key. */
   addressRequestsPerMinute: number;
 }): Keys {
@@ -96,6 +120,11 @@ export function createKeys(deps: {
   const store = createKeyStore(deps);
   const epoch = createEpoch(deps);
   const limits = createLimits(redis);
+  const uploads: Limits = {
+    requestsPerMinute: deps.uploads.perMinute,
+    tokensPerMinute: 1,
+    concurrentRequests: deps.uploads.concurrent,
+  };
   const owed = createOwed({ clock, log });
   const lookUp = createLookups<Known>({ clock, epoch });
 
@@ -137,22 +166,50 @@ export function createKeys(deps: {
     }
   }
 
-  async function tryTake(caller: Caller, call: { requestId: string; tokens: number; ttlMs: number }, known: string) {
+  const nameOf = ({ keyId }: Caller, of: Entered["of"]) => (of === "calls" ? callsOf(keyId) : uploadsOf(keyId));
+  const limitsOf = (caller: Caller, of: Entered["of"]) => (of === "calls" ? caller.limits : uploads);
+  const unchecked = (error: unknown) => noCapacity("The limits of the API key cannot be checked right now.", 1, error);
+
+  type Leaving = Pick<Entered, "caller" | "requestId" | "of">;
+  const freeing =
+    ({ caller, requestId, of }: Leaving, used: { requests: number; tokens: number }) =>
+    () =>
+      limits.free(nameOf(caller, of), limitsOf(caller, of), { requestId, ...used });
+
+  async function tryEnter(caller: Caller, call: Entering, of: Entered["of"], known: string) {
     const sentAt = clock.now();
     // What was not even sent owes nothing.
     const sending = redis.status === "ready";
     try {
-      const taken = await limits.take(caller.keyId, caller.limits, call, known);
+      const taken = await limits.enter(nameOf(caller, of), limitsOf(caller, of), call, known);
       epoch.heard(taken.epoch, sentAt);
       return taken;
     } catch (error) {
-      if (sending) owed.later(freeing(caller, call.requestId, { requests: -1, tokens: -call.tokens }));
-      throw noCapacity("The limits of the API key cannot be checked right now.", 1, error);
+      if (sending) owed.later(freeing({ caller, requestId: call.requestId, of }, { requests: -1, tokens: 0 }));
+      throw unchecked(error);
     }
   }
 
-  const freeing = (caller: Caller, requestId: string, used: { requests: number; tokens: number }) => () =>
-    limits.free(caller.keyId, caller.limits, { requestId, ...used });
+  async function enter(caller: Caller, call: Entering, of: Entered["of"]): Promise<Entered> {
+    let current = caller;
+    let taken = await tryEnter(caller, call, of, caller.epoch);
+    if (taken.outdated) {
+      const known = await lookUp(caller.keyId, (under) => read({ _id: caller.keyId }, under));
+      if (!known) throw invalidApiKey();
+      // Current as of the script's answer: what changes from here on comes after this call.
+      current = known.caller;
+      taken = await tryEnter(current, call, of, "any");
+    }
+    if (taken.reached) {
+      const refused = refusalOf(taken.reached, taken.waitMs, limitsOf(current, of), of);
+      throw reachedBy(current, taken.rateLimits, refused);
+    }
+    return { caller: current, requestId: call.requestId, of, rateLimits: taken.rateLimits, takenTokens: 0 };
+  }
+
+  const reachedBy = ({ frozen }: Caller, rateLimits: RateLimits, refused: ServiceError) =>
+    // Waiting would not help.
+    frozen ? accountFrozen() : new RateLimitReached(refused, rateLimits);
 
   return {
     prepare: () => store.prepare(),
@@ -179,27 +236,24 @@ export function createKeys(deps: {
 
     countAddress: createAddresses({ limits, requestsPerMinute: deps.addressRequestsPerMinute }),
 
-    async take(caller, call) {
-      let current = caller;
-      let taken = await tryTake(caller, call, caller.epoch);
-      if (taken.outdated) {
-        const known = await lookUp(caller.keyId, (under) => read({ _id: caller.keyId }, under));
-        if (!known) throw invalidApiKey();
-        // Current as of the script's answer: what changes from here on comes after this call.
-        taken = await tryTake(known.caller, call, "any");
-        current = known.caller;
-      }
-      // Waiting would not help.
-      if (taken.reached && current.frozen) throw accountFrozen();
-      if (taken.reached)
-        throw new RateLimitReached(refusal(taken.reached, taken.waitMs, current.limits, call.tokens), taken.rateLimits);
-      return taken.rateLimits;
+    enter: (caller, call) => enter(caller, call, "calls"),
+    enterUpload: (caller, upload) => enter(caller, upload, "uploads"),
+
+    async takeTokens(entered, tokens) {
+      const { caller, requestId } = entered;
+      // After a failure it is not known whether they count: those that do come back with the minute.
+      const taking = limits.takeTokens(callsOf(caller.keyId), caller.limits, { requestId, tokens });
+      const taken = await taking.catch((error: unknown) => Promise.reject(unchecked(error)));
+      if (taken.reached) throw reachedBy(caller, taken.rateLimits, tokensRefused(taken.waitMs, caller.limits, tokens));
+      entered.takenTokens += tokens;
+      entered.rateLimits = taken.rateLimits;
     },
 
-    giveBack: (caller, requestId, tokens) => owed.pay(freeing(caller, requestId, { requests: -1, tokens: -tokens })),
+    leave: (entered, { uncounted } = { uncounted: false }) =>
+      owed.pay(freeing(entered, { requests: uncounted ? -1 : 0, tokens: -entered.takenTokens })),
 
     release: (caller, requestId, { takenTokens, usedTokens }) =>
-      owed.pay(freeing(caller, requestId, { requests: 0, tokens: usedTokens - takenTokens })),
+      owed.pay(freeing({ caller, requestId, of: "calls" }, { requests: 0, tokens: usedTokens - takenTokens })),
 
     async issue(account, key) {
       if (!(await money.account(account))) throw notFound("account");
@@ -234,17 +288,25 @@ export class RateLimitReached extends ServiceError {
   }
 }
 
+const reachedText = "Rate limit of this API key reached:";
+
 /** Names the limit whose wait is the longest. */
-function refusal(reached: Reached, waitMs: number, limits: Limits, tokens: number) {
-  if (tokens > limits.tokensPerMinute)
+function refusalOf(reached: Reached, waitMs: number, limits: Limits, of: Entered["of"]): ServiceError {
+  const [rate, running] = of === "calls" ? ["requests", "calls in flight"] : ["uploads", "uploads at once"];
+  const limit = {
+    requests: `${rate} a minute, limit ${limits.requestsPerMinute}`,
+    tokens: `tokens a minute, limit ${limits.tokensPerMinute}, earlier calls used more`,
+    concurrent: `${running}, limit ${limits.concurrentRequests}`,
+  }[reached];
+  return rateLimited(`${reachedText} ${limit}.`, waitMs / 1000);
+}
+
+function tokensRefused(waitMs: number, { tokensPerMinute }: Limits, tokens: number): ServiceError {
+  if (tokens > tokensPerMinute)
     return rateLimited(
-      `The call asks for ${tokens} tokens and can never pass: this API key has ${limits.tokensPerMinute} tokens a minute.`,
+      `The call asks for ${tokens} tokens and can never pass: this API key has ${tokensPerMinute} tokens a minute.`,
       Number.POSITIVE_INFINITY,
     );
-  const limit = {
-    requests: `requests a minute, limit ${limits.requestsPerMinute}`,
-    tokens: `tokens a minute, limit ${limits.tokensPerMinute}, the call asks for ${tokens}`,
-    concurrent: `calls in flight, limit ${limits.concurrentRequests}`,
-  }[reached];
-  return rateLimited(`Rate limit of this API key reached: ${limit}.`, waitMs / 1000);
+  const limit = `tokens a minute, limit ${tokensPerMinute}, the call asks for ${tokens}`;
+  return rateLimited(`${reachedText} ${limit}.`, waitMs / 1000);
 }

@@ -25,13 +25,16 @@ export interface RateLimits {
 export type Reached = "requests" | "tokens" | "concurrent";
 
 export interface Taken {
-  readonly epoch: string;
-  /** The epoch is not the one asked for: nothing was checked or counted. */
-  readonly outdated: boolean;
   readonly reached?: Reached;
   /** Until the refused call would fit; a guess for a slot. */
   readonly waitMs: number;
   readonly rateLimits: RateLimits;
+}
+
+export interface Entered extends Taken {
+  readonly epoch: string;
+  /** The epoch is not the one asked for: nothing was checked or counted. */
+  readonly outdated: boolean;
 }
 
 /**
@@ -54,37 +57,54 @@ end
 `;
 
 /**
- * Calls in the order in which they came: id, tokens and time to live of each. All limits of a call are checked before
- * any is counted. Slots of calls past their deadline are free.
+ * Calls in the order in which they came: id and time to live of each. All limits of a call are checked before any is
+ * counted; tokens are counted later, but a bucket in debt refuses. Slots of calls past their deadline are free.
  */
-const take = `${buckets}
+const enter = `${buckets}
 local slots, known = tonumber(ARGV[3]), ARGV[4]
 local epoch = redis.call('GET', KEYS[3]) or ''
 local answer, changed = {epoch}, false
 if known == 'any' or known == epoch then
   redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
   local taken = redis.call('ZCARD', running)
-  for i = 5, #ARGV, 3 do
-    local id, cost = ARGV[i], tonumber(ARGV[i + 1])
+  for i = 5, #ARGV, 2 do
+    local id = ARGV[i]
     local verdict, wait = 'taken', 0
     if not redis.call('ZSCORE', running, id) then
       if taken >= slots then verdict, wait = 'concurrent', 1000 end
       local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
       if forRequest > wait then verdict, wait = 'requests', forRequest end
-      local forTokens = (tokens + cost - tokensPerMinute) / tokensPerMinute * 60000
+      local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
       if forTokens > wait then verdict, wait = 'tokens', forTokens end
       if verdict == 'taken' then
-        local deadline = math.ceil(now + tonumber(ARGV[i + 2]))
+        local deadline = math.ceil(now + tonumber(ARGV[i + 1]))
         redis.call('ZADD', running, deadline, id)
         if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
         requests = requests + 1
-        tokens = tokens + cost
         taken = taken + 1
         changed = true
       end
     end
     answer[#answer + 1] = {verdict, tostring(wait), tostring(requests), tostring(tokens)}
   end
+end
+if changed then save() end
+return answer
+`;
+
+/** The tokens of calls that have entered, in the order in which they ask. */
+const takeTokens = `${buckets}
+local answer, changed = {}, false
+for i = 3, #ARGV do
+  local cost = tonumber(ARGV[i])
+  local verdict, wait = 'taken', (tokens + cost - tokensPerMinute) / tokensPerMinute * 60000
+  if wait > 0 then
+    verdict = 'tokens'
+  else
+    tokens = tokens + cost
+    changed = true
+  end
+  answer[#answer + 1] = {verdict, tostring(wait), tostring(requests), tostring(tokens)}
 end
 if changed then save() end
 return answer
@@ -108,7 +128,8 @@ if changed then save() end
 
 type Script = readonly [sha1: string, source: string];
 const script = (source: string): Script => [createHash("sha1").update(source).digest("hex"), source];
-const takeScript = script(take);
+const enterScript = script(enter);
+const takeTokensScript = script(takeTokens);
 const freeScript = script(free);
 
 async function run(redis: Redis, [sha1, source]: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
@@ -122,13 +143,20 @@ async function run(redis: Redis, [sha1, source]: Script, keys: string[], args: (
 
 const isReached = (verdict: string): verdict is Reached => ["requests", "tokens", "concurrent"].includes(verdict);
 
-/** One hash tag for all keys of an API key, so that they live on one shard. */
-const keysOf = (keyId: string) => [`limits:{${keyId}}:buckets`, `limits:{${keyId}}:running`];
+/** What is counted under one name. Its hash tag is the API key, so that all keys of that live on one shard. */
+export const callsOf = (keyId: string): string => `{${keyId}}`;
+export const uploadsOf = (keyId: string): string => `{${keyId}}:uploads`;
 
-interface Take {
+const keysOf = (name: string) => [`limits:${name}:buckets`, `limits:${name}:running`];
+
+interface Enter {
+  readonly requestId: string;
+  readonly ttlMs: number;
+}
+
+interface Tokens {
   readonly requestId: string;
   readonly tokens: number;
-  readonly ttlMs: number;
 }
 
 interface Free {
@@ -140,58 +168,67 @@ interface Free {
 /** Most calls in one script: Redis does nothing else meanwhile. */
 const groupLimit = 100;
 
-/**
- * The two scripts. What comes for a key while its script is under way goes into the next one together.
- * `known` is the epoch that the caller was looked up under, or `any`.
- */
+type Verdict = readonly [verdict: string, waitMs: string, requests: string, tokens: string];
+
+/** The scripts. What comes under a name while its script is under way goes into the next one together. */
 export function createLimits(redis: Redis) {
-  const takeTogether = groupCommit<{ keyId: string; limits: Limits; known: string; call: Take }, Taken>({
+  const enterTogether = groupCommit<{ name: string; limits: Limits; known: string; call: Enter }, Entered>({
     limit: groupLimit,
     async write(_, group) {
-      const { keyId, limits, known } = group[0] as (typeof group)[number];
+      const { name, limits, known } = group[0] as (typeof group)[number];
       const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
-      const calls = group.flatMap(({ call }) => [call.requestId, call.tokens, call.ttlMs]);
+      const calls = group.flatMap(({ call }) => [call.requestId, call.ttlMs]);
       const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, known, ...calls];
-      const [epoch, ...verdicts] = (await run(redis, takeScript, [...keysOf(keyId), epochKey], args)) as [
+      const [epoch, ...verdicts] = (await run(redis, enterScript, [...keysOf(name), epochKey], args)) as [
         string,
-        ...(readonly [verdict: string, waitMs: string, requests: string, tokens: string])[],
+        ...Verdict[],
       ];
-      return group.map((_, at) => toTaken(limits, epoch, verdicts[at] ?? ["outdated", "0", "0", "0"]));
+      return group.map((_, at) => {
+        const verdict = verdicts[at];
+        return { ...toTaken(limits, verdict ?? ["", "0", "0", "0"]), epoch, outdated: verdict === undefined };
+      });
     },
   });
-  const freeTogether = groupCommit<{ keyId: string; limits: Limits; call: Free }, undefined>({
+  const takeTokensTogether = groupCommit<{ name: string; limits: Limits; call: Tokens }, Taken>({
     limit: groupLimit,
     async write(_, group) {
-      const { keyId, limits } = group[0] as (typeof group)[number];
+      const { name, limits } = group[0] as (typeof group)[number];
+      const args = [limits.requestsPerMinute, limits.tokensPerMinute, ...group.map(({ call }) => call.tokens)];
+      const verdicts = (await run(redis, takeTokensScript, keysOf(name), args)) as Verdict[];
+      return verdicts.map((verdict) => toTaken(limits, verdict));
+    },
+  });
+  const freeTogether = groupCommit<{ name: string; limits: Limits; call: Free }, undefined>({
+    limit: groupLimit,
+    async write(_, group) {
+      const { name, limits } = group[0] as (typeof group)[number];
       const calls = group.flatMap(({ call }) => [call.requestId, call.requests, call.tokens]);
-      await run(redis, freeScript, keysOf(keyId), [limits.requestsPerMinute, limits.tokensPerMinute, ...calls]);
+      await run(redis, freeScript, keysOf(name), [limits.requestsPerMinute, limits.tokensPerMinute, ...calls]);
       return group.map(() => undefined);
     },
   });
   // Calls of one script share its first arguments.
-  const lane = (keyId: string, { requestsPerMinute, tokensPerMinute, concurrentRequests }: Limits, known = "") =>
-    `${keyId} ${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests} ${known}`;
+  const lane = (name: string, { requestsPerMinute, tokensPerMinute, concurrentRequests }: Limits, known = "") =>
+    `${name} ${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests} ${known}`;
 
   return {
-    take: (keyId: string, limits: Limits, call: Take, known: string): Promise<Taken> =>
-      takeTogether(lane(keyId, limits, known), call.requestId, { keyId, limits, known, call }),
+    /** `known` is the epoch that the caller was looked up under, or `any`. */
+    enter: (name: string, limits: Limits, call: Enter, known: string): Promise<Entered> =>
+      enterTogether(lane(name, limits, known), call.requestId, { name, limits, known, call }),
+
+    takeTokens: (name: string, limits: Limits, call: Tokens): Promise<Taken> =>
+      takeTokensTogether(lane(name, limits), call.requestId, { name, limits, call }),
 
     /** Adds to what is used, or takes from it, if the call still has its slot. */
-    free: (keyId: string, limits: Limits, call: Free): Promise<void> =>
-      freeTogether(lane(keyId, limits), call.requestId, { keyId, limits, call }),
+    free: (name: string, limits: Limits, call: Free): Promise<void> =>
+      freeTogether(lane(name, limits), call.requestId, { name, limits, call }),
   };
 }
 
-function toTaken(
-  { requestsPerMinute, tokensPerMinute }: Limits,
-  epoch: string,
-  [verdict, waitMs, requests, tokens]: readonly [string, string, string, string],
-): Taken {
+function toTaken({ requestsPerMinute, tokensPerMinute }: Limits, [verdict, waitMs, requests, tokens]: Verdict): Taken {
   const left = (limit: number, used: string) => Math.max(0, Math.floor(limit - Number(used)));
   const untilFullMs = (limit: number, used: string) => Math.ceil((Number(used) / limit) * 60_000);
   return {
-    epoch,
-    outdated: verdict === "outdated",
     ...(isReached(verdict) && { reached: verdict }),
     waitMs: Number(waitMs),
     rateLimits: {

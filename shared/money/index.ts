@@ -38,7 +38,14 @@ export { type Hold, type HoldAnswer, HoldUnknown } from "./holds.ts";
 export { type Accrual, type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export type { Moved } from "./move.ts";
 export type { Credit } from "./movements.ts";
-export { type Owed, type Payment, type Payout, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
+export {
+  isPaymentAccount,
+  type Owed,
+  type Payment,
+  type Payout,
+  paymentAccount,
+  unitNanoUsd,
+} from "./payment-accounts.ts";
 export type { Take } from "./take.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 

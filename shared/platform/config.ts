@@ -43,7 +43,11 @@ export const environment = z.object({
     .default("info")
     .describe("Least level that is logged"),
   BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
-  CALL_TIMEOUT_MS: count("Longest that one call may take, from its arrival to its last byte", 900_000),
+  BODY_BUDGET_BYTES: count(
+    "Memory for JSON bodies that one API process is reading or has not queued yet; over it new ones get 503. At least 10 of the largest",
+    256 * 1024 * 1024,
+  ),
+  CALL_TIMEOUT_MS: count("Longest that one call may take, from the end of its body to its last byte", 900_000),
   MEDIA_SYNC_TIMEOUT: z.coerce
     .number()
     .positive()
@@ -55,11 +59,17 @@ export const environment = z.object({
   UPLOAD_USD_PER_GB_DAY: usd
     .default("0.10")
     .describe("What an upload costs, once, for its 24 hours: USD for 1,073,741,824 bytes"),
+  UPLOAD_BUDGET_BYTES: count(
+    "Temporary disk for forms that one API process is receiving; over it new ones get 503",
+    2 * 1024 * 1024 * 1024,
+  ),
   PING_INTERVAL_MS: count("Silence after which a streaming caller gets a ping", 15_000),
   SHUTDOWN_GRACE_MS: count("Time that running calls get to finish after SIGTERM", 25_000),
   RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests a minute for a key without limits of its own", 10_000),
   RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens a minute for a key without limits of its own", 50_000_000),
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
+  RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may begin or complete a minute", 120),
+  RATE_LIMIT_CONCURRENT_UPLOADS: count("Uploads of a key that are received or completed at once", 10),
   BACKLOG_LIMIT: count("Jobs that may wait in one pool; over it new calls get 503", 5_000),
   X402_PAY_TO: solanaAddress
     .optional()
@@ -122,6 +132,10 @@ export const environment = z.object({
   JUPITER_PROGRAMS: text
     .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
     .describe("Programs on chain that its swaps may run, separated by commas; nothing else is signed"),
+  UPLOAD_INLINE_BUDGET_BYTES: count(
+    "Memory of one worker process for uploads that go inside requests (four times their size) and for images in answers; past it calls get 503",
+    256 * 1024 * 1024,
+  ),
   WORKER_POOLS: z
     .string()
     .regex(/^[a-z]+(,[a-z]+)*$/)

@@ -9,7 +9,7 @@ import type { Clock } from "./clock.ts";
  * Built on undici's `dispatch`: a quarter less CPU for a stream than `request`, whose body is a Node stream.
  */
 export interface HttpClient {
-  /** Resolves when the status and headers are there. Rejects with the signal's reason, or with undici's error. */
+  /** Resolves when the status and headers are there. Rejects with the signal's reason, `NotConnected`, or undici's error. */
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Cuts what is under way. */
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export interface HttpRequest {
   readonly path: string;
   /** With the `content-length` of a body in pieces: else it goes out in chunks. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | readonly Buffer[];
+  readonly body?: string | Buffer | readonly Buffer[];
   readonly signal: AbortSignal;
 }
 
@@ -33,6 +33,20 @@ export interface HttpAnswer {
    */
   readonly body: AsyncIterableIterator<Buffer>;
 }
+
+/** No connection was made, so nothing of the request was sent: refused, no such name, no route, TLS. */
+export class NotConnected extends Error {
+  override readonly name = "NotConnected";
+  readonly code: string | undefined;
+  constructor(cause: NodeJS.ErrnoException) {
+    super(cause.message, { cause });
+    this.code = cause.code;
+  }
+}
+
+/** What undici itself says of a request (a header it does not write, say) is not the network's. */
+const isOfNetwork = ({ code = "" }: NodeJS.ErrnoException) =>
+  code === "UND_ERR_CONNECT_TIMEOUT" || !code.startsWith("UND_ERR_");
 
 export const connectTimeoutMs = 5_000;
 const bufferedBytes = 256 * 1024;
@@ -50,7 +64,7 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
   });
   return {
     send: ({ signal, body = null, ...request }) => {
-      const sent = Array.isArray(body) ? Readable.from(body) : (body as string | null);
+      const sent = Array.isArray(body) ? Readable.from(body) : (body as string | Buffer | null);
       return dispatch(pool, { ...request, body: sent }, signal, deps.clock);
     },
     close: () => pool.destroy(),
@@ -84,7 +98,7 @@ function exchange(
     signal.removeEventListener("abort", onAbort);
     const reason: unknown = signal.aborted ? signal.reason : error;
     if (body) body.end(reason);
-    else reject(reason);
+    else reject(error && !signal.aborted && !connection && isOfNetwork(error) ? new NotConnected(error) : reason);
   };
   signal.addEventListener("abort", onAbort, { once: true });
   return {

@@ -6,6 +6,7 @@ import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
 import { requestId } from "../../api/http/headers.ts";
 import { createAdminRouter } from "../../api/routes/admin/index.ts";
 import { createPayments, type Payments } from "../../shared/payments/index.ts";
+import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -50,9 +51,13 @@ export async function startAdminServer(
   const app = express();
   app.disable("etag").set("query parser", "simple");
   app.use(requestId(systemClock));
-  app.use("/admin/v1", createAdminRouter({ ...instance, payments, config: { ADMIN_TOKEN: config.ADMIN_TOKEN } }));
+  const http = { clock: systemClock, log, bodyBudget: createByteBudget(1024 * 1024) };
+  app.use(
+    "/admin/v1",
+    createAdminRouter({ ...instance, ...http, payments, config: { ADMIN_TOKEN: config.ADMIN_TOKEN } }),
+  );
   app.use(noSuchRoute);
-  app.use(errorHandler(log));
+  app.use(errorHandler(http));
   const server = app.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => {

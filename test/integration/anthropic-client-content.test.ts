@@ -58,7 +58,7 @@ describe("pictures and documents", () => {
 
   test("its own maker gets a picture that is too large for the queue", async () => {
     const { client, customer } = await newCaller(running);
-    const large = Buffer.alloc(300_000, "large").toString("base64");
+    const large = Buffer.concat([Buffer.from(png, "base64"), Buffer.alloc(300_000, "large")]).toString("base64");
     const params = saying(nativeModel, picture({ type: "base64", media_type: "image/png", data: large }));
     const message = await client.messages.stream(params).finalMessage();
     expect(message.stop_reason).toBe("end_turn");

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { GenerationCall } from "../../workers/providers/provider.ts";
 import { question, startAnthropic } from "./anthropic-provider-setup.ts";
 import { leave, letGo } from "./leaving.ts";
-import { errorOf, log } from "./upstreams-setup.ts";
+import { errorOf, log, undisturbed } from "./upstreams-setup.ts";
 
 const key = "sk-ant-operator";
 
@@ -142,7 +142,7 @@ test("what Anthropic does not make is not asked of it", async () => {
   expect(await errorOf(provider.embed(call()))).toMatchObject({ kind: "misconfigured" });
   const { signal } = new AbortController();
   const generation = { task: "image", model: "m", input: {}, uploads: new Map(), job: undefined, signal, log };
-  const rest = { remember: () => Promise.resolve(), keep: () => Promise.resolve() };
+  const rest = { ...undisturbed, remember: () => Promise.resolve(), keep: () => Promise.resolve() };
   expect(await errorOf(provider.generate({ ...generation, ...rest } as GenerationCall))).toMatchObject({
     kind: "misconfigured",
   });

@@ -199,7 +199,7 @@ describe("caps and holds", () => {
 
   test("the bytes of an image are no tokens: the catalog's maximum for it is held", async () => {
     const customer = await running.service.account("0.02");
-    const url = `data:image/png;base64,${"A".repeat(2_000_000)}`;
+    const url = `data:image/png;base64,iVBORw0KGgo${"A".repeat(2_000_001)}`;
     const content = [{ type: "image_url", image_url: { url } }];
     const body = { model: makerModel, messages: [{ role: "user", content }], max_tokens: 1 };
     const bytes = JSON.stringify(body).length - url.length;

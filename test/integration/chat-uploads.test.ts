@@ -79,6 +79,21 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     expect(heard()).toEqual([{ inlineData: { mimeType: "audio/wav", data: base64(wavOf(1)) } }]);
   });
 
+  test("sound is held by the bytes that it was uploaded with, in each place", async () => {
+    const customer = await running.service.account("0.05");
+    const id = await uploaded(running.service, customer, wavOf(1));
+    const part = { type: "input_audio", input_audio: { data: id, format: "wav" } };
+    const seconds = Math.ceil(wavOf(1).length / 500);
+    const needed = (parts: number) => (parts * seconds * 32 * 1.5) / 1e6;
+    expect((await customer.post(chat, saying(hearingModel, part))).status).toBe(200);
+    const dear = await customer.post(chat, saying(hearingModel, ...Array.from({ length: 40 }, () => part)));
+    const { message } = ((await dear.json()) as { error: { message: string } }).error;
+    const said = Number(/input alone can cost ([\d.]+) USD/.exec(message)?.[1]);
+    expect(dear.status).toBe(402);
+    expect(said).toBeGreaterThanOrEqual(needed(40));
+    expect(said).toBeLessThan(needed(40) + 0.02);
+  });
+
   test("a file, by its id or in the place of its bytes", async () => {
     const customer = await running.service.account("10");
     const file = pngOf(3, 2);
@@ -167,6 +182,46 @@ describe("more than makers take", () => {
       refusal(tooLarge("messages[0].content[2].image_url.url")),
     );
     await expectUntouched(running.service, customer, before);
+  });
+});
+
+describe("within the memory that a worker has for uploads in requests", () => {
+  // Two of these do not fit, each with the request, its body and what goes out.
+  const small = serviceOfFile({ ...env, UPLOAD_INLINE_BUDGET_BYTES: String(15 * mebi) });
+  const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
+
+  test.each<[end: string, answer: object, leaves: boolean]>([
+    ["is answered", {}, false],
+    ["fails", { status: 500, body: {} }, false],
+    ["is left by its caller", {}, true],
+  ])("what does not fit is 503 and costs nothing, until the call before it %s", async (_, answer, leaves) => {
+    const { service, maker } = small;
+    const customer = await service.account("10");
+    const id = await uploaded(service, customer, largePng(2 * mebi));
+    const body = { ...saying(makerModel, image(id)), stream: true };
+    const gate = Promise.withResolvers<void>();
+    maker.respond({ ...answer, beforeHeaders: gate.promise });
+    const caller = new AbortController();
+    const first = customer.post(chat, body, { signal: caller.signal }).then(
+      (response) => response.text(),
+      () => "left",
+    );
+    await maker.request(0);
+    const before = await customer.available();
+    const refused = await customer.post(chat, body);
+    expect(await refusalOf(refused.clone())).toEqual(refusal(full));
+    expect([refused.headers.get("retry-after"), await customer.available()]).toEqual(["2", before]);
+    expect(maker.requests).toHaveLength(1);
+    expect((await customer.post(chat, saying(makerModel, text("no uploads")))).status).toBe(200);
+
+    if (leaves) caller.abort();
+    else gate.resolve();
+    await first;
+    await service.settled();
+    expect((await customer.post(chat, body)).status).toBe(200);
+    const twice = await customer.post(chat, saying(makerModel, image(id), image(id)));
+    expect(await refusalOf(twice)).toEqual(refusal(full));
+    gate.resolve();
   });
 });
 

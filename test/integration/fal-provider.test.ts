@@ -97,6 +97,18 @@ describe("a request that goes well", () => {
     });
   });
 
+  test("an upload that is named again and again counts each time", async () => {
+    const { mock, provider, call } = await startFal();
+    const content = Buffer.alloc(3 * 1024 * 1024);
+    const uploads = uploadsOf([{ id: "upl_1", param: "input.image_urls[0]", mime: "image/png", content }]);
+    const input = { image_urls: ["upl_1", "upl_1", "upl_1"], duration: 5 };
+    expect(await errorOf(provider.generate(call("video", input, { uploads })))).toMatchObject({
+      code: "invalid_value",
+      param: "input.image_urls[0]",
+    });
+    expect(mock.requests).toHaveLength(0);
+  });
+
   test.each([
     "https://rest.fal.ai/storage/x",
     "https://queue.fal.run/a/b/requests/c",
@@ -222,7 +234,44 @@ describe("another delivery and a caller who leaves", () => {
     expect(kept).toHaveLength(1);
   });
 
-  test("a caller who leaves is let go at once, and the request is cancelled", async () => {
+  test("one who disconnects while the request is queued: it is cancelled at once, and not billed", async () => {
+    const { mock, clock, provider, kept, call } = await startFal();
+    mock.respond({ states: ["IN_QUEUE"] });
+    const caller = new AbortController();
+    const answer = errorOf(provider.generate(call("images", fox, { disconnected: caller.signal })));
+    await clock.pass(2_000);
+    await clock.begun(3_000);
+    const reason = new Aborted("disconnected");
+    caller.abort(reason);
+    expect(await answer).toBe(reason);
+    expect(asked(mock)).toEqual([submitted, look, look, `PUT ${result.slice(4)}/cancel`]);
+    expect([mock.billed(), kept]).toEqual([0, []]);
+  });
+
+  test("one who disconnects while it is in progress: it is billed, so it goes on and is delivered", async () => {
+    const { mock, clock, provider, kept, call } = await startFal();
+    mock.respond({ states: ["IN_PROGRESS", "IN_PROGRESS", "COMPLETED"] });
+    const caller = new AbortController();
+    const answer = provider.generate(call("images", fox, { disconnected: caller.signal }));
+    await clock.pass(2_000);
+    await clock.begun(3_000);
+    caller.abort(new Aborted("disconnected"));
+    await clock.pass(4_500);
+    expect((await answer).usage).toEqual({ image: 1 });
+    expect(asked(mock)).toEqual([submitted, look, look, look, result, "GET /out/0.png"]);
+    expect([mock.billed(), kept.length]).toEqual([1, 1]);
+  });
+
+  test("one who disconnects before anything is submitted: nothing is", async () => {
+    const { mock, provider, call } = await startFal();
+    const reason = new Aborted("disconnected");
+    expect(await errorOf(provider.generate(call("images", fox, { disconnected: AbortSignal.abort(reason) })))).toBe(
+      reason,
+    );
+    expect(mock.requests).toEqual([]);
+  });
+
+  test("a call that is aborted is let go at once, and the request is cancelled", async () => {
     const { mock, clock, provider, kept, call } = await startFal();
     mock.respond({}, { beforeHeaders: new Promise(() => {}) });
     const caller = new AbortController();

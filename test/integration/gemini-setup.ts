@@ -4,7 +4,7 @@ import { createGemini } from "../../workers/providers/gemini/index.ts";
 import type { GenerationCall, JsonObject, TextCall } from "../../workers/providers/provider.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
 import { createAwaitedClock, type Kept } from "./openai-media-setup.ts";
-import { log } from "./upstreams-setup.ts";
+import { log, undisturbed } from "./upstreams-setup.ts";
 
 /** In the form that the maker's keys have. */
 export const operatorKey = "AIzaSyOperator_0123456789-abcdefghijklm";
@@ -42,6 +42,7 @@ export async function startGemini({ concurrency = 4, path = "" }: Options = {}) 
   const kept: Kept[] = [];
   const media = (task: Task, input: JsonObject, more: Partial<GenerationCall> = {}): GenerationCall => ({
     ...common,
+    ...undisturbed,
     task,
     input,
     uploads: new Map(),

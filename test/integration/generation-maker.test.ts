@@ -69,6 +69,7 @@ const CATALOG_FILE = catalogWith(
   ],
 );
 const running = serviceOfFile({ CATALOG_FILE, XAI_API_KEY: "operator" });
+const small = serviceOfFile({ CATALOG_FILE, UPLOAD_INLINE_BUDGET_BYTES: String(13 * 1024 * 1024) });
 
 const generated = async (body: object, usd = "10") => {
   const customer = await running.service.account(usd);
@@ -194,4 +195,31 @@ test("when the first upstream fails the second one makes it, for one charge", as
   expect(costNanoUsd).toBe(40_000_000n);
   expect(entry.request).toMatchObject({ upstream: "xai", attempts: 2 });
   expect(running.maker.requests.map(({ body }) => body["model"])).toEqual(["gpt-image-2", "their-image"]);
+});
+
+test("images inside the answer take of the worker's memory: what does not fit is 503 before a provider is asked", async () => {
+  // Two images of usual size, and their base64.
+  const { service, maker } = small;
+  const customer = await service.account("1");
+  const body = { ...drawing("a lighthouse", { size: "1024x1024" }), model: makerImages, response_format: "b64_json" };
+  const gate = Promise.withResolvers<void>();
+  maker.respond({ beforeHeaders: gate.promise });
+  const first = customer.post(images, { ...body, n: 2 });
+  await maker.request(0);
+  const before = await customer.available();
+  const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
+  expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(full));
+  expect([maker.requests.length, await customer.available()]).toEqual([1, before]);
+  gate.resolve();
+  expect((await first).status).toBe(200);
+  expect((await customer.post(images, body)).status).toBe(200);
+
+  // What comes may be larger than usual.
+  const large = Buffer.concat([mockPng, Buffer.alloc(8 * 1024 * 1024)]).toString("base64");
+  maker.respond({ body: { data: [{ b64_json: large }] } });
+  const held = await customer.available();
+  expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(full));
+  await service.settled();
+  expect(await customer.available()).toBe(held);
+  expect((await customer.post(images, body)).status).toBe(200);
 });

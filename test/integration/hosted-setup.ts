@@ -6,7 +6,7 @@ import { createReplicate } from "../../workers/providers/replicate/index.ts";
 import { startMockFal } from "../support/mock-fal.ts";
 import { startMockReplicate } from "../support/mock-replicate.ts";
 import { createAwaitedClock, type Kept, type More } from "./openai-media-setup.ts";
-import { log } from "./upstreams-setup.ts";
+import { log, undisturbed } from "./upstreams-setup.ts";
 
 type Options = { readonly concurrency?: number; readonly baseUrl?: (url: string) => string };
 
@@ -45,6 +45,7 @@ async function start<Mock extends { readonly url: string; close(): Promise<void>
       const bytes = Buffer.isBuffer(body) ? body : Buffer.concat(await Array.fromAsync(body));
       kept.push({ bytes, about });
     },
+    ...undisturbed,
     signal: new AbortController().signal,
     log,
     ...more,

@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { createKeys, type Keys, type Limits } from "../../shared/keys/index.ts";
+import { type Caller, createKeys, type Entered, type Keys, type Limits } from "../../shared/keys/index.ts";
 import { createMoney, type Money } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -8,6 +8,8 @@ import { connectRedis } from "../../shared/platform/redis.ts";
 import type { Stores } from "../support/servers.ts";
 
 export const defaults: Limits = { requestsPerMinute: 1_000, tokensPerMinute: 100_000, concurrentRequests: 100 };
+
+export const uploads = { perMinute: 20, concurrent: 2 };
 
 export interface Instance {
   readonly keys: Keys;
@@ -27,9 +29,25 @@ export async function startInstance(stores: Stores, clock: Clock = systemClock):
     await mongo.close();
   });
   const money = createMoney({ mongo, clock, log });
-  const keys = createKeys({ mongo, redis, money, clock, log, defaults, addressRequestsPerMinute: 5 });
+  const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, addressRequestsPerMinute: 5 });
   await Promise.all([money.prepare(), keys.prepare()]);
   return { keys, money, mongo, redis };
+}
+
+/** As a paid call does it: in, then its tokens; out again if those are refused. */
+export async function take(
+  { keys }: Pick<Instance, "keys">,
+  caller: Caller,
+  { tokens, ...call }: { requestId: string; tokens: number; ttlMs: number },
+): Promise<Entered> {
+  const entered = await keys.enter(caller, call);
+  try {
+    await keys.takeTokens(entered, tokens);
+    return entered;
+  } catch (error) {
+    await keys.leave(entered, { uncounted: true });
+    throw error;
+  }
 }
 
 /** An account with one key. */

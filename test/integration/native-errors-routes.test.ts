@@ -110,7 +110,7 @@ describe.each([
   });
 
   test("is refused in the format's own shape", async () => {
-    const customer = await running.service.account("1", { limits: { requests_per_minute: 1 } });
+    const customer = await running.service.account("1", { limits: { requests_per_minute: 3 } });
     expect(await refusalIn(face, await bare(running.service, asked))).toEqual(refusalOf(face, noKey));
     expect(await refusalIn(face, await customer.post(path, "{"))).toEqual(
       refusalOf(face, invalid(null, /not valid JSON/)),
@@ -122,7 +122,7 @@ describe.each([
     );
     expect((await send(customer, asked)).status).toBe(200);
     expect(await refusalIn(face, await send(customer, asked))).toEqual(
-      refusalOf(face, { ...limited, message: /requests a minute, limit 1/ }),
+      refusalOf(face, { ...limited, message: /requests a minute, limit 3/ }),
     );
     const frozen = await running.service.account("1");
     await running.service.admin("PATCH", `/accounts/${frozen.id}`, { frozen: true });

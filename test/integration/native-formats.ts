@@ -65,6 +65,7 @@ const geminiStatuses: Readonly<Record<number, string>> = {
   404: "NOT_FOUND",
   405: "NOT_FOUND",
   409: "ABORTED",
+  408: "DEADLINE_EXCEEDED",
   413: "INVALID_ARGUMENT",
   415: "INVALID_ARGUMENT",
   429: "RESOURCE_EXHAUSTED",

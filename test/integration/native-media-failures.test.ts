@@ -3,7 +3,7 @@ import { falError } from "../support/mock-fal.ts";
 import { mockGeminiError } from "../support/mock-gemini.ts";
 import type { MakerAnswer } from "../support/mock-maker.ts";
 import { replicateError } from "../support/mock-replicate.ts";
-import { eventually } from "../support/service.ts";
+import { type Customer, eventually } from "../support/service.ts";
 import { charges } from "./generation-setup.ts";
 import { asking, shipped } from "./native-media-prices.ts";
 import { expectNothing, type MakerName, mediaServiceOfFile, posted } from "./native-media-setup.ts";
@@ -144,50 +144,61 @@ test.each(rows)("the maker %s (%s, %s): told as what it is; no charge, no hold, 
   await succeeds(name, id);
 });
 
-describe("a caller who leaves", () => {
-  const cancelled: Readonly<Record<MakerName, readonly string[]>> = {
-    replicate: ["POST /v1/predictions/rrr4z55ocneqzikepnug6xezpe/cancel"],
-    fal: ["PUT /fal-ai/veo3.1/requests/764cabcf-b745-4b3e-ae38-1200304cf45b/cancel"],
-    gemini: ["POST /v1beta/interactions/v1_mock1/cancel", "DELETE /v1beta/interactions/v1_mock1"],
+describe("a caller who disconnects", () => {
+  const cancellation: Readonly<Record<"replicate" | "fal", string>> = {
+    replicate: "POST /v1/predictions/rrr4z55ocneqzikepnug6xezpe/cancel",
+    fal: "PUT /fal-ai/veo3.1/requests/764cabcf-b745-4b3e-ae38-1200304cf45b/cancel",
   };
-  const jobs = [
-    ["replicate", flux, { states: ["starting"] }],
-    ["fal", veo, { states: ["IN_PROGRESS"] }],
-    ["gemini", omni, { states: ["in_progress"] }],
-  ] as const;
-
-  test.each(jobs)("while a job of %s runs: it is cancelled there and costs nothing", async (name, id, answer) => {
-    const customer = await running.service.account("20");
-    const { path, body } = asking(shipped(id), waves);
-    respond(name, [answer]);
-    const leaving = new AbortController();
-    const calling = customer.post(path, body, { signal: leaving.signal });
-    await eventually(() => running[name].requests.some(({ method }) => method === "GET"));
-    leaving.abort();
-    await expect(calling).rejects.toThrow("abort");
-    const seen = () => running[name].requests.map(({ method, path }) => `${method} ${path}`);
-    await eventually(() => cancelled[name].every((each) => seen().includes(each)));
-    await expectNothing(running, customer, "20.00");
-    expect(seen().filter((each) => /^(POST|PUT|DELETE)/.test(each))).toHaveLength(1 + cancelled[name].length);
-    await succeeds(name, id);
-  });
+  const seen = (name: MakerName) => running[name].requests.map(({ method, path }) => `${method} ${path}`);
+  const usageOf = async (customer: Customer) =>
+    (await customer.ledger("usage")) as unknown as readonly { request: { status: string } }[];
 
   test.each([
-    ["replicate", flux],
-    ["fal", veo],
-    ["gemini", banana],
-  ] as const)("before %s has taken the work: the request is cut, nothing is charged", async (name, id) => {
+    ["replicate", flux, { states: ["starting"] }],
+    ["fal", veo, { states: ["IN_QUEUE"] }],
+  ] as const)(
+    "while a job of %s waits: it is cancelled there, nothing is billed or charged",
+    async (name, id, answer) => {
+      const customer = await running.service.account("20");
+      const { path, body } = asking(shipped(id), waves);
+      respond(name, [answer]);
+      const leaving = new AbortController();
+      const calling = customer.post(path, body, { signal: leaving.signal });
+      await eventually(() => running[name].requests.some(({ method }) => method === "GET"));
+      leaving.abort();
+      await expect(calling).rejects.toThrow("abort");
+      await eventually(() => seen(name).includes(cancellation[name]));
+      await expectNothing(running, customer, "20.00");
+      expect(running[name].billed()).toBe(0);
+      expect((await usageOf(customer)).map(({ request }) => request.status)).toEqual(["cancelled"]);
+      expect(seen(name).filter((each) => /^(POST|PUT|DELETE)/.test(each))).toHaveLength(2);
+      await succeeds(name, id);
+    },
+  );
+
+  test.each([
+    ["replicate", flux, { states: ["processing", "processing", "succeeded"] }],
+    ["fal", veo, { states: ["IN_PROGRESS", "COMPLETED"], output: { video: { url: "0.mp4" } } }],
+    ["gemini", omni, { states: ["in_progress", "completed"] }],
+    ["gemini", banana, {}],
+  ] as const)("while %s works: it is billed, so it goes on and is charged as delivered", async (name, id, answer) => {
     const customer = await running.service.account("20");
     const { path, body } = asking(shipped(id), waves);
-    respond(name, [{ beforeHeaders: new Promise(() => {}) }]);
+    const gate = Promise.withResolvers<void>();
+    // A job is looked at, while what is made at once is asked for.
+    const held = { beforeHeaders: gate.promise };
+    respond(name, id === banana ? [held] : [answer, held]);
     const leaving = new AbortController();
     const calling = customer.post(path, body, { signal: leaving.signal });
-    const request = await running[name].request(0);
+    await running[name].request(id === banana ? 0 : 1);
     leaving.abort();
     await expect(calling).rejects.toThrow("abort");
-    await request.closed;
-    expect(request.aborted).toBe(true);
-    await expectNothing(running, customer, "20.00");
+    gate.resolve();
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+    expect((await usageOf(customer)).map(({ request }) => request.status)).toEqual(["succeeded"]);
+    expect(name === "gemini" || running[name].billed() === 1).toBe(true);
+    expect(seen(name).filter((each) => /cancel|^DELETE/.test(each))).toEqual([]);
     await succeeds(name, id);
   });
 });

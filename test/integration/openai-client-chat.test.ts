@@ -2,9 +2,10 @@ import { zodResponseFormat } from "openai/helpers/zod";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { mockChunk, mockText, mockUsage } from "../support/mock-openai.ts";
-import { asking, entryOf, localModel, makerModel, models, serviceOfFile } from "./service-setup.ts";
+import { asking, catalogWith, entryOf, localModel, makerModel, models, serviceOfFile } from "./service-setup.ts";
 
 const running = serviceOfFile();
+const lenient = serviceOfFile({ CATALOG_FILE: catalogWith({ openai: { quirks: { unknown_fields: "pass" } } }) });
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const messageOf = (content: string) => ({ role: "assistant", content, refusal: null });
@@ -213,7 +214,27 @@ describe("sampling", () => {
 });
 
 describe("what reaches the maker", () => {
-  test("unknown fields pass, the model is its own, the cap is in its field, nothing is stored", async () => {
+  test.each([false, true])("a strict upstream gets no field that it does not know, stream: %s", async (stream) => {
+    const customer = await running.service.account("1");
+    const extras = { x_new: { deep: [1, null, "ü"] }, top_k: 3, thinking: { type: "enabled" } };
+    const body = { ...asking(makerModel), ...extras, temperature: 0.5, seed: 7, verbosity: "low", stream };
+    running.maker.always({ refuses: Object.keys(extras) });
+    const response = await customer.post("/v1/chat/completions", body);
+    expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, "x_new, top_k, thinking"]);
+    await response.text();
+    expect(running.maker.requests[0]?.body).toMatchObject({ temperature: 0.5, seed: 7, verbosity: "low" });
+    const plain = await customer.post("/v1/chat/completions", { ...asking(makerModel), seed: 7 });
+    expect([plain.status, plain.headers.get("x-ignored-params")]).toEqual([200, null]);
+  });
+
+  test("unknown fields pass where the catalog says so", async () => {
+    const customer = await lenient.service.account("1");
+    const response = await customer.post("/v1/chat/completions", { ...asking(makerModel), top_k: 3 });
+    expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, null]);
+    expect(lenient.maker.requests[0]?.body).toMatchObject({ top_k: 3 });
+  });
+
+  test("the model is its own, the cap is in its field, nothing is stored", async () => {
     const customer = await running.service.account("1");
     const response = await customer.post("/v1/chat/completions", {
       ...asking(makerModel),
@@ -221,7 +242,6 @@ describe("what reaches the maker", () => {
       store: true,
       metadata: { a: "b" },
       user: "u1",
-      x_new: { deep: [1, null, "ü"] },
     });
     expect(response.status).toBe(200);
     const [request] = running.maker.requests;
@@ -231,7 +251,6 @@ describe("what reaches the maker", () => {
       store: false,
       metadata: { a: "b" },
       user: "u1",
-      x_new: { deep: [1, null, "ü"] },
     });
     expect(request?.headers.authorization).toBe("Bearer sk-operator");
   });

@@ -319,14 +319,14 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
     `{"model":"${imageModel}","prompt":"x","more":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
     invalid("more" + "[0]".repeat(63)),
   ],
-])("%s: refused by name; no hold, no charge, no limit", async (_, body, expected) => {
+])("%s: refused by name; no hold, no charge, counted as a request", async (_, body, expected) => {
   const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });
   expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(expected));
   expect(await customer.available()).toBe("1.00");
   expect(await customer.ledger("usage")).toEqual([]);
   expect(running.maker.requests).toEqual([]);
   const { response } = await paid(running.service, customer, images, drawing());
-  expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("6");
+  expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("5");
 });
 
 test("only POST is taken", async () => {

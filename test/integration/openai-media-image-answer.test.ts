@@ -8,7 +8,7 @@ async function* pieces(bytes: Buffer, size: number) {
 }
 
 const read = async (text: string, size = text.length) => {
-  const { answer, pictures } = await readImages(pieces(Buffer.from(text), size));
+  const { answer, pictures } = await readImages(pieces(Buffer.from(text), size), () => {});
   return { answer, pictures: pictures.map((parts) => Buffer.concat(parts)) };
 };
 
@@ -49,7 +49,7 @@ test.each([
       yield each;
     }
   };
-  expect(await errorOf(readImages(body()))).toMatchObject({ kind: "unavailable", message: /too large/ });
+  expect(await errorOf(readImages(body(), () => {}))).toMatchObject({ kind: "unavailable", message: /too large/ });
   expect(bytes).toBeLessThanOrEqual(130 * 1024 * 1024);
 });
 

@@ -5,14 +5,16 @@ import { createOpenai } from "../../workers/providers/openai/index.ts";
 import type { GenerationCall, InputFile, JsonObject } from "../../workers/providers/provider.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
-import { log } from "./upstreams-setup.ts";
+import { log, undisturbed } from "./upstreams-setup.ts";
 
 export interface Kept {
   readonly bytes: Buffer;
   readonly about: JsonObject | undefined;
 }
 
-export type More = Partial<Pick<GenerationCall, "uploads" | "job" | "remember" | "keep" | "signal">>;
+export type More = Partial<
+  Pick<GenerationCall, "uploads" | "job" | "remember" | "keep" | "hold" | "signal" | "disconnected">
+>;
 
 /** A mock maker, a provider for it, and calls whose files are kept in a list. */
 export async function startMedia({ concurrency = 2 } = {}) {
@@ -42,6 +44,7 @@ export async function startMedia({ concurrency = 2 } = {}) {
       const bytes = Buffer.isBuffer(body) ? body : Buffer.concat(await Array.fromAsync(body));
       kept.push({ bytes, about });
     },
+    ...undisturbed,
     signal: new AbortController().signal,
     log,
     ...more,
@@ -62,7 +65,8 @@ export function uploadsOf(
         return Promise.resolve(content);
       };
       const kind = file.mime.split("/")[0] as InputFile["kind"];
-      return [file.id, { ...file, kind, bytes, link: undefined, read }];
+      const base64 = async (limitBytes: number) => (await read(limitBytes)).toString("base64");
+      return [file.id, { ...file, kind, bytes, link: undefined, read, base64, release: () => {} }];
     }),
   );
 }
@@ -72,8 +76,13 @@ export function createAwaitedClock() {
   const clock = createManualClock();
   const pending = new Set<{ readonly ms: number }>();
   let changed = Promise.withResolvers<void>();
+  const begun = async (ms: number) => {
+    while (![...pending].some((timer) => timer.ms === ms)) await changed.promise;
+  };
   return {
     ...clock,
+    /** Resolves once somebody waits for so long. */
+    begun,
     after(ms: number, fire: () => void) {
       const timer = { ms };
       pending.add(timer);
@@ -91,7 +100,7 @@ export function createAwaitedClock() {
     /** Lets each of these waits pass, as soon as it has begun. */
     async pass(...waits: readonly number[]) {
       for (const ms of waits) {
-        while (![...pending].some((timer) => timer.ms === ms)) await changed.promise;
+        await begun(ms);
         clock.advance(ms);
       }
     },

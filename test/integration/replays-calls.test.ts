@@ -41,13 +41,14 @@ describe("the same request again", () => {
     );
   });
 
-  test("costs nothing: neither balance nor rate limit", async () => {
-    const customer = await running.service.account("0.01", { limits: { requests_per_minute: 1 } });
+  test("costs nothing of the balance, needs no more of it than is there, and counts as a request", async () => {
+    const customer = await running.service.account("0.01", { limits: { requests_per_minute: 3 } });
     const first = await post(customer, drawing(), "key-1");
     await running.service.settled();
     expect(await customer.available()).toBe("0.00");
-    expect(await post(customer, drawing(), "key-1")).toEqual({ ...first, replayed: "true" });
-    expect((await post(customer, drawing(), "key-2")).status).toBe(429);
+    for (let n = 0; n < 2; n++)
+      expect(await post(customer, drawing(), "key-1")).toEqual({ ...first, replayed: "true" });
+    expect((await post(customer, drawing(), "key-1")).status).toBe(429);
   });
 
   test("under another key, or without one, it is another request", async () => {
@@ -171,8 +172,8 @@ describe("many at once", () => {
     const stores = await testStores();
     const settings = { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: running.maker.url };
     const [one, two] = [await startService(stores, { env: settings }), await startService(stores, { env: settings })];
-    // What the limits allow does not matter to those who only wait.
-    const customer = await one.account("0.211", { limits: { concurrent_requests: 1 } });
+    // Those who wait have a slot each.
+    const customer = await one.account("0.211", { limits: { concurrent_requests: 10 } });
     const answered = gate();
     running.maker.respond({ beforeHeaders: answered.opened });
     const answers = times(10, (at) =>

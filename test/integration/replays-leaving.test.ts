@@ -33,13 +33,16 @@ describe("leaving", () => {
     return request;
   }
 
-  test("without a key: the work is cut, nothing is charged", async () => {
+  test("without a key: what the provider makes all the same is charged", async () => {
     const customer = await running.service.account("1");
-    running.maker.respond({ beforeHeaders: never });
+    const answered = gate();
+    running.maker.respond({ beforeHeaders: answered.opened });
     const request = await leaving(customer);
+    answered.open();
     await request.closed;
-    expect(request.aborted).toBe(true);
-    await expectUntouched(running.service, customer, "1.00");
+    expect(request.aborted).toBe(false);
+    await running.service.settled();
+    expect(await charges(customer)).toMatchObject([{ amount_usd: "-0.211" }]);
   });
 
   test("with a key: the work goes on, its answer waits and is paid once", async () => {

@@ -207,7 +207,26 @@ describe("another delivery and a caller who leaves", () => {
     expect([usage, kept.length]).toEqual([{ second: 4 }, 1]);
   });
 
-  test("a caller who leaves is let go at once, and the prediction is cancelled", async () => {
+  test.each([
+    ["starting", 0],
+    ["processing", 1],
+  ])("one who disconnects while it is %s: %d are billed, and those are delivered", async (state, billed) => {
+    const { mock, clock, provider, kept, call } = await startReplicate();
+    mock.respond({ states: [state, state, state, "succeeded"], output: "0.mp4" });
+    const caller = new AbortController();
+    const answer = provider.generate(call("video", { ...fox, duration: 4 }, { disconnected: caller.signal }));
+    const ended = answer.catch((error: unknown) => error);
+    await clock.pass(2_000);
+    await clock.begun(3_000);
+    const reason = new Aborted("disconnected");
+    caller.abort(reason);
+    if (billed > 0) await clock.pass(4_500);
+    expect(await ended).toEqual(billed > 0 ? { output: {}, usage: { second: 4 } } : reason);
+    expect([mock.billed(), kept.length]).toEqual([billed, billed]);
+    expect(asked(mock).filter((each) => each.endsWith("/cancel"))).toHaveLength(1 - billed);
+  });
+
+  test("a call that is aborted is let go at once, and the prediction is cancelled", async () => {
     const { mock, clock, provider, kept, call } = await startReplicate();
     mock.respond({ states: ["starting"] });
     const caller = new AbortController();

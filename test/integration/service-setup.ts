@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
+import type { Clock } from "../../shared/platform/clock.ts";
 import { type MockOpenai, startMockOpenai } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, type Environment, startService } from "../support/service.ts";
@@ -21,11 +22,13 @@ export interface Running {
 export async function startWithMaker(
   env: Environment = {},
   onEnd?: (stop: () => Promise<void>) => void,
+  clock?: Clock,
 ): Promise<Running> {
   const maker = await startMockOpenai();
   const service = await startService(await testStores(), {
     env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: maker.url, XAI_BASE_URL: maker.url, ...env },
     ...(onEnd && { onEnd }),
+    ...(clock && { clock }),
   });
   return { service, maker };
 }

@@ -1,9 +1,14 @@
 import { expect, test } from "vitest";
+import { eventually } from "../support/service.ts";
 import { putPart } from "./uploads-callers.ts";
 import { fileOf, heads, mebi } from "./uploads-files.ts";
-import { ok, refused, type UploadAnswer, type Uploader, uploadServiceOfFile } from "./uploads-setup.ts";
+import { ok, refused, type UploadAnswer, type Uploader, uploaderOf, uploadServiceOfFile } from "./uploads-setup.ts";
 
-const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
+const there = uploadServiceOfFile({
+  UPLOAD_USD_PER_GB_DAY: "0.10",
+  RATE_LIMIT_UPLOADS_PER_MINUTE: "1000",
+  RATE_LIMIT_CONCURRENT_UPLOADS: "100",
+});
 
 const partSize = 16 * mebi;
 const complete = (customer: Uploader, upload: UploadAnswer, body?: object) =>
@@ -158,3 +163,37 @@ test("parts cannot be completed once the time for it is over", async () => {
   there.advance(5 * 60_000);
   await there.files.expire();
 });
+
+test("of 50 uploads in parts begun at once, 20 are let in; each that ends makes room for one", async () => {
+  const customer = await there.customer();
+  const start = async (by: Uploader = customer) => {
+    const response = await by.start(1_000, "image/png");
+    return response.status === 200 ? ok(response) : refused(response);
+  };
+  const all = await Promise.all(Array.from({ length: 50 }, () => start()));
+  const begun = all.filter((each) => "id" in each);
+  const full = { status: 429, code: "rate_limit_exceeded", message: expect.stringContaining("20 unfinished uploads") };
+  expect(begun).toHaveLength(20);
+  expect(all.filter((each) => !("id" in each))).toEqual(Array.from({ length: 30 }, () => ({ ...full, param: null })));
+  await eventually(async () => (await there.service.check()).open_holds === 20);
+
+  const { key } = await there.service.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, {});
+  const other = await start(uploaderOf(there.service, { ...customer, key, post: postAs(key) }));
+  expect(other).toMatchObject({ status: "pending" });
+  const [first, second, ...rest] = begun as UploadAnswer[];
+  await putPart(first?.part_urls[0]?.url as string, fileOf("png", 1_000));
+  expect(await ok(complete(customer, first as UploadAnswer))).toMatchObject({ status: "active" });
+  expect((await customer.get(`/${second?.id}`, "DELETE")).status).toBe(200);
+  const more = [await start(), await start()];
+  expect(more).toMatchObject([{ status: "pending" }, { status: "pending" }]);
+  expect(await start()).toMatchObject(full);
+  for (const each of [...rest, ...more, other])
+    expect((await customer.get(`/${"id" in each ? each.id : ""}`, "DELETE")).status).toBe(200);
+});
+
+const postAs = (key: string) => (path: string, body: unknown) =>
+  fetch(there.service.baseUrl + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { eventually } from "../support/service.ts";
+import { asking, localModel } from "./service-setup.ts";
 import { curl, headOf, send, wireTo } from "./uploads-callers.ts";
 import { diskFile, fileOf, formType, mebi, partHead, piecesOf, uploadLimit } from "./uploads-files.ts";
-import { ok, refused, type Uploader, uploadServiceOfFile } from "./uploads-setup.ts";
+import { ok, refused, type Uploader, uploaderOf, uploadServiceOfFile } from "./uploads-setup.ts";
 
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 
@@ -194,4 +195,49 @@ test.each([
   const response = await customer.get(path, method);
   expect(response.headers.get("allow")).toBe(allowed);
   expect(await refused(response)).toMatchObject({ status: 405, code: "method_not_allowed" });
+});
+
+test("a key over its slots or its rate of uploads is told so before a byte of the file; its calls go on", async () => {
+  const env = { RATE_LIMIT_CONCURRENT_UPLOADS: "2", RATE_LIMIT_UPLOADS_PER_MINUTE: "3" };
+  const { service } = await there.another(env);
+  const customer = uploaderOf(service, await service.account("10.00"));
+  const head = headOf(customer, { ...png, "content-length": mebi, expect: "100-continue" });
+  const answers = async () => {
+    const wire = await wireTo(service);
+    await wire.write(head);
+    await wire.received((text) => /HTTP\/1\.1 (100|4\d\d) /.test(text));
+    return wire;
+  };
+  const running = [await answers(), await answers()];
+  for (const wire of running) expect(wire.text()).toMatch(/^HTTP\/1\.1 100 /);
+  expect((await answers()).text()).toMatch(/^HTTP\/1\.1 429 [^]*uploads at once, limit 2/);
+  expect((await customer.get("")).status).toBe(200);
+  expect((await customer.post("/v1/chat/completions", asking(localModel))).status).toBe(200);
+  for (const wire of running) {
+    await wire.write(fileOf("png", mebi));
+    await wire.received((text) => text.includes("HTTP/1.1 200 "));
+  }
+  expect(await refused(customer.raw("text"))).toMatchObject({ status: 415 });
+  const over = await refused(customer.raw(fileOf("png", 100)));
+  expect(over).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
+  expect(over.message).toContain("uploads a minute, limit 3");
+  for (const { id } of await customer.list()) await customer.get(`/${id}`, "DELETE");
+});
+
+test("a form that takes more temporary bytes than one account may have is 503, and leaves them free", async () => {
+  const { service } = await there.another({ UPLOAD_BUDGET_BYTES: String(4 * mebi) });
+  const customer = uploaderOf(service, await service.account("10.00"));
+  const form = (bytes: number) => {
+    const data = new FormData();
+    data.set("file", new Blob([fileOf("png", bytes)]));
+    return customer.form(data);
+  };
+  for (let n = 0; n < 3; n++) {
+    expect(await refused(form(3 * mebi))).toMatchObject({ status: 503, code: "no_capacity" });
+    expect(await ok(form(mebi))).toMatchObject({ bytes: mebi });
+  }
+  // What goes on as it comes needs none.
+  expect(await ok(customer.raw(fileOf("png", 5 * mebi)))).toMatchObject({ bytes: 5 * mebi });
+  await service.settled();
+  for (const { id } of await customer.list()) await customer.get(`/${id}`, "DELETE");
 });

@@ -10,13 +10,13 @@ import {
 import { afterEach, beforeAll, expect, onTestFinished } from "vitest";
 import { createFiles, type Files } from "../../shared/files/index.ts";
 import { createMoney } from "../../shared/money/index.ts";
-import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { createReplays, type Replays } from "../../shared/replay/index.ts";
+import { movableClock } from "../support/movable-clock.ts";
 import { type Stores, testStores } from "../support/servers.ts";
 import { type Client, type Customer, type Environment, eventually, startService } from "../support/service.ts";
 
@@ -65,35 +65,6 @@ export interface Uploader extends Customer {
   get(path: string, method?: string): Promise<Response>;
   /** All uploads, newest first. */
   list(): Promise<readonly UploadAnswer[]>;
-}
-
-/** The system's time, which the test may move on: what falls due on the way happens at once. */
-function movableClock() {
-  const timers = new Set<{ readonly at: number; readonly fire: () => void }>();
-  let ahead = 0;
-  const now = () => Date.now() + ahead;
-  const clock: Clock = {
-    ...systemClock,
-    now,
-    after(ms, fire) {
-      const once = () => {
-        if (timers.delete(timer)) fire();
-      };
-      const timer = { at: now() + ms, fire: once };
-      timers.add(timer);
-      const cancel = systemClock.after(ms, once);
-      return () => {
-        timers.delete(timer);
-        cancel();
-      };
-    },
-  };
-  const advance = (ms: number) => {
-    ahead += ms;
-    const due = [...timers].filter(({ at }) => at <= now());
-    for (const { fire } of due) fire();
-  };
-  return { clock, advance };
 }
 
 /** A service, and the files beneath it. */

@@ -16,7 +16,7 @@ test.each(["json", "stream"] as const)(
     expect(progress.attempts).toBe(1);
     clock.advance(1);
     await answer;
-    expect(progress).toEqual({ attempts: 2, upstream: "maker-1" });
+    expect(progress).toMatchObject({ attempts: 2, upstream: "maker-1" });
     await silent.closed;
     expect(silent.aborted).toBe(true);
   },

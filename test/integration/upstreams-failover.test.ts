@@ -13,7 +13,7 @@ test("the first upstream that can serve does, under its own name for the model",
   const { mocks, call } = await startUpstreams(2);
   const { json, progress } = call();
   expect(await json()).toMatchObject({ choices: [{ message: { content: mockText } }] });
-  expect(progress).toEqual({ attempts: 1, upstream: "maker-0" });
+  expect(progress).toMatchObject({ attempts: 1, upstream: "maker-0" });
   expect(mocks[0].requests[0]?.body["model"]).toBe("own-name-0");
   expect(mocks[0].requests[0]?.headers.authorization).toBe("Bearer sk-operator-0");
   expect(mocks[1]?.requests).toHaveLength(0);
@@ -45,7 +45,7 @@ test.each([
   mocks[0].always(answer);
   const { json, progress } = call();
   await json();
-  expect(progress).toEqual({ attempts: 2, upstream: "maker-1" });
+  expect(progress).toMatchObject({ attempts: 2, upstream: "maker-1" });
 });
 
 test.each([
@@ -57,7 +57,7 @@ test.each([
   mocks[0].always(answer);
   const { stream, progress } = call();
   expect(contentOf(await Array.fromAsync(await stream()))).toBe(mockText);
-  expect(progress).toEqual({ attempts: 2, upstream: "maker-1" });
+  expect(progress).toMatchObject({ attempts: 2, upstream: "maker-1" });
 });
 
 test("an upstream that cannot be reached moves on to the next", async () => {
@@ -80,7 +80,7 @@ test("after the first item there is no way back: the failure reaches the reader"
   };
   expect(await errorOf(read())).toMatchObject({ code: "upstream_error", status: 502 });
   expect(seen).toHaveLength(3);
-  expect(progress).toEqual({ attempts: 1, upstream: "maker-0" });
+  expect(progress).toMatchObject({ attempts: 1, upstream: "maker-0" });
   expect(mocks[1]?.requests).toHaveLength(0);
 });
 
@@ -97,7 +97,7 @@ test.each([400, 413, 415, 422])(
         message: "temperature is over 2",
         param: "temperature",
       });
-      expect(progress).toEqual({ attempts: 1, upstream: "maker-0" });
+      expect(progress).toMatchObject({ attempts: 1, upstream: "maker-0" });
     }
     expect(upstreams.states()["maker-0"]).toBe("ready");
     expect(mocks[1]?.requests).toHaveLength(0);
@@ -219,7 +219,7 @@ test("an upstream whose provider cannot do it is not asked", async () => {
   const first = await who({ attempts: 0 });
   const progress = { attempts: 0 };
   expect(await who(progress, (provider) => provider !== first)).not.toBe(first);
-  expect(progress).toEqual({ attempts: 1, upstream: "maker-1" });
+  expect(progress).toMatchObject({ attempts: 1, upstream: "maker-1" });
   await expect(who({ attempts: 0 }, () => false)).rejects.toMatchObject({ status: 503 });
 });
 

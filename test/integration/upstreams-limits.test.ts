@@ -10,7 +10,7 @@ const failTimes = async (mock: MockOpenai, times: number, call: () => { json(): 
 };
 
 test("five failures in a row open the breaker; then one call at a time may try", async () => {
-  const { mocks, call, clock, upstreams } = await startUpstreams(1);
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 4, call);
   expect(upstreams.states()["maker-0"]).toBe("ready");
   await failTimes(mocks[0], 1, call);
@@ -33,11 +33,11 @@ test("five failures in a row open the breaker; then one call at a time may try",
   await Promise.all([call().json(), call().json()]);
 });
 
-test("a call that tries and fails keeps the breaker open, twice as long", async () => {
-  const { mocks, call, clock, upstreams } = await startUpstreams(1);
+test("two callers' probes that fail keep the breaker open, twice as long", async () => {
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
-  await failTimes(mocks[0], 1, call);
+  await failTimes(mocks[0], 2, call);
   clock.advance(9_999);
   expect(upstreams.states()["maker-0"]).toBe("open");
   clock.advance(1);
@@ -45,7 +45,7 @@ test("a call that tries and fails keeps the breaker open, twice as long", async 
 });
 
 test("a caller who leaves while trying decides nothing: the next call tries", async () => {
-  const { mocks, call, clock, upstreams } = await startUpstreams(1);
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
   mocks[0].respond({ beforeHeaders: new Promise(() => {}) });
@@ -55,12 +55,12 @@ test("a caller who leaves while trying decides nothing: the next call tries", as
   caller.abort(new Error("left"));
   await trying;
   expect(upstreams.states()["maker-0"]).toBe("ready");
-  await failTimes(mocks[0], 1, call);
+  await failTimes(mocks[0], 2, call);
   expect(upstreams.states()["maker-0"]).toBe("open");
 });
 
 test("an upstream that refuses a request is well: that closes the breaker", async () => {
-  const { mocks, call, clock, upstreams } = await startUpstreams(1);
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
   mocks[0].respond(mockError(400, "no"));
@@ -70,7 +70,7 @@ test("an upstream that refuses a request is well: that closes the breaker", asyn
 });
 
 test("the first item of a stream closes the breaker, long before its end", async () => {
-  const { mocks, call, clock, upstreams } = await startUpstreams(1);
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
   const rest = gate();
@@ -83,14 +83,79 @@ test("the first item of a stream closes the breaker, long before its end", async
 });
 
 test("streams that always break in the middle open the breaker too", async () => {
-  const { mocks, call, upstreams } = await startUpstreams(1);
+  const { mocks, call, upstreams } = await startUpstreams(1, { oneModel: true });
   mocks[0].always({ cutAfter: 2 });
   for (let i = 0; i < 5; i++) await errorOf(Array.fromAsync(await call().stream()));
   expect(upstreams.states()["maker-0"]).toBe("open");
 });
 
+test("what one account's requests provoke takes the model from that account alone", async () => {
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
+  const by = (account: string) => () => call("test/model", undefined, account);
+  await failTimes(mocks[0], 5, by("acct_bad"));
+  expect(await errorOf(by("acct_bad")().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 5 });
+  expect(upstreams.states()["maker-0"]).toBe("ready");
+  await Promise.all([by("acct_good")().json(), by("acct_other")().json()]);
+
+  // Each who pays by x402 has an account of its own, and there is no end of them.
+  await failTimes(mocks[0], 5, () => call("test/model", undefined, `x402:${mocks[0].requests.length}`));
+  expect(upstreams.states()["maker-0"]).toBe("ready");
+  await by("acct_good")().json();
+
+  // Down for everyone: then a bad request that is first to probe does not keep the model from the others.
+  await failTimes(mocks[0], 5, call);
+  expect(upstreams.states()["maker-0"]).toBe("open");
+  clock.advance(5_000);
+  await failTimes(mocks[0], 1, by("acct_bad"));
+  expect(await errorOf(by("acct_bad")().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 10 });
+  await by("acct_good")().json();
+  expect(upstreams.states()["maker-0"]).toBe("ready");
+});
+
+test("a probe that hangs keeps the others waiting for five seconds at most", async () => {
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
+  await failTimes(mocks[0], 5, call);
+  clock.advance(5_000);
+  mocks[0].respond({ beforeHeaders: new Promise(() => {}) });
+  const hanging = errorOf(call("test/model", undefined, "acct_bad").json());
+  await mocks[0].request(5);
+  expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity" });
+  clock.advance(5_000);
+  expect(await errorOf(call("test/model", undefined, "acct_bad").json())).toMatchObject({ code: "no_capacity" });
+  await call().json();
+  expect(upstreams.states()["maker-0"]).toBe("ready");
+  clock.advance(60_000);
+  expect(await hanging).toMatchObject({ code: "upstream_timeout" });
+});
+
+test("failures are counted by model: the upstream is open once all that it serves is", async () => {
+  const { mocks, call, upstreams } = await startUpstreams(1);
+  await failTimes(mocks[0], 5, call);
+  expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity" });
+  await call("test/model-0").json();
+  expect(upstreams.states()["maker-0"]).toBe("ready");
+  await failTimes(mocks[0], 5, () => call("test/model-0"));
+  expect(upstreams.states()["maker-0"]).toBe("open");
+});
+
+test("connections that do not come about close the upstream whoever calls, and whatever model", async () => {
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, {
+    env: { MAKER_0_BASE_URL: "http://127.0.0.1:1" },
+  });
+  for (let i = 0; i < 5; i++) {
+    expect(upstreams.states()["maker-0"]).toBe("ready");
+    await errorOf(call("test/model", undefined, "acct_only").json());
+  }
+  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 5 });
+  clock.advance(5_000);
+  await errorOf(call().json());
+  expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 10 });
+  expect(mocks[0].requests).toHaveLength(0);
+});
+
 test("neither callers who leave nor refusals nor 429 open the breaker", async () => {
-  const { mocks, call, clock, upstreams } = await startUpstreams(1);
+  const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   for (let i = 0; i < 6; i++) {
     const caller = new AbortController();
     mocks[0].respond({ beforeHeaders: new Promise(() => {}) });
@@ -121,7 +186,7 @@ test("a full upstream is passed over for the next; when all are full, the first 
   expect(third.progress.attempts).toBe(0);
   answers[1]?.resolve();
   await waiting;
-  expect(third.progress).toEqual({ attempts: 1, upstream: "maker-1" });
+  expect(third.progress).toMatchObject({ attempts: 1, upstream: "maker-1" });
   answers[0]?.resolve();
   await Promise.all(running);
 });

@@ -9,16 +9,20 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { type MockOpenai, startMockOpenai } from "../support/mock-openai.ts";
 
 export const log = createLogger("test", "silent");
+/** Of a call for files: there is memory enough, and the caller stays. */
+export const undisturbed = { hold: () => {}, disconnected: new AbortController().signal };
 const question = { messages: [{ role: "user", content: "Hi" }] };
 
 interface Options {
   readonly concurrency?: number;
+  /** Only `test/model`: what is open for it is open for all that its upstreams serve. */
+  readonly oneModel?: true;
   /** Variables that the catalog's upstreams find; `MAKER_0_API_KEY` and so on are there unless said otherwise. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** As many mock makers as asked for, in this order behind the model `test/model` and (each its own) `test/model-<i>`. */
-export async function startUpstreams(count: number, { concurrency = 10, env = {} }: Options = {}) {
+export async function startUpstreams(count: number, { concurrency = 10, oneModel, env = {} }: Options = {}) {
   const mocks: MockOpenai[] = [];
   for (let index = 0; index < count; index++) mocks.push(await startMockOpenai());
   const clock = createManualClock();
@@ -52,7 +56,7 @@ export async function startUpstreams(count: number, { concurrency = 10, env = {}
       "test/model",
       mocks.map((_, index) => at(index, `own-name-${index}`)),
     ),
-    ...mocks.map((_, index) => modelOf(`test/model-${index}`, [at(index, "other-name")])),
+    ...(oneModel ? [] : mocks).map((_, index) => modelOf(`test/model-${index}`, [at(index, "other-name")])),
   ];
   const folder = mkdtempSync(join(tmpdir(), "catalog-"));
   const file = join(folder, "catalog.json");
@@ -67,10 +71,16 @@ export async function startUpstreams(count: number, { concurrency = 10, env = {}
     await Promise.all(mocks.map((mock) => mock.close()));
   });
 
-  const call = (id = "test/model", signal = new AbortController().signal) => {
+  let accounts = 0;
+  /** Of an account of its own, unless said otherwise. */
+  const call = (
+    id = "test/model",
+    signal = new AbortController().signal,
+    account: string | undefined = `acct_${++accounts}`,
+  ) => {
     const model = catalog.find(id);
     if (!model) throw new Error(`no ${id}`);
-    const progress: { attempts: number; upstream?: string } = { attempts: 0 };
+    const progress: { account: string; attempts: number; upstream?: string } = { account, attempts: 0 };
     return {
       progress,
       json: () =>

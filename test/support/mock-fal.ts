@@ -11,9 +11,13 @@ import { addressed } from "./mock-replicate.ts";
 
 /**
  * Stands where fal's queue would be, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit,
- * status, result, cancel; and the files under `/out/`.
+ * status, result, cancel; and the files under `/out/`. A request that is cancelled while it waits is removed and not
+ * billed; one in progress goes on, and is billed.
  */
-export type MockFal = MockMaker<Answer>;
+export interface MockFal extends MockMaker<Answer> {
+  /** Requests that have to be paid, those under way too. */
+  billed(): number;
+}
 
 interface Answer extends MakerAnswer {
   /** Of a new request: what the looks at it tell, one each; the last one stays. */
@@ -27,6 +31,9 @@ interface Answer extends MakerAnswer {
 }
 
 interface Job {
+  /** What was told last. */
+  told: string;
+  isCancelled: boolean;
   readonly states: string[];
   readonly result: Usual;
   readonly failed: Readonly<Record<string, unknown>>;
@@ -54,7 +61,7 @@ export const falError = (
   { loc = ["body"], headers = {} }: { loc?: readonly (string | number)[]; headers?: Record<string, string> } = {},
 ): Answer => ({ status, headers, body: { detail: [{ loc, msg, type, url: `https://docs.fal.ai/errors/#${type}` }] } });
 
-export function startMockFal(options?: MockOptions): Promise<MockFal> {
+export async function startMockFal(options?: MockOptions): Promise<MockFal> {
   const jobs = new Map<string, Job>();
   const usual = (request: MockRequest, scripted: Answer): Usual => {
     const { method, path, headers } = request;
@@ -65,20 +72,31 @@ export function startMockFal(options?: MockOptions): Promise<MockFal> {
     const [, id = "", what] = /^\/[^/]+\/[^/]+\/requests\/([\w-]+)(\/status|\/cancel)?(?:\?.*)?$/.exec(path) ?? [];
     const job = jobs.get(id);
     if (job && what === "/status") return statusOf(job);
-    if (job && what === "/cancel") return { status: 202, body: { status: "CANCELLATION_REQUESTED" } };
+    if (job && what === "/cancel") return cancel(job);
     if (job) return job.result;
     if (method !== "POST" || id !== "") return { status: 404, body: { detail: "Not Found" } };
     const body = addressed(scripted.output ?? picture, `http://${headers.host}/out/`);
     const { states = ["COMPLETED"], result = { body }, failed = {} } = scripted;
-    jobs.set(mockRequestId, { states: [...states], result, failed });
+    jobs.set(mockRequestId, { told: "IN_QUEUE", isCancelled: false, states: [...states], result, failed });
     return { body: { status: "IN_QUEUE", request_id: mockRequestId, queue_position: 0 } };
   };
   const frame = (event: object) => JSON.stringify(event);
-  return startMockMaker<Answer>({ usual, frame, reset: () => jobs.clear() }, options);
+  const mock = await startMockMaker<Answer>({ usual, frame, reset: () => jobs.clear() }, options);
+  const billed = () => [...jobs.values()].filter(({ isCancelled }) => !isCancelled).length;
+  return Object.assign(mock, { billed });
 }
 
-function statusOf({ states, failed }: Job): Usual {
-  const status = states.length > 1 ? states.shift() : states[0];
+function cancel(job: Job): Usual {
+  if (job.told === "COMPLETED") return { status: 400, body: { status: "ALREADY_COMPLETED" } };
+  job.isCancelled ||= job.told === "IN_QUEUE";
+  return { status: 202, body: { status: "CANCELLATION_REQUESTED" } };
+}
+
+function statusOf(job: Job): Usual {
+  const { states, failed: failure, isCancelled } = job;
+  const failed = isCancelled ? { error: "Request cancelled", error_type: "client_cancelled" } : failure;
+  const status = isCancelled ? "COMPLETED" : ((states.length > 1 ? states.shift() : states[0]) ?? "COMPLETED");
+  job.told = status;
   const over = status === "COMPLETED";
   return {
     status: over ? 200 : 202,

@@ -25,6 +25,8 @@ export interface Answer extends MakerAnswer, ResponseScript {
   readonly text?: string;
   /** `false`: the usual answer without its usage. */
   readonly usage?: Readonly<Record<string, unknown>> | false;
+  /** 422 for a chat request with one of these fields, as strict servers answer to what they do not know. */
+  readonly refuses?: readonly string[];
   /** Of a new video: what the looks at it tell, one each; the last one stays. Else it is done at the first look. */
   readonly states?: readonly string[];
   /** Of a new video: why it fails in the end. */
@@ -86,7 +88,7 @@ export function startMockOpenai(options?: MockOptions): Promise<MockOpenai> {
       path: "/v1",
       headers: { "x-request-id": "req_mock" },
       usual(request, scripted) {
-        const refusal = refusalOf(request);
+        const refusal = refusalOf(request) ?? refusalOfFields(request, scripted);
         if (refusal) return refusal;
         if (isMedia(request)) return mediaAnswer(request, scripted, jobs);
         if (request.path === responses) return responsesAnswer(request, scripted, mockText);
@@ -124,6 +126,11 @@ function refusalOf(request: MockRequest): Usual | undefined {
     });
   }
   return undefined;
+}
+
+function refusalOfFields({ body }: MockRequest, { refuses = [] }: Answer): Usual | undefined {
+  const field = refuses.find((each) => each in body);
+  return field === undefined ? undefined : mockError(422, "Extra inputs are not permitted", { param: field });
 }
 
 function jsonOf({ path, body }: MockRequest, { text = mockText, usage }: Answer): unknown {

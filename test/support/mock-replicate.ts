@@ -10,9 +10,13 @@ import { mockMp3, mockMp4, mockPng } from "./mock-openai-media.ts";
 
 /**
  * Stands where Replicate's API would be: predictions of official models and of versions, in the shapes of
- * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`.
+ * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`. A prediction that
+ * is cancelled before it processes is not billed; after that it is, although nothing comes of it.
  */
-export type MockReplicate = MockMaker<Answer>;
+export interface MockReplicate extends MockMaker<Answer> {
+  /** Predictions that have to be paid, those under way too. */
+  billed(): number;
+}
 
 interface Answer extends MakerAnswer {
   /** Of a new prediction: what the answer and the looks at it tell, one each; the last one stays. */
@@ -24,6 +28,9 @@ interface Answer extends MakerAnswer {
 }
 
 interface Job {
+  /** What was told last. */
+  told: string;
+  hasStarted: boolean;
   readonly prediction: Readonly<Record<string, unknown>>;
   readonly states: string[];
   readonly ended: Readonly<Record<string, unknown>>;
@@ -44,7 +51,7 @@ export const replicateError = (status: number, detail: string, more: object = {}
   body: { title: "Error", detail, status, ...more },
 });
 
-export function startMockReplicate(options?: MockOptions): Promise<MockReplicate> {
+export async function startMockReplicate(options?: MockOptions): Promise<MockReplicate> {
   const jobs = new Map<string, Job>();
   const usual = (request: MockRequest, scripted: Answer): Usual => {
     const { method, path, headers } = request;
@@ -54,7 +61,8 @@ export function startMockReplicate(options?: MockOptions): Promise<MockReplicate
       return replicateError(401, "You did not pass a valid authentication token", { title: "Unauthenticated" });
     const [, id = "", cancel] = /^\/v1\/predictions\/(\w+)(\/cancel)?$/.exec(path) ?? [];
     const job = jobs.get(id);
-    if (job) return { body: stateOf(cancel ? { ...job, states: ["canceled"] } : job) };
+    if (job && cancel && !isEnded(job.told)) job.states.splice(0, Number.POSITIVE_INFINITY, "canceled");
+    if (job) return { body: stateOf(job) };
     if (method !== "POST" || !/^\/v1\/(models\/[^/]+\/[^/]+\/)?predictions$/.test(path))
       return replicateError(404, "The requested resource could not be found.");
     if (typeof request.body["input"] !== "object") return replicateError(422, "- input is required\n");
@@ -63,7 +71,9 @@ export function startMockReplicate(options?: MockOptions): Promise<MockReplicate
     return { status: 201, body: stateOf(created) };
   };
   const frame = (event: object) => JSON.stringify(event);
-  return startMockMaker<Answer>({ path: "/v1", usual, frame, reset: () => jobs.clear() }, options);
+  const mock = await startMockMaker<Answer>({ path: "/v1", usual, frame, reset: () => jobs.clear() }, options);
+  const billed = () => [...jobs.values()].filter(({ told, hasStarted }) => hasStarted || told !== "canceled").length;
+  return Object.assign(mock, { billed });
 }
 
 function begun({ path, body }: MockRequest, scripted: Answer, at: string): Job {
@@ -80,13 +90,19 @@ function begun({ path, body }: MockRequest, scripted: Answer, at: string): Job {
     urls: { get: `https://api.replicate.com/v1/predictions/${mockId}` },
   };
   const ended = { output: addressed(output, at), error, metrics: { predict_time: 1.5, total_time: 2, ...metrics } };
-  return { prediction, states: [...states], ended };
+  return { told: "starting", hasStarted: false, prediction, states: [...states], ended };
 }
 
-function stateOf({ prediction, states, ended }: Job): object {
-  const status = states.length > 1 ? states.shift() : states[0];
-  const over = status !== "starting" && status !== "processing";
-  return { ...prediction, status, ...(over ? ended : { output: null, error: null }) };
+const isEnded = (status: string) => status !== "starting" && status !== "processing";
+
+function stateOf(job: Job): object {
+  const { prediction, states, ended } = job;
+  const status = (states.length > 1 ? states.shift() : states[0]) ?? "succeeded";
+  job.told = status;
+  job.hasStarted ||= status !== "starting" && status !== "canceled";
+  const common = { ...prediction, status, started_at: job.hasStarted ? "2026-01-01T00:00:01.000Z" : null };
+  if (!isEnded(status)) return { ...common, output: null, error: null };
+  return status === "canceled" ? { ...common, output: null, error: null, metrics: {} } : { ...common, ...ended };
 }
 
 /** File names at any place, as addresses. */

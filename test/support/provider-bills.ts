@@ -66,7 +66,7 @@ interface Rules {
 /** A page in letter format, drawn with 1,568 pixels on its longer side. */
 const [pageWidth, pageHeight] = [1_212, 1_568];
 
-export function rulesFor(id: string): Rules {
+function rulesFor(id: string): Rules {
   const ofOpenai = (image: ImageBill) => ({
     image,
     page: image(pageWidth, pageHeight, ""),
@@ -91,18 +91,25 @@ export function rulesFor(id: string): Rules {
   return { image: () => 1_120, page: 560, pageText: false, second: 32, frame: 70 };
 }
 
+const counted = new Map<string, number>();
+function textTokens(text: string): number {
+  const known = counted.get(text) ?? countTokens(text);
+  counted.set(text, known);
+  return known;
+}
+
 export function billOf(id: string, media: Media): number {
   const rules = rulesFor(id);
   switch (media.kind) {
     case "image":
       return rules.image(media.width, media.height, media.detail ?? "high");
     case "pdf":
-      return media.texts.reduce((sum, text) => sum + rules.page + (rules.pageText ? countTokens(text) : 0), 0);
+      return media.texts.reduce((sum, text) => sum + rules.page + (rules.pageText ? textTokens(text) : 0), 0);
     case "audio":
       return Math.ceil(media.seconds * rules.second);
     case "film":
       return Math.ceil(media.seconds * (rules.second + rules.frame));
     case "text":
-      return countTokens(media.text);
+      return textTokens(media.text);
   }
 }

@@ -223,6 +223,19 @@ describe("bound", () => {
     expect(most({ ...cached, automatic_cache_writes: true })).toBe(100_000n * 2_500n);
   });
 
+  test("bills the request itself of every call that is answered, as it was held", () => {
+    const { catalog, model } = catalogWith({ ...textModel, pricing: { input: "2", output: "10", request: "0.03" } });
+    const usage = catalog.billed(model, { input: 100, output: 7 });
+    expect(usage).toEqual({ input: 100, output: 7, request: 1 });
+    expect(catalog.billed(model, usage)).toEqual(usage);
+    expect(catalog.cost(model, usage, "standard")).toBe(200_000n + 70_000n + 30_000_000n);
+    expect(catalog.bound(model, sizeOf({ outputCap: 7 }), "standard").mostNanoUsd).toBeGreaterThan(30_000_000n);
+    // Nothing was used, so nothing was asked of the provider; and most models have no such price.
+    expect(catalog.billed(model, { input: 0, output: 0 })).toEqual({ input: 0, output: 0 });
+    const { catalog: other, model: usual } = catalogWith(textModel);
+    expect(other.billed(usual, { input: 100 })).toEqual({ input: 100 });
+  });
+
   test("caps output by the caller, the model and the context, whichever is least, for each choice", () => {
     const { catalog, model } = catalogWith(textModel);
     const cap = (over: Partial<CallSize>) => catalog.bound(model, sizeOf(over), "standard").outputCap;

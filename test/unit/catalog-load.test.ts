@@ -133,6 +133,12 @@ describe("an upstream that stops the load", () => {
       "formats: are for the provider 'openai' alone: 'gemini' always speaks the same",
     ],
     [
+      "of another provider than OpenAI's with quirks",
+      { ...good, provider: "gemini", quirks: { unknown_fields: "pass" } },
+      "quirks: are for the provider 'openai' alone",
+    ],
+    ["with a quirk that there is not", { ...good, quirks: { unknown_fields: "keep" } }, "quirks.unknown_fields"],
+    [
       "with a format that OpenAI's interface has not",
       { ...good, formats: ["chat", "messages"] },
       "formats: 'messages' is not spoken by the provider 'openai', only chat and responses",
@@ -274,6 +280,7 @@ describe("a catalog that loads", () => {
       baseUrlEnv: "ACME_BASE_URL",
       formats: ["chat"],
       storesAnswers: false,
+      unknownFields: "drop",
       concurrency: 512,
       deadlines: { firstByteMs: 600_000, silenceMs: 120_000, totalMs: 900_000 },
     });
@@ -282,6 +289,7 @@ describe("a catalog that loads", () => {
       provider: "local",
       formats: ["chat"],
       storesAnswers: false,
+      unknownFields: "pass",
       concurrency: 4,
       deadlines: { firstByteMs: 1, silenceMs: 2, totalMs: 3 },
     });

@@ -37,6 +37,7 @@ test.each(["api", "worker"])("every variable that compose gives the %s is one th
 const shaped = {
   PUBLIC_URL: "https://example.com",
   S3_PUBLIC_ENDPOINT: "https://s3.example.com",
+  UPLOAD_INLINE_BUDGET_BYTES: "268435456",
   X402_PAY_TO: "11111111111111111111111111111111",
   X402_NETWORK: "devnet",
   SOLANA_RPC_URL: "https://rpc.example.com",
@@ -46,6 +47,10 @@ const shaped = {
   X402_MAX_PRIORITY_FEE: "50000",
   X402_QUOTE_SECONDS: "300",
   X402_REQUESTS_PER_MINUTE: "600",
+  BODY_BUDGET_BYTES: "268435456",
+  UPLOAD_BUDGET_BYTES: "2147483648",
+  RATE_LIMIT_UPLOADS_PER_MINUTE: "120",
+  RATE_LIMIT_CONCURRENT_UPLOADS: "10",
   BUYBACK_BPS: "100",
   BUYBACK_TOKEN: "11111111111111111111111111111111",
   BUYBACK_MINIMUM_USD: "5.00",

@@ -56,6 +56,8 @@ export function begin(task: Task, input: JsonObject, options: Options = {}): Wor
       storing.push(work);
       return work;
     },
+    hold: () => {},
+    disconnected: new AbortController().signal,
     signal: options.signal ?? new AbortController().signal,
     log,
   });
@@ -75,6 +77,8 @@ export const upload = (mime: string, bytes: Buffer, rest: Partial<InputFile> = {
   bytes: bytes.length,
   link: undefined,
   read: () => Promise.resolve(bytes),
+  base64: () => Promise.resolve(bytes.toString("base64")),
+  release: () => {},
   ...rest,
 });
 

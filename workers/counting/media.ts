@@ -102,7 +102,7 @@ const anyone: Rules = {
 
 /** By the owner of a model and its name: published rules of OpenAI, Anthropic and Google, as of November 2026. */
 export function rulesOf(owner: string | undefined, model: string): Rules {
-  switch (owner) {
+  switch (owner ?? "") {
     case "openai":
       return openai(model);
     case "anthropic":

@@ -41,7 +41,7 @@ async function inputOf(attempt: Attempt): Promise<number> {
   const { payload, log } = attempt;
   try {
     const { signal } = new AbortController();
-    return (await countInput({ ...attempt, signal, progress: { attempts: 0 } })).tokens;
+    return (await countInput({ ...attempt, signal, progress: { account: payload.account, attempts: 0 } })).tokens;
   } catch (error) {
     log.warn({ err: error }, "the input of a cut stream is counted by its bytes");
     return payload.inputEstimate;

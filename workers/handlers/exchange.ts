@@ -13,6 +13,7 @@ import {
   type StreamWriter,
   type TokenEstimate,
   tokenUsage,
+  withoutUnknown,
 } from "#formats";
 import type { Attempt, Counted } from "../call.ts";
 import type { JsonObject, TextCall } from "../providers/index.ts";
@@ -86,9 +87,11 @@ function exchange(attempt: Attempt, caller: Dialect, ours: Ours, request: JsonOb
   if (spoken === format) {
     const { native } = caller;
     const { headers = {} } = payload;
+    const isStrict = format === "chat" && asked.unknownFields === "drop";
+    const { request: known, ignored } = isStrict ? withoutUnknown(request) : { request, ignored: [] };
     return {
-      call: { format, model: asked.model, body: native.prepare(request, to), headers },
-      ignored: [],
+      call: { format, model: asked.model, body: native.prepare(known, to), headers },
+      ignored,
       answer(given) {
         const counted = countedOf(attempt, native.usage(given), () => answerBytes(caller.toChatAnswer(given)));
         return { body: native.finish(given, ours, tokensOf(counted)), counted };

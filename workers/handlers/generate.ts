@@ -1,6 +1,7 @@
 import type { Usage } from "#catalog";
 import { invalidValue, noCapacity, ServiceError, upstreamError } from "#errors";
 import { imageAnswer, imagesCodec, type MadeFile, mediaAnswer, mediaCodec, type ParsedCall } from "#formats";
+import type { ByteShare } from "#platform/byte-budget";
 import type { Answer, Attempt } from "../call.ts";
 import type { GenerationCall, JsonObject } from "../providers/index.ts";
 
@@ -8,23 +9,28 @@ const lifeMs = 24 * 3_600_000;
 /** A minute of the best video that makers sell has some hundred megabytes. */
 const fileLimitBytes = 512 * 1024 * 1024;
 const inlineImageLimitBytes = 64 * 1024 * 1024;
+/** What most images have: there must be memory for as much before a provider is asked. */
+const usualImageBytes = 2 * 1024 * 1024;
+/** An image, its base64 and the answer's text are not held at once, but two of them are. */
+const inlineImageCopies = 3;
 
 /** A call for images on an upstream that makes them. */
-export async function image(attempt: Attempt): Promise<Answer> {
+export async function image(attempt: Attempt, memory: ByteShare): Promise<Answer> {
   const call = imagesCodec.parse(attempt.request, 0);
   if (attempt.request["response_format"] === "b64_json") {
-    const { made, ...rest } = await generate(attempt, call, inline);
+    const { made, ...rest } = await generate(attempt, call, inline(attempt, memory), memory);
     return { ...rest, text: JSON.stringify(imageAnswer(lifeOf(attempt), made)) };
   }
-  const { made, ...rest } = await generate(attempt, call, stored(attempt));
+  const { made, ...rest } = await generate(attempt, call, stored(attempt), memory);
   const images = made.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
   return { ...rest, text: JSON.stringify(imageAnswer(lifeOf(attempt, made), images)) };
 }
 
 /** Any other call that makes files, or reads one. */
-export async function media(attempt: Attempt): Promise<Answer> {
+export async function media(attempt: Attempt, memory: ByteShare): Promise<Answer> {
   const { requestId, model } = attempt.payload;
-  const { made, output, ...rest } = await generate(attempt, mediaCodec.parse(attempt.request, 0), stored(attempt));
+  const call = mediaCodec.parse(attempt.request, 0);
+  const { made, output, ...rest } = await generate(attempt, call, stored(attempt), memory);
   const ours = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(attempt, made) };
   return { ...rest, text: JSON.stringify(mediaAnswer(ours, output, made)) };
 }
@@ -49,8 +55,13 @@ interface Result<Made> {
   readonly input: JsonObject;
 }
 
-async function generate<Made>(attempt: Attempt, call: ParsedCall, keeping: Keeping<Made>): Promise<Result<Made>> {
-  const { payload, catalog, model, upstreams, signal, progress, log, files, job } = attempt;
+async function generate<Made>(
+  attempt: Attempt,
+  call: ParsedCall,
+  keeping: Keeping<Made>,
+  memory: ByteShare,
+): Promise<Result<Made>> {
+  const { payload, catalog, model, upstreams, signal, disconnected, progress, log, files, job } = attempt;
   // With its defaults: what is priced is what is asked for.
   const input = call.input ? catalog.checkInput(model, call.input) : {};
   const task = model.task;
@@ -75,11 +86,16 @@ async function generate<Made>(attempt: Attempt, call: ParsedCall, keeping: Keepi
       async ({ provider, model }, signal) => {
         await keeping.drop(made);
         made = [];
+        // Nobody waits for what a provider would have to begin.
+        if (!job) disconnected.throwIfAborted();
         const keep: GenerationCall["keep"] = async (body, about = {}) => {
           made.push(await keeping.keep(body, about, signal));
         };
+        const hold = (bytes: number) => {
+          if (!memory.take(bytes)) throw noMemory();
+        };
         const asked = { task, model, input, uploads, job: job?.job };
-        return provider.generate({ ...asked, remember, keep, signal, log });
+        return provider.generate({ ...asked, remember, keep, hold, signal, disconnected, log });
       },
       log,
     );
@@ -110,17 +126,37 @@ const stored = ({ files, payload }: Attempt): Keeping<Kept> => ({
   },
 });
 
+const noMemory = () => noCapacity("There is no memory for an answer of this size right now; nothing was charged.", 2);
+
 /** For an answer that carries the bytes itself. */
-const inline: Keeping<{ readonly b64_json: string; readonly about: JsonObject }> = {
-  async keep(body, about) {
-    const pieces: Buffer[] = [];
-    let bytes = 0;
-    for await (const piece of Buffer.isBuffer(body) ? [body] : body) {
-      bytes += piece.length;
-      if (bytes > inlineImageLimitBytes) throw upstreamError("The upstream's image is too large.");
-      pieces.push(piece);
-    }
-    return { b64_json: Buffer.concat(pieces).toString("base64"), about };
-  },
-  drop: () => Promise.resolve(),
-};
+function inline(
+  { request }: Attempt,
+  memory: ByteShare,
+): Keeping<{ readonly b64_json: string; readonly about: JsonObject }> {
+  const { n } = request;
+  let takenBytes = 0;
+  let neededBytes = 0;
+  const take = (bytes: number) => {
+    if (bytes <= takenBytes) return;
+    if (!memory.take(bytes - takenBytes)) throw noMemory();
+    takenBytes = bytes;
+  };
+  take(inlineImageCopies * usualImageBytes * (typeof n === "number" ? n : 1));
+  return {
+    async keep(body, about) {
+      const pieces: Buffer[] = [];
+      let bytes = 0;
+      for await (const piece of Buffer.isBuffer(body) ? [body] : body) {
+        bytes += piece.length;
+        if (bytes > inlineImageLimitBytes) throw upstreamError("The upstream's image is too large.");
+        neededBytes += inlineImageCopies * piece.length;
+        take(neededBytes);
+        pieces.push(piece);
+      }
+      return { b64_json: Buffer.concat(pieces).toString("base64"), about };
+    },
+    async drop(made) {
+      for (const { b64_json } of made) neededBytes -= inlineImageCopies * Buffer.byteLength(b64_json, "base64");
+    },
+  };
+}

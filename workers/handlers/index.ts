@@ -1,6 +1,8 @@
+import type { Files } from "#files";
 import type { JobName, JobPayload, Queues } from "#jobs";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
+import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import { type CallDeps, runCall } from "../call.ts";
 import type { Executor } from "../executors/index.ts";
 import { chat } from "./chat.ts";
@@ -19,6 +21,8 @@ import { tidyPayments } from "./tidy-payments.ts";
 export interface HandlerDeps extends CallDeps {
   readonly queues: Queues;
   readonly payments: Payments;
+  /** For uploads inside requests and files inside answers. */
+  readonly memory: ByteBudget;
   /** Only where maintenance is served: nobody else needs its key. */
   readonly executor: Executor | undefined;
   /** What no job waits for. */
@@ -34,13 +38,30 @@ export type Handler<Name extends JobName> = (
   delivery: number,
 ) => Promise<void>;
 
+/** What a call holds in memory is given back when it has ended and its answer is on its way. */
+async function withMemory(deps: HandlerDeps, run: (deps: HandlerDeps, memory: ByteShare) => Promise<void>) {
+  const memory = deps.memory.share();
+  const { files } = deps;
+  const uploads: Files["uploads"] = {
+    ...files.uploads,
+    resolve: (account, refs, signal) => files.uploads.resolve(account, refs, signal, memory),
+  };
+  try {
+    await run({ ...deps, files: { ...files, uploads } }, memory);
+  } finally {
+    memory.close();
+  }
+}
+
 /** Every job's handler, all on one screen. */
 export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
-  chat: (deps, payload, delivery) => runCall(deps, payload, delivery, chat),
-  count: (deps, payload, delivery) => runCall(deps, payload, delivery, count),
+  chat: (deps, payload, delivery) => withMemory(deps, (deps) => runCall(deps, payload, delivery, chat)),
+  count: (deps, payload, delivery) => withMemory(deps, (deps) => runCall(deps, payload, delivery, count)),
   embeddings: (deps, payload, delivery) => runCall(deps, payload, delivery, embeddings),
-  image: (deps, payload, delivery) => runCall(deps, payload, delivery, image),
-  media: (deps, payload, delivery) => runCall(deps, payload, delivery, media),
+  image: (deps, payload, delivery) =>
+    withMemory(deps, (deps, memory) => runCall(deps, payload, delivery, (attempt) => image(attempt, memory))),
+  media: (deps, payload, delivery) =>
+    withMemory(deps, (deps, memory) => runCall(deps, payload, delivery, (attempt) => media(attempt, memory))),
   "sweep-holds": (deps) => sweepHolds(deps),
   "checkpoint-ledger": (deps) => checkpointLedger(deps),
   "expire-files": (deps) => expireFiles(deps),

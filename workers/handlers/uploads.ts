@@ -26,31 +26,37 @@ export async function withUploads(
   const uploads = await files.uploads.resolve(payload.account, refs, signal);
   const read = new Map<string, Promise<Placed>>();
   const asBytes = (file: InputFile) => {
-    const placed = read.get(file.id) ?? inBytes(file);
+    const placed = read.get(file.id) ?? inBytes(file, refs.filter(({ id }) => id === file.id).length);
     read.set(file.id, placed);
     return placed;
   };
   return async (provider) => {
-    // By field: the same upload may go one way here, and another there.
-    const placed = new Map<string, Placed>();
-    let inlineBytes = 0;
-    for (const { id, param, kind } of refs) {
-      const file = uploads.get(id) as InputFile;
+    const linkOf = ({ id, kind }: UploadRef) =>
       // Only images are taken by link everywhere.
-      const link = provider.takesLinks && kind === "image" ? file.link : undefined;
-      if (link === undefined) inlineBytes += file.bytes;
+      provider.takesLinks && kind === "image" ? uploads.get(id)?.link : undefined;
+    let inlineBytes = 0;
+    for (const ref of refs) {
+      if (linkOf(ref) === undefined) inlineBytes += uploads.get(ref.id)?.bytes ?? 0;
       if (inlineBytes > inlineTotalBytes)
         throw invalidValue(
-          param,
-          `${param}: the uploads of a request have at most ${inlineTotalBytes} bytes together.`,
+          ref.param,
+          `${ref.param}: the uploads of a request have at most ${inlineTotalBytes} bytes together.`,
         );
-      placed.set(param, link === undefined ? await asBytes(file) : { mime: file.mime, address: link, base64: "" });
+    }
+    // By field: the same upload may go one way here, and another there.
+    const placed = new Map<string, Placed>();
+    for (const ref of refs) {
+      const file = uploads.get(ref.id) as InputFile;
+      const link = linkOf(ref);
+      placed.set(ref.param, link === undefined ? await asBytes(file) : { mime: file.mime, address: link, base64: "" });
     }
     return placeUploads(request, ({ param }) => placed.get(param) as Placed);
   };
 }
 
-async function inBytes(file: InputFile): Promise<Placed> {
-  const base64 = (await file.read(inlineLimitBytes)).toString("base64");
-  return { mime: file.mime, address: `data:${file.mime};base64,${base64}`, base64 };
+async function inBytes(file: InputFile, times: number): Promise<Placed> {
+  const head = `data:${file.mime};base64,`;
+  const address = head + (await file.base64(inlineLimitBytes, times));
+  // A part of the address, not a second copy.
+  return { mime: file.mime, address, base64: address.slice(head.length) };
 }

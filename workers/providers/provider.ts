@@ -42,8 +42,15 @@ export interface InputFile {
   readonly bytes: number;
   /** A signed address that the maker can fetch it from; undefined where storage cannot be reached from outside. */
   readonly link: string | undefined;
-  /** All of it. Throws 400 naming the field if it has more bytes than the maker takes. */
+  /**
+   * All of it. Throws 400 naming the field if it has more bytes than the provider takes, and 503 if there is no memory for
+   * it now.
+   */
   read(limitBytes: number): Promise<Buffer>;
+  /** The same in base64, to be written into a request so many times. */
+  base64(limitBytes: number, times?: number): Promise<string>;
+  /** What was read is no longer used. Else its memory is given back when the call ends. */
+  release(): void;
 }
 
 /** A call that makes files: images, video, audio; or reads one (transcription). */
@@ -61,8 +68,15 @@ export interface GenerationCall {
   remember(job: string): Promise<void>;
   /** Keeps one file that was made, as it comes; never whole in memory if it comes in pieces. */
   keep(body: Buffer | AsyncIterable<Buffer>, about?: JsonObject): Promise<void>;
+  /** Says that so much of an answer is held in memory, until the call ends. Throws 503 if there is no memory for it now. */
+  readonly hold: (bytes: number) => void;
   /** Once aborted, the call rejects with its reason at once and lets go of everything. */
   readonly signal: AbortSignal;
+  /**
+   * Aborted once nobody waits for the answer any more. Then a job that its provider cancels without billing it is cancelled,
+   * and the call rejects with the reason; everything else goes on to its end, because it has to be paid.
+   */
+  readonly disconnected: AbortSignal;
   readonly log: Logger;
 }
 
@@ -113,6 +127,8 @@ interface FailureDetails {
   readonly status?: number;
   readonly param?: string;
   readonly retryAfterMs?: number;
+  /** No connection came about: nothing that a request says can be the reason. */
+  readonly unreachable?: true;
   readonly cause?: unknown;
 }
 
@@ -122,6 +138,7 @@ export class UpstreamFailure extends Error {
   readonly status?: number;
   readonly param?: string;
   readonly retryAfterMs?: number;
+  readonly unreachable?: true;
 
   constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails = {}) {
     super(message, cause === undefined ? undefined : { cause });

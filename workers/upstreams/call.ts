@@ -14,7 +14,11 @@ export interface Lane {
   readonly id: string;
   readonly provider: Provider;
   readonly slots: Slots;
-  readonly breaker: Breaker;
+  /** Of connections, which no request can keep from coming about: failures count whoever calls. */
+  readonly connecting: Breaker;
+  /** By its own name for the model. */
+  readonly breakerOf: (model: string) => Breaker;
+  readonly unknownFields: Upstream["unknownFields"];
   readonly deadlines: Upstream["deadlines"];
   /** Until when it wants to be left alone, by its own name for the model. Unix milliseconds. */
   readonly rests: Map<string, number>;
@@ -41,16 +45,18 @@ export interface Call {
   failed(error: unknown): unknown;
 }
 
-export function begin(way: Way, caller: AbortSignal, clock: Clock): Call {
+export function begin(way: Way, account: string, caller: AbortSignal, clock: Clock): Call {
   const { lane, slots, model } = way;
-  const trial = lane.breaker.begin();
+  const connecting = lane.connecting.begin(account);
+  const report = lane.breakerOf(model).begin(account);
   const { signal, within, abort, close } = watch(clock, lane.deadlines, caller);
   let over = false;
-  const end = (outcome: Outcome) => {
+  const end = (outcome: Outcome, connected: Outcome = outcome === "succeeded" ? outcome : "unknown") => {
     if (over) return;
     over = true;
     close();
-    trial.end(outcome);
+    connecting.end(connected);
+    report.end(outcome);
     slots.release();
   };
   // Also while nobody waits for an item: a leaver's slot and connection are free at once.
@@ -60,7 +66,10 @@ export function begin(way: Way, caller: AbortSignal, clock: Clock): Call {
     way,
     signal,
     within,
-    answered: () => trial.answered(),
+    answered() {
+      connecting.answered();
+      report.answered();
+    },
     succeeded: () => end("succeeded"),
     left() {
       end("unknown");
@@ -68,14 +77,16 @@ export function begin(way: Way, caller: AbortSignal, clock: Clock): Call {
     },
     failed(error) {
       const reason: unknown = signal.aborted ? signal.reason : error;
-      let outcome: Outcome = "unknown";
       if (reason instanceof UpstreamFailure) {
-        if (reason.kind === "unavailable" || reason.kind === "timeout") outcome = "failed";
-        else trial.answered();
+        const { kind, status, unreachable } = reason;
+        const isFailure = kind === "unavailable" || kind === "timeout";
+        if (!isFailure) report.answered();
+        if (unreachable) end("unknown", "failed");
+        else end(isFailure ? "failed" : "unknown", status === undefined ? "unknown" : "succeeded");
         if (reason.retryAfterMs !== undefined)
           lane.rests.set(model, clock.now() + Math.min(longestRestMs, reason.retryAfterMs));
       }
-      end(outcome);
+      end("unknown");
       abort(reason);
       return reason;
     },

@@ -4,6 +4,8 @@ import { noCapacity } from "#errors";
 import type { Keys } from "#keys";
 import type { Money } from "#money";
 import type { Payments } from "#payments";
+import type { ByteBudget } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import { createBodyReader } from "../../http/body.ts";
 import { methodNotAllowed } from "../../http/errors.ts";
@@ -21,6 +23,8 @@ export interface AdminDeps {
   readonly keys: Keys;
   readonly payments: Pick<Payments, "owed" | "buyback">;
   readonly config: Pick<Config, "ADMIN_TOKEN">;
+  readonly bodyBudget: ByteBudget;
+  readonly clock: Clock;
 }
 
 type Method = "get" | "post" | "patch" | "delete";
@@ -32,9 +36,11 @@ export function createAdminRouter(deps: AdminDeps): Router {
   const router = Router();
   if (deps.config.ADMIN_TOKEN === undefined) return router;
 
-  const readBody = createBodyReader(bodyLimitBytes);
+  const readBody = createBodyReader({ limitBytes: bodyLimitBytes, budget: deps.bodyBudget, clock: deps.clock });
   const json: RequestHandler = async (req, res, next) => {
-    req.body = (await readBody(req, res)).value;
+    const body = await readBody(req, res, { account: "admin" });
+    req.body = body.value;
+    body.release();
     next();
   };
   const route = (path: string, handlers: Partial<Record<Method, RequestHandler<{ id: string }>>>) => {

@@ -52,6 +52,7 @@ function statusName({ status }: ServiceError): string {
       return "RESOURCE_EXHAUSTED";
     case 503:
       return "UNAVAILABLE";
+    case 408:
     case 504:
       return "DEADLINE_EXCEEDED";
     default:

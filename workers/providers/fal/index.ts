@@ -37,6 +37,10 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
       return { output };
     },
     cancel: (job) => written((fetch) => queueOf(fetch).cancel(...partsOf(job))),
+    // "Removed and never processed" (https://fal.ai/docs/documentation/development/handle-cancellations), and time in the
+    // queue is never charged (https://docs.fal.ai/documentation/model-apis/pricing). What is in progress may be billed.
+    isWaiting: ({ status }) => status === "IN_QUEUE",
+    isUnbilled: ({ status }) => status !== "ALREADY_COMPLETED",
   };
   return createHosted(host, maker, clock);
 }

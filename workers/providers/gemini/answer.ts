@@ -1,11 +1,19 @@
 import type { Clock } from "#platform/clock";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 import { isObject } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
 import type { StreamRules } from "../wire/stream.ts";
 
 /** Of any answer; one with a file in it has the file in base64. */
 export const answerLimitBytes = 64 * 1024 * 1024;
+
+/** What came, its text, the base64 in it and the bytes of that. */
+const fileCopies = 4;
+/** Of one with a file in it, which is held several times over until the file is kept. */
+export const holdingOf =
+  ({ hold }: Pick<GenerationCall, "hold">) =>
+  (bytes: number): void =>
+    hold(fileCopies * bytes);
 
 const areCandidates = (value: unknown): value is readonly JsonObject[] => Array.isArray(value) && value.every(isObject);
 

@@ -1,7 +1,7 @@
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 import { parse, whole } from "../wire/answers.ts";
 import type { Maker } from "../wire/maker.ts";
-import { answerLimitBytes } from "./answer.ts";
+import { answerLimitBytes, holdingOf } from "./answer.ts";
 import { imageConfigOf } from "./image-config.ts";
 import { inlineMedia } from "./inline-media.ts";
 import { base64Of, picturesIn, refuseOthers, textOf } from "./inputs.ts";
@@ -47,6 +47,7 @@ const thinkingOf = ({ thinking_level: level }: JsonObject): JsonObject | undefin
 
 async function makeOne(maker: Maker, call: GenerationCall, json: JsonObject): Promise<void> {
   const answer = await maker.send({ path: methodOf(call.model, "generateContent"), json }, call);
-  const { bytes } = inlineMedia(parse(await whole(answer, answerLimitBytes, call.signal)), "image", maker.clock);
+  const text = await whole(answer, answerLimitBytes, call.signal, holdingOf(call));
+  const { bytes } = inlineMedia(parse(text), "image", maker.clock);
   await call.keep(bytes);
 }

@@ -36,9 +36,8 @@ export async function base64Of(files: readonly InputFile[], limitBytes: number):
   let leftBytes = limitBytes;
   for (const file of files) {
     if (file.bytes > leftBytes) throw refused(file.param, `the images together have more than ${limitBytes} bytes.`);
-    const bytes = await file.read(leftBytes);
-    leftBytes -= bytes.length;
-    contents.push(bytes.toString("base64"));
+    contents.push(await file.base64(leftBytes));
+    leftBytes -= file.bytes;
   }
   return contents;
 }

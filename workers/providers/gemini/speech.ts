@@ -2,7 +2,7 @@ import { type Generated, type GenerationCall, UpstreamFailure } from "../provide
 import { wavHeader } from "../wav.ts";
 import { parse, whole } from "../wire/answers.ts";
 import type { Maker } from "../wire/maker.ts";
-import { answerLimitBytes } from "./answer.ts";
+import { answerLimitBytes, holdingOf } from "./answer.ts";
 import { type InlineMedia, inlineMedia } from "./inline-media.ts";
 import { refused, refuseOthers, textOf } from "./inputs.ts";
 import { methodOf } from "./method.ts";
@@ -20,7 +20,8 @@ export async function speech(maker: Maker, call: GenerationCall): Promise<Genera
     store: false,
   };
   const answer = await maker.send({ path: methodOf(call.model, "generateContent"), json }, call);
-  const media = inlineMedia(parse(await whole(answer, answerLimitBytes, call.signal)), "audio", maker.clock);
+  const sound = await whole(answer, answerLimitBytes, call.signal, holdingOf(call));
+  const media = inlineMedia(parse(sound), "audio", maker.clock);
   await call.keep(wavOf(media));
   return { output: {}, usage: { character: Array.from(text).length } };
 }

@@ -30,6 +30,10 @@ export interface Host {
   /** Throws if the job failed. `ask` fetches more of it. */
   made(job: JsonObject, id: string, ask: (request: Written) => Promise<JsonObject>): Promise<Made>;
   cancel(id: string): Written;
+  /** No work has begun: cancelled in this state, it is not billed. */
+  isWaiting(job: JsonObject): boolean;
+  /** By what the cancellation answers: work had not begun until then. */
+  isUnbilled(cancelled: JsonObject): boolean;
 }
 
 /** Makers put the input into their answers, and some models a file. */
@@ -51,7 +55,9 @@ export function createHosted(host: Host, maker: Maker, clock: Clock): Provider {
         // Before it costs anything: what could not be counted afterwards.
         if (call.task === "speech") charactersOf(call.input);
         if (call.task === "transcription") await recorded();
-        return ask(host.submit(call.model, await inputFor(call, host.rules)), call, call.signal);
+        const input = await inputFor(call, host.rules);
+        call.disconnected.throwIfAborted();
+        return ask(host.submit(call.model, input), call, call.signal);
       },
       idOf: (submitted) => host.idOf(call.model, submitted),
       look: (id, signal) => ask(host.look(id), call, signal),
@@ -61,6 +67,8 @@ export function createHosted(host: Host, maker: Maker, clock: Clock): Provider {
         return deliver(fetching, call, await host.made(job, id, more), recorded);
       },
       cancel: async (id, signal) => void (await ask(host.cancel(id), call, signal)),
+      withdraw: async (job, id, signal) =>
+        host.isWaiting(job) && host.isUnbilled(await ask(host.cancel(id), call, signal)),
     });
   };
 

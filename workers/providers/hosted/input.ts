@@ -1,4 +1,4 @@
-import { type GenerationCall, type InputFile, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 
 /** What an input may not name, and how much of it may be bytes. */
 export interface InputRules {
@@ -20,16 +20,22 @@ export async function inputFor({ task, input, uploads }: GenerationCall, rules: 
   const addresses = new Map<string, string>();
   let leftBytes = rules.inlineLimitBytes;
   for (const file of uploads.values()) {
-    if (file.link === undefined) leftBytes = await addBytes(addresses, file, leftBytes);
-    else addresses.set(file.id, file.link);
+    if (file.link !== undefined) {
+      addresses.set(file.id, file.link);
+      continue;
+    }
+    // The same upload may be named at many places, and goes to each.
+    const times = countOf(given, file.id);
+    const base64 = await file.base64(Math.floor(leftBytes / times), times);
+    addresses.set(file.id, `data:${file.mime};base64,${base64}`);
+    leftBytes -= times * file.bytes;
   }
   return placed(given, addresses) as JsonObject;
 }
 
-async function addBytes(addresses: Map<string, string>, file: InputFile, leftBytes: number): Promise<number> {
-  const bytes = await file.read(leftBytes);
-  addresses.set(file.id, `data:${file.mime};base64,${bytes.toString("base64")}`);
-  return leftBytes - bytes.length;
+function countOf(value: unknown, id: string): number {
+  if (typeof value !== "object" || value === null) return value === id ? 1 : 0;
+  return Object.values(value).reduce((count: number, each) => count + countOf(each, id), 0);
 }
 
 function refuseKept(value: unknown, param: string, kept: RegExp, depth: number): void {

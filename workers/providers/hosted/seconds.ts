@@ -40,6 +40,7 @@ export async function recordedSeconds({ uploads, input }: GenerationCall): Promi
     throw new UpstreamFailure("refused", `${param}: one recording is needed, the id of an upload.`, { param });
   }
   const seconds = await secondsOf(await file.read(recordingLimitBytes), file.mime);
+  file.release();
   if (seconds !== undefined) return seconds;
   throw new UpstreamFailure("refused", "The length of this recording cannot be told.", { param: file.param });
 }

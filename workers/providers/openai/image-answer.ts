@@ -13,7 +13,10 @@ const markerLength = 256;
  * all of a picture's base64 is ever in memory, and no parser stops the event loop for it: `b64_json` becomes an
  * index into `pictures`.
  */
-export async function readImages(body: AsyncIterable<Buffer>): Promise<{ answer: JsonObject; pictures: Buffer[][] }> {
+export async function readImages(
+  body: AsyncIterable<Buffer>,
+  hold: (bytes: number) => void,
+): Promise<{ answer: JsonObject; pictures: Buffer[][] }> {
   const pictures: Buffer[][] = [];
   let outline = "";
   let picture: Base64 | undefined;
@@ -50,6 +53,7 @@ export async function readImages(body: AsyncIterable<Buffer>): Promise<{ answer:
     bytes += part.length;
     if (bytes > answerLimitBytes || outline.length > outlineLimit)
       throw new UpstreamFailure("unavailable", "an answer that is too large");
+    hold(part.length);
     // Byte for byte: a character that is split over two parts is whole again at the end.
     read(part.toString("latin1"));
   }

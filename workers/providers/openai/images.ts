@@ -26,7 +26,7 @@ export async function images(maker: Maker, outside: Outside, call: GenerationCal
       ? { path: "/images/generations", json: body }
       : { path: "/images/edits", form: await formOf(body, call.uploads, inputLimitBytes) };
   const response = await maker.send(ask, call);
-  const { answer, pictures } = await readImages(decoded(response)).catch((error: unknown) =>
+  const { answer, pictures } = await readImages(decoded(response), call.hold).catch((error: unknown) =>
     broken(error, call.signal),
   );
   if (answer.error != null) throw failureInside(answer, maker.clock);

@@ -36,6 +36,10 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
       return Promise.resolve({ output: prediction.output, seconds: secondsBilled(prediction) });
     },
     cancel: (id) => written((fetch) => clientOf(fetch).predictions.cancel(id)),
+    // One that never started to process is not charged, one that did is, for the time until it was cancelled
+    // (https://replicate.com/docs/topics/predictions/lifecycle, https://replicate.com/docs/topics/billing).
+    isWaiting: ({ status }) => status === "starting" || status === "queued",
+    isUnbilled: ({ started_at }) => started_at == null,
   };
   return createHosted(host, maker, clock);
 }

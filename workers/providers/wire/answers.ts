@@ -48,13 +48,20 @@ export async function refusal(
   return read(answer.status, answer.headers, body, clock);
 }
 
-export async function whole(answer: HttpAnswer, limitBytes: number, signal: AbortSignal): Promise<string> {
+/** `hold`: told of what comes. */
+export async function whole(
+  answer: HttpAnswer,
+  limitBytes: number,
+  signal: AbortSignal,
+  hold?: (bytes: number) => void,
+): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const part of decoded(answer)) {
       bytes += part.length;
       if (bytes > limitBytes) throw new UpstreamFailure("unavailable", `an answer over ${limitBytes} bytes`);
+      hold?.(part.length);
       parts.push(part);
     }
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { Clock } from "#platform/clock";
-import { createHttpClient, type HttpAnswer } from "#platform/http";
+import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
 import type { Logger } from "#platform/logger";
+import { UpstreamFailure } from "../provider.ts";
 import { broken, refusal } from "./answers.ts";
 import type { failureOf } from "./failures.ts";
 import { writeJson } from "./json.ts";
@@ -47,7 +48,8 @@ export function connectMaker({ baseUrl, concurrency, headers, failureOf }: Maker
 
   return {
     async send({ method, path, json, form, accept = "application/json", headers: own }, { signal, log }) {
-      const body = json ? writeJson(json) : form?.parts;
+      // As bytes: the text, which may take twice as much, is not held until the answer comes.
+      const body = json ? Buffer.from(writeJson(json)) : form?.parts;
       const answer = await http
         .send({
           method: method ?? (body ? "POST" : "GET"),
@@ -56,7 +58,11 @@ export function connectMaker({ baseUrl, concurrency, headers, failureOf }: Maker
           ...(body && { body }),
           signal,
         })
-        .catch((error: unknown) => broken(error, signal));
+        .catch((error: unknown) => {
+          if (!(error instanceof NotConnected)) return broken(error, signal);
+          const { code, message, cause } = error;
+          throw new UpstreamFailure("unavailable", code ?? message, { unreachable: true, cause });
+        });
       const upstreamRequestId = answer.headers["x-request-id"] ?? answer.headers["request-id"];
       log.debug({ status: answer.status, upstreamRequestId }, "upstream answered");
       if (answer.status < 200 || answer.status > 299) throw await refusal(answer, signal, clock, failureOf);

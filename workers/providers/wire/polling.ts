@@ -1,5 +1,5 @@
 import { type Clock, sleep } from "#platform/clock";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 
 const firstWaitMs = 2_000;
 const longestWaitMs = 10_000;
@@ -15,23 +15,26 @@ interface Looks {
   readonly look: (signal: AbortSignal) => Promise<JsonObject>;
   /** Well or not; undefined for a job in a state that is unknown. */
   readonly isOver: (job: JsonObject) => boolean | undefined;
+  /** Asked of each state that is seen while the caller is disconnected: whether the job is cancelled now, and costs nothing. */
+  readonly withdraw: (job: JsonObject) => Promise<boolean>;
 }
 
-/** The job once it is over. */
+/** The job once it is over. Rejects with the reason of `disconnected` if it was withdrawn for that. */
 export async function finished(
   clock: Clock,
-  { signal, log }: { signal: AbortSignal; log: { warn(about: object, what: string): void } },
+  { signal, disconnected, log }: Pick<GenerationCall, "signal" | "disconnected" | "log">,
   submitted: JsonObject | undefined,
-  { look, isOver }: Looks,
+  { look, isOver, withdraw }: Looks,
 ): Promise<JsonObject> {
   let job = submitted;
   let waitMs = firstWaitMs;
   let failures: { readonly since: number; readonly denied: number; readonly restMs: number } | undefined;
   for (;;) {
     if (job && isOver(job)) return job;
+    if (job && !failures && disconnected.aborted && (await withdraw(job))) throw disconnected.reason;
     // A job of an earlier delivery may have ended long ago.
     if (job || failures) {
-      await sleep(clock, Math.max(waitMs, failures?.restMs ?? 0), signal);
+      await sleepUntil(disconnected, clock, Math.max(waitMs, failures?.restMs ?? 0), signal);
       waitMs = Math.min(longestWaitMs, waitMs * 1.5);
     }
     try {
@@ -49,6 +52,14 @@ export async function finished(
       log.warn({ kind, err: isDenied ? undefined : error.message }, "looking at a maker's job");
     }
   }
+}
+
+/** Ends early when that happens: the job is looked at once more, for what can be done about it then. */
+async function sleepUntil(happens: AbortSignal, clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (happens.aborted) return sleep(clock, ms, signal);
+  await sleep(clock, ms, AbortSignal.any([signal, happens])).catch((error: unknown) => {
+    if (signal.aborted || !happens.aborted) throw error;
+  });
 }
 
 /** Aborted when the outer signal is, and when the time is over. */

@@ -1,0 +1,237 @@
+import { connect, type Socket } from "node:net";
+import { gzipSync } from "node:zlib";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { movableClock } from "../support/movable-clock.ts";
+import { type Client, eventually } from "../support/service.ts";
+import { asking, localModel, makerModel, refusal, refusalOf, startWithMaker } from "./service-setup.ts";
+import { wireTo } from "./uploads-callers.ts";
+import { drawing, images, post, quoted, startPaid } from "./x402-setup.ts";
+
+const mebi = 1024 * 1024;
+const chat = "/v1/chat/completions";
+const hi = asking(localModel);
+const limited = { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" };
+
+const headOf = (path: string, headers: Readonly<Record<string, string | number>>) =>
+  [
+    `POST ${path} HTTP/1.1`,
+    "host: x",
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    "\r\n",
+  ].join("\r\n");
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+const statusOf = (text: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(text)?.[1] ?? 0);
+
+describe("limits come before the body", () => {
+  test("a key over its requests is told so while it sends 24 MB, and before it sends any", async () => {
+    const { service } = await startWithMaker();
+    const customer = await service.account("1", { limits: { requests_per_minute: 1 } });
+    expect((await customer.post(chat, hi)).status).toBe(200);
+    const expected = refusal({ ...limited, message: /requests a minute, limit 1/ });
+    const large = JSON.stringify(asking(localModel, "x".repeat(24 * mebi)));
+    for (let n = 0; n < 5; n++) expect(await refusalOf(await customer.post(chat, large))).toEqual(expected);
+    const wire = await wireTo(service);
+    const head = { ...bearer(customer.key), "content-length": 24 * mebi, expect: "100-continue" };
+    await wire.write(headOf(chat, head));
+    const text = await wire.received((all) => all.includes('"request_id"'));
+    expect(statusOf(text)).toBe(429);
+    expect(text).toContain("x-ratelimit-remaining-requests: 0");
+  });
+
+  test("a key whose slots are taken by bodies that do not come is refused, and served once they are given up", async () => {
+    const { clock, advance } = movableClock();
+    const { service } = await startWithMaker({}, undefined, clock);
+    const customer = await service.account("1", { limits: { concurrent_requests: 2 } });
+    const wires = await Promise.all([wireTo(service), wireTo(service)]);
+    const head = { ...bearer(customer.key), "content-length": 100, expect: "100-continue" };
+    for (const wire of wires) {
+      await wire.write(headOf(chat, head));
+      await wire.received((all) => all.includes("100 Continue"));
+    }
+    const full = refusal({ ...limited, message: /in flight, limit 2/ });
+    expect(await refusalOf(await customer.post(chat, hi))).toEqual(full);
+    advance(60_000);
+    for (const wire of wires) await wire.received((all) => all.includes("HTTP/1.1 408 "));
+    expect((await customer.post(chat, hi)).status).toBe(200);
+  });
+
+  test("a declared length over the limit is 413, without a 100, before a byte is sent", async () => {
+    const { service } = await startWithMaker();
+    const customer = await service.account("1");
+    const wire = await wireTo(service);
+    const head = { ...bearer(customer.key), "content-length": 25 * mebi + 1, expect: "100-continue" };
+    await wire.write(headOf(chat, head));
+    expect(statusOf(await wire.received((all) => all.includes('"request_id"')))).toBe(413);
+  });
+});
+
+describe("time", () => {
+  test("a body that takes more than a minute is 408 in the caller's format, and its connection closes", async () => {
+    const { clock, advance } = movableClock();
+    const { service } = await startWithMaker({}, undefined, clock);
+    const customer = await service.account("1");
+    const paths = [chat, "/v1/messages", "/v1beta/models/local/chat:generateContent"];
+    for (const path of paths) {
+      const wire = await wireTo(service);
+      await wire.write(headOf(path, { ...bearer(customer.key), "content-length": 1_000 }));
+      await wire.write('{"model"');
+      advance(30_000);
+      await wire.write(":");
+      // Only the service knows when it began to wait.
+      await eventually(() => {
+        advance(15_000);
+        return wire.text().includes("}");
+      });
+      expect(statusOf(wire.text())).toBe(408);
+      expect(wire.text()).toContain("The body took longer than 60 seconds to arrive.");
+      expect(wire.text().toLowerCase()).toContain("connection: close");
+      advance(5_000);
+      await wire.closed;
+    }
+  });
+
+  test("the time of a call counts from the end of its body", async () => {
+    const { clock, advance } = movableClock();
+    const { service } = await startWithMaker({ CALL_TIMEOUT_MS: "40000" }, undefined, clock);
+    const customer = await service.account("1");
+    const wire = await wireTo(service);
+    const body = JSON.stringify(asking(makerModel));
+    const head = { ...bearer(customer.key), "content-length": body.length, expect: "100-continue" };
+    await wire.write(headOf(chat, head));
+    await wire.received((all) => all.includes("100 Continue"));
+    advance(50_000);
+    await wire.write(body);
+    expect(await wire.received((all) => /HTTP\/1\.1 [^1]/.test(all))).toContain("HTTP/1.1 200 ");
+  });
+});
+
+/** Sends all but the end of a body, as far as it is taken. */
+async function stall(
+  { baseUrl }: Pick<Client, "baseUrl">,
+  head: string,
+  bytes: number,
+  chunked: boolean,
+): Promise<Socket> {
+  const { hostname, port } = new URL(baseUrl);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  let answered = false;
+  socket.on("error", () => {}).once("data", () => (answered = true));
+  socket.write(head);
+  const framed = chunked
+    ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")])
+    : piece;
+  for (let sent = 0; sent < bytes && !answered && !socket.destroyed; sent += piece.length) {
+    // Refusals are heard of between the pieces.
+    if (socket.write(framed)) await nextTurn();
+    else await new Promise<void>((resolve) => socket.once("drain", resolve).once("close", resolve));
+    socket.removeAllListeners("drain").removeAllListeners("close");
+  }
+  return socket;
+}
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const piece = Buffer.alloc(64 * 1024, " ");
+const buffered = () => process.memoryUsage().arrayBuffers;
+
+/** The most that buffers grow by while `work` runs. */
+async function growth(work: () => Promise<unknown>): Promise<number> {
+  const before = buffered();
+  let most = before;
+  const sampling = setInterval(() => (most = Math.max(most, buffered())), 5);
+  await work();
+  clearInterval(sampling);
+  return most - before;
+}
+
+describe("memory", () => {
+  const budget = 128 * mebi;
+  const env = { BODY_BUDGET_BYTES: String(budget) };
+
+  test.each([
+    ["declared", { "content-length": 24 * mebi }, 600],
+    ["in chunks", { "transfer-encoding": "chunked" }, 600],
+    ["as far as 1 MB", { "content-length": mebi }, 600],
+  ])(
+    "600 callers without a key who stall with 24 MB, %s, stay within the budget and in nobody's way",
+    async (_, how, callers) => {
+      const { service } = await startPaid({ ...env, X402_REQUESTS_PER_MINUTE: "10000" });
+      const customer = await service.account("1");
+      const chunked = "transfer-encoding" in how;
+      const bytes = chunked ? 24 * mebi : how["content-length"] - piece.length;
+      const grown = await growth(async () => {
+        for (let at = 0; at < callers; at += 50)
+          await Promise.all(Array.from({ length: 50 }, () => stall(service, headOf(images, how), bytes, chunked)));
+        expect((await customer.post(images, drawing())).status).toBe(200);
+        expect((await customer.post(chat, asking(localModel, "x".repeat(5 * mebi)))).status).not.toBe(503);
+      });
+      expect(grown).toBeLessThan(budget);
+    },
+  );
+
+  test("the same for one key that stalls: another key is served", async () => {
+    const { service } = await startWithMaker(env);
+    const [hog, customer] = [await service.account("1"), await service.account("100")];
+    const head = headOf(chat, { ...bearer(hog.key), "content-length": 24 * mebi });
+    const grown = await growth(async () => {
+      for (let at = 0; at < 100; at += 20)
+        await Promise.all(Array.from({ length: 20 }, () => stall(service, head, 24 * mebi - piece.length, false)));
+      expect((await customer.post(chat, asking(makerModel, "x".repeat(5 * mebi)))).status).toBe(200);
+    });
+    expect(grown).toBeLessThan(budget);
+    const refused = await refusalOf(await hog.post(chat, asking(makerModel, "x".repeat(20 * mebi))));
+    expect(refused).toEqual(refusal({ status: 503, type: "server_error", code: "no_capacity", message: /being read/ }));
+  });
+
+  test("what a body held is free again, whether its call was made, refused or cut", async () => {
+    const { service } = await startWithMaker(env);
+    const customer = await service.account("1000");
+    const large = "x".repeat(20 * mebi);
+    const wrong = JSON.stringify({ ...asking(makerModel, large), temperature: "hot" });
+    for (let n = 0; n < 4; n++) {
+      expect((await customer.post(chat, asking(makerModel, large))).status).toBe(200);
+      expect((await customer.post(chat, wrong)).status).toBe(400);
+      expect((await customer.post(chat, large)).status).toBe(400);
+      const socket = await stall(
+        service,
+        headOf(chat, { ...bearer(customer.key), "content-length": 24 * mebi }),
+        20 * mebi,
+        false,
+      );
+      socket.destroy();
+    }
+  });
+
+  test("a body in chunks of one byte holds what it has, not what its chunks are cut from", async () => {
+    const { service } = await startWithMaker({ BODY_BUDGET_BYTES: String(256 * 1024) });
+    const customer = await service.account("1");
+    const body = JSON.stringify(asking(localModel, "x".repeat(20_000)));
+    const wire = await wireTo(service);
+    wire.socket.setNoDelay(true);
+    await wire.write(headOf(chat, { ...bearer(customer.key), "transfer-encoding": "chunked" }));
+    await wire.write(Array.from(body, (byte) => `1\r\n${byte}\r\n`).join(""));
+    await wire.write("0\r\n\r\n");
+    expect(statusOf(await wire.received((all) => all.includes("HTTP/1.1 ")))).toBe(200);
+  });
+});
+
+test("without a key a body is at most 1 MB and has no encoding", async () => {
+  const { service } = await startPaid();
+  await quoted(service, drawing());
+  const large = drawing({ prompt: "x".repeat(mebi) });
+  expect(await refusalOf(await post(service, large))).toEqual(
+    refusal({ status: 413, type: "invalid_request_error", code: "request_too_large", message: /1048576 bytes/ }),
+  );
+  const packed = await fetch(service.baseUrl + images, {
+    method: "POST",
+    headers: { "content-encoding": "gzip" },
+    body: new Uint8Array(gzipSync(JSON.stringify(drawing()))),
+  });
+  expect(await refusalOf(packed)).toEqual(
+    refusal({
+      status: 415,
+      type: "invalid_request_error",
+      code: "unsupported_media_type",
+      param: "content-encoding",
+    }),
+  );
+});
