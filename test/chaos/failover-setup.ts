@@ -5,6 +5,7 @@ import { Redis } from "ioredis";
 import mongoose from "mongoose";
 import { expect, onTestFinished } from "vitest";
 import type { Server } from "../../infra/embedded/index.ts";
+import { mockText } from "../support/mock-openai.ts";
 import { ownRedisPair, type Stores } from "../support/servers.ts";
 import {
   type Client,
@@ -15,7 +16,7 @@ import {
   spawnApi,
   spawnWorker,
 } from "../support/service.ts";
-import { ask, type Entry, fullCostUsd, isWhole, path, read } from "./setup.ts";
+import { ask, type Entry, fullCostUsd, path, read } from "./setup.ts";
 
 /** One server as the test sees it, on a connection of its own. */
 export interface Member {
@@ -102,7 +103,6 @@ export async function swap(pair: RedisPair): Promise<void> {
 }
 
 /** One server of a replica set, as the test sees it. */
-export type MongoMember = ReturnType<typeof mongoMember>;
 export function mongoMember(server: Server) {
   const client = new mongoose.mongo.MongoClient(`mongodb://127.0.0.1:${server.port}/`, {
     directConnection: true,
@@ -118,6 +118,22 @@ export function mongoMember(server: Server) {
         ({ isWritablePrimary }) => isWritablePrimary === true,
         () => false,
       ),
+    /** A secondary that takes nothing over from the primary: what needs a majority waits. */
+    hold: (held: boolean) => admin.command({ configureFailPoint: "stopReplProducer", mode: held ? "alwaysOn" : "off" }),
+    /** How far what it wrote last is ahead of what a majority has. */
+    uncommitted: async () => {
+      const { optimes } = (await admin.command({ replSetGetStatus: 1 })) as unknown as {
+        optimes: Record<
+          "appliedOpTime" | "lastCommittedOpTime",
+          { ts: { getHighBits(): number; getLowBits(): number } }
+        >;
+      };
+      const { appliedOpTime, lastCommittedOpTime } = optimes;
+      return (
+        appliedOpTime.ts.getHighBits() - lastCommittedOpTime.ts.getHighBits() ||
+        appliedOpTime.ts.getLowBits() - lastCommittedOpTime.ts.getLowBits()
+      );
+    },
     /** It stands for election again after some seconds. */
     stepDown: () => admin.command({ replSetStepDown: 5, secondaryCatchUpPeriodSecs: 2 }),
   };
@@ -167,6 +183,10 @@ export interface Ended {
 /** Nobody waits longer for an answer or for the news that there is none: twice what is promised of a quiet machine. */
 const patienceMs = 30_000;
 
+/** What a second attempt says, in as many words as the first. */
+export const otherText = mockText.toUpperCase();
+const texts = [mockText, otherText];
+
 async function callOnce(base: string, { key }: Customer, stream: boolean): Promise<Ended> {
   const response = await fetch(`${base}${path}`, {
     method: "POST",
@@ -180,7 +200,8 @@ async function callOnce(base: string, { key }: Customer, stream: boolean): Promi
     const reading = read(response);
     if ((await reading.ended) === "broken") throw new Error(`the stream of ${requestId} broke off`);
     const code = reading.events.find(({ error }) => error)?.error?.code;
-    return { requestId, stream, status, code, answered: isWhole(reading), begun: reading.text() !== "" };
+    const answered = reading.done() && texts.includes(reading.text());
+    return { requestId, stream, status, code, answered, begun: reading.text() !== "" };
   }
   const { error } = (await response.json()) as { error?: { code: string } };
   if (status !== 200) expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);

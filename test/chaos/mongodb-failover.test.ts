@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ownMongoSet, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { expectBooks, heldBy, type MongoMember, mongoMember, startLoad, startTwoOfEach } from "./failover-setup.ts";
+import { expectBooks, heldBy, mongoMember, startLoad, startTwoOfEach } from "./failover-setup.ts";
 import { startMaker } from "./setup.ts";
 
 const callers = 16;
@@ -19,21 +19,34 @@ test("the primary of three steps down under load, the next is killed and comes b
   const customer = await client.account("100");
   const load = startLoad(bases, customer, callers);
   await load.answers(5);
-
-  const stepDown = (former: MongoMember) => former.stepDown();
-  const kill = (former: MongoMember) => former.server.kill();
-  for (const end of [stepDown, kill]) {
-    const former = await primary();
+  const everyCallHeld = async () => {
     const gate = Promise.withResolvers<void>();
     maker.always(heldBy(gate.promise));
     await eventually(() => maker.inFlight() === callers);
     maker.always();
-    await end(former);
-    gate.resolve();
-    await eventually(async () => (await primary()) !== former);
-    if (end === kill) await former.server.start();
-    await load.answers(5);
-  }
+    return gate;
+  };
+
+  const former = await primary();
+  const gate = await everyCallHeld();
+  await former.stepDown();
+  gate.resolve();
+  await eventually(async () => (await primary()) !== former);
+  await load.answers(5);
+
+  // What this one takes of the answers' charges nobody else has.
+  const doomed = await primary();
+  const others = set.filter((member) => member !== doomed);
+  const last = await everyCallHeld();
+  for (const other of others) await other.hold(true);
+  last.resolve();
+  await eventually(() => maker.inFlight() === 0);
+  await eventually(async () => (await doomed.uncommitted()) > 0);
+  await doomed.server.kill();
+  for (const other of others) await other.hold(false);
+  await eventually(primary);
+  await doomed.server.start();
+  await load.answers(5);
 
   const calls = await load.stop();
   await expectBooks(client, customer, calls);

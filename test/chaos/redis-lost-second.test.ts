@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
-import { expectBooks, heldBy, losing, redisPair, startLoad, startTwoOfEach } from "./failover-setup.ts";
+import { expectBooks, heldBy, losing, otherText, redisPair, startLoad, startTwoOfEach } from "./failover-setup.ts";
 import { startMaker } from "./setup.ts";
 
 const callers = 16;
@@ -42,9 +42,13 @@ test.for([
       // It has room for what the replica has waiting: that runs a second time while the first attempts go on.
       await spawnWorker(stores, env);
       await eventually(() => maker.inFlight() === callers);
+      maker.always({ text: otherText });
     }
     await failover.end();
-    if (running) await eventually(async () => (await waiting()) === 0);
+    if (running) {
+      const before = load.ended.length;
+      await eventually(async () => (await waiting()) === 0 && load.ended.length >= before + callers);
+    }
     maker.always();
     later.resolve();
 
