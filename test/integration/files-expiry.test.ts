@@ -165,6 +165,7 @@ test("a whole batch that cannot be settled makes way for the next", async () => 
     ...record,
     _id: `upl_b${at}`,
     requestId: `no.${at}`,
+    multipart: { ...(record?.["multipart"] as object), slot: 100 + at },
     dueAt,
   }));
   await uploadsOf(archive).insertMany(broken as { _id: string }[]);

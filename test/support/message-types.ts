@@ -6,6 +6,7 @@ export const messageTypes: Readonly<Record<number, string>> = {
   403: "permission_error",
   404: "not_found_error",
   405: "not_found_error",
+  408: "invalid_request_error",
   409: "invalid_request_error",
   410: "not_found_error",
   411: "invalid_request_error",

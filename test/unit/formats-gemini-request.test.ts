@@ -221,6 +221,7 @@ test("errors have the maker's names of states", () => {
     request_too_large: "INVALID_ARGUMENT",
     unsupported_media_type: "INVALID_ARGUMENT",
     rate_limit_exceeded: "RESOURCE_EXHAUSTED",
+    request_timeout: "DEADLINE_EXCEEDED",
     internal_error: "INTERNAL",
     upstream_error: "INTERNAL",
     no_capacity: "UNAVAILABLE",
