@@ -89,6 +89,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       res.set(limitHeaders(entered.rateLimits));
       unused = undefined;
       entered = undefined;
+      const fileParam = isFree ? undefined : call.features.get("file");
       await deps.openCalls.submit(
         {
           job,
@@ -108,6 +109,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
             model: admitted.model.id,
             stream: call.stream,
             ...asText(route, req, call),
+            ...(fileParam !== undefined && { fileBound: { tokens: admitted.inputBound, param: fileParam } }),
             held: String(admitted.heldNanoUsd),
             outputCap: admitted.outputCap,
             inputEstimate: admitted.inputEstimate,

@@ -41,6 +41,8 @@ export interface Admitted extends Held {
   readonly takenTokens: number;
   /** The most that it can use of what is held for it: no maker's count takes more of the limit. */
   readonly mostTokens: number;
+  /** Input tokens that the hold covers. */
+  readonly inputBound: number;
   readonly inputEstimate: number;
 }
 
@@ -86,5 +88,5 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   };
   const held = await hold(deps.money, { ...whose, expiresAt, bound });
   const mostTokens = bound.inputTokens + held.outputCap * call.size.choices;
-  return { ...held, model, takenTokens, mostTokens, inputEstimate };
+  return { ...held, model, takenTokens, mostTokens, inputBound: bound.inputTokens, inputEstimate };
 }

@@ -30,6 +30,8 @@ export const paidCall = z.object({
   outputCap: z.int().nonnegative(),
   /** Input tokens by estimate, for a provider that reports none. */
   inputEstimate: z.int().nonnegative(),
+  /** Of a call with files: input tokens that the hold covers, and the field that names a file. What is in one is known when it is read. */
+  fileBound: z.object({ tokens: z.int().nonnegative(), param: z.string() }).optional(),
   /** The API instance that waits for the frames. */
   replyTo: z.string(),
   /** Unix milliseconds. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { dataAddress, pdf } from "../support/media-files.ts";
 import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
 import { type MockGemini, startMockGemini } from "../support/mock-gemini.ts";
 import type { MakerAnswer, MockMaker } from "../support/mock-maker.ts";
@@ -32,17 +33,8 @@ const served: Served = ofFile(
   },
 );
 
-/** Pages of nothing but their number, as a PDF has them. */
-function pdf(pages: number): string {
-  const numbers = Array.from({ length: pages }, (_, at) => at + 3);
-  const objects = [
-    "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj",
-    `2 0 obj<</Type/Pages/Count ${pages}/Kids[${numbers.map((at) => `${at} 0 R`).join(" ")}]>>endobj`,
-    ...numbers.map((at) => `${at} 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]>>endobj`),
-  ];
-  return Buffer.from(`%PDF-1.7\n${objects.join("\n")}\ntrailer<</Root 1 0 R>>\n%%EOF`).toString("base64");
-}
-const document = pdf(100);
+const pages = Array.from({ length: 100 }, (_, at) => `Page ${at} says the same as the others. `.repeat(40));
+const document = pdf(pages, { deflated: false }).toString("base64");
 
 /** What the provider bills: a large document, and reasoning that is not in the stream. */
 const billed = { input: 150_000, output: 20_000 };
@@ -226,3 +218,21 @@ test.each(rows.map((row) => [row.face.name, row] as const))(
     expect(entry?.request).toMatchObject({ estimated: false, usage: billed, shortfall_usd: "0.00" });
   },
 );
+
+test("a document that holds more than its size allows is 400 before the provider is asked, and costs nothing", async () => {
+  const customer = await served.service.account("200");
+  const dense = pdf(
+    Array.from({ length: 800 }, () => ""),
+    { objectStreams: true },
+  );
+  const file = { filename: "a.pdf", file_data: dataAddress("application/pdf", dense) };
+  const refused = await customer.post("/v1/chat/completions", {
+    model: "openai/gpt-5.2",
+    messages: [{ role: "user", content: [{ type: "file", file }] }],
+  });
+  expect(refused.status).toBe(400);
+  expect(await refused.json()).toMatchObject({ error: { param: "messages[0].content[0]" } });
+  expect(served.maker.requests).toEqual([]);
+  await served.service.settled();
+  expect(await customer.available()).toBe("200.00");
+});

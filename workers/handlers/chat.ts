@@ -2,12 +2,13 @@ import { completionTokens, estimateTokens, type StreamWriter, tokenUsage } from 
 import type { Answer, Attempt } from "../call.ts";
 import type { AbortCause } from "../running.ts";
 import type { Asked } from "../upstreams.ts";
-import { countInput } from "./count.ts";
+import { countInput, refuseDenseFiles } from "./count.ts";
 import { createCut } from "./cut.ts";
 import { chatOf, countedOf, type Exchange, exchanges, tokensOf } from "./exchange.ts";
 
 /** A call that is answered in text, in whatever format the caller speaks. */
 export async function chat(attempt: Attempt): Promise<Answer> {
+  await refuseDenseFiles(attempt);
   return attempt.payload.stream ? streamed(attempt) : whole(attempt);
 }
 

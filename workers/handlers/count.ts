@@ -1,4 +1,4 @@
-import { ServiceError } from "#errors";
+import { invalidValue, ServiceError } from "#errors";
 import { countAnswer, countedRequest, crossRequest, dialects } from "#formats";
 import type { Answer, Attempt } from "../call.ts";
 import { type JsonObject, type TextCall, UpstreamFailure } from "../providers/index.ts";
@@ -31,6 +31,20 @@ export async function countInput(attempt: Attempt): Promise<{ readonly tokens: n
   const requestFor = await withUploads(asking, dialectOf(payload));
   const exact = await askMaker(asking, async (asked) => callFor(asking, await requestFor(asked.provider), asked));
   return { tokens: exact ?? (await estimate(asking)), isExact: exact !== undefined };
+}
+
+/**
+ * A document can hold more pages and text than its bytes let expect: then it would be billed beyond what is held. Throws
+ * 400 naming it, before any provider is asked.
+ */
+export async function refuseDenseFiles(attempt: Attempt): Promise<void> {
+  const { fileBound } = attempt.payload;
+  if (!fileBound || (await estimate(attempt)) <= fileBound.tokens) return;
+  const { param } = fileBound;
+  throw invalidValue(
+    param,
+    `${param}: the document holds more than its size allows here; send its text, or fewer pages.`,
+  );
 }
 
 type CountCall = Omit<TextCall, "signal" | "log">;
@@ -83,5 +97,5 @@ function callFor({ payload, model }: Attempt, request: JsonObject, asked: Asked)
 async function estimate(attempt: Attempt): Promise<number> {
   const { counting, payload, model, signal } = attempt;
   const chat = chatOf(attempt);
-  return chat ? counting.estimate(chat, signal, model.ownedBy) : payload.inputEstimate;
+  return chat ? counting.estimate({ ...chat, model: model.id }, signal, model.ownedBy) : payload.inputEstimate;
 }
