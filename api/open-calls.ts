@@ -11,7 +11,7 @@ import { type Frame, jobCatalog, type Picture, type Queues, type ReplyReader } f
 import type { Keys } from "#keys";
 import type { Money } from "#money";
 import type { Background } from "#platform/background";
-import type { Clock } from "#platform/clock";
+import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { createAnswering } from "./open-calls/answering.ts";
 import { createEnding, deadlineGraceMs } from "./open-calls/ending.ts";
@@ -50,6 +50,8 @@ interface Deps {
 
 /** Bodies over this go to object storage, not into the job. */
 const inlineBodyBytes = 64 * 1024;
+/** How long a worker gets to write what it has of a call whose job is lost. */
+const lastFramesMs = 1_000;
 /** How long a process that stops waits for a decision. */
 const lastDecisionMs = 10_000;
 
@@ -153,6 +155,8 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     );
     const lost = queued.filter((_, at) => !pending[at]);
     if (lost.length === 0) return;
+    // A worker may have waited with its last frames for this instance to renew its stream.
+    await sleep(clock, lastFramesMs);
     await reader.caughtUp();
     const error = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
     for (const call of lost) background("lost job", call, ending.giveUp(call, error(), { mayWait: false }));
