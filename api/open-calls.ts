@@ -226,7 +226,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
         const others = (inFlight.get(payload.account) ?? 1) - 1;
         await queues.enqueue(
           call.job,
-          { ...payload, body: call.stored ? { stored: true } : { json: body.text } },
+          { ...payload, body: call.stored ? { stored: true, bytes: body.bytes } : { json: body.text } },
           others,
         );
       } catch (cause) {

@@ -86,7 +86,7 @@ export async function startWorker(deps: {
     counting,
     queues,
     payments,
-    memory: createByteBudget(config.UPLOAD_INLINE_BUDGET_BYTES),
+    memory: createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES),
     executor,
     ending: ending.signal,
     background,

@@ -43,7 +43,10 @@ export const paidCall = z.object({
   replay: z.string().optional(),
   /** The mint that the buyback of its charge goes to: the account's, or the caller's choice. */
   buybackToken: z.string().optional(),
-  body: z.union([z.object({ json: z.string() }), z.object({ stored: z.literal(true) })]),
+  body: z.union([
+    z.object({ json: z.string() }),
+    z.object({ stored: z.literal(true), bytes: z.int().nonnegative().default(0) }),
+  ]),
 });
 export type PaidCall = z.infer<typeof paidCall>;
 

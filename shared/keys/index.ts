@@ -126,6 +126,7 @@ export function createKeys(deps: {
     concurrentRequests: deps.uploads.concurrent,
   };
   const owed = createOwed({ clock, log });
+  redis.on("ready", () => owed.again());
   const lookUp = createLookups<Known>({ clock, epoch });
 
   async function read(by: { hash: string } | { _id: string }, under: string): Promise<Known | undefined> {

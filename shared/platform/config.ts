@@ -132,9 +132,9 @@ export const environment = z.object({
   JUPITER_PROGRAMS: text
     .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
     .describe("Programs on chain that its swaps may run, separated by commas; nothing else is signed"),
-  UPLOAD_INLINE_BUDGET_BYTES: count(
-    "Memory of one worker process for uploads that go inside requests (four times their size) and for images in answers; past it calls get 503",
-    256 * 1024 * 1024,
+  WORKER_PAYLOAD_BUDGET_BYTES: count(
+    "Memory of one worker process for large request bodies, uploads inside requests (each four times its size) and images in answers; an account has half of what is free, and past it calls get 503",
+    1024 * 1024 * 1024,
   ),
   WORKER_POOLS: z
     .string()

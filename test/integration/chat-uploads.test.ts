@@ -186,8 +186,8 @@ describe("more than makers take", () => {
 });
 
 describe("within the memory that a worker has for uploads in requests", () => {
-  // Two of these do not fit, each with the request, its body and what goes out.
-  const small = serviceOfFile({ ...env, UPLOAD_INLINE_BUDGET_BYTES: String(15 * mebi) });
+  // An account may have half of it: two of these do not fit, each with the request, its body and what goes out.
+  const small = serviceOfFile({ ...env, WORKER_PAYLOAD_BUDGET_BYTES: String(30 * mebi) });
   const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
 
   test.each<[end: string, answer: object, leaves: boolean]>([
@@ -223,6 +223,8 @@ describe("within the memory that a worker has for uploads in requests", () => {
     expect((await customer.post(chat, body)).status).toBe(200);
     const twice = await customer.post(chat, saying(makerModel, image(id), image(id)));
     expect(await refusalOf(twice)).toEqual(refusal(full));
+    const long = await customer.post(chat, saying(makerModel, text("x".repeat(5 * mebi))));
+    expect(await refusalOf(long)).toEqual(refusal(full));
     gate.resolve();
   });
 });

@@ -69,7 +69,7 @@ const CATALOG_FILE = catalogWith(
   ],
 );
 const running = serviceOfFile({ CATALOG_FILE, XAI_API_KEY: "operator" });
-const small = serviceOfFile({ CATALOG_FILE, UPLOAD_INLINE_BUDGET_BYTES: String(13 * 1024 * 1024) });
+const small = serviceOfFile({ CATALOG_FILE, WORKER_PAYLOAD_BUDGET_BYTES: String(26 * 1024 * 1024) });
 
 const generated = async (body: object, usd = "10") => {
   const customer = await running.service.account(usd);

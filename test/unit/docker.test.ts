@@ -37,7 +37,7 @@ test.each(["api", "worker"])("every variable that compose gives the %s is one th
 const shaped = {
   PUBLIC_URL: "https://example.com",
   S3_PUBLIC_ENDPOINT: "https://s3.example.com",
-  UPLOAD_INLINE_BUDGET_BYTES: "268435456",
+  WORKER_PAYLOAD_BUDGET_BYTES: "268435456",
   X402_PAY_TO: "11111111111111111111111111111111",
   X402_NETWORK: "devnet",
   SOLANA_RPC_URL: "https://rpc.example.com",

@@ -40,3 +40,16 @@ test("one that can never be made does not hold up the others", async () => {
   state.away = false;
   await expect.poll(() => (clock.advance(1_000), made)).toEqual(["a"]);
 });
+
+test("what a failover may have lost is made again after a reconnect, and nothing older", async () => {
+  const { clock, made, state, write, owed } = setup();
+  state.away = false;
+  await owed.pay(write("old"));
+  clock.advance(5_001);
+  await owed.pay(write("late"));
+  owed.again();
+  await expect.poll(() => (clock.advance(1_000), made)).toEqual(["old", "late", "late"]);
+  await expect.poll(() => clock.pending()).toBe(0);
+  owed.again();
+  expect(clock.pending()).toBe(0);
+});

@@ -1,9 +1,10 @@
+import { noCapacity } from "#errors";
 import type { Files } from "#files";
-import type { JobName, JobPayload, Queues } from "#jobs";
+import type { JobName, JobPayload, PaidCall, PaidJobName, Queues } from "#jobs";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
-import { type CallDeps, runCall } from "../call.ts";
+import { type Answer, type Attempt, type CallDeps, endUnrun, runCall } from "../call.ts";
 import type { Executor } from "../executors/index.ts";
 import { chat } from "./chat.ts";
 import { checkpointLedger } from "./checkpoint-ledger.ts";
@@ -38,30 +39,49 @@ export type Handler<Name extends JobName> = (
   delivery: number,
 ) => Promise<void>;
 
-/** What a call holds in memory is given back when it has ended and its answer is on its way. */
-async function withMemory(deps: HandlerDeps, run: (deps: HandlerDeps, memory: ByteShare) => Promise<void>) {
-  const memory = deps.memory.share();
+/** Of a body from storage: its bytes, its text, what is parsed of it, and what goes to the provider. */
+const bodyCopies = 4;
+
+/**
+ * What a call holds in memory is given back when it has ended and its answer is on its way. A body for which there is no
+ * room is not read; one of a job that is delivered again is, because the provider may have work of it.
+ */
+async function withMemory(
+  deps: HandlerDeps,
+  payload: PaidCall,
+  delivery: number,
+  run: (deps: HandlerDeps, memory: ByteShare) => Promise<void>,
+) {
+  const memory = deps.memory.share(payload.account);
   const { files } = deps;
   const uploads: Files["uploads"] = {
     ...files.uploads,
     resolve: (account, refs, signal) => files.uploads.resolve(account, refs, signal, memory),
   };
+  const { body } = payload;
   try {
-    await run({ ...deps, files: { ...files, uploads } }, memory);
+    const fits = "json" in body || memory.take(bodyCopies * body.bytes);
+    if (fits || delivery > 1) await run({ ...deps, files: { ...files, uploads } }, memory);
+    else await endUnrun(deps, payload, noCapacity("There is no memory for so large a request right now.", 2));
   } finally {
     memory.close();
   }
 }
 
+const paid =
+  (work: (attempt: Attempt, memory: ByteShare) => Promise<Answer>): Handler<PaidJobName> =>
+  (deps, payload, delivery) =>
+    withMemory(deps, payload, delivery, (deps, memory) =>
+      runCall(deps, payload, delivery, (attempt) => work(attempt, memory)),
+    );
+
 /** Every job's handler, all on one screen. */
 export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
-  chat: (deps, payload, delivery) => withMemory(deps, (deps) => runCall(deps, payload, delivery, chat)),
-  count: (deps, payload, delivery) => withMemory(deps, (deps) => runCall(deps, payload, delivery, count)),
-  embeddings: (deps, payload, delivery) => runCall(deps, payload, delivery, embeddings),
-  image: (deps, payload, delivery) =>
-    withMemory(deps, (deps, memory) => runCall(deps, payload, delivery, (attempt) => image(attempt, memory))),
-  media: (deps, payload, delivery) =>
-    withMemory(deps, (deps, memory) => runCall(deps, payload, delivery, (attempt) => media(attempt, memory))),
+  chat: paid(chat),
+  count: paid(count),
+  embeddings: paid(embeddings),
+  image: paid(image),
+  media: paid(media),
   "sweep-holds": (deps) => sweepHolds(deps),
   "checkpoint-ledger": (deps) => checkpointLedger(deps),
   "expire-files": (deps) => expireFiles(deps),
