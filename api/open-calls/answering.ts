@@ -13,6 +13,9 @@ interface Deps {
   readonly end: (call: OpenCall, status: number, code?: string) => void;
 }
 
+/** The socket counts what it was given; what the kernel has not taken yet is not sent. */
+const sentBytes = ({ socket }: OpenCall["res"]) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
+
 /** What goes out to the caller: frames as they are, pings, errors in the caller's format. */
 export function createAnswering({ clock, end }: Deps) {
   function writeEvents(call: OpenCall, data: string): void {
@@ -33,10 +36,13 @@ export function createAnswering({ clock, end }: Deps) {
   function checkProgress(call: OpenCall): void {
     const { res, sent } = call;
     const now = clock.now();
-    // The socket counts what it was given; what the kernel has not taken yet is not sent.
-    const bytes = (res.socket?.bytesWritten ?? 0) - (res.socket?.writableLength ?? 0);
+    const bytes = sentBytes(res);
     if (res.writableLength === 0 || bytes !== sent.bytes) call.sent = { bytes, at: now };
-    else if (now - sent.at >= stalledMs) res.destroy();
+    else if (now - sent.at >= stalledMs)
+      // A process that stood still itself takes note of what was taken meanwhile.
+      setImmediate(() => {
+        if (res.writableLength > 0 && sentBytes(res) === bytes) res.destroy();
+      });
   }
 
   function deliver(call: OpenCall, frame: Frame): void {

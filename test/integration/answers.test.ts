@@ -37,7 +37,15 @@ async function openOne(stream: boolean) {
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   socket.on("error", () => {});
   socket.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
-  return { clock, answering, call: await arrived.promise, socket, ended };
+  const call = await arrived.promise;
+  /** What the kernel still took counts as progress: then another 30 s have to pass. */
+  const givenUp = () =>
+    eventually(() => {
+      answering.checkProgress(call);
+      clock.advance(30_000);
+      return call.res.destroyed;
+    });
+  return { clock, answering, call, socket, ended, givenUp };
 }
 
 const frame = (kind: Frame["kind"], data: string): Frame => ({ requestId: "req_1", seq: 0, kind, data });
@@ -45,7 +53,7 @@ const part = "€".repeat(80_000);
 const parts = 100;
 
 test("a large answer that nobody reads is not copied to the socket, and is given up after 30 s without progress", async () => {
-  const { clock, answering, call, socket } = await openOne(false);
+  const { clock, answering, call, socket, givenUp } = await openOne(false);
   socket.pause();
   call.parts = Array.from({ length: parts - 1 }, () => part);
   const closed = once(call.res, "close");
@@ -58,8 +66,7 @@ test("a large answer that nobody reads is not copied to the socket, and is given
   answering.checkProgress(call);
   expect(call.res.destroyed).toBe(false);
   clock.advance(1);
-  answering.checkProgress(call);
-  expect(call.res.destroyed).toBe(true);
+  await givenUp();
   await closed;
   expect(call.res.writableFinished).toBe(false);
 });
@@ -82,17 +89,19 @@ test("a large answer arrives whole, however slowly it is read", async () => {
 });
 
 test("a stream whose caller takes nothing for 30 s counts as disconnected, one that is read does not", async () => {
-  const { clock, answering, call, socket } = await openOne(true);
+  const { clock, answering, call, socket, givenUp } = await openOne(true);
   socket.pause();
   // More than the kernel takes, less than the limit of what may be unsent.
-  while (call.res.writableLength === 0) answering.writeEvents(call, part);
+  for (let turns = 0; turns < 20; turns = call.res.writableLength > 0 ? turns + 1 : 0) {
+    if (call.res.writableLength === 0) answering.writeEvents(call, part);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   for (let second = 0; second < 30; second++) {
     answering.checkProgress(call);
     clock.advance(1_000);
   }
   expect(call.res.destroyed).toBe(false);
-  answering.checkProgress(call);
-  expect(call.res.destroyed).toBe(true);
+  await givenUp();
 
   const other = await openOne(true);
   other.socket.resume();

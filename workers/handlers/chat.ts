@@ -84,7 +84,10 @@ async function streamed(attempt: Attempt): Promise<Answer> {
   progress.fail = call.fail;
   let exchange: Exchange | undefined;
   let stream: StreamWriter | undefined;
-  const cut = createCut(attempt, () => stream?.usage() === undefined && reasonsUnseen(attempt));
+  const cut = createCut(
+    attempt,
+    () => progress.attempts > 0 && stream?.usage() === undefined && reasonsUnseen(attempt),
+  );
   progress.countCut = (cause) => countCut(attempt, stream, cause);
   const begin = (begun: Exchange, asked: Asked, signal: AbortSignal) => {
     exchange = begun;
