@@ -62,13 +62,15 @@ const ignoredHeaders = ({ ignored }: Exchange) =>
   ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
 
 async function whole(attempt: Attempt): Promise<Answer> {
-  const { model, upstreams, signal, progress, log } = attempt;
+  const { model, upstreams, signal, disconnected, progress, log } = attempt;
   const call = await exchanges(attempt);
   const { exchange, given } = await upstreams.once(
     model,
     signal,
     progress,
     async (asked, signal) => {
+      // After a failure no other provider is asked for a caller who is gone.
+      disconnected.throwIfAborted();
       const exchange = await call.with(asked);
       return { exchange, given: await asked.provider.answer({ ...exchange.call, signal, log }) };
     },

@@ -3,12 +3,16 @@ import type { Answer, Attempt } from "../call.ts";
 
 /** An embeddings call on an upstream that speaks the embeddings format. */
 export async function embeddings(attempt: Attempt): Promise<Answer> {
-  const { payload, model, request, upstreams, signal, progress, log } = attempt;
+  const { payload, model, request, upstreams, signal, disconnected, progress, log } = attempt;
   const response = await upstreams.once(
     model,
     signal,
     progress,
-    ({ provider, model }, signal) => provider.embed({ model, body: { ...request, model }, signal, log }),
+    async ({ provider, model }, signal) => {
+      // After a failure no other provider is asked for a caller who is gone.
+      disconnected.throwIfAborted();
+      return provider.embed({ model, body: { ...request, model }, signal, log });
+    },
     log,
   );
   const { usage, ...body } = finishEmbeddings(response, request, payload.model);
