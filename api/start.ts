@@ -14,7 +14,7 @@ import type { Config } from "#platform/config";
 import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
-import { connectRedis } from "#platform/redis";
+import { connectRedis, startRedis } from "#platform/redis";
 import type { Step } from "#platform/shutdown";
 import { createReplays, type Owner } from "#replay";
 import { createApp } from "./app.ts";
@@ -49,7 +49,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
   const redis = connectRedis(config.REDIS_URL, "impatient", log);
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
-  await Promise.all([redis.connect(), blocking.connect()]);
+  await Promise.all([redis, blocking].map(startRedis));
 
   const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const keys = createKeys({

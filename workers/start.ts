@@ -10,7 +10,7 @@ import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
-import { connectRedis } from "#platform/redis";
+import { connectRedis, startRedis } from "#platform/redis";
 import type { Step } from "#platform/shutdown";
 import { createReplays } from "#replay";
 import { createCounting } from "./counting/index.ts";
@@ -58,7 +58,7 @@ export async function startWorker(deps: {
   const redis = connectRedis(config.REDIS_URL, "patient", log);
   const queueRedis = connectRedis(config.REDIS_URL, "blocking", log);
   const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
-  await Promise.all([redis.connect(), queueRedis.connect(), subscriber.connect()]);
+  await Promise.all([redis, queueRedis, subscriber].map(startRedis));
 
   const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const payments = createPayments({ config, mongo, money, clock, log });

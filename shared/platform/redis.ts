@@ -39,6 +39,28 @@ export function connectRedis(url: string, manner: RedisManner, log: Logger): Red
   return redis;
 }
 
+const startMs = 10_000;
+
+/** Makes the first connection. It is retried for ten seconds: startup is not latency-critical. */
+export async function startRedis(redis: Redis): Promise<void> {
+  try {
+    await redis.connect();
+  } catch (error) {
+    if (redis.status === "ready") return;
+    // ioredis goes on trying by itself.
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        redis.disconnect();
+        reject(error);
+      }, startMs);
+      redis.once("ready", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+}
+
 /**
  * Connections that only read are not told that their server has been demoted: they follow one that writes whenever it
  * comes back from a lost or refused connection. Returns how to stop that.
