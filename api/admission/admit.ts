@@ -49,8 +49,21 @@ export interface Admitted extends Held {
 /** What can be said before anything is taken. */
 type Checking = Pick<Ask, "call" | "serves" | "pool"> & { readonly caller: Pick<Caller, "account" | "tier"> };
 
+/** How a hold is decided of a call that a limit refuses after all. */
+const unused = {
+  costNanoUsd: 0n,
+  status: "failed",
+  error: "rate_limit_exceeded",
+  attempts: 0,
+  usage: {},
+  estimated: false,
+  totalMs: 0,
+} as const;
+
 const nothing = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
 
+/** A refused caller waits no longer for what it held to be given back. */
+const settleMs = 2_000;
 /** A hold outlives its call by this much before the sweeper looks at it. */
 const holdMarginMs = 120_000;
 
@@ -77,7 +90,6 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const takenTokens = ask.isFree
     ? 0
     : inputEstimate + (call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices);
-  if (takenTokens > 0) await deps.keys.takeTokens(ask.entered, takenTokens);
   const expiresAt = ask.deadlineAt + holdMarginMs;
   const whose = {
     account: caller.account,
@@ -86,7 +98,19 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
     endpoint: ask.serves.endpoint,
     model: model.id,
   };
-  const held = await hold(deps.money, { ...whose, expiresAt, bound });
+  const taking = takenTokens > 0 ? deps.keys.takeTokens(ask.entered, takenTokens) : Promise.resolve();
+  // Far from its limit nothing is expected to be refused: then the hold need not wait for the answer.
+  if (takenTokens > ask.entered.rateLimits.remainingTokens / 2) await taking;
+  const [tokens, holding] = await Promise.allSettled([taking, hold(deps.money, { ...whose, expiresAt, bound })]);
+  if (holding.status === "rejected") throw holding.reason;
+  const held = holding.value;
+  if (tokens.status === "rejected") {
+    const signal = AbortSignal.timeout(settleMs);
+    await deps.money
+      .settle({ ...whose, ...unused, heldNanoUsd: held.heldNanoUsd, signal })
+      .catch((error: unknown) => deps.log.warn({ err: error, requestId }, "a hold is left to the sweeper"));
+    throw tokens.reason;
+  }
   const mostTokens = bound.inputTokens + held.outputCap * call.size.choices;
   return { ...held, model, takenTokens, mostTokens, inputBound: bound.inputTokens, inputEstimate };
 }
