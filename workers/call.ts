@@ -136,7 +136,9 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
     const ending = await attemptCall(deps, payload, { ...attempt, reply, progress, work, earlier });
     const { won, entry } = await money.decide(ending.decision);
     const isOurs = won || (ending.kept && entry.request?.status === "succeeded");
-    const delivered = isOurs ? await ending.tell(entry.costNanoUsd) : await tellEnded(deps, payload, entry);
+    const delivered = isOurs
+      ? await ending.tell(entry.costNanoUsd)
+      : await tellEnded(deps, payload, entry, elsewhere());
     await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd: entry.costNanoUsd });
     // A JSON answer costs nothing if its API instance died before it could take it.
     if (!delivered && won && !payload.stream && !isKept && entry.costNanoUsd > 0n)
@@ -150,13 +152,14 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
  * The call was decided elsewhere. Whoever did may be gone without a word to the caller, who would wait for ever. An answer
  * that is charged and comes after this error finds its call closed, so the API refunds it.
  */
-const tellEnded = ({ replies }: CallDeps, { replyTo, requestId }: PaidCall, { costNanoUsd }: LedgerEntry) =>
-  replies.late(
-    replyTo,
-    requestId,
-    noCapacity("The call was ended elsewhere; nothing was charged. Repeat it.", 1),
-    costNanoUsd > 0n ? { answerLost: true } : undefined,
-  );
+const tellEnded = (
+  { replies }: CallDeps,
+  { replyTo, requestId }: PaidCall,
+  { costNanoUsd }: LedgerEntry,
+  error: ServiceError,
+) => replies.late(replyTo, requestId, error, costNanoUsd > 0n ? { answerLost: true } : undefined);
+
+const elsewhere = () => noCapacity("The call was ended elsewhere; nothing was charged. Repeat it.", 1);
 
 /** What an earlier delivery left to go on with. */
 interface Earlier {
@@ -198,14 +201,14 @@ const isGivenUp = async ({ money }: CallDeps, { replay, requestId }: PaidCall): 
 
 /** A call that is not run, or not run again: decided 0, or by the entry that stands; the caller hears of it. */
 export async function endUnrun(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {
-  const { money, replies, log, clock } = deps;
-  const { account, requestId, replyTo, stream, replay } = payload;
+  const { money, log, clock } = deps;
+  const { account, requestId, stream, replay } = payload;
   const progress = { account, attempts: 0 };
   const decision = { ...describe(payload, progress, clock.now(), clock.now()), ...free("failed", error) };
   const { entry } = await money.settle(decision);
   const answerLost = entry.costNanoUsd > 0n;
   log.warn({ requestId, answerLost, code: error.code }, "a call ended without being run here");
-  const told = await replies.late(replyTo, requestId, error, answerLost ? { answerLost } : undefined);
+  const told = await tellEnded(deps, payload, entry, error);
   // What is kept under a key is there for whoever asks again.
   if (!told && answerLost && !stream && replay === undefined) await money.refund(account, requestId);
 }

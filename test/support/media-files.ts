@@ -1,4 +1,5 @@
 import { crc32, deflateSync } from "node:zlib";
+import { wavHeader } from "../../workers/providers/wav.ts";
 
 /** Small files that are what their first bytes say, and whose pages, pixels and seconds are known. */
 
@@ -23,21 +24,8 @@ export function png(width = 1, height = 1): Buffer {
 
 /** 16 bits, one channel. */
 export function wav(seconds: number, rate = 16_000): Buffer {
-  const data = Math.round(seconds * rate) * 2;
-  const header = Buffer.alloc(44);
-  header.write("RIFF", 0, "latin1");
-  header.writeUInt32LE(36 + data, 4);
-  header.write("WAVEfmt ", 8, "latin1");
-  header.writeUInt32LE(16, 16);
-  header.writeUInt16LE(1, 20);
-  header.writeUInt16LE(1, 22);
-  header.writeUInt32LE(rate, 24);
-  header.writeUInt32LE(rate * 2, 28);
-  header.writeUInt16LE(2, 32);
-  header.writeUInt16LE(16, 34);
-  header.write("data", 36, "latin1");
-  header.writeUInt32LE(data, 40);
-  return Buffer.concat([header, Buffer.alloc(data)]);
+  const samples = Math.round(seconds * rate);
+  return Buffer.concat([wavHeader(samples, rate), Buffer.alloc(2 * samples)]);
 }
 
 /** Frames of MPEG-1 layer 3 at 44,100 Hz and 128 kbit/s: 417 bytes each. */

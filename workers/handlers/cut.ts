@@ -4,6 +4,8 @@ import { type AbortCause, Aborted } from "../running.ts";
 /** How long a stream that nobody reads any more is read for the usage that only its end tells. */
 const readOnMs = 30_000;
 
+const mayReadOn: ReadonlySet<AbortCause | undefined> = new Set(["disconnected", "deadline"]);
+
 /** The end of a stream from outside: its caller disconnects, its deadline comes, this worker stops. */
 export interface Cut {
   /** For the provider's stream. */
@@ -24,7 +26,6 @@ export function createCut(
   const reading = new AbortController();
   let reason: unknown;
   let stopTimer = () => {};
-  const mayReadOn: ReadonlySet<AbortCause | undefined> = new Set(["disconnected", "deadline"]);
 
   const end = (by: unknown) => {
     const isFirst = reason === undefined;
