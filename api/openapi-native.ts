@@ -2,7 +2,7 @@ import { z } from "zod";
 import { countTokensRequest, geminiRequest, messagesRequest, responsesRequest } from "#formats";
 import { errorAnswers, errorAnswersIn, idempotencyKey, json, paid, replayed } from "./openapi-errors.ts";
 
-/** The bodies of the native formats are their makers' own: what is named here is what this service reads of them. */
+/** The bodies of the native formats are their providers' own: what is named here is what this service reads of them. */
 
 const messagesError = z
   .object({
@@ -24,7 +24,7 @@ const ignored = z.object({
 const replayable = ignored.extend({ "idempotent-replayed": replayed });
 const counted = z.object({
   "x-request-id": z.string(),
-  "x-xm-token-count": z.enum(["maker", "estimate"]).describe("Who counted"),
+  "x-xm-token-count": z.enum(["provider", "estimate"]).describe("Who counted"),
 });
 
 const message = z
@@ -70,7 +70,7 @@ export const nativePaths = {
   "/v1/messages": {
     post: {
       operationId: "createMessage",
-      summary: "Anthropic's Messages format, for that maker's models",
+      summary: "Anthropic's Messages format, for that provider's models",
       security: messagesKeys,
       requestParams: { header: idempotencyKey },
       requestBody: { required: true, content: json(messagesRequest) },
@@ -99,7 +99,7 @@ export const nativePaths = {
   "/v1/responses": {
     post: {
       operationId: "createResponse",
-      summary: "OpenAI's Responses format, for that maker's models; nothing is stored",
+      summary: "OpenAI's Responses format, for that provider's models; nothing is stored",
       requestParams: { header: idempotencyKey },
       requestBody: { required: true, content: json(responsesRequest) },
       responses: {

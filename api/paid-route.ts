@@ -9,7 +9,7 @@ export interface PaidRoute {
   readonly format?: Format;
   /** Of a stream in Gemini's format: one JSON array. */
   readonly framing?: "array";
-  /** Headers of the caller's that the maker of the format reads. */
+  /** Headers of the caller's that the provider of the format reads. */
   readonly passed?: readonly string[];
   /** It costs nothing, however long it is, and ignores an `Idempotency-Key`. */
   readonly isFree?: true;

@@ -8,10 +8,10 @@ import { type AdmissionDeps, check } from "./admission/admit.ts";
 import { answerJson } from "./http/answer.ts";
 import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
+import { hasBegun, type IdempotencyDeps, type IdempotencyRequest } from "./idempotency.ts";
 import type { PaidRoute } from "./paid-route.ts";
-import { hasBegun, type ReplayAsk, type ReplayDeps } from "./replay.ts";
 
-export interface PayerDeps extends AdmissionDeps, Pick<ReplayDeps, "replays" | "isAlive"> {
+export interface PayerDeps extends AdmissionDeps, Pick<IdempotencyDeps, "idempotency" | "isAlive"> {
   readonly payments: Pick<Payments, "x402" | "buyback">;
   readonly publicUrl: () => string;
 }
@@ -19,13 +19,13 @@ export interface PayerDeps extends AdmissionDeps, Pick<ReplayDeps, "replays" | "
 /** Who calls, and under which key the answer is kept. */
 export interface Payer {
   readonly caller: Caller;
-  readonly replay: ReplayAsk;
+  readonly idempotency: IdempotencyRequest;
 }
 
 /** Neither key nor account: it has the list price, and no uploads. */
-const stranger = { account: "", tier: "standard" } as const;
+const anonymous = { account: "", tier: "standard" } as const;
 
-/** Where callers put a key, here or at a maker's. */
+/** Where callers put a key, here or at a provider's. */
 const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key"];
 
 /** Whether the call is to be paid for itself. Who sends a key wants that to pay, and is never quoted to. */
@@ -33,7 +33,7 @@ export const isPayable = ({ payments }: Pick<PayerDeps, "payments">, route: Paid
   route.payable === true && payments.x402 !== undefined && keyHeaders.every((name) => req.headers[name] === undefined);
 
 /** Counts what comes without a key, before its body is read. */
-export const countStranger = ({ keys }: Pick<PayerDeps, "keys">, req: Request, res: Response): Promise<void> =>
+export const countAnonymous = ({ keys }: Pick<PayerDeps, "keys">, req: Request, res: Response): Promise<void> =>
   keys.countAddress(req.socket.remoteAddress ?? "", localsOf(res).requestId);
 
 /** One hash for all texts of the same request: a payment is for that alone. */
@@ -58,7 +58,7 @@ export async function payerOf(
   async function priceNanoUsd(): Promise<bigint> {
     if (buybackToken !== undefined) payments.buyback.tokenOf(buybackToken);
     const { pool } = jobCatalog[route.job];
-    const { bound } = await check(deps, { call, serves: route, pool, caller: stranger });
+    const { bound } = await check(deps, { call, serves: route, pool, caller: anonymous });
     // Nothing can be paid by a payment of nothing.
     return bound.mostNanoUsd > 0n ? bound.mostNanoUsd : 1n;
   }
@@ -87,5 +87,5 @@ export async function payerOf(
   res.set("PAYMENT-RESPONSE", settlement.receipt);
   if (settlement.kind === "refused") return quote(settlement.reason);
   const { account, key } = settlement;
-  return { caller: keys.payer(account, settlement.buybackToken), replay: { key, hash: requestHash } };
+  return { caller: keys.payer(account, settlement.buybackToken), idempotency: { key, hash: requestHash } };
 }

@@ -3,7 +3,8 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { loadCatalog } from "#catalog";
 import { createFiles } from "#files";
-import { createPicture, createQueues, createReplyReader, isPool } from "#jobs";
+import { createIdempotencyStore, type Owner } from "#idempotency";
+import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys } from "#keys";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
@@ -16,10 +17,9 @@ import type { Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { connectRedis, startRedis } from "#platform/redis";
 import type { Step } from "#platform/shutdown";
-import { createReplays, type Owner } from "#replay";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
-import { createOpenCalls } from "./open-calls.ts";
+import { createOpenCalls } from "./open-calls/index.ts";
 
 export interface Api {
   readonly port: number;
@@ -71,19 +71,19 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   await payments.x402?.start();
 
   const files = createFiles({ config, mongo, money, clock, log });
-  const replays = createReplays({ mongo, money, files, clock });
-  await Promise.all([files.prepare(), replays.prepare()]);
+  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
+  await Promise.all([files.prepare(), idempotency.prepare()]);
   const queues = createQueues({ redis, log });
-  const picture = createPicture({ redis, queues, clock, log });
+  const registry = createWorkerRegistry({ redis, queues, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
-  await Promise.all([reader.start(), picture.start()]);
+  await Promise.all([reader.start(), registry.start()]);
 
   const pingIntervalMs = config.PING_INTERVAL_MS;
   const background = createBackground({ log });
   const openCalls = createOpenCalls({
     reader,
     queues,
-    picture,
+    registry,
     money,
     keys,
     files,
@@ -102,12 +102,12 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   const app = createApp({
     config,
     catalog,
-    picture,
+    registry,
     keys,
     money,
     payments,
     files,
-    replays,
+    idempotency,
     isAlive,
     openCalls,
     bodyBudget,
@@ -155,7 +155,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
       {
         name: "close",
         run: async () => {
-          picture.stop();
+          registry.stop();
           await disconnect(server, closed, clock);
           await reader.stop();
           await queues.close();

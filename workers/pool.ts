@@ -2,8 +2,8 @@ import { DelayedError, type Job, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { noCapacity } from "#errors";
 import { isPaidCall, type JobName, jobCatalog, type Pool } from "#jobs";
-import { endUnrun, HandedOver } from "./call.ts";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
+import { endUnrun, HandedOver } from "./run-call.ts";
 
 export interface RunningPool {
   readonly pool: Pool;

@@ -1,5 +1,6 @@
 import { loadCatalog } from "#catalog";
 import { createFiles } from "#files";
+import { createIdempotencyStore } from "#idempotency";
 import { announce, createCancellations, createQueues, createReplies, isPool, type Pool, pools } from "#jobs";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
@@ -12,13 +13,12 @@ import type { Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { connectRedis, startRedis } from "#platform/redis";
 import type { Step } from "#platform/shutdown";
-import { createReplays } from "#replay";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
 import type { HandlerDeps } from "./handlers/index.ts";
 import { startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
-import { createUpstreams } from "./upstreams.ts";
+import { createUpstreams } from "./upstreams/index.ts";
 
 export interface WorkerProcess {
   readonly pools: readonly Pool[];
@@ -69,8 +69,8 @@ export async function startWorker(deps: {
   const running = createRunning({ cancellations, replies, clock, log });
   const upstreams = createUpstreams({ catalog, env, clock, log });
   const files = createFiles({ config, mongo, money, clock, log });
-  const replays = createReplays({ mongo, money, files, clock });
-  await Promise.all([files.prepare(), replays.prepare()]);
+  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
+  await Promise.all([files.prepare(), idempotency.prepare()]);
   const counting = createCounting({ clock, log });
   const ending = new AbortController();
   const background = createBackground({ log });
@@ -79,7 +79,7 @@ export async function startWorker(deps: {
     upstreams,
     money,
     files,
-    replays,
+    idempotency,
     replies,
     cancellations,
     running,

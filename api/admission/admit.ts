@@ -1,7 +1,7 @@
 import type { Bound, Catalog, Model } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type ParsedCall } from "#formats";
-import type { Picture, Pool } from "#jobs";
+import type { Pool, WorkerRegistry } from "#jobs";
 import type { Caller, Entered, Keys } from "#keys";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
@@ -13,7 +13,7 @@ import { resolveModel, type Serves } from "./model.ts";
 
 export interface AdmissionDeps {
   readonly catalog: Catalog;
-  readonly picture: Picture;
+  readonly registry: WorkerRegistry;
   readonly keys: Keys;
   readonly money: Money;
   readonly files: Files;
@@ -39,7 +39,7 @@ export interface Admitted extends Held {
   readonly model: Model;
   /** Tokens counted against the key's limit until the true number is known. */
   readonly takenTokens: number;
-  /** The most that it can use of what is held for it: no maker's count takes more of the limit. */
+  /** The most that it can use of what is held for it: no provider's count takes more of the limit. */
   readonly mostTokens: number;
   /** Input tokens that the hold covers. */
   readonly inputBound: number;

@@ -7,7 +7,7 @@ export function bearer(req: Request): string | undefined {
   return /^bearer +(\S+) *$/i.exec(req.headers.authorization ?? "")?.[1];
 }
 
-/** Where a maker's own clients put their key: specification, part 5. */
+/** Where a provider's own clients put their key: specification, part 5. */
 function ownKey(req: Request, format: Format | undefined): string | undefined {
   if (format === "messages") return req.get("x-api-key") || undefined;
   if (format !== "gemini") return undefined;

@@ -14,13 +14,13 @@ export async function hold(
 ): Promise<Held> {
   const { bound, ...whose } = call;
   const { mostNanoUsd, leastNanoUsd } = bound;
-  const poor = (availableNanoUsd: bigint) => poorText(bound, availableNanoUsd);
+  const poor = (availableNanoUsd: bigint) => insufficientText(bound, availableNanoUsd);
   const heldNanoUsd = await money.take({ ...whose, mostNanoUsd, leastNanoUsd, poor });
   return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
 }
 
 /** Says what the input needs, and what a cap that the caller named comes to. */
-function poorText(bound: Bound, availableNanoUsd: bigint): string {
+function insufficientText(bound: Bound, availableNanoUsd: bigint): string {
   const { mostNanoUsd, inputNanoUsd, outputCap, isCapNamed } = bound;
   const has = `the balance has ${formatUsd(availableNanoUsd)}.`;
   if (outputCap === 0) return `The balance is too low. The call can cost ${formatUsd(mostNanoUsd)} USD; ${has}`;

@@ -59,7 +59,7 @@ export const openCall = (opening: Opening, now: number): OpenCall => ({
 });
 
 /** Its answer is kept under an `Idempotency-Key`: leaving it ends nothing, and what it cost stands. */
-export const isKept = ({ payload }: OpenCall): boolean => payload.replay !== undefined;
+export const isKept = ({ payload }: OpenCall): boolean => payload.idempotencyKeyId !== undefined;
 
 /** Nothing that comes now changes how it ends. */
 export const isOver = ({ ended, answered }: OpenCall): boolean => ended || answered !== undefined;

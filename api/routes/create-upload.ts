@@ -8,12 +8,12 @@ import { sleep } from "#platform/clock";
 import type { JsonBody } from "../http/body.ts";
 import { proceed } from "../http/continue.ts";
 import { localsOf } from "../http/headers.ts";
+import { parse } from "../http/input.ts";
 import { hashed, type UploadBody, uploadBody } from "../http/upload-body.ts";
-import { type Claimed, claimKey, markReplayed, type ReplayDeps, releaseKey } from "../replay.ts";
-import { parse } from "./admin/input.ts";
+import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "../idempotency.ts";
 import { newUpload } from "./upload-object.ts";
 
-export interface CreateDeps extends ReplayDeps {
+export interface CreateDeps extends IdempotencyDeps {
   readonly files: Pick<Files, "uploads">;
   readonly instance: string;
   readonly syncTimeoutMs: number;
@@ -150,14 +150,14 @@ const keepAgainMs = 1_000;
 
 /** Tries until it is done: the upload is made and paid. If the process stops before, the next request finds it. */
 async function keep(
-  { replays, clock, draining, log }: CreateDeps,
+  { idempotency, clock, draining, log }: CreateDeps,
   id: string,
   requestId: string,
   { upload, hash }: Made,
 ) {
   for (;;) {
     try {
-      return await replays.keep(id, requestId, { upload: upload.id }, hash);
+      return await idempotency.store(id, requestId, { upload: upload.id }, hash);
     } catch (error) {
       log.warn({ err: (error as Error).message, requestId }, "an upload's idempotency key is not kept yet");
       if (draining()) throw noCapacity("The Idempotency-Key cannot be kept right now; repeat the request.", 1, error);

@@ -7,7 +7,7 @@ import type { Logger } from "#platform/logger";
 import { isFresh, type Range, rangeOf } from "../http/conditional.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import type { OpenCalls } from "../open-calls.ts";
+import type { OpenCalls } from "../open-calls/index.ts";
 
 export interface FileDeps {
   readonly files: Pick<Files, "generated">;

@@ -1,6 +1,6 @@
 import type { Request, RequestHandler } from "express";
 import { geminiCodec, geminiCountCodec } from "#formats";
-import { type CallDeps, paidRoute } from "../call.ts";
+import { type CallDeps, paidRoute } from "../paid-call.ts";
 import type { PaidRoute } from "../paid-route.ts";
 
 /** What the path of a call names: `models/gemini-2.5-flash:generateContent`. */

@@ -1,8 +1,8 @@
 import { Router } from "express";
 import { countTokensCodec, messagesCodec, messagesHeaders } from "#formats";
-import { type CallDeps, paidRoute } from "../call.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
+import { type CallDeps, paidRoute } from "../paid-call.ts";
 import type { PaidRoute } from "../paid-route.ts";
 
 const messages: PaidRoute = {

@@ -9,8 +9,8 @@ import { staysCounted } from "../admission/counted.ts";
 import { createBodyReader, type JsonBody } from "../http/body.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
+import { pageQuery, parse } from "../http/input.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
-import { pageQuery, parse } from "./admin/input.ts";
 import { type Asking, type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
 import { completion, renderUpload } from "./upload-object.ts";
 

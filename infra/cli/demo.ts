@@ -17,12 +17,12 @@ export interface Demo {
 const balanceUsd = "100.00";
 const limits = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrent_requests: 2_000 };
 
-const keptDemo = z.object({ apiKey: z.string(), accountId: z.string() }).partial();
+const storedDemo = z.object({ apiKey: z.string(), accountId: z.string() }).partial();
 const withId = z.object({ id: z.string() });
 const withKey = z.object({ key: z.string() });
 
 /** Made once, then kept. */
-export async function keptAdminToken(dataDir: string): Promise<string> {
+export async function storedAdminToken(dataDir: string): Promise<string> {
   const file = join(dataDir, "admin-token");
   const kept = await readText(file);
   if (kept) return kept;
@@ -46,7 +46,7 @@ export async function ensureDemo(options: {
   const admin = (method: string, path: string, body?: unknown) =>
     ask(`${origin}/admin/v1${path}`, adminToken, method, body);
   const file = join(dataDir, "demo.json");
-  const kept = parseKept(await readText(file));
+  const kept = parseStored(await readText(file));
 
   const known = kept.accountId !== undefined && (await admin("GET", `/accounts/${kept.accountId}`)).status === 200;
   const accountId =
@@ -103,8 +103,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function parseKept(text: string | undefined): z.infer<typeof keptDemo> {
-  return keptDemo.safeParse(parseJson(text ?? "{}")).data ?? {};
+function parseStored(text: string | undefined): z.infer<typeof storedDemo> {
+  return storedDemo.safeParse(parseJson(text ?? "{}")).data ?? {};
 }
 
 async function readText(file: string): Promise<string | undefined> {

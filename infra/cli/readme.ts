@@ -4,8 +4,8 @@ import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
 import { formats } from "#formats";
 import { environment } from "#platform/config";
-import { rows as crossings } from "../../test/support/crossing-rows.ts";
-import { type Cell, cellOf } from "../../test/support/crossings.ts";
+import { rows as conversions } from "../../test/support/conversion-rows.ts";
+import { type Cell, cellOf } from "../../test/support/conversions.ts";
 import { startEnvironment } from "./start-config.ts";
 
 /** The tables of the README that are made from the code. `npm run readme` writes them; a test sees that they are current. */
@@ -72,14 +72,17 @@ function mark(cell: Cell): string {
 }
 
 function crossed(): string {
-  const pairs = formats.flatMap((caller) => formats.map((maker) => ({ caller, maker })));
+  const pairs = formats.flatMap((caller) => formats.map((provider) => ({ caller, provider })));
   return table(
-    ["", ...pairs.map(({ caller, maker }) => `${caller} → ${maker}`)],
-    crossings.map((row) => [row.feature, ...pairs.map(({ caller, maker }) => mark(cellOf(row, caller, maker)))]),
+    ["", ...pairs.map(({ caller, provider }) => `${caller} → ${provider}`)],
+    conversions.map((row) => [
+      row.feature,
+      ...pairs.map(({ caller, provider }) => mark(cellOf(row, caller, provider))),
+    ]),
   );
 }
 
-const parts: Readonly<Record<string, () => string>> = { configuration, errors, crossings: crossed };
+const parts: Readonly<Record<string, () => string>> = { configuration, errors, conversions: crossed };
 
 /** The README with its tables made anew. Throws if a table has lost its place. */
 export function currentReadme(text: string): string {

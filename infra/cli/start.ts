@@ -5,7 +5,7 @@ import { systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
 import { createProgram, freePort, isFree, type Program, startEmbedded, until } from "../embedded/index.ts";
 import { startSolana } from "../embedded/solana/server.ts";
-import { ensureDemo, keptAdminToken } from "./demo.ts";
+import { ensureDemo, storedAdminToken } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
 import { supervise } from "./supervise.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
@@ -27,7 +27,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
   await choosePort(env.PORT, config.HOST);
   const dataDir = resolve(DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const adminToken = config.ADMIN_TOKEN ?? (await keptAdminToken(dataDir));
+  const adminToken = config.ADMIN_TOKEN ?? (await storedAdminToken(dataDir));
   const [stores, solana] = await Promise.allSettled([
     startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit }),
     paysElsewhere(env) ? undefined : startSolana({ dataDir: join(dataDir, "solana") }),

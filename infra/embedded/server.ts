@@ -38,7 +38,7 @@ export async function openFolder({ dataDir, port }: Pick<ServerOptions, "dataDir
   const data = join(root, "data");
   mkdirSync(data, { recursive: true, mode: 0o700 });
   const file = join(root, "server.json");
-  let before = readKept(file);
+  let before = readStored(file);
   if (before?.pid !== undefined) await untilGone(before.pid, before.port, root);
   const chosen = port ?? (before && (await isFree(before.port)) ? before.port : await freePort());
   const keep = (changes: Partial<Kept>) => {
@@ -49,7 +49,7 @@ export async function openFolder({ dataDir, port }: Pick<ServerOptions, "dataDir
   return { data, log: join(root, "log"), port: chosen, secret: before?.secret, keep };
 }
 
-function readKept(file: string): Kept | undefined {
+function readStored(file: string): Kept | undefined {
   try {
     return kept.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch {

@@ -3,7 +3,7 @@ import { mayHaveSound, mostPartTokens } from "./parts.ts";
 import { bandAt, mostWithin, toNanoUsd } from "./prices.ts";
 import type { Band, Bound, Model, Tier } from "./types.ts";
 
-/** What a chat template adds: once for the call (the preamble that makers put before tools), and for each message. */
+/** What a chat template adds: once for the call (the preamble that providers put before tools), and for each message. */
 const baseTokens = 512;
 const messageTokens = 16;
 

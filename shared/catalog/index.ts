@@ -20,11 +20,11 @@
  *   input_schema  JSON Schema of its own parameters (for images of the body itself), held to by zod
  *   units         for every price key, how many units an input makes: what holds are worked out from, before the work.
  *                 `{field}` its value or default, `{minutes_of, bytes_per_second, max, min?}` of an uploaded recording:
- *                 these say at most how much is made, and what the maker delivers decides. `{characters_of, per?}`,
+ *                 these say at most how much is made, and what the provider delivers decides. `{characters_of, per?}`,
  *                 `{items_of, per?}`, `{count}`: the input alone decides, reported or not, if anything is delivered.
  *   variants      prices by input: a price key costs what the first variant says whose every `when` fits and that names
  *                 the key, else what `pricing` says. Fields that `when` lists values of are enums.
- * Defaults of the schema are sent to the maker. What it chooses by itself (`auto`) is priced as the dearest that it may.
+ * Defaults of the schema are sent to the provider. What it chooses by itself (`auto`) is priced as the dearest that it may.
  *
  * Money is bigint nano-USD. Prices are exact rationals; a cost is rounded once, half up; seconds and minutes have six
  * decimals. Elite prices are list x (10000 - bps) / 10000, exactly.
@@ -57,7 +57,7 @@ export {
 export interface Catalog {
   /** By its id, `provider/model`. */
   find(id: string): Model | undefined;
-  /** By the maker's own name for it, without a provider. */
+  /** By the provider's own name for it, without a provider. */
   named(alias: string): Model | undefined;
   /** In the order of the file. */
   list(): readonly Model[];

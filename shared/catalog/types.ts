@@ -51,7 +51,7 @@ export type UnitRule =
   | { readonly field: string }
   /** Of one call, whatever is in it. */
   | { readonly count: number }
-  /** Unicode code points of a text; with `per`, again for each unit of that key (makers that bill every image's prompt). */
+  /** Unicode code points of a text; with `per`, again for each unit of that key (providers that bill every image's prompt). */
   | { readonly characters_of: string; readonly per?: "image" | undefined }
   /** What the fields name together: a list has its items, a lone value is one. */
   | { readonly items_of: readonly string[]; readonly per?: "image" | undefined }
@@ -115,7 +115,7 @@ export interface Model {
   };
   /** Its provider writes prompts to a cache unasked, and bills it. */
   readonly automaticCacheWrites: boolean;
-  /** The maker's own names for it, without a provider: what the native formats are called with. */
+  /** The provider's own names for it, without a provider: what the native formats are called with. */
   readonly aliases: readonly string[];
   /** Unix seconds. */
   readonly created: number;

@@ -17,7 +17,7 @@ export function fieldSchema(schema: JsonSchema, field: string): JsonSchema | und
 export const valueOf = (schema: JsonSchema, input: Input, field: string): unknown =>
   Object.hasOwn(input, field) ? input[field] : fieldSchema(schema, field)?.["default"];
 
-/** A count as makers take it, `8`, `"8"` or `"8s"`; undefined if it is none. */
+/** A count as providers take it, `8`, `"8"` or `"8s"`; undefined if it is none. */
 export function countOf(value: unknown): number | undefined {
   const count = typeof value === "string" && /^\d{1,9}s?$/.test(value) ? Number.parseInt(value, 10) : value;
   return typeof count === "number" && Number.isFinite(count) && count > 0 ? count : undefined;
@@ -68,9 +68,9 @@ export function unitsOf(model: Model, input: Input, uploadBytes: ReadonlyMap<str
 }
 
 /**
- * The usage with what a maker does not report but the input determines: characters, input images, the request itself.
+ * The usage with what a provider does not report but the input determines: characters, input images, the request itself.
  * If nothing was made they count nothing either. Of a recording at least the minutes that are billed at least. Where the
- * input determines it all, what a maker reports besides is not billed.
+ * input determines it all, what a provider reports besides is not billed.
  */
 export function billed(model: Model, usage: Usage, input: Input | undefined): Usage {
   const media = mediaOf(model);

@@ -47,7 +47,7 @@ export const upstreamEntry = z.strictObject({
     .optional(),
   base_url_env: addressVariable.optional(),
   key_env: keyVariable.optional(),
-  /** The maker keeps chat answers unless it is told not to: `store: false` always goes there. */
+  /** The provider keeps chat answers unless it is told not to: `store: false` always goes there. */
   stores_answers: z.boolean().default(false),
   /** Where a server of OpenAI's interface differs from others. */
   quirks: z

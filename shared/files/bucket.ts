@@ -9,7 +9,7 @@ import {
   type TransitionDefaultMinimumObjectSize,
 } from "@aws-sdk/client-s3";
 import type { Logger } from "#platform/logger";
-import { isNamed } from "./away.ts";
+import { isNamed } from "./unavailable.ts";
 
 /** Expiry removes everything sooner: what is older than that was forgotten. */
 const days = 2;

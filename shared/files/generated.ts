@@ -6,12 +6,12 @@ import { newFileId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Spool, withSpool } from "#platform/spool";
-import { reach } from "./away.ts";
-import { createLives } from "./lives.ts";
+import { createExpiry } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";
 import { lifeDefinition, settlingMs } from "./records.ts";
 import type { Storage } from "./storage.ts";
 import type { GeneratedFiles } from "./types.ts";
+import { reach } from "./unavailable.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
 const definition = {
@@ -40,7 +40,7 @@ interface Kept {
 export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: Clock; log: Logger }) {
   const { mongo, storage, clock, log } = deps;
   const { model, collection, prepare } = openCollection<StoredFile>(mongo, "files", schema);
-  const lives = createLives({ collection, keyOf: fileKey, storage, clock, log });
+  const lives = createExpiry({ collection, keyOf: fileKey, storage, clock, log });
 
   /** `unsure`: storage may still be making objects of them; then expiry looks again when that has ended. */
   async function end(ids: readonly string[], unsure: boolean): Promise<void> {

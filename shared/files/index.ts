@@ -22,20 +22,20 @@ import type { Config } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { connectS3, type S3Config } from "#platform/s3";
+import { createAbandonedParts } from "./abandoned-parts.ts";
 import { createBodies } from "./bodies.ts";
 import { prepareBucket } from "./bucket.ts";
 import { createCharges } from "./charges.ts";
-import { createForgotten } from "./forgotten.ts";
+import { createExpiry } from "./expiry.ts";
 import { createGenerated } from "./generated.ts";
-import { createGenerations } from "./generations.ts";
 import { createLinks } from "./links.ts";
-import { createLives } from "./lives.ts";
 import { createOutcome } from "./outcome.ts";
 import { storagePrice } from "./price.ts";
+import { createGenerations } from "./provider-jobs.ts";
 import { createRecords } from "./records.ts";
-import { createShow, uploadKey } from "./show.ts";
 import { createStorage } from "./storage.ts";
 import type { Expired, Files } from "./types.ts";
+import { createShow, uploadKey } from "./upload-view.ts";
 import { createUploads } from "./uploads.ts";
 
 export type {
@@ -45,8 +45,8 @@ export type {
   GeneratedFiles,
   InputFile,
   Kind,
-  MakerJob,
   Parts,
+  ProviderJob,
   Receiving,
   Upload,
   UploadAsk,
@@ -71,17 +71,17 @@ export function createFiles(deps: {
     endpoint: publicEndpoint ?? config.S3_ENDPOINT,
     bucket,
   });
-  const makersReachLinks = publicEndpoint !== undefined && isPublicHost(new URL(publicEndpoint).hostname);
+  const providersReachLinks = publicEndpoint !== undefined && isPublicHost(new URL(publicEndpoint).hostname);
 
   const records = createRecords({ mongo, clock });
   const charges = createCharges({ money, price: storagePrice(config.UPLOAD_USD_PER_GB_DAY), clock });
   const outcome = createOutcome({ records, charges, storage, clock, log });
   const { settle } = outcome;
-  const lives = createLives({ collection: records.lives, keyOf: uploadKey, settle, storage, clock, log });
+  const lives = createExpiry({ collection: records.lives, keyOf: uploadKey, settle, storage, clock, log });
   const show = createShow({ links, clock });
   const generated = createGenerated({ mongo, storage, clock, log });
   const generations = createGenerations({ mongo, clock });
-  const endForgotten = createForgotten({ storage, clock });
+  const endForgotten = createAbandonedParts({ storage, clock });
 
   async function expire(): Promise<Expired> {
     // One that fails does not keep the others from their work.
@@ -101,7 +101,7 @@ export function createFiles(deps: {
     },
     prepareBucket: () => prepareBucket({ s3, bucket, log }),
     ...createBodies({ s3, bucket, clock }),
-    uploads: createUploads({ records, charges, storage, outcome, lives, links, makersReachLinks, show, clock, log }),
+    uploads: createUploads({ records, charges, storage, outcome, lives, links, providersReachLinks, show, clock, log }),
     generated: { ...generated, ...generations },
     expire,
   };

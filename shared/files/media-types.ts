@@ -6,7 +6,7 @@ export interface MediaType {
   readonly kind: Kind;
 }
 
-/** What is accepted, under the name that most makers know; after it what the detection and what callers call the same. */
+/** What is accepted, under the name that most providers know; after it what the detection and what callers call the same. */
 const accepted: Readonly<Record<string, readonly string[]>> = {
   "image/png": ["image/x-png", "image/apng"],
   "image/jpeg": ["image/jpg", "image/pjpeg"],

@@ -2,11 +2,11 @@ import { noCapacity } from "#errors";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Charges, Reason } from "./charges.ts";
-import type { Lives } from "./lives.ts";
+import type { Expiry } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";
 import type { Records, StoredUpload } from "./records.ts";
-import { uploadKey } from "./show.ts";
 import type { Storage } from "./storage.ts";
+import { uploadKey } from "./upload-view.ts";
 
 export type Outcome = ReturnType<typeof createOutcome>;
 
@@ -66,7 +66,7 @@ export function createOutcome(deps: {
    * It failed: nothing stays. Never rejects; what cannot be done now is left to expiry. `unsureUntil`: storage may still be
    * making an object of it; then expiry looks again at that time.
    */
-  async function fail(record: StoredUpload, reason: Reason, lives: Lives, unsureUntil?: Date): Promise<void> {
+  async function fail(record: StoredUpload, reason: Reason, lives: Expiry, unsureUntil?: Date): Promise<void> {
     const { _id: id } = record;
     try {
       const ended = (await records.fail(id, unsureUntil ?? new Date(clock.now()))) ?? (await records.read(id));

@@ -1,12 +1,12 @@
 import { invalidValue, rateLimited, requestTooLarge, toServiceError, unsupportedMediaType } from "#errors";
 import { sleep } from "#platform/clock";
-import { newRecord, unsupportedFile } from "./beginning.ts";
 import { detect, headBytes, mediaType } from "./media-types.ts";
+import { newRecord, unsupportedFile } from "./new-upload.ts";
 import { gone, type StoredUpload, statusAt } from "./records.ts";
-import { partsOf, uploadKey } from "./show.ts";
 import { completeMs, type Part } from "./storage.ts";
 import type { Upload, UploadAsk, Uploads } from "./types.ts";
 import type { UploadDeps } from "./upload-deps.ts";
+import { partsOf, uploadKey } from "./upload-view.ts";
 
 const limitBytes = 200 * 1024 * 1024;
 const partSize = 16 * 1024 * 1024;

@@ -1,11 +1,11 @@
 import { invalidValue, requestTooLarge, toServiceError } from "#errors";
-import { insert, newRecord, unsupportedFile } from "./beginning.ts";
 import { createIncoming } from "./incoming.ts";
 import { detect, headBytes } from "./media-types.ts";
+import { insert, newRecord, unsupportedFile } from "./new-upload.ts";
 import type { StoredUpload } from "./records.ts";
-import { uploadKey } from "./show.ts";
 import type { Receiving, Upload, UploadAsk, Uploads } from "./types.ts";
 import type { UploadDeps } from "./upload-deps.ts";
+import { uploadKey } from "./upload-view.ts";
 
 /** From the beginning of a raw or form upload to its last byte. */
 const receivingMs = 20 * 60_000;

@@ -3,8 +3,8 @@ import { invalidValue, type ServiceError, uploadDeleted, uploadExpired, uploadNo
 import type { Clock } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
-import { reach } from "./away.ts";
 import type { UploadStatus } from "./types.ts";
+import { reach } from "./unavailable.ts";
 
 const statuses = ["pending", "active", "expired", "deleted"] as const satisfies readonly UploadStatus[];
 const kinds = ["image", "video", "audio"] as const;

@@ -3,11 +3,11 @@ import type { UploadRef } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 import type { MediaType } from "./media-types.ts";
 import { gone, type StoredUpload, statusAt } from "./records.ts";
-import { uploadKey } from "./show.ts";
 import type { InputFile, Uploads } from "./types.ts";
 import type { UploadDeps } from "./upload-deps.ts";
+import { uploadKey } from "./upload-view.ts";
 
-/** Makers fetch what a queued job names only when they begin it. */
+/** Providers fetch what a queued job names only when they begin it. */
 const linkMs = 3_600_000;
 
 /** In base64 it is held by the request, by the body written from it and by the copy that goes to the socket: 4/3 each. */
@@ -23,7 +23,7 @@ interface Usable extends MediaType {
 
 /** Uploads that a request names, as its input. */
 export function createReferences(deps: UploadDeps): Pick<Uploads, "check" | "resolve"> {
-  const { records, storage, links, makersReachLinks, clock } = deps;
+  const { records, storage, links, providersReachLinks, clock } = deps;
 
   /** Throws for the first that cannot be used, naming its field. */
   function usable(account: string, ref: UploadRef, record: StoredUpload | undefined): Usable {
@@ -93,7 +93,7 @@ export function createReferences(deps: UploadDeps): Pick<Uploads, "check" | "res
       const { id, param, mime, kind, bytes, expiresAt } = file;
       const now = clock.now();
       const life = { from: now, until: Math.min(now + linkMs, expiresAt) };
-      const link = makersReachLinks ? await links.get(uploadKey(id), mime, life) : undefined;
+      const link = providersReachLinks ? await links.get(uploadKey(id), mime, life) : undefined;
       return [id, { id, param, mime, kind, bytes, link, ...reading(file, signal, memory) }];
     });
     return new Map(await Promise.all(files));

@@ -11,8 +11,8 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { isNamed, storageAway } from "./away.ts";
 import { type Opened, open, type Sent, send } from "./transfer.ts";
+import { isNamed, storageUnavailable } from "./unavailable.ts";
 
 /** Objects in the bucket. Whatever storage does not do is `noCapacity`. */
 export interface Storage {
@@ -65,7 +65,7 @@ const mostKeys = 1_000;
 
 const orAway = <T>(operation: Promise<T>): Promise<T> =>
   operation.catch((error: unknown) => {
-    throw storageAway(error);
+    throw storageUnavailable(error);
   });
 
 export function createStorage(deps: {
@@ -120,7 +120,7 @@ export function createStorage(deps: {
         return (await commands.send(put, { abortSignal })).ETag ?? "";
       } catch (error) {
         abortSignal.throwIfAborted();
-        throw storageAway(error);
+        throw storageUnavailable(error);
       }
     },
     open: (key, range, signal) => open({ ...deps, s3: transfers }, { key, range, signal }),
@@ -140,7 +140,7 @@ export function createStorage(deps: {
       async create(Key, ContentType) {
         const create = new CreateMultipartUploadCommand({ Bucket, Key, ContentType });
         const { UploadId } = await orAway(transfers.send(create, { abortSignal: AbortSignal.timeout(createMs) }));
-        if (UploadId === undefined) throw storageAway(new Error("a multipart upload without an id"));
+        if (UploadId === undefined) throw storageUnavailable(new Error("a multipart upload without an id"));
         return UploadId;
       },
       async parts(Key, UploadId) {
@@ -154,7 +154,7 @@ export function createStorage(deps: {
           );
         } catch (error) {
           if (isNamed(error, "NoSuchUpload")) return undefined;
-          throw storageAway(error);
+          throw storageUnavailable(error);
         }
       },
       async complete(Key, UploadId, parts) {
@@ -166,7 +166,7 @@ export function createStorage(deps: {
         } catch (error) {
           if (isNamed(error, "NoSuchUpload")) return "gone";
           if (isNamed(error, "InvalidPart")) return "changed";
-          throw storageAway(error);
+          throw storageUnavailable(error);
         }
       },
       async abort(key) {

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
-import { isNamed, storageAway } from "./away.ts";
+import { isNamed, storageUnavailable } from "./unavailable.ts";
 
 interface Deps {
   /** Of the manner `transfers`: the watch is here. */
@@ -37,7 +37,7 @@ function createWatch(clock: Clock, signal: AbortSignal | undefined) {
     giveUp: (reason: unknown) => giveUp.abort(reason),
     start() {
       stop();
-      const silent = () => giveUp.abort(storageAway(new Error(`storage was silent for ${silentMs} ms`)));
+      const silent = () => giveUp.abort(storageUnavailable(new Error(`storage was silent for ${silentMs} ms`)));
       stop = clock.after(silentMs, silent);
     },
     stop: () => stop(),
@@ -69,7 +69,7 @@ export async function send({ s3, bucket: Bucket, clock }: Deps, object: Sent): P
     return (await s3.send(put, { abortSignal: watch.signal })).ETag ?? "";
   } catch (error) {
     watch.signal.throwIfAborted();
-    throw storageAway(error);
+    throw storageUnavailable(error);
   } finally {
     watch.stop();
     Body.destroy();
@@ -91,7 +91,7 @@ export async function open(
   } catch (error) {
     if (isNamed(error, "NoSuchKey", "NotFound")) return undefined;
     watch.signal.throwIfAborted();
-    throw storageAway(error);
+    throw storageUnavailable(error);
   } finally {
     watch.stop();
   }
@@ -107,7 +107,7 @@ async function* read(body: Readable, watch: ReturnType<typeof createWatch>): Asy
     }
   } catch (error) {
     watch.signal.throwIfAborted();
-    throw storageAway(error);
+    throw storageUnavailable(error);
   } finally {
     watch.stop();
     body.destroy();

@@ -56,7 +56,7 @@ export interface Uploads {
   ): Promise<{ readonly data: readonly Upload[]; readonly hasMore: boolean }>;
   /** 404, 410. */
   delete(account: string, id: string): Promise<void>;
-  /** In any state, for replays: what a request made. */
+  /** In any state, for idempotency: what a request made. */
   byRequest(account: string, requestId: string): Promise<Upload | undefined>;
   /** Owner, life, state and kind of every upload that a request names. Errors name the field of `refs`. */
   check(
@@ -92,7 +92,7 @@ export interface InputFile {
   readonly mime: string;
   readonly kind: Kind;
   readonly bytes: number;
-  /** A signed address that the maker can fetch it from; undefined where storage cannot be reached from outside. */
+  /** A signed address that the provider can fetch it from; undefined where storage cannot be reached from outside. */
   readonly link: string | undefined;
   /**
    * All of it. Throws 400 naming the field if it has more bytes than the provider takes, and 503 if there is no memory for
@@ -132,12 +132,12 @@ export interface GeneratedFiles {
     range: { readonly start: number; readonly end: number } | undefined,
     signal: AbortSignal,
   ): Promise<AsyncIterable<Buffer>>;
-  /** The maker's job of a call, for 24 hours: the next delivery goes on with it. */
-  remember(requestId: string, job: MakerJob): Promise<void>;
-  remembered(requestId: string): Promise<MakerJob | undefined>;
+  /** The provider's job of a call, for 24 hours: the next delivery goes on with it. */
+  remember(requestId: string, job: ProviderJob): Promise<void>;
+  remembered(requestId: string): Promise<ProviderJob | undefined>;
 }
 
-export interface MakerJob {
+export interface ProviderJob {
   readonly upstream: string;
   readonly job: string;
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { upstreamError } from "#errors";
-import { chatCodec } from "./chat.ts";
+import { chatCodec } from "./chat/codec.ts";
 import { valid } from "./invalid.ts";
 import type { Codec } from "./types.ts";
 
@@ -41,7 +41,7 @@ const answer = z.looseObject({
   usage: z.unknown().optional(),
 });
 
-/** The maker's answer in the encoding that was asked for, whatever the maker made of it; ordered and complete. */
+/** The provider's answer in the encoding that was asked for, whatever the provider made of it; ordered and complete. */
 export function finishEmbeddings(response: unknown, request: Readonly<Record<string, unknown>>, model: string) {
   const parsed = answer.safeParse(response);
   const expected = Array.isArray(request["input"]) ? request["input"].length : 1;

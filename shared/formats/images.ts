@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
-import { chatCodec } from "./chat.ts";
+import { chatCodec } from "./chat/codec.ts";
 import { valid } from "./invalid.ts";
 import { object } from "./loose.ts";
 import type { Codec, ParsedCall } from "./types.ts";
@@ -52,7 +52,7 @@ const media = (
   features: new Map(),
 });
 
-/** Makers take an absent field where callers write null. */
+/** Providers take an absent field where callers write null. */
 const given = (fields: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
 
@@ -85,7 +85,7 @@ export interface MadeFile {
   readonly contentType: string;
   readonly bytes: number;
   readonly expiresAt: number;
-  /** What the maker says of it. */
+  /** What the provider says of it. */
   readonly about: Readonly<Record<string, unknown>>;
 }
 

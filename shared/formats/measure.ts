@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import type { Loose } from "./loose.ts";
+import type { JsonObject } from "./loose.ts";
 import type { CallSize, Feature, MediaPart, PartKind, UploadRef } from "./types.ts";
 import { addUpload } from "./uploads.ts";
 
@@ -43,7 +43,7 @@ export const measuredSize = ({ parts, cacheWrites }: Measure): Pick<CallSize, "p
 });
 
 /** A field that must be a text. */
-export function need(holder: Loose, field: string, at: string): string {
+export function need(holder: JsonObject, field: string, at: string): string {
   const value = holder[field];
   if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
   return value;

@@ -1,10 +1,10 @@
 import { invalidValue } from "#errors";
-import { type Loose, object } from "./loose.ts";
+import { type JsonObject, object } from "./loose.ts";
 
 /** Loose JSON as it is needed: what has another type is not there. */
 export const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-export const list = (value: unknown): readonly Loose[] => (Array.isArray(value) ? value.map(object) : []);
+export const list = (value: unknown): readonly JsonObject[] => (Array.isArray(value) ? value.map(object) : []);
 
 export const strings = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
@@ -23,7 +23,7 @@ export const isSet = (value: unknown): boolean =>
   value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 
 /** Only the fields that have a value. */
-export const given = (fields: Loose): Loose =>
+export const given = (fields: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 
 /** What JSON.parse takes at any depth, JSON.stringify does not. */
@@ -37,7 +37,7 @@ export function writeJson(value: unknown, at: string): string {
 }
 
 /** What a message or a delta says of its reasoning, under either of the names that servers use. */
-export const reasoningText = (message: Loose): string =>
+export const reasoningText = (message: JsonObject): string =>
   text(message["reasoning_content"]) || text(message["reasoning"]);
 
 /** What a chat message says: some servers send it in parts. */
@@ -48,5 +48,5 @@ export const contentText = (content: unknown): string =>
     .join("");
 
 /** The first choice of a chat answer or chunk, for formats that have one answer. */
-export const firstChoice = (choices: unknown): Loose | undefined =>
+export const firstChoice = (choices: unknown): JsonObject | undefined =>
   list(choices).find(({ index }, position) => (typeof index === "number" ? index : position) === 0);

@@ -57,7 +57,7 @@ export interface UploadRef {
   /** `upl_...` */
   readonly id: string;
   readonly param: string;
-  /** What the field takes; undefined where it is the maker's affair. */
+  /** What the field takes; undefined where it is the provider's affair. */
   readonly kind?: "image" | "audio" | undefined;
 }
 

@@ -1,6 +1,5 @@
 import { invalidValue } from "#errors";
-import { type Loose, object } from "./loose.ts";
-import { audioFormat } from "./media.ts";
+import type { JsonObject } from "./loose.ts";
 import type { UploadRef } from "./types.ts";
 
 const uploadId = /^upl_[0-9A-Za-z]{1,64}$/;
@@ -39,67 +38,9 @@ export function findUploads(
     // No list of the fields: there may be a million of them.
     for (const field in each) {
       if (depth === 0 && besides.includes(field)) continue;
-      visit((each as Loose)[field], param ? `${param}.${field}` : field, depth + 1);
+      visit((each as JsonObject)[field], param ? `${param}.${field}` : field, depth + 1);
     }
   };
   visit(value, at, 0);
   return found;
-}
-
-/** The upload that a part of a chat message names, in the field where such a part has its content. */
-export function partUpload(part: Loose, at: string): UploadRef | undefined {
-  switch (part["type"]) {
-    case "image_url": {
-      const holder = part["image_url"];
-      const id = typeof holder === "string" ? holder : object(holder)["url"];
-      return isUploadId(id) ? { id, param: `${at}.image_url.url`, kind: "image" } : undefined;
-    }
-    case "input_audio": {
-      const id = object(part["input_audio"])["data"];
-      return isUploadId(id) ? { id, param: `${at}.input_audio.data`, kind: "audio" } : undefined;
-    }
-    case "file": {
-      const { file_id, file_data } = object(part["file"]);
-      if (isUploadId(file_id)) return { id: file_id, param: `${at}.file.file_id` };
-      return isUploadId(file_data) ? { id: file_data, param: `${at}.file.file_data` } : undefined;
-    }
-    default:
-      return undefined;
-  }
-}
-
-const messagesOf = ({ messages }: Loose): readonly unknown[] => (Array.isArray(messages) ? messages : []);
-
-/** An upload as it goes to a maker: by an address, which may be a data address, or as base64. */
-export interface Placed {
-  readonly mime: string;
-  readonly address: string;
-  readonly base64: string;
-}
-
-/** The request with each upload's content in the place of its id. */
-export function placeChatUploads(request: Loose, placed: (ref: UploadRef) => Placed): Loose {
-  const messages = messagesOf(request).map((message, m) => {
-    const { content } = object(message);
-    if (!Array.isArray(content)) return message;
-    const parts = content.map((part: unknown, c) => placePart(object(part), `messages[${m}].content[${c}]`, placed));
-    return { ...object(message), content: parts };
-  });
-  return { ...request, messages };
-}
-
-function placePart(part: Loose, at: string, placed: (ref: UploadRef) => Placed): Loose {
-  const ref = partUpload(part, at);
-  if (!ref) return part;
-  const { mime, address, base64 } = placed(ref);
-  switch (part["type"]) {
-    case "image_url":
-      return { ...part, image_url: { ...object(part["image_url"]), url: address } };
-    case "input_audio":
-      return { ...part, input_audio: { ...object(part["input_audio"]), data: base64, format: audioFormat(mime) } };
-    default: {
-      const { file_id: _, file_data: __, ...file } = object(part["file"]);
-      return { ...part, file: { filename: ref.id, ...file, file_data: address } };
-    }
-  }
 }

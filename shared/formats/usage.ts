@@ -1,4 +1,4 @@
-import { object } from "./loose.ts";
+import { byteLength, type JsonObject, object } from "./loose.ts";
 import { count, isCount } from "./read.ts";
 
 /** Token counts of one answer by the price key that each is billed under; `input` is what no cache served. */
@@ -16,7 +16,7 @@ const part = (details: unknown, field: string): number => count(object(details)[
 
 /**
  * The `usage` object of a chat or embeddings answer; undefined where the provider gave none that can be believed.
- * Some makers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
+ * Some providers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
  */
 export function tokenUsage(usage: unknown): TokenUsage | undefined {
   const given = object(usage);
@@ -55,3 +55,15 @@ export const promptTokens = (usage: Partial<TokenUsage>): number =>
   (usage.audio_input ?? 0);
 
 export const completionTokens = (usage: Partial<TokenUsage>): number => (usage.output ?? 0) + (usage.audio_output ?? 0);
+
+/** UTF-8 bytes of what a delta or a message says: text, reasoning, refusal and tool calls. */
+export function outputBytes(delta: JsonObject): number {
+  let bytes = byteLength(delta["content"]) + byteLength(delta["refusal"]);
+  bytes += byteLength(delta["reasoning_content"] ?? delta["reasoning"]);
+  if (Array.isArray(delta["tool_calls"]))
+    for (const call of delta["tool_calls"]) {
+      const { name, arguments: given } = object(object(call)["function"]);
+      bytes += byteLength(name) + byteLength(given);
+    }
+  return bytes;
+}

@@ -20,7 +20,7 @@ export const paidCall = z.object({
   format: z.enum(formats).optional(),
   /** Of a stream in Gemini's format: one JSON array. */
   framing: z.literal("array").optional(),
-  /** Of the caller's headers those that the maker of the format reads. */
+  /** Of the caller's headers those that the provider of the format reads. */
   headers: z.record(z.string(), z.string()).optional(),
   /** The body names uploads. */
   uploads: z.literal(true).optional(),
@@ -40,7 +40,7 @@ export const paidCall = z.object({
   /** What links to generated files begin with. */
   publicUrl: z.string().optional(),
   /** The `Idempotency-Key` under which the answer is kept: nobody's leaving ends such a call. */
-  replay: z.string().optional(),
+  idempotencyKeyId: z.string().optional(),
   /** The mint that the buyback of its charge goes to: the account's, or the caller's choice. */
   buybackToken: z.string().optional(),
   body: z.union([

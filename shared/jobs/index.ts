@@ -18,7 +18,7 @@ export {
   pools,
 } from "./catalog.ts";
 export type { Frame, Outcome } from "./frames.ts";
-export { announce, createPicture, type Picture, type WorkerRecord } from "./presence.ts";
 export { createQueues, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
+export { announce, createWorkerRegistry, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";

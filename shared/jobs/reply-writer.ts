@@ -42,7 +42,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
 
   /**
    * False: the instance is gone. The frame may be in the stream twice when the answer to the first write was lost: the
-   * reader recognises it by its count.
+   * reader recognizes it by its count.
    */
   async function add(replyTo: string, frame: Frame): Promise<boolean> {
     const fields = toFields(frame);

@@ -26,22 +26,28 @@ import type { Mongo } from "#platform/mongo";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
 import { buybackConfig, x402Config } from "./config.ts";
-import { createOwed, type OwedPayment, type OwedQuery, type OwedTotal, type Refund } from "./owed.ts";
 import type { QuoteAsk, Quoted } from "./quote.ts";
 import { createQuotes } from "./quotes.ts";
 import type { Reconciled } from "./resolve.ts";
 import type { SettleAsk, Settlement } from "./settle.ts";
+import {
+  createUnusedPayments,
+  type Refund,
+  type UnusedPayment,
+  type UnusedQuery,
+  type UnusedTotal,
+} from "./unused-payments.ts";
 import { createX402 } from "./x402.ts";
 
 export type { Batch, Executed, Gathered } from "./buyback.ts";
 export { buybackConfig } from "./config.ts";
 export type { BuybackExecutor, DueBatch, Execution, SentTransaction } from "./executor.ts";
 export { networkOf } from "./network.ts";
-export type { OwedPayment, OwedQuery, OwedTotal, Refund } from "./owed.ts";
 export type { QuoteAsk, Quoted } from "./quote.ts";
 export type { Reconciled } from "./resolve.ts";
 export { connectRpc, type Rpc } from "./rpc.ts";
 export type { SettleAsk, Settlement } from "./settle.ts";
+export type { Refund, UnusedPayment, UnusedQuery, UnusedTotal } from "./unused-payments.ts";
 export { walletOf } from "./wallet-key.ts";
 
 export interface Payments {
@@ -50,9 +56,9 @@ export interface Payments {
   /** Undefined: switched off, no `X402_PAY_TO`. */
   readonly x402: X402 | undefined;
   readonly owed: {
-    total(query?: OwedQuery): Promise<OwedTotal>;
+    total(query?: UnusedQuery): Promise<UnusedTotal>;
     /** In the order of their memos, at most `limit`; `after` is the memo of the last one seen. */
-    list(page: { readonly limit: number; readonly after?: string | undefined } & OwedQuery): Promise<OwedPayment[]>;
+    list(page: { readonly limit: number; readonly after?: string | undefined } & UnusedQuery): Promise<UnusedPayment[]>;
     /** Records what was paid back, once for each transaction. 400, 404, 409 for more than is left. */
     refund(memo: string, refund: Refund): Promise<Moved>;
     /** A scheduled job's: removes accounts that are empty a day after they were paid into. Returns how many. */
@@ -93,7 +99,7 @@ export function createPayments(deps: {
       await Promise.all([quotes.prepare(), batches.prepare()]);
     },
     x402: x402 && createX402({ x402, quotes, money, clock, log }),
-    owed: createOwed({ quotes, money, clock, log }),
+    owed: createUnusedPayments({ quotes, money, clock, log }),
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
   };
 }

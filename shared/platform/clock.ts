@@ -1,3 +1,5 @@
+export const dayMs = 24 * 60 * 60 * 1000;
+
 /** Time as a dependency, so that tests can move it. */
 export interface Clock {
   /** Unix milliseconds. */

@@ -22,7 +22,9 @@ export const environment = z.object({
     .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")
     .describe("MongoDB 6 or newer, a replica set, with the database's name"),
   S3_ENDPOINT: address.describe("S3-compatible object storage"),
-  S3_PUBLIC_ENDPOINT: address.optional().describe("The same storage as callers and makers reach it; signs their links"),
+  S3_PUBLIC_ENDPOINT: address
+    .optional()
+    .describe("The same storage as callers and providers reach it; signs their links"),
   S3_BUCKET: text.default("inference").describe("Bucket for uploads, generated files and large request bodies"),
   S3_REGION: text.default("us-east-1").describe("Region that requests to storage are signed for"),
   S3_ACCESS_KEY_ID: text.describe("Access key of the storage"),

@@ -9,19 +9,19 @@ interface Waiting<Item, Result> {
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /**
- * What arrives for a lane while a write for it is under way goes into the next write together. One write is under way
- * in a lane; lanes know nothing of each other. First come, first served; equal ids that wait together are one item.
+ * What arrives for a key while a write for it is under way goes into the next write together. One write is under way
+ * in a key; pending know nothing of each other. First come, first served; equal ids that wait together are one item.
  *
  * `write` gives one outcome for each item, an `Error` for one that failed. If it throws, the whole group fails.
  */
 export function groupCommit<Item, Result>(options: {
   /** Most items in one write. */
   readonly limit: number;
-  write(lane: string, group: readonly Item[]): Promise<readonly (Result | Error)[]>;
-}): (lane: string, id: string, item: Item) => Promise<Result> {
-  const lanes = new Map<string, Map<string, Waiting<Item, Result>>>();
+  write(key: string, group: readonly Item[]): Promise<readonly (Result | Error)[]>;
+}): (key: string, id: string, item: Item) => Promise<Result> {
+  const pending = new Map<string, Map<string, Waiting<Item, Result>>>();
 
-  async function drain(lane: string, waiting: Map<string, Waiting<Item, Result>>): Promise<void> {
+  async function drain(key: string, waiting: Map<string, Waiting<Item, Result>>): Promise<void> {
     while (waiting.size > 0) {
       await endOfTurn();
       const ids = [...waiting.keys().take(options.limit)];
@@ -29,7 +29,7 @@ export function groupCommit<Item, Result>(options: {
       for (const id of ids) waiting.delete(id);
       try {
         const outcomes = await options.write(
-          lane,
+          key,
           group.map(({ item }) => item),
         );
         for (const [index, { resolve, reject }] of group.entries()) {
@@ -41,19 +41,19 @@ export function groupCommit<Item, Result>(options: {
         for (const { reject } of group) reject(error);
       }
     }
-    lanes.delete(lane);
+    pending.delete(key);
   }
 
-  return (lane, id, item) => {
-    const gathering = lanes.get(lane);
+  return (key, id, item) => {
+    const gathering = pending.get(key);
     const waiting = gathering ?? new Map<string, Waiting<Item, Result>>();
     const standing = waiting.get(id);
     if (standing) return standing.promise;
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     waiting.set(id, { item, promise, resolve, reject });
     if (!gathering) {
-      lanes.set(lane, waiting);
-      void drain(lane, waiting);
+      pending.set(key, waiting);
+      void drain(key, waiting);
     }
     return promise;
   };

@@ -10,7 +10,7 @@ export type S3Config = Pick<
  * `commands`: small requests. A server that hangs is noticed by five seconds of silence; what fails is asked twice.
  * `transfers`: bodies that come or go as slowly as whoever is at the other end likes, and requests that must not be
  * repeated or that storage takes long for. Nothing is noticed here: their users watch them.
- * `links`: never sends anything; signs addresses under which callers and makers reach storage.
+ * `links`: never sends anything; signs addresses under which callers and providers reach storage.
  */
 export type S3Manner = "commands" | "transfers" | "links";
 

@@ -1,6 +1,6 @@
 import { chunksPerStream, prompt, streamWords, usage } from "./workload.ts";
 
-/** The benchmark's stream in the formats of each maker: what is asked for, and every byte of what a maker answers. */
+/** The benchmark's stream in the formats of each provider: what is asked for, and every byte of what a provider answers. */
 
 export const streamFormats = ["chat", "messages", "responses", "gemini"] as const;
 export type StreamFormat = (typeof streamFormats)[number];
@@ -47,7 +47,7 @@ const text = streamWords.join("");
 const counts = { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens };
 
 function chat(): string[] {
-  const envelope = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_750_000_000, model: "maker" };
+  const envelope = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_750_000_000, model: "provider" };
   const chunks = streamWords.map((content, index) => {
     const delta = index === 0 ? { role: "assistant", content } : { content };
     const finish_reason = index === chunksPerStream - 1 ? "stop" : null;
@@ -57,7 +57,7 @@ function chat(): string[] {
 }
 
 function messages(): string[] {
-  const message = { id: "msg_bench", type: "message", role: "assistant", model: "maker", content: [] };
+  const message = { id: "msg_bench", type: "message", role: "assistant", model: "provider", content: [] };
   const open = { ...message, stop_reason: null, stop_sequence: null, usage: { ...counts, output_tokens: 1 } };
   const begin =
     named("message_start", { message: open }) +
@@ -75,7 +75,7 @@ function messages(): string[] {
 function responses(): string[] {
   let sequence_number = 0;
   const event = (type: string, fields: object) => named(type, { sequence_number: sequence_number++, ...fields });
-  const response = { id: "resp_bench", object: "response", created_at: 1_750_000_000, model: "maker", output: [] };
+  const response = { id: "resp_bench", object: "response", created_at: 1_750_000_000, model: "provider", output: [] };
   const at = { item_id: "msg_bench", output_index: 0, content_index: 0 };
   const part = { type: "output_text", text: "", annotations: [], logprobs: [] };
   const item = { id: "msg_bench", type: "message", role: "assistant", status: "in_progress", content: [] };
@@ -113,13 +113,13 @@ function gemini(): string[] {
         ...(isLast && { candidatesTokenCount: usage.completion_tokens }),
         totalTokenCount: usage.prompt_tokens + (isLast ? usage.completion_tokens : 0),
       },
-      modelVersion: "maker",
+      modelVersion: "provider",
       responseId: "bench",
     });
   });
 }
 
-/** What a maker writes, piece by piece. */
+/** What a provider writes, piece by piece. */
 export const madeStreams: Readonly<Record<StreamFormat, readonly string[]>> = {
   chat: chat(),
   messages: messages(),
@@ -127,7 +127,7 @@ export const madeStreams: Readonly<Record<StreamFormat, readonly string[]>> = {
   gemini: gemini(),
 };
 
-/** By the path that a maker is asked at. */
+/** By the path that a provider is asked at. */
 export function formatAt(path: string): StreamFormat {
   if (path.endsWith("/messages")) return "messages";
   if (path.endsWith("/responses")) return "responses";

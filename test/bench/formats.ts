@@ -1,13 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { crossRequest, dialects } from "../../shared/formats/index.ts";
+import { converters, convertRequest } from "../../workers/conversion/index.ts";
 import { asking, madeStreams, type StreamFormat, streamFormats } from "./format-streams.ts";
 import { runLoad } from "./load.ts";
 import { cpuMs, type Measured } from "./processes.ts";
 import type { Target } from "./workload.ts";
 
-/** What it costs that a caller speaks one format and the maker another. */
+/** What it costs that a caller speaks one format and the provider another. */
 
 const perSecond = 150;
 const warmUpMs = 6_000;
@@ -32,7 +32,7 @@ const pairs: readonly Pair[] = streamFormats.flatMap((caller) =>
 );
 const modelOf = (upstream: StreamFormat) => `local/${upstream}`;
 
-/** A model for each format that a maker may speak; every caller may name them all. */
+/** A model for each format that a provider may speak; every caller may name them all. */
 export async function writeFormatsCatalog(dataDir: string, mockOrigin: string): Promise<string> {
   const openai = { provider: "openai", base_url: `${mockOrigin}/v1`, key_env: "OPENAI_API_KEY" };
   const upstreams = {
@@ -50,7 +50,7 @@ export async function writeFormatsCatalog(dataDir: string, mockOrigin: string): 
     context_length: 100_000,
     max_output_tokens: 10_000,
     pricing: { input: "0.40", output: "1.60" },
-    upstreams: [{ upstream, model: "maker" }],
+    upstreams: [{ upstream, model: "provider" }],
   });
   const models = [model("openai/gpt-4.1-mini", "chat"), ...streamFormats.map((each) => model(modelOf(each), each))];
   const file = join(dataDir, "formats-catalog.json");
@@ -93,23 +93,23 @@ export async function measureFormats(target: Target, own: readonly Measured[], r
 }
 
 const ours = { model: "local/chat", created: 1_750_000_000, id: "chatcmpl-req_0123456789abcdefghijklmn" };
-const to = { model: "maker", cap: 1_000, capField: "max_tokens" } as const;
+const to = { model: "provider", cap: 1_000, capField: "max_tokens" } as const;
 const estimate = { input: 25, output: 40 };
 
-/** The codecs alone: the request, and the 40 chunks from the maker's parsed events to the caller's text. */
+/** The codecs alone: the request, and the 40 chunks from the provider's parsed events to the caller's text. */
 function codecsOnce({ caller, upstream }: Pair, events: readonly Record<string, unknown>[], body: object): number {
   const request = body as Record<string, unknown>;
   if (caller === upstream) {
-    const { native } = dialects[caller];
+    const { native } = converters[caller];
     native.prepare(request, to);
     const writer = native.stream(ours);
     let length = 0;
     for (const event of events) length += writer.write(event).length;
     return length + writer.end(estimate).length;
   }
-  crossRequest(dialects[caller], dialects[upstream], request, to);
-  const reader = dialects[upstream].streamToChat();
-  const writer = dialects[caller].streamFromChat(ours, request);
+  convertRequest(converters[caller], converters[upstream], request, to);
+  const reader = converters[upstream].streamToChat();
+  const writer = converters[caller].streamFromChat(ours, request);
   let length = 0;
   for (const event of events) for (const chunk of reader.write(event)) length += writer.write(chunk).length;
   return length + writer.end(estimate).length;
@@ -162,7 +162,7 @@ export function renderFormats(rounds: readonly PairRound[], command: string, mac
   });
   const head = [
     "caller",
-    "maker",
+    "provider",
     "CPU ms a call",
     "passed through",
     "difference",
@@ -173,7 +173,7 @@ export function renderFormats(rounds: readonly PairRound[], command: string, mac
   const table = [head, head.map((_, at) => (at < 2 ? "---" : "--:")), ...rows].map((row) => `| ${row.join(" | ")} |`);
   return `# Formats, measured
 
-Written by \`${command}\`: streams of 40 chunks, ${perSecond} a second, each caller's format to each maker's through one API and one
+Written by \`${command}\`: streams of 40 chunks, ${perSecond} a second, each caller's format to each provider's through one API and one
 worker process. \`CPU ms a call\` is that of API, worker and stores together, the median of the rounds, in which all pairs take
 turns. \`passed through\` is what the call would cost without translation: the mean of the two formats passed through as
 they are, since such a call reads as the one and writes as the other. The codecs alone are measured inside one

@@ -18,7 +18,7 @@ import { proveTarget, type Target } from "./workload.ts";
  * Measures the service beside Portkey's gateway and beside no gateway at all, and writes RESULTS.md.
  * `--quick`: few short rounds, printed only. `--connections`: this one load, printed only.
  * `--uploads`: ten large uploads at once into the service, written to UPLOADS.md.
- * `--formats`: streams of every caller's format to every maker's, written to FORMATS.md.
+ * `--formats`: streams of every caller's format to every provider's, written to FORMATS.md.
  * `--profile`: the service alone, with a CPU profile of API and worker.
  * Whatever is started here ends with this process, also when that is killed.
  */
@@ -104,7 +104,7 @@ function warmUp(stream: boolean): Scenario {
   return { ...closed(stream, 50), title: "warm-up", durationMs: options.quick ? 3_000 : 10_000 };
 }
 
-function slowMaker(stream: boolean): Scenario {
+function slowProvider(stream: boolean): Scenario {
   const [rounds, durationMs] = options.quick ? [1, 3_000] : [3, 5_000];
   const title = `${kindOf(stream)}, 500 connections, answers after 2 s`;
   return { title, stream, pace: { kind: "closed", connections: 500 }, delayMs: 2_000, rounds, durationMs };
@@ -138,7 +138,7 @@ async function measure({ gateways, processes, setDelay }: Bench): Promise<{ warm
     await run(closed(stream, 10));
     const slowestPerSecond = await run(closed(stream, 50));
     await run(steady(stream, Math.max(1, Math.round(slowestPerSecond / 2))));
-    await run(slowMaker(stream));
+    await run(slowProvider(stream));
   }
   return { warmUps, rounds };
 }

@@ -3,7 +3,7 @@ import { formatAt, madeStreams } from "./format-streams.ts";
 import { jsonContent, usage } from "./workload.ts";
 
 /**
- * A maker of models that costs next to nothing: a server on `PORT` whose every byte is made beforehand. It answers as OpenAI
+ * A provider of models that costs next to nothing: a server on `PORT` whose every byte is made beforehand. It answers as OpenAI
  * does, and streams in every format. `PUT /delay` with a number of milliseconds sets how long each answer waits for its first byte.
  */
 const envelope = { id: "chatcmpl-bench", created: 1_750_000_000, model: "gpt-4.1-mini" };
@@ -26,7 +26,7 @@ function writeJson(res: ServerResponse): void {
   res.end(answer);
 }
 
-/** One write for each chunk, with a turn of the event loop between them: a maker's chunks come one by one. */
+/** One write for each chunk, with a turn of the event loop between them: a provider's chunks come one by one. */
 function writeStream(res: ServerResponse, path: string): void {
   const pieces = streams[formatAt(path)] ?? [];
   res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });

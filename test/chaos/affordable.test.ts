@@ -1,10 +1,19 @@
 import { expect, test } from "vitest";
 import { loadCatalog } from "#catalog";
 import { formatUsd } from "#money";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  outcomeOf,
+  path,
+  ready,
+  startProcesses,
+  startProvider,
+} from "../support/chaos-setup.ts";
 import { mockUsage } from "../support/mock-openai.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnApi } from "../support/service.ts";
-import { ask, availableUsd, callsOf, outcomeOf, path, ready, startMaker, startProcesses } from "./setup.ts";
 
 const calls = 200;
 const affordable = 20;
@@ -33,7 +42,7 @@ test.for([
   "200 parallel calls through two API instances on a balance for 20, each costing $cost: exactly 20 run",
   async ({ isMost }) => {
     const stores = await testStores();
-    const { maker, env } = await startMaker();
+    const { provider, env } = await startProvider();
     const { client } = await startProcesses(stores, env);
     const other = await spawnApi(stores, env);
     await ready(other.client);
@@ -43,7 +52,7 @@ test.for([
 
     // Nothing comes back before everybody has asked.
     const gate = Promise.withResolvers<void>();
-    maker.always({ beforeHeaders: gate.promise, ...(isMost && { usage: most.usage }) });
+    provider.always({ beforeHeaders: gate.promise, ...(isMost && { usage: most.usage }) });
     const bases = [client.baseUrl, other.client.baseUrl];
     let refused = 0;
     const outcomes = Array.from({ length: calls }, async (_, i) => {
@@ -56,14 +65,14 @@ test.for([
       if (outcome.status === 402) refused += 1;
       return outcome;
     });
-    await eventually(() => refused === calls - affordable && maker.requests.length === affordable);
+    await eventually(() => refused === calls - affordable && provider.requests.length === affordable);
     gate.resolve();
     const ended = await Promise.all(outcomes);
     expect(ended.filter(({ status }) => status === 200)).toHaveLength(affordable);
     for (const { code } of ended.filter(({ status }) => status !== 200)) expect(code).toBe("insufficient_balance");
 
     await client.settled();
-    expect(maker.requests).toHaveLength(affordable);
+    expect(provider.requests).toHaveLength(affordable);
     expect(await callsOf(client, customer)).toHaveLength(affordable);
     const { prompt_tokens: input, completion_tokens: output } = isMost ? most.usage : mockUsage();
     const costNanoUsd = BigInt(input * 1_000 + output * 2_000);

@@ -1,7 +1,4 @@
 import { expect, test } from "vitest";
-import { mockText } from "../support/mock-openai.ts";
-import { testStores } from "../support/servers.ts";
-import { eventually, spawnApi } from "../support/service.ts";
 import {
   ask,
   availableUsd,
@@ -13,19 +10,22 @@ import {
   path,
   read,
   redisOf,
-  startMaker,
   startProcesses,
-} from "./setup.ts";
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { mockText } from "../support/mock-openai.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnApi } from "../support/service.ts";
 
-test("an API killed mid-call: its running work is aborted at the maker, its waiting work never starts", async () => {
+test("an API killed mid-call: its running work is aborted at the provider, its waiting work never starts", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { api: doomed } = await startProcesses(stores, env, { worker: { WORKER_CONCURRENCY_CHAT: "2" } });
   const customer = await doomed.client.account("1.00");
 
-  maker.respond({ beforeHeaders: never }, { beforeEvent: { 4: never }, usage: false });
+  provider.respond({ beforeHeaders: never }, { beforeEvent: { 4: never }, usage: false });
   const json = lost(customer.post(path, ask()));
-  await maker.request(0);
+  await provider.request(0);
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
   const waiting = lost(customer.post(path, ask()));
@@ -40,9 +40,9 @@ test("an API killed mid-call: its running work is aborted at the maker, its wait
   expect(await redis.ttl(lease)).toBeLessThanOrEqual(30);
   const { client } = await spawnApi(stores, env);
   await redis.del(lease);
-  const cut = Promise.all(maker.requests.map(({ closed }) => closed));
+  const cut = Promise.all(provider.requests.map(({ closed }) => closed));
   expect(await pacedMs(client, cut)).toBeLessThan(3_000);
-  expect(maker.requests.map(({ aborted }) => aborted)).toEqual([true, true]);
+  expect(provider.requests.map(({ aborted }) => aborted)).toEqual([true, true]);
 
   await client.settled();
   const calls = await callsOf(client, customer);
@@ -55,21 +55,21 @@ test("an API killed mid-call: its running work is aborted at the maker, its wait
   expect(stream.text()).toBe(mockText.slice(0, 16));
   const { input = 0, output = 0 } = charged[0]?.request.usage ?? {};
   expect(await availableUsd(client, customer)).toBe(`0.9999${String(100 - input - 2 * output).padStart(2, "0")}`);
-  expect(maker.requests).toHaveLength(2);
+  expect(provider.requests).toHaveLength(2);
 });
 
 test("a JSON answer that finds its API dead costs nothing; one that was taken is paid, over a restart too", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { api: doomed } = await startProcesses(stores, env);
   const redis = redisOf(stores);
   const [lease] = (await redis.keys("reply:*")) as [string];
   const { client, ...stopping } = await spawnApi(stores, env);
   const customer = await doomed.client.account("1.00");
   const gate = Promise.withResolvers<undefined>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const left = lost(customer.post(path, ask()));
-  await maker.request(0);
+  await provider.request(0);
   doomed.kill("SIGKILL");
   await doomed.exited;
   expect(await left).toBe(true);
@@ -90,5 +90,5 @@ test("a JSON answer that finds its API dead costs nothing; one that was taken is
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
   expect(await availableUsd(next, customer)).toBe(leftAfter(1));
-  expect(maker.requests).toHaveLength(2);
+  expect(provider.requests).toHaveLength(2);
 });

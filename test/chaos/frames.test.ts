@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { testStores } from "../support/servers.ts";
 import {
   ask,
   availableUsd,
@@ -12,20 +11,21 @@ import {
   path,
   read,
   redisOf,
-  startMaker,
   startProcesses,
-} from "./setup.ts";
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { testStores } from "../support/servers.ts";
 
 /** A stream of which four events are there, and a hand in the reply stream of its API instance. */
 async function halfWay() {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const apiStores = { ...stores, REDIS_URL: wire.address };
   const { client } = await startProcesses(stores, env, { apiStores });
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeEvent: { 4: gate.promise } });
+  provider.respond({ beforeEvent: { 4: gate.promise } });
   const redis = redisOf(stores);
   const response = await customer.post(path, ask({ stream: true }));
   const requestId = response.headers.get("x-request-id") as string;
@@ -34,7 +34,7 @@ async function halfWay() {
   const [key] = (await redis.keys("reply:*")) as [string];
   const write = (seq: number, kind: "chunk" | "final" | "error", data: string) =>
     redis.xadd(key, "*", "r", requestId, "s", seq, "k", kind, "d", data);
-  return { client, customer, maker, wire, gate, redis, key, requestId, stream, write };
+  return { client, customer, provider, wire, gate, redis, key, requestId, stream, write };
 }
 
 const forged = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "twice" } }] })}\n\n`;
@@ -49,14 +49,14 @@ test("frames that come twice are written once", async () => {
   expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: "-0.000025" });
 });
 
-test("a gap in the count of frames ends the call with an error, aborts the maker and costs nothing", async () => {
-  const { client, customer, maker, stream, write } = await halfWay();
+test("a gap in the count of frames ends the call with an error, aborts the provider and costs nothing", async () => {
+  const { client, customer, provider, stream, write } = await halfWay();
   await write(1_000, "chunk", forged);
   expect(await stream.ended).toBe("closed");
   expect(stream.events).toHaveLength(5);
   expect(stream.events.at(-1)?.error).toMatchObject({ type: "server_error", code: "internal_error" });
   expect(stream.done()).toBe(false);
-  const request = await maker.request(0);
+  const request = await provider.request(0);
   await request.closed;
   expect(request.aborted).toBe(true);
   expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: "0.00", request: { status: "failed" } });

@@ -1,8 +1,4 @@
 import { expect, test } from "vitest";
-import { brokenWire } from "../integration/money-proxy.ts";
-import { mockPng } from "../support/mock-openai-media.ts";
-import { testStores } from "../support/servers.ts";
-import { eventually, spawnApi } from "../support/service.ts";
 import {
   askImage,
   charges,
@@ -15,15 +11,28 @@ import {
   postAt,
   posts,
   repeated,
-} from "./generation-setup.ts";
-import { availableUsd, callsOf, heldWire, lost, ready, redisOf, startMaker, startProcesses } from "./setup.ts";
+} from "../support/chaos-generation-setup.ts";
+import {
+  availableUsd,
+  callsOf,
+  heldWire,
+  lost,
+  ready,
+  redisOf,
+  startProcesses,
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { mockPng } from "../support/mock-openai-media.ts";
+import { brokenWire } from "../support/money-proxy.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnApi } from "../support/service.ts";
 
 const hourMs = 3_600_000;
 
 /** A worker, and two API instances: one to be hurt, whose lease is named, and one to go to. */
 async function startTwo(only: Parameters<typeof startProcesses>[2] = {}) {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { api } = await startProcesses(stores, env, only);
   const redis = redisOf(stores);
   const [lease] = (await redis.keys("reply:*")) as [string];
@@ -33,17 +42,17 @@ async function startTwo(only: Parameters<typeof startProcesses>[2] = {}) {
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const postThere = (init: { headers?: Record<string, string> } = keyed()) =>
     postAt(api.client, customer)(imagesPath, askImage(), init);
-  return { stores, maker, api, client, customer, post, postThere, endLease: () => redis.del(lease) };
+  return { stores, provider, api, client, customer, post, postThere, endLease: () => redis.del(lease) };
 }
 
 test("an API killed: what came with a key goes on, and its answer is had elsewhere, while it runs and later", async () => {
-  const { maker, api, client, customer, post, postThere, endLease } = await startTwo();
+  const { provider, api, client, customer, post, postThere, endLease } = await startTwo();
   const gate = Promise.withResolvers<void>();
-  maker.always({ beforeHeaders: gate.promise });
+  provider.always({ beforeHeaders: gate.promise });
   const left = [lost(postThere())];
-  await maker.request(0);
+  await provider.request(0);
   left.push(lost(postThere({})));
-  const [withKey, without] = [await maker.request(0), await maker.request(1)];
+  const [withKey, without] = [await provider.request(0), await provider.request(1)];
   api.kill("SIGKILL");
   expect(await Promise.all(left)).toEqual([true, true]);
   const joining = [outcomeOf(post()), outcomeOf(post())];
@@ -65,18 +74,18 @@ test("an API killed: what came with a key goes on, and its answer is had elsewhe
       requestId: first?.requestId,
       body: first?.body,
     });
-  expect(posts(maker)).toHaveLength(2);
+  expect(posts(provider)).toHaveLength(2);
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await callsOf(client, customer)).toHaveLength(2);
   expect(await callsOf(client, customer, "refund")).toEqual([]);
 });
 
 test("an API killed after its answer was kept: repeated elsewhere it is had, and stays paid", async () => {
-  const { maker, api, client, customer, post, postThere, endLease } = await startTwo();
+  const { provider, api, client, customer, post, postThere, endLease } = await startTwo();
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const left = lost(postThere());
-  await maker.request(0);
+  await provider.request(0);
   api.kill("SIGKILL");
   expect(await left).toBe(true);
   await endLease();
@@ -85,7 +94,7 @@ test("an API killed after its answer was kept: repeated elsewhere it is had, and
   expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
   expect(await callsOf(client, customer, "refund")).toEqual([]);
   expect(await availableUsd(client, customer)).toBe("0.96");
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
 test("an API killed between hold and queue: its key is free once its lease is over, and its hold is swept", async () => {
@@ -96,7 +105,7 @@ test("an API killed between hold and queue: its key is free once its lease is ov
     if (update === "accounts") wire.hold();
     return insert === "ledger";
   });
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const apiStores = { ...stores, REDIS_URL: wire.address };
   const { api } = await startProcesses(shared, env, { apiStores });
   const redis = redisOf(shared);
@@ -120,15 +129,15 @@ test("an API killed between hold and queue: its key is free once its lease is ov
   await (await maintenance(shared)).pass(hourMs);
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await availableUsd(client, customer)).toBe("0.96");
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
 test("an API killed and Redis emptied: who repeats runs anew, and only one of the two runs is charged", async () => {
-  const { stores, maker, api, client, customer, post, postThere } = await startTwo();
+  const { stores, provider, api, client, customer, post, postThere } = await startTwo();
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const left = lost(postThere());
-  await maker.request(0);
+  await provider.request(0);
   api.kill("SIGKILL");
   expect(await left).toBe(true);
   const redis = redisOf(stores);
@@ -141,16 +150,16 @@ test("an API killed and Redis emptied: who repeats runs anew, and only one of th
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await callsOf(client, customer)).toHaveLength(2);
   expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: true, body: answer.body });
-  expect(posts(maker)).toHaveLength(2);
+  expect(posts(provider)).toHaveLength(2);
 });
 
 test("a key whose taking was written though its caller was told otherwise is not taken for ever", async () => {
   const stores = await testStores();
   let lose = 2;
   const wire = await brokenWire(stores.MONGODB_URI, ({ insert }) =>
-    insert === "replays" && lose-- > 0 ? "lose the answer" : "pass",
+    insert === "idempotency" && lose-- > 0 ? "lose the answer" : "pass",
   );
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const apiStores = { ...stores, MONGODB_URI: wire };
   const { client } = await startProcesses(stores, { ...env, MEDIA_SYNC_TIMEOUT: "2" }, { apiStores });
   const customer = await client.account("1.00");
@@ -158,17 +167,17 @@ test("a key whose taking was written though its caller was told otherwise is not
   expect(await outcomeOf(post())).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
   expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: false });
   expect(await charges(client, customer)).toEqual(["-0.04"]);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
 test("a key whose taking is written long after its caller was told otherwise is not taken for ever", async () => {
   const shared = await testStores();
   const givenBack = Promise.withResolvers<void>();
   const { stores, letThrough } = await holdCommands(shared, (command) => {
-    if (command["delete"] === "replays") givenBack.resolve();
-    return command["insert"] === "replays";
+    if (command["delete"] === "idempotency") givenBack.resolve();
+    return command["insert"] === "idempotency";
   });
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client } = await startProcesses(shared, { ...env, MEDIA_SYNC_TIMEOUT: "2" }, { apiStores: stores });
   const customer = await client.account("1.00");
   const post = () => customer.post(imagesPath, askImage(), keyed());
@@ -179,15 +188,15 @@ test("a key whose taking is written long after its caller was told otherwise is 
   await client.check();
   expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: false });
   expect(await charges(client, customer)).toEqual(["-0.04"]);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
 test("SIGTERM to an API past its grace time: 503 now, and the answer from another instance", async () => {
-  const { maker, api, client, customer, post, postThere } = await startTwo({ api: { SHUTDOWN_GRACE_MS: "200" } });
+  const { provider, api, client, customer, post, postThere } = await startTwo({ api: { SHUTDOWN_GRACE_MS: "200" } });
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const told = outcomeOf(postThere());
-  await maker.request(0);
+  await provider.request(0);
   const joined = outcomeOf(postThere());
   // What comes later is answered: so that one is in.
   await ready(api.client);
@@ -200,5 +209,5 @@ test("SIGTERM to an API past its grace time: 503 now, and the answer from anothe
   expect(await answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await callsOf(client, customer)).toHaveLength(1);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });

@@ -1,12 +1,20 @@
 import { expect, test } from "vitest";
+import {
+  askImage,
+  imagesPath,
+  isRefusal,
+  keyed,
+  maintenance,
+  outcomeOf,
+  postAt,
+} from "../support/chaos-generation-setup.ts";
+import { availableUsd, callsOf, ready, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
-import { askImage, imagesPath, isRefusal, keyed, maintenance, outcomeOf, postAt } from "./generation-setup.ts";
-import { availableUsd, callsOf, ready, redisOf, startMaker, startProcesses } from "./setup.ts";
 
 test("workers and APIs killed and stopped under the load of callers with keys: each key is answered, and charged once", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { api: killed, worker: killedWorker } = await startProcesses(stores, env);
   const redis = redisOf(stores);
   const [lease] = (await redis.keys("reply:*")) as [string];
@@ -67,5 +75,5 @@ test("workers and APIs killed and stopped under the load of callers with keys: e
   expect(new Set(answered.values()).size).toBe(answered.size);
   expect(await callsOf(client, customer, "refund")).toEqual([]);
   expect(await availableUsd(client, customer)).toBe((100 - 0.04 * answered.size).toFixed(2));
-  expect(maker.requests.length).toBeGreaterThanOrEqual(answered.size);
+  expect(provider.requests.length).toBeGreaterThanOrEqual(answered.size);
 });

@@ -1,8 +1,4 @@
 import { expect, test } from "vitest";
-import { brokenWire } from "../integration/money-proxy.ts";
-import { mockMp4 } from "../support/mock-openai-media.ts";
-import { testStores } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
 import {
   askVideo,
   charges,
@@ -13,20 +9,24 @@ import {
   mediaPath,
   outcomeOf,
   posts,
-} from "./generation-setup.ts";
-import { callsOf, heldWire, redisOf, startMaker, startProcesses } from "./setup.ts";
+} from "../support/chaos-generation-setup.ts";
+import { callsOf, heldWire, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
+import { mockMp4 } from "../support/mock-openai-media.ts";
+import { brokenWire } from "../support/money-proxy.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnWorker } from "../support/service.ts";
 
-test("a worker that pauses longer than its locks last: the maker's job is ended by another, answered and paid once", async () => {
+test("a worker that pauses longer than its locks last: the provider's job is ended by another, answered and paid once", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const [plain, keeping] = await Promise.all([client.account("1.00"), client.account("1.00")]);
-  maker.always({ states: ["in_progress", "completed"] });
+  provider.always({ states: ["in_progress", "completed"] });
   const answers = [
     outcomeOf(plain.post(mediaPath, askVideo())),
     outcomeOf(keeping.post(mediaPath, askVideo(), keyed())),
   ];
-  await eventually(() => looks(maker) === 2);
+  await eventually(() => looks(provider) === 2);
   worker.kill("SIGSTOP");
   await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
@@ -41,8 +41,8 @@ test("a worker that pauses longer than its locks last: the maker's job is ended 
   worker.kill("SIGCONT");
   worker.kill("SIGTERM");
   expect(await worker.exited).toBe(0);
-  expect(maker.requests.filter(({ method }) => method === "DELETE")).toEqual([]);
-  expect(posts(maker)).toHaveLength(2);
+  expect(provider.requests.filter(({ method }) => method === "DELETE")).toEqual([]);
+  expect(posts(provider)).toHaveLength(2);
   for (const customer of [plain, keeping]) {
     expect(await charges(client, customer)).toEqual(["-0.40"]);
     expect(await callsOf(client, customer, "refund")).toEqual([]);
@@ -54,7 +54,7 @@ test("a worker that pauses longer than its locks last: the maker's job is ended 
 
 test("a worker cut off from Redis ends a call that another one has ended: what was answered is what is kept", async () => {
   const shared = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const wire = await heldWire(shared.REDIS_URL);
   const late = Promise.withResolvers<void>();
   const MONGODB_URI = await brokenWire(shared.MONGODB_URI, ({ insert }) => {
@@ -66,9 +66,9 @@ test("a worker cut off from Redis ends a call that another one has ended: what w
   const customer = await client.account("1.00");
   const post = () => customer.post(mediaPath, askVideo(), keyed());
   const gate = Promise.withResolvers<void>();
-  maker.respond({}, {}, { beforeHeaders: gate.promise });
+  provider.respond({}, {}, { beforeHeaders: gate.promise });
   const answer = outcomeOf(post());
-  await maker.request(2);
+  await provider.request(2);
   wire.hold();
   await endLocks(redisOf(shared));
   await spawnWorker(shared, env);
@@ -80,5 +80,5 @@ test("a worker cut off from Redis ends a call that another one has ended: what w
   await client.settled();
   expect(await outcomeOf(post())).toMatchObject({ status: 200, replayed: true, body: outcome.body });
   expect(await charges(client, customer)).toEqual(["-0.40"]);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });

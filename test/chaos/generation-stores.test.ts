@@ -1,8 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { ownServers, testStores } from "../support/servers.ts";
-import { eventually } from "../support/service.ts";
 import {
   askImage,
   askVideo,
@@ -16,14 +13,17 @@ import {
   outcomeOf,
   posts,
   repeated,
-} from "./generation-setup.ts";
-import { callsOf, heldWire, pacedMs, redisOf, startMaker, startProcesses } from "./setup.ts";
+} from "../support/chaos-generation-setup.ts";
+import { callsOf, heldWire, pacedMs, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
+import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
+import { ownServers, testStores } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
 test("S3 stopped before and during generations: a clear 503 that costs nothing; started again it works", async () => {
   const { s3, stores } = await ownServers({ s3: true });
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);
   const later = await maintenance(stores);
   const [customer, keeping] = await Promise.all([client.account("1.00"), client.account("1.00")]);
@@ -31,19 +31,19 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
   const body = { created: 1, data: [{ b64_json: randomBytes(1_100_000).toString("base64") }] };
 
   const gate = Promise.withResolvers<void>();
-  maker.respond(
+  provider.respond(
     { beforeHeaders: gate.promise },
     { beforeHeaders: gate.promise, body },
     {},
     { beforeHeaders: gate.promise },
   );
   const image = outcomeOf(customer.post(imagesPath, askImage()));
-  await maker.request(0);
+  await provider.request(0);
   // Its answer is kept in storage.
   const stored = outcomeOf(keeping.post(imagesPath, large, keyed()));
-  await maker.request(1);
+  await provider.request(1);
   const video = outcomeOf(customer.post(mediaPath, askVideo()));
-  await maker.request(3);
+  await provider.request(3);
 
   await s3.stop();
   const before = outcomeOf(customer.post(imagesPath, askImage()));
@@ -54,15 +54,15 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
     expect(refused).toMatchObject({ code: "no_capacity", costUsd: null });
     expect(refused.body.error?.message).toMatch(/storage/i);
   }
-  expect(posts(maker)).toHaveLength(3);
+  expect(posts(provider)).toHaveLength(3);
   expect(await charges(client, customer)).toEqual([]);
   expect(await charges(client, keeping)).toEqual([]);
-  // The maker's job is of no use any more.
-  await eventually(() => maker.requests.some(({ method }) => method === "DELETE"));
+  // The provider's job is of no use any more.
+  await eventually(() => provider.requests.some(({ method }) => method === "DELETE"));
 
   await s3.start();
   await expectFiles(client, await outcomeOf(customer.post(imagesPath, askImage())), mockPng);
-  maker.respond({ body });
+  provider.respond({ body });
   for (const replayed of [false, true]) {
     const answer = await outcomeOf(keeping.post(imagesPath, large, keyed()));
     expect({ status: answer.status, replayed: answer.replayed }).toEqual({ status: 200, replayed });
@@ -79,14 +79,14 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
 
 test("Redis stopped and started during a call with a key: it is answered where it was asked, and charged once", async () => {
   const { redis, stores } = await ownServers({ redis: true });
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
-  maker.respond({}, { beforeHeaders: gate.promise });
+  provider.respond({}, { beforeHeaders: gate.promise });
   const post = () => customer.post(mediaPath, askVideo(), keyed());
   const answer = outcomeOf(post());
-  await maker.request(1);
+  await provider.request(1);
   await redis.stop();
   // Repeats count against the limits of the key, which nobody can check now.
   for (const key of ["once", "another"])
@@ -100,20 +100,20 @@ test("Redis stopped and started during a call with a key: it is answered where i
   const again = await repeated(post);
   expect(again).toMatchObject({ status: 200, replayed: true, requestId: outcome.requestId, body: outcome.body });
   expect(await charges(client, customer)).toEqual(["-0.40"]);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
 test("Redis comes back empty during a call with a key: whoever repeats it gets its answer, and one run is charged", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const { client } = await startProcesses(stores, env, { apiStores: { ...stores, REDIS_URL: wire.address } });
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const answer = outcomeOf(post());
-  await maker.request(0);
+  await provider.request(0);
   const redis = redisOf(stores);
   wire.hold();
   await redis.flushdb();
@@ -125,25 +125,25 @@ test("Redis comes back empty during a call with a key: whoever repeats it gets i
   expect(outcome).toMatchObject({ status: 200, replayed: false });
   expect(await repeated(post)).toMatchObject({ replayed: true, body: outcome.body });
   expect(await charges(client, customer)).toEqual(["-0.04"]);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
 test.for([
-  ["before the maker's job is known", 0],
-  ["while the maker's job runs", 1],
+  ["before the provider's job is known", 0],
+  ["while the provider's job runs", 1],
   ["while its file is fetched", 2],
 ] as const)(
   "MongoDB stopped %s and started again: an answer or a clear 503, and one run is charged",
   async ([, at]) => {
     const { mongo, stores } = await ownServers({ mongo: true });
-    const { maker, env } = await startMaker();
+    const { provider, env } = await startProvider();
     const { client } = await startProcesses(stores, env);
     const customer = await client.account("1.00");
     const gate = Promise.withResolvers<void>();
-    maker.respond(...[{}, {}, {}].map((usual, i) => (i === at ? { beforeHeaders: gate.promise } : usual)));
+    provider.respond(...[{}, {}, {}].map((usual, i) => (i === at ? { beforeHeaders: gate.promise } : usual)));
     const post = () => customer.post(mediaPath, askVideo(), keyed());
     const answer = outcomeOf(post());
-    await maker.request(at);
+    await provider.request(at);
     await mongo.stop();
     gate.resolve();
     const meanwhile = await outcomeOf(post());

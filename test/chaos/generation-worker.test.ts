@@ -1,10 +1,6 @@
 import { randomBytes } from "node:crypto";
 import OpenAI from "openai";
 import { expect, test } from "vitest";
-import { brokenWire } from "../integration/money-proxy.ts";
-import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { ownServers, type Stores, testStores } from "../support/servers.ts";
-import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 import {
   askImage,
   askVideo,
@@ -22,7 +18,7 @@ import {
   posts,
   repeated,
   slowVideo,
-} from "./generation-setup.ts";
+} from "../support/chaos-generation-setup.ts";
 import {
   ask as askChat,
   availableUsd,
@@ -34,15 +30,19 @@ import {
   never,
   ready,
   redisOf,
-  startMaker,
   startProcesses,
-} from "./setup.ts";
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
+import { brokenWire } from "../support/money-proxy.ts";
+import { ownServers, type Stores, testStores } from "../support/servers.ts";
+import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
 test("a worker killed while images are made: one clear error, nothing charged, no file left; repeated, one run is paid", async () => {
   const { stores } = await ownServers({ s3: true });
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const keeping = await client.account("1.00");
@@ -50,21 +50,21 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   const later = await maintenance(stores);
 
   // One image is kept already, the other never comes.
-  const second = `${maker.url}/second.png`;
-  maker.respond(
+  const second = `${provider.url}/second.png`;
+  provider.respond(
     { body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }, { url: second }] } },
     { beforeHeaders: never, body: mockPng },
   );
   const plain = outcomeOf(customer.post(imagesPath, askImage({ n: 2 })));
-  await maker.request(1);
+  await provider.request(1);
   expect(await later.objects()).toHaveLength(1);
-  maker.always({ beforeHeaders: never });
+  provider.always({ beforeHeaders: never });
   const withKey = outcomeOf(keeping.post(imagesPath, askImage(), keyed()));
   const official = new OpenAI({ apiKey: retrying.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 2 });
   const image = official.images.generate(askImage());
-  await maker.request(3);
+  await provider.request(3);
 
-  maker.always();
+  provider.always();
   worker.kill("SIGKILL");
   await worker.exited;
   await endLocks(redisOf(stores));
@@ -83,7 +83,7 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   ]);
   expect(await charges(client, keeping)).toEqual(["-0.04"]);
   expect(await charges(client, retrying)).toEqual(["-0.04"]);
-  expect(posts(maker)).toHaveLength(5);
+  expect(posts(provider)).toHaveLength(5);
   // What the dead attempt left has a record of its own, which ends it.
   expect(await later.objects()).toHaveLength(3);
   await later.pass(dayMs + 60_000);
@@ -99,18 +99,18 @@ async function unlucky(stores: Stores, collection: string): Promise<Stores> {
   return { ...stores, MONGODB_URI };
 }
 
-test("a worker killed while a maker's jobs run: the next one goes on with them, on the same connections, paid once", async () => {
+test("a worker killed while a provider's jobs run: the next one goes on with them, on the same connections, paid once", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const plain = await client.account("1.00");
   const keeping = await client.account("1.00");
-  maker.always(slowVideo);
+  provider.always(slowVideo);
   const answers = [
     outcomeOf(plain.post(mediaPath, askVideo())),
     outcomeOf(keeping.post(mediaPath, askVideo({ duration: 2 }), keyed())),
   ];
-  await eventually(() => looks(maker) === 2);
+  await eventually(() => looks(provider) === 2);
 
   worker.kill("SIGKILL");
   await worker.exited;
@@ -121,7 +121,7 @@ test("a worker killed while a maker's jobs run: the next one goes on with them, 
   expect(first).toMatchObject({ status: 200, costUsd: "0.40" });
   expect(second).toMatchObject({ status: 200, costUsd: "0.20", replayed: false });
   for (const answer of [first, second]) if (answer) await expectFiles(client, answer, mockMp4);
-  expect(posts(maker)).toHaveLength(2);
+  expect(posts(provider)).toHaveLength(2);
   expect(await charges(client, plain)).toEqual(["-0.40"]);
   expect(await charges(client, keeping)).toEqual(["-0.20"]);
   const again = await outcomeOf(keeping.post(mediaPath, askVideo({ duration: 2 }), keyed()));
@@ -130,7 +130,7 @@ test("a worker killed while a maker's jobs run: the next one goes on with them, 
 
 test("a worker killed between decision and answer: what was kept is delivered, what was not is given back", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const workerStores = { ...stores, REDIS_URL: wire.address };
   const { client, worker } = await startProcesses(stores, env, { workerStores });
@@ -141,11 +141,11 @@ test("a worker killed between decision and answer: what was kept is delivered, w
   // Too large for one frame, and for the document that stores it.
   const picture = randomBytes(1_100_000);
   const body = { created: 1, data: [{ b64_json: picture.toString("base64") }] };
-  maker.always({ beforeHeaders: gate.promise, body });
+  provider.always({ beforeHeaders: gate.promise, body });
   const ask = askImage({ response_format: "b64_json" });
   const lost = outcomeOf(plain.post(imagesPath, ask));
   const kept = outcomeOf(keeping.post(imagesPath, ask, keyed()));
-  await maker.request(1);
+  await provider.request(1);
   wire.hold();
   gate.resolve();
   await eventually(async () => {
@@ -165,7 +165,7 @@ test("a worker killed between decision and answer: what was kept is delivered, w
   expect(await availableUsd(client, plain)).toBe("1.00");
   expect(await callsOf(client, plain, "refund")).toHaveLength(1);
   expect(await availableUsd(client, keeping)).toBe("0.96");
-  expect(posts(maker)).toHaveLength(2);
+  expect(posts(provider)).toHaveLength(2);
   const again = await outcomeOf(keeping.post(imagesPath, ask, keyed()));
   expect(again).toMatchObject({ status: 200, replayed: true, requestId: answer.requestId, body: answer.body });
 });
@@ -177,7 +177,7 @@ test.each([
   "%s: a worker killed after its answer was stored and before it was decided: the answer is delivered, and charged then",
   async (_, path, ask, costUsd) => {
     const stores = await testStores();
-    const { maker, env } = await startMaker();
+    const { provider, env } = await startProvider();
     const { stores: workerStores, reached } = await holdCommands(stores, ({ insert }) => insert === "ledger");
     const { client, worker } = await startProcesses(stores, env, { workerStores });
     const customer = await client.account("1.00");
@@ -193,13 +193,13 @@ test.each([
     const { body } = outcome;
     expect(await outcomeOf(customer.post(path, ask, keyed()))).toMatchObject({ replayed: true, costUsd, body });
     expect(await charges(client, customer)).toEqual([`-${costUsd}`]);
-    expect(posts(maker)).toHaveLength(1);
+    expect(posts(provider)).toHaveLength(1);
   },
 );
 
 test("an answer that is kept stays paid though its caller is gone, and MongoDB when the next worker looks for it", async () => {
   const shared = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const wire = await heldWire(shared.REDIS_URL);
   const workerStores = { ...shared, REDIS_URL: wire.address };
   const { api, worker } = await startProcesses(shared, env, { workerStores });
@@ -209,9 +209,9 @@ test("an answer that is kept stays paid though its caller is gone, and MongoDB w
   await ready(client);
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const left = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
-  await maker.request(0);
+  await provider.request(0);
   wire.hold();
   gate.resolve();
   await eventually(async () => (await callsOf(client, customer)).length === 1);
@@ -221,7 +221,7 @@ test("an answer that is kept stays paid though its caller is gone, and MongoDB w
   await redis.del(lease);
   await worker.exited;
   await endLocks(redis);
-  const next = await spawnWorker(await unlucky(shared, "replays"), env);
+  const next = await spawnWorker(await unlucky(shared, "idempotency"), env);
   await next.line(({ msg }) => msg === "what was left behind is not known yet");
   await eventually(async () => (await redis.llen("bull:image:active")) === 0);
   const answer = await outcomeOf(customer.post(imagesPath, askImage(), keyed()));
@@ -229,26 +229,26 @@ test("an answer that is kept stays paid though its caller is gone, and MongoDB w
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await callsOf(client, customer, "refund")).toEqual([]);
   expect(await availableUsd(client, customer)).toBe("0.96");
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
-test("SIGTERM to a worker with a maker's job past its grace time: another one ends it; what has no job is told", async () => {
+test("SIGTERM to a worker with a provider's job past its grace time: another one ends it; what has no job is told", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const worker = { SHUTDOWN_GRACE_MS: "200" };
   const { client, worker: stopping } = await startProcesses(stores, env, { worker });
   const plain = await client.account("1.00");
   const keeping = await client.account("1.00");
   const hopeless = await client.account("1.00");
-  maker.always(slowVideo);
+  provider.always(slowVideo);
   const answers = [
     outcomeOf(plain.post(mediaPath, askVideo())),
     outcomeOf(keeping.post(mediaPath, askVideo(), keyed())),
   ];
-  await eventually(() => looks(maker) === 2);
-  maker.respond({ beforeHeaders: never });
+  await eventually(() => looks(provider) === 2);
+  provider.respond({ beforeHeaders: never });
   const image = outcomeOf(hopeless.post(imagesPath, askImage(), keyed()));
-  const asked = await maker.request(4);
+  const asked = await provider.request(4);
   await spawnWorker(stores, env);
 
   stopping.kill("SIGTERM");
@@ -259,8 +259,8 @@ test("SIGTERM to a worker with a maker's job past its grace time: another one en
     expect(answer).toMatchObject({ status: 200, costUsd: "0.40" });
     await expectFiles(client, answer, mockMp4);
   }
-  expect(posts(maker)).toHaveLength(3);
-  expect(maker.requests.filter(({ method }) => method === "DELETE")).toEqual([]);
+  expect(posts(provider)).toHaveLength(3);
+  expect(provider.requests.filter(({ method }) => method === "DELETE")).toEqual([]);
   for (const customer of [plain, keeping]) {
     expect(await charges(client, customer)).toEqual(["-0.40"]);
     expect(await callsOf(client, customer)).toHaveLength(1);

@@ -1,18 +1,32 @@
 import { expect, test } from "vitest";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  never,
+  outcomeOf,
+  path,
+  read,
+  startProcesses,
+  startProvider,
+} from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { spawnWorker } from "../support/service.ts";
-import { ask, availableUsd, callsOf, never, outcomeOf, path, read, startMaker, startProcesses } from "./setup.ts";
 
 test("a worker that pauses longer than its locks last: one error, no late answer, nothing charged", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
 
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise }, { beforeEvent: { 4: gate.promise } }, { beforeEvent: { 4: never } });
+  provider.respond(
+    { beforeHeaders: gate.promise },
+    { beforeEvent: { 4: gate.promise } },
+    { beforeEvent: { 4: never } },
+  );
   const json = outcomeOf(customer.post(path, ask()));
-  await maker.request(0);
+  await provider.request(0);
   const streams = [
     read(await customer.post(path, ask({ stream: true }))),
     read(await customer.post(path, ask({ stream: true }))),
@@ -34,7 +48,7 @@ test("a worker that pauses longer than its locks last: one error, no late answer
 
   worker.kill("SIGCONT");
   // It aborts what it still has, and can do whatever it likes with the rest.
-  await Promise.all(maker.requests.map(({ closed }) => closed));
+  await Promise.all(provider.requests.map(({ closed }) => closed));
   await worker.line(({ msg, code }) => msg === "a call failed" && code === "no_capacity");
   worker.kill("SIGTERM");
   expect(await worker.exited).toBe(0);
@@ -43,5 +57,5 @@ test("a worker that pauses longer than its locks last: one error, no late answer
   expect(calls.map(({ amount_usd }) => amount_usd)).toEqual(["0.00", "0.00", "0.00"]);
   expect(await callsOf(client, customer, "refund")).toEqual([]);
   expect(await availableUsd(client, customer)).toBe("1.00");
-  expect(maker.requests).toHaveLength(3);
+  expect(provider.requests).toHaveLength(3);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { expectBooks, heldBy, mongoMember, startLoad, startTwoOfEach } from "../support/chaos-failover-setup.ts";
+import { startProvider } from "../support/chaos-setup.ts";
 import { ownMongoSet, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { expectBooks, heldBy, mongoMember, startLoad, startTwoOfEach } from "./failover-setup.ts";
-import { startMaker } from "./setup.ts";
 
 const callers = 16;
 
@@ -14,16 +14,16 @@ test("the primary of three steps down under load, the next is killed and comes b
       return undefined;
     });
   const stores = { ...(await testStores()), ...set[0]?.server.env };
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("100");
   const load = startLoad(bases, customer, callers);
   await load.answers(5);
   const everyCallHeld = async () => {
     const gate = Promise.withResolvers<void>();
-    maker.always(heldBy(gate.promise));
-    await eventually(() => maker.inFlight() === callers);
-    maker.always();
+    provider.always(heldBy(gate.promise));
+    await eventually(() => provider.inFlight() === callers);
+    provider.always();
     return gate;
   };
 
@@ -40,7 +40,7 @@ test("the primary of three steps down under load, the next is killed and comes b
   const last = await everyCallHeld();
   for (const other of others) await other.hold(true);
   last.resolve();
-  await eventually(() => maker.inFlight() === 0);
+  await eventually(() => provider.inFlight() === 0);
   await eventually(async () => (await doomed.uncommitted()) > 0);
   await doomed.server.kill();
   for (const other of others) await other.hold(false);
@@ -50,5 +50,5 @@ test("the primary of three steps down under load, the next is killed and comes b
 
   const calls = await load.stop();
   await expectBooks(client, customer, calls);
-  expect(maker.requests.length).toBeGreaterThanOrEqual(calls.filter(({ answered }) => answered).length);
+  expect(provider.requests.length).toBeGreaterThanOrEqual(calls.filter(({ answered }) => answered).length);
 });

@@ -1,17 +1,17 @@
 import { expect, onTestFinished, test } from "vitest";
 import { formatUsd } from "#money";
-import { type Face, send, streamFaces } from "../integration/native-formats.ts";
-import { costOf, priceListOf } from "../integration/native-media-prices.ts";
-import { eventsOf, expectFailed, readAlong, saidIn } from "../integration/native-stream-events.ts";
-import type { Refusal } from "../integration/service-setup.ts";
+import { endLocks } from "../support/chaos-generation-setup.ts";
+import { availableUsd, endLeases, never, onlyCall, redisOf, startProcesses } from "../support/chaos-setup.ts";
 import { startMockAnthropic } from "../support/mock-anthropic.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
-import type { MockMaker } from "../support/mock-maker.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
+import type { MockProvider } from "../support/mock-provider.ts";
+import { type Face, send, streamFaces } from "../support/native-formats.ts";
+import { costOf, priceListOf } from "../support/native-media-prices.ts";
+import { eventsOf, expectFailed, readAlong, saidIn } from "../support/native-stream-events.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, eventually, spawnApi, spawnWorker } from "../support/service.ts";
-import { endLocks } from "./generation-setup.ts";
-import { availableUsd, endLeases, never, onlyCall, redisOf, startProcesses } from "./setup.ts";
+import type { Refusal } from "../support/service-setup.ts";
 
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
 const question = "Hello there";
@@ -30,9 +30,9 @@ const natives = streamFaces.flatMap((face) => (face.format === "chat" ? [] : [{ 
 async function startNatives() {
   const stores = await testStores();
   const [anthropic, openai, gemini] = await Promise.all([startMockAnthropic(), startMockOpenai(), startMockGemini()]);
-  const makers: readonly MockMaker[] = [anthropic, openai, gemini] as never;
+  const providers: readonly MockProvider[] = [anthropic, openai, gemini] as never;
   onTestFinished(async () => {
-    for (const maker of makers) await maker.close();
+    for (const provider of providers) await provider.close();
   });
   const env = {
     ANTHROPIC_BASE_URL: anthropic.url,
@@ -47,7 +47,7 @@ async function startNatives() {
   anthropic.always({ content: [{ type: "text", text }], beforeEvent: { 5: never } });
   openai.always({ text, beforeEvent: { 6: never } });
   gemini.always({ text, beforeEvent: { 2: never } });
-  const requests = () => makers.flatMap((maker) => maker.requests);
+  const requests = () => providers.flatMap((provider) => provider.requests);
   return { stores, env, requests, ...(await startProcesses(stores, env)) };
 }
 
@@ -70,7 +70,7 @@ const begin = (client: Client) =>
     }),
   );
 
-/** Every maker's request is cut, and what was delivered is what is charged. */
+/** Every provider's request is cut, and what was delivered is what is charged. */
 async function expectDelivered(client: Client, streams: Awaited<ReturnType<typeof begin>>) {
   for (const { customer, model, inputTokens, face, text } of streams) {
     expect(text()).not.toContain("never");
@@ -117,7 +117,7 @@ test("a worker killed under native streams: each ends with its format's own erro
   expect(requests()).toHaveLength(natives.length);
 });
 
-test("an API killed under native streams: the makers are cut, and what was delivered is charged", async () => {
+test("an API killed under native streams: the providers are cut, and what was delivered is charged", async () => {
   const { api: doomed, requests, stores, env } = await startNatives();
   const streams = await begin(doomed.client);
   doomed.kill("SIGKILL");
@@ -130,7 +130,7 @@ test("an API killed under native streams: the makers are cut, and what was deliv
   await expectDelivered(client, streams);
 });
 
-test("callers who leave native streams: the makers are cut, and what was delivered is charged", async () => {
+test("callers who leave native streams: the providers are cut, and what was delivered is charged", async () => {
   const { client, requests } = await startNatives();
   const streams = await begin(client);
   for (const { leave } of streams) leave();

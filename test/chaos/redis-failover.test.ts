@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
+import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "../support/chaos-failover-setup.ts";
+import { startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "./failover-setup.ts";
-import { startMaker } from "./setup.ts";
 
 const callers = 16;
 
 test("Redis is swapped with its replica twice under load, and no connection ends: everybody follows", async () => {
   const pair = await redisPair();
   const stores = { ...(await testStores()), REDIS_URL: pair.address };
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { bases, client } = await startTwoOfEach(stores, env);
   const customer = await client.account("100");
   const load = startLoad(bases, customer, callers);
@@ -17,10 +17,10 @@ test("Redis is swapped with its replica twice under load, and no connection ends
 
   for (let swaps = 0; swaps < 2; swaps++) {
     const gate = Promise.withResolvers<void>();
-    maker.always(heldBy(gate.promise));
-    await eventually(() => maker.inFlight() === callers);
+    provider.always(heldBy(gate.promise));
+    await eventually(() => provider.inFlight() === callers);
     await swap(pair);
-    maker.always();
+    provider.always();
     gate.resolve();
     await load.answers(5);
     await eventually(() => pair.behind() === 0);

@@ -1,8 +1,16 @@
 import { expect, test } from "vitest";
+import {
+  expectBooks,
+  heldBy,
+  losing,
+  otherText,
+  redisPair,
+  startLoad,
+  startTwoOfEach,
+} from "../support/chaos-failover-setup.ts";
+import { startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
-import { expectBooks, heldBy, losing, otherText, redisPair, startLoad, startTwoOfEach } from "./failover-setup.ts";
-import { startMaker } from "./setup.ts";
 
 const callers = 16;
 const half = callers / 2;
@@ -15,41 +23,41 @@ test.for([
   async ({ running }) => {
     const pair = await redisPair();
     const stores = { ...(await testStores()), REDIS_URL: pair.address };
-    const { maker, env } = await startMaker();
+    const { provider, env } = await startProvider();
     // Two workers: half of the callers' jobs wait.
     const { bases, client } = await startTwoOfEach(stores, { ...env, WORKER_CONCURRENCY_CHAT: String(half / 2) });
     const customer = await client.account("100");
     const load = startLoad(bases, customer, callers);
     await load.answers(2);
     const waiting = () => pair.primary().control.zcard("bull:chat:prioritized");
-    const full = () => eventually(async () => maker.inFlight() === half && (await waiting()) === half);
+    const full = () => eventually(async () => provider.inFlight() === half && (await waiting()) === half);
 
     const known = Promise.withResolvers<void>();
-    maker.always(heldBy(known.promise));
+    provider.always(heldBy(known.promise));
     await full();
     const failover = await losing(pair);
 
     // What the replica knows as running is answered, what it knows as waiting runs, and it knows nothing of new calls.
     const later = Promise.withResolvers<void>();
-    maker.always(running ? heldBy(later.promise) : {});
+    provider.always(running ? heldBy(later.promise) : {});
     known.resolve();
     if (!running) {
       await load.answers(2);
-      maker.always(heldBy(later.promise));
+      provider.always(heldBy(later.promise));
     }
     await full();
     if (running) {
       // It has room for what the replica has waiting: that runs a second time while the first attempts go on.
       await spawnWorker(stores, env);
-      await eventually(() => maker.inFlight() === callers);
-      maker.always({ text: otherText });
+      await eventually(() => provider.inFlight() === callers);
+      provider.always({ text: otherText });
     }
     await failover.end();
     if (running) {
       const before = load.ended.length;
       await eventually(async () => (await waiting()) === 0 && load.ended.length >= before + callers);
     }
-    maker.always();
+    provider.always();
     later.resolve();
 
     await load.answers(3);

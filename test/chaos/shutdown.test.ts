@@ -5,8 +5,6 @@ import { createCancellations, createReplies } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { createRunning } from "../../workers/running.ts";
-import { testStores } from "../support/servers.ts";
-import { eventually, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
 import {
   ask,
   availableUsd,
@@ -19,9 +17,11 @@ import {
   path,
   read,
   redisOf,
-  startMaker,
   startProcesses,
-} from "./setup.ts";
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, type ServiceProcess, spawnApi, spawnWorker } from "../support/service.ts";
 
 /** Time enough for what can finish, on a busy machine too. */
 const graceful = { SHUTDOWN_GRACE_MS: "4000" };
@@ -34,7 +34,7 @@ async function terminate(process: ServiceProcess) {
 
 test("SIGTERM to a worker: what can finish does, the rest is aborted and told, what waits is left to others", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env, {
     worker: { WORKER_CONCURRENCY_CHAT: "3", ...graceful },
   });
@@ -42,11 +42,11 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
   const redis = redisOf(stores);
 
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise }, { beforeHeaders: never }, { beforeEvent: { 4: never } });
+  provider.respond({ beforeHeaders: gate.promise }, { beforeHeaders: never }, { beforeEvent: { 4: never } });
   const finishing = outcomeOf(customer.post(path, ask()));
-  await maker.request(0);
+  await provider.request(0);
   const hopeless = outcomeOf(customer.post(path, ask()));
-  await maker.request(1);
+  await provider.request(1);
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
   const waiting = outcomeOf(customer.post(path, ask()));
@@ -60,7 +60,7 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
   expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });
   expect(stream.done()).toBe(false);
   expect(await worker.exited).toBe(0);
-  expect(maker.requests.map(({ aborted }) => aborted)).toEqual([false, true, true]);
+  expect(provider.requests.map(({ aborted }) => aborted)).toEqual([false, true, true]);
 
   await spawnWorker(stores, env);
   expect(await waiting).toMatchObject({ status: 200 });
@@ -73,16 +73,16 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
 
 test("SIGTERM to an API: what can finish does, the rest is decided 0, told and aborted", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, api } = await startProcesses(stores, env, { api: graceful });
   const customer = await client.account("1.00");
 
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeEvent: { 4: gate.promise } }, { beforeHeaders: never }, { beforeEvent: { 4: never } });
+  provider.respond({ beforeEvent: { 4: gate.promise } }, { beforeHeaders: never }, { beforeEvent: { 4: never } });
   const finishing = read(await customer.post(path, ask({ stream: true })));
   await finishing.sees(4);
   const hopeless = outcomeOf(customer.post(path, ask()));
-  await maker.request(1);
+  await provider.request(1);
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
 
@@ -95,8 +95,8 @@ test("SIGTERM to an API: what can finish does, the rest is decided 0, told and a
   expect(await stream.ended).toBe("closed");
   expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });
   expect(await api.exited).toBe(0);
-  await Promise.all(maker.requests.map(({ closed }) => closed));
-  expect(maker.requests.map(({ aborted }) => aborted)).toEqual([false, true, true]);
+  await Promise.all(provider.requests.map(({ closed }) => closed));
+  expect(provider.requests.map(({ aborted }) => aborted)).toEqual([false, true, true]);
 
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
@@ -106,7 +106,7 @@ test("SIGTERM to an API: what can finish does, the rest is decided 0, told and a
 
 test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, api } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
   const { hostname, port } = new URL(client.baseUrl);
@@ -131,13 +131,13 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
   expect(await api.exited).toBe(0);
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
-  expect(maker.requests).toHaveLength(1);
+  expect(provider.requests).toHaveLength(1);
   expect(await availableUsd(next, customer)).toBe(leftAfter(1));
 });
 
 test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, api } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
 
@@ -161,17 +161,17 @@ test("SIGTERM to an API under load: every call that was admitted is answered, an
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
   expect(await availableUsd(next, customer)).toBe(leftAfter(answered));
-  expect(maker.requests).toHaveLength(answered);
+  expect(provider.requests).toHaveLength(answered);
 });
 
 test.for(["api", "worker"] as const)("a second signal to the %s exits at once", async (kind) => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const processes = await startProcesses(stores, { ...env, SHUTDOWN_GRACE_MS: "60000" });
   const customer = await processes.client.account("1.00");
-  maker.respond({ beforeHeaders: never });
+  provider.respond({ beforeHeaders: never });
   const call = outcomeOf(customer.post(path, ask())).catch(() => undefined);
-  await maker.request(0);
+  await provider.request(0);
   const stopping = processes[kind];
   await terminate(stopping);
   // What comes within a moment counts as the same Ctrl-C. The grace time is twice as long as this is waited for.

@@ -1,7 +1,4 @@
 import { expect, test } from "vitest";
-import { createManualClock } from "../support/manual-clock.ts";
-import { testStores } from "../support/servers.ts";
-import { eventually, startService } from "../support/service.ts";
 import {
   ask,
   availableUsd,
@@ -13,12 +10,15 @@ import {
   outcomeOf,
   path,
   read,
-  startMaker,
-} from "./setup.ts";
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
 
 async function service() {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const clock = createManualClock(Date.now());
   const client = await startService(stores, { env, clock });
   // What the processes say of themselves is read every second.
@@ -27,15 +27,15 @@ async function service() {
     return (await fetch(`${client.baseUrl}/readyz`)).ok;
   });
   const customer = await client.account("1.00");
-  return { maker, clock, client, customer };
+  return { provider, clock, client, customer };
 }
 
-test("a maker that is silent for ten minutes: a ping every 15 seconds, then the answer", async () => {
-  const { maker, clock, client, customer } = await service();
+test("a provider that is silent for ten minutes: a ping every 15 seconds, then the answer", async () => {
+  const { provider, clock, client, customer } = await service();
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const answer = customer.post(path, ask({ stream: true }));
-  await maker.request(0);
+  await provider.request(0);
   // Headers go out with the first ping: an earlier failure would have had its status.
   clock.advance(14_000);
   expect(await Promise.race([answer.then(() => "headers"), fetch(client.baseUrl).then(() => "nothing")])).toBe(
@@ -62,13 +62,13 @@ test("a maker that is silent for ten minutes: a ping every 15 seconds, then the 
   expect(await availableUsd(client, customer)).toBe(leftAfter(1));
 });
 
-test("a call that runs out of time: a stream ends with an error event, JSON with 504, and the maker is aborted", async () => {
-  const { maker, clock, client, customer } = await service();
-  maker.always({ beforeHeaders: never });
+test("a call that runs out of time: a stream ends with an error event, JSON with 504, and the provider is aborted", async () => {
+  const { provider, clock, client, customer } = await service();
+  provider.always({ beforeHeaders: never });
   const answer = customer.post(path, ask({ stream: true }));
-  await maker.request(0);
+  await provider.request(0);
   const json = outcomeOf(customer.post(path, ask()));
-  await maker.request(1);
+  await provider.request(1);
   clock.advance(15_000);
   const stream = read(await answer);
   // The call's own deadline: 15 minutes, before that of any upstream here.
@@ -82,8 +82,8 @@ test("a call that runs out of time: a stream ends with an error event, JSON with
   expect(await stream.ended).toBe("closed");
   expect(stream.done()).toBe(false);
   expect(await json).toMatchObject({ status: 504, code: "upstream_timeout" });
-  await Promise.all(maker.requests.map(({ closed }) => closed));
-  expect(maker.requests.map(({ aborted }) => aborted)).toEqual([true, true]);
+  await Promise.all(provider.requests.map(({ closed }) => closed));
+  expect(provider.requests.map(({ aborted }) => aborted)).toEqual([true, true]);
   await client.settled();
   expect(await availableUsd(client, customer)).toBe("1.00");
 });

@@ -1,10 +1,20 @@
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
+import { holdCommands, keyed, maintenance, outcomeOf, postAt } from "../support/chaos-generation-setup.ts";
+import { availableUsd, callsOf, lost } from "../support/chaos-setup.ts";
+import {
+  bytes,
+  costUsd,
+  held,
+  listed,
+  path,
+  sendHalf,
+  upload,
+  uploadEnv,
+  video,
+} from "../support/chaos-uploads-setup.ts";
 import { ownServers } from "../support/servers.ts";
 import { spawnApi } from "../support/service.ts";
-import { holdCommands, keyed, maintenance, outcomeOf, postAt } from "./generation-setup.ts";
-import { availableUsd, callsOf, lost } from "./setup.ts";
-import { bytes, costUsd, held, listed, path, sendHalf, upload, uploadEnv, video } from "./uploads-setup.ts";
 
 const hourMs = 3_600_000;
 

@@ -1,10 +1,19 @@
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
+import { holdCommands, isRefusal, keyed, maintenance, outcomeOf, postAt } from "../support/chaos-generation-setup.ts";
+import { availableUsd, callsOf, lost, pacedMs, ready, redisOf, startProcesses } from "../support/chaos-setup.ts";
+import {
+  bytes,
+  costUsd,
+  uploadEnv as env,
+  held,
+  path,
+  sendHalf,
+  upload,
+  video,
+} from "../support/chaos-uploads-setup.ts";
 import { ownServers } from "../support/servers.ts";
 import { eventually, spawnApi } from "../support/service.ts";
-import { holdCommands, isRefusal, keyed, maintenance, outcomeOf, postAt } from "./generation-setup.ts";
-import { availableUsd, callsOf, lost, pacedMs, ready, redisOf, startProcesses } from "./setup.ts";
-import { bytes, costUsd, uploadEnv as env, held, path, sendHalf, upload, video } from "./uploads-setup.ts";
 
 const hourMs = 3_600_000;
 
@@ -49,7 +58,7 @@ test("an API killed in the middle of an upload: its hold is released, and nothin
 test("an API killed before it could say what it had stored: the same key and file give that upload, paid once", async () => {
   const { stores } = await ownServers({ s3: true });
   // The upload is active, and its key does not know it.
-  const { stores: apiStores, reached } = await holdCommands(stores, ({ update }) => update === "replays");
+  const { stores: apiStores, reached } = await holdCommands(stores, ({ update }) => update === "idempotency");
   const { api } = await startProcesses(stores, env, { apiStores });
   const redis = redisOf(stores);
   const [lease] = (await redis.keys("reply:*")) as [string];

@@ -1,7 +1,5 @@
 import { expect, test } from "vitest";
-import { testStores } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
-import { endLocks } from "./generation-setup.ts";
+import { endLocks } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
@@ -17,22 +15,24 @@ import {
   path,
   read,
   redisOf,
-  startMaker,
   startProcesses,
-} from "./setup.ts";
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnWorker } from "../support/service.ts";
 
 /** 10 s until the lock of a job has run out, 5 s between two looks for such jobs. */
 const noticedWithinMs = 16_500;
 
-test("a worker killed before and during output: one clear error, nothing charged, the maker never asked again", async () => {
+test("a worker killed before and during output: one clear error, nothing charged, the provider never asked again", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
 
-  maker.respond({ beforeHeaders: never }, { beforeEvent: { 4: never } });
+  provider.respond({ beforeHeaders: never }, { beforeEvent: { 4: never } });
   const json = outcomeOf(customer.post(path, ask()));
-  await maker.request(0);
+  await provider.request(0);
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
   await spawnWorker(stores, env);
@@ -57,21 +57,21 @@ test("a worker killed before and during output: one clear error, nothing charged
     expect(request).toMatchObject({ status: "failed", error: "no_capacity", attempts: 0 });
   }
   expect(await availableUsd(client, customer)).toBe("1.00");
-  expect(maker.requests).toHaveLength(2);
+  expect(provider.requests).toHaveLength(2);
 });
 
 test("a worker killed between decision and answer: the caller gets an error and the cost back", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const workerStores = { ...stores, REDIS_URL: wire.address };
   const { client, worker } = await startProcesses(stores, env, { workerStores });
   const customer = await client.account("1.00");
 
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise }, { beforeEvent: { 4: gate.promise } });
+  provider.respond({ beforeHeaders: gate.promise }, { beforeEvent: { 4: gate.promise } });
   const json = outcomeOf(customer.post(path, ask()));
-  await maker.request(0);
+  await provider.request(0);
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
   wire.hold();
@@ -100,12 +100,12 @@ test("a worker killed between decision and answer: the caller gets an error and 
   expect(refunds.map(({ id }) => id).toSorted()).toEqual(decided.map(({ id }) => `refund:${id}`).toSorted());
   for (const { amount_usd } of refunds) expect(amount_usd).toBe(fullCostUsd);
   expect(await availableUsd(client, customer)).toBe("1.00");
-  expect(maker.requests).toHaveLength(2);
+  expect(provider.requests).toHaveLength(2);
 });
 
 test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors nothing", async () => {
   const stores = await testStores();
-  const { maker, env } = await startMaker();
+  const { provider, env } = await startProvider();
   const { client, worker: killed } = await startProcesses(stores, env);
   const stopped = await spawnWorker(stores, env);
   const customer = await client.account("1.00");
@@ -144,5 +144,5 @@ test("workers killed and stopped under the load of 20 callers: every call ends, 
 
   await client.settled();
   expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
-  expect(maker.requests.length).toBeLessThanOrEqual(answered + refused);
+  expect(provider.requests.length).toBeLessThanOrEqual(answered + refused);
 });

@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
-import { payFrom } from "../integration/payments-setup.ts";
+import { holdCommands, posts } from "../support/chaos-generation-setup.ts";
+import { lost, never } from "../support/chaos-setup.ts";
+import { startPair } from "../support/chaos-x402-setup.ts";
+import { payFrom } from "../support/payments-setup.ts";
+import { eventually } from "../support/service.ts";
 import {
   answerOf,
   drawing,
@@ -12,15 +16,11 @@ import {
   payFor,
   post,
   quoteOf,
-} from "../integration/x402-setup.ts";
-import { eventually } from "../support/service.ts";
-import { holdCommands, posts } from "./generation-setup.ts";
-import { lost, never } from "./setup.ts";
-import { startPair } from "./x402-setup.ts";
+} from "../support/x402-setup.ts";
 
 test("the same payment twenty times at once on two API processes: one run, one charge", async () => {
   const all = await startPair();
-  const { api, client, maker, chain } = all;
+  const { api, client, provider, chain } = all;
   const { headers, account } = await payFor(all, client, drawing());
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, at) => answerOf(post(at % 2 ? client : api.client, drawing(), headers))),
@@ -33,14 +33,14 @@ test("the same payment twenty times at once on two API processes: one run, one c
       receipt: answers[0]?.receipt,
     });
   expect(answers.filter(({ replayed }) => replayed === null)).toHaveLength(1);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   expect(chain.calls["sendTransaction"]).toBe(1);
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
 test("an API killed between claim and send: nothing was taken, and the quote can be paid anew", async () => {
   const all = await startPair();
-  const { api, client, chain, payer, maker, quotes } = all;
+  const { api, client, chain, payer, provider, quotes } = all;
   const { headers, memo } = await payFor(all, client, drawing());
   chain.faults.next("simulateTransaction", { after: never });
   const left = lost(post(api.client, drawing(), headers));
@@ -60,12 +60,12 @@ test("an API killed between claim and send: nothing was taken, and the quote can
   const paid = await payFrom(chain, payer, required);
   expect(await answerOf(post(client, drawing(), { "PAYMENT-SIGNATURE": paid.header }))).toMatchObject({ status: 200 });
   await expectMoney(all, client, { [`x402:${paid.memo}`]: paidOnce });
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
 });
 
 test("an API killed between send and confirmation: repeated elsewhere it is found on chain and worked on once", async () => {
   const all = await startPair();
-  const { api, client, chain, maker, quotes } = all;
+  const { api, client, chain, provider, quotes } = all;
   const { headers, memo, account } = await payFor(all, client, drawing());
   chain.faults.next("getSignatureStatuses", { after: never });
   const left = lost(post(api.client, drawing(), headers));
@@ -77,18 +77,18 @@ test("an API killed between send and confirmation: repeated elsewhere it is foun
   const answer = await answerOf(post(client, drawing(), headers));
   expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04", receipt: { success: true } });
   expect(await answerOf(post(client, drawing(), headers))).toEqual({ ...answer, replayed: "true" });
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   expect(chain.calls["sendTransaction"]).toBe(1);
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
 test("the answer to sendTransaction is lost: the call is worked on all the same, and paid once", async () => {
   const all = await startPair();
-  const { client, chain, maker } = all;
+  const { client, chain, provider } = all;
   const { headers, account } = await payFor(all, client, drawing());
   chain.faults.next("sendTransaction", { lose: "answer" });
   expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, receipt: { success: true } });
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
@@ -96,12 +96,12 @@ test("an API killed between credit and key: repeated elsewhere it is worked on, 
   let reached: Promise<void> | undefined;
   const all = await startPair({
     stores: async (stores) => {
-      const held = await holdCommands(stores, ({ insert }) => insert === "replays");
+      const held = await holdCommands(stores, ({ insert }) => insert === "idempotency");
       reached = held.reached;
       return held.stores;
     },
   });
-  const { api, client, chain, maker } = all;
+  const { api, client, chain, provider } = all;
   const { headers, account } = await payFor(all, client, drawing());
   const left = lost(post(api.client, drawing(), headers));
   await reached;
@@ -109,7 +109,7 @@ test("an API killed between credit and key: repeated elsewhere it is worked on, 
   expect(await left).toBe(true);
   expect(await ledgerOf(client, account)).toMatchObject([{ kind: "credit", amount_usd: "0.04" }]);
   expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, costUsd: "0.04" });
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   expect(chain.calls["sendTransaction"]).toBe(1);
   await expectMoney(all, client, { [account]: paidOnce });
 });
@@ -119,12 +119,12 @@ test.each([
   [media, filming(), { paidMicroUsd: 200_000n, costUsd: "0.20" }],
 ])("an API killed while the work runs: it goes on, and its answer is had elsewhere (%s)", async (path, body, paid) => {
   const all = await startPair();
-  const { api, client, maker } = all;
+  const { api, client, provider } = all;
   const { headers, account } = await payFor(all, client, body, path);
   const gate = Promise.withResolvers<void>();
-  maker.respond({ beforeHeaders: gate.promise });
+  provider.respond({ beforeHeaders: gate.promise });
   const left = lost(post(api.client, body, headers, path));
-  const asked = await maker.request(0);
+  const asked = await provider.request(0);
   api.kill("SIGKILL");
   expect(await left).toBe(true);
   await api.endLease();
@@ -134,7 +134,7 @@ test.each([
   expect(answer).toMatchObject({ status: 200, replayed: "true", costUsd: paid.costUsd, receipt: { success: true } });
   expect(asked.aborted).toBe(false);
   expect(await answerOf(post(client, body, headers, path))).toEqual(answer);
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   await expectMoney(all, client, { [account]: paid });
 });
 

@@ -1,4 +1,7 @@
 import { expect, test } from "vitest";
+import { posts } from "../support/chaos-generation-setup.ts";
+import { heldWire, lost, ready } from "../support/chaos-setup.ts";
+import { eventually, startService } from "../support/service.ts";
 import {
   answerOf,
   drawing,
@@ -9,14 +12,11 @@ import {
   post,
   startPaid,
   startWorld,
-} from "../integration/x402-setup.ts";
-import { eventually, startService } from "../support/service.ts";
-import { posts } from "./generation-setup.ts";
-import { heldWire, lost, ready } from "./setup.ts";
+} from "../support/x402-setup.ts";
 
 test("a caller who hangs up while the payment is settled: the work is done, and its answer is had for the same payment", async () => {
   const all = await startPaid();
-  const { service, chain, maker } = all;
+  const { service, chain, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
   const gate = Promise.withResolvers<void>();
   chain.faults.next("sendTransaction", { after: gate.promise });
@@ -33,15 +33,15 @@ test("a caller who hangs up while the payment is settled: the work is done, and 
   leaving.abort();
   expect(await left).toBe(true);
   gate.resolve();
-  await eventually(() => posts(maker).length === 1);
+  await eventually(() => posts(provider).length === 1);
   expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200, replayed: "true" });
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   await expectMoney(all, service, { [account]: paidOnce });
 });
 
 test("settled, and then not admitted: the caller is told to come again, and the same payment is worked on", async () => {
   const world = await startWorld();
-  const { stores, env, chain, maker } = world;
+  const { stores, env, chain, provider } = world;
   const wire = await heldWire(stores.REDIS_URL);
   const service = await startService({ ...stores, REDIS_URL: wire.address }, { env });
   const all = { ...world, service };
@@ -56,16 +56,16 @@ test("settled, and then not admitted: the caller is told to come again, and the 
   wire.mend();
   await ready(service);
   expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200, replayed: null });
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   expect(chain.calls["sendTransaction"]).toBe(1);
   await expectMoney(all, service, { [account]: paidOnce });
 });
 
 test("work that failed, asked for again by several at once: one run more", async () => {
   const all = await startPaid();
-  const { service, maker } = all;
+  const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
-  maker.respond({
+  provider.respond({
     status: 400,
     body: { error: { message: "unsafe", type: "invalid_request_error", param: "prompt" } },
   });
@@ -73,6 +73,6 @@ test("work that failed, asked for again by several at once: one run more", async
   const answers = await Promise.all(Array.from({ length: 5 }, () => answerOf(post(service, drawing(), headers))));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   expect(answers.filter(({ replayed }) => replayed === null)).toHaveLength(1);
-  expect(posts(maker)).toHaveLength(2);
+  expect(posts(provider)).toHaveLength(2);
   await expectMoney(all, service, { [account]: paidOnce });
 });

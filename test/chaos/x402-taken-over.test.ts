@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { brokenWire, type Command } from "../integration/money-proxy.ts";
-import { answerOf, drawing, expectMoney, ledgerOf, paidOnce, payFor, post } from "../integration/x402-setup.ts";
+import { holdCommands, posts } from "../support/chaos-generation-setup.ts";
+import { heldWire, lost } from "../support/chaos-setup.ts";
+import { startPair } from "../support/chaos-x402-setup.ts";
+import { brokenWire, type Command } from "../support/money-proxy.ts";
 import { eventually } from "../support/service.ts";
-import { holdCommands, posts } from "./generation-setup.ts";
-import { heldWire, lost } from "./setup.ts";
-import { startPair } from "./x402-setup.ts";
+import { answerOf, drawing, expectMoney, ledgerOf, paidOnce, payFor, post } from "../support/x402-setup.ts";
 
 test("killed with the payment held, and the next one killed over giving it back: the third works on it, and it is paid once", async () => {
   let accounts = 0;
@@ -19,7 +19,7 @@ test("killed with the payment held, and the next one killed over giving it back:
       return { ...stores, REDIS_URL: wire.address };
     },
   });
-  const { api, client, maker, stores } = all;
+  const { api, client, provider, stores } = all;
   const givingBack = await holdCommands(stores, ({ insert }) => insert === "ledger");
   const next = await all.another(givingBack.stores);
   const { headers, account } = await payFor(all, client, drawing());
@@ -34,7 +34,7 @@ test("killed with the payment held, and the next one killed over giving it back:
   expect(await leftToo).toBe(true);
   await next.endLease();
   expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, costUsd: "0.04" });
-  expect(posts(maker)).toHaveLength(1);
+  expect(posts(provider)).toHaveLength(1);
   expect(await ledgerOf(client, account)).toMatchObject([
     { kind: "credit" },
     { amount_usd: "0.00" },
@@ -44,7 +44,7 @@ test("killed with the payment held, and the next one killed over giving it back:
 });
 
 test.each<[string, (command: Command) => boolean, number]>([
-  ["its key", ({ insert }) => insert === "replays", 1],
+  ["its key", ({ insert }) => insert === "idempotency", 1],
   // The first is the credit.
   ["its hold", ({ update }) => update === "accounts", 2],
 ])(
@@ -67,7 +67,7 @@ test.each<[string, (command: Command) => boolean, number]>([
         return { ...stores, MONGODB_URI };
       },
     });
-    const { api, client, maker } = all;
+    const { api, client, provider } = all;
     freeze = () => api.kill("SIGSTOP");
     const { headers, account } = await payFor(all, client, drawing());
     const late = answerOf(post(api.client, drawing(), headers));
@@ -78,7 +78,7 @@ test.each<[string, (command: Command) => boolean, number]>([
     api.kill("SIGCONT");
     expect(await late).toMatchObject({ status: 503, receipt: { success: true } });
     expect(await answerOf(post(client, drawing(), headers))).toEqual({ ...answer, replayed: "true" });
-    expect(posts(maker)).toHaveLength(1);
+    expect(posts(provider)).toHaveLength(1);
     await expectMoney(all, client, { [account]: paidOnce });
   },
 );

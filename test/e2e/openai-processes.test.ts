@@ -7,32 +7,32 @@ import { testStores } from "../support/servers.ts";
 import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
 
 const localModel = "local/chat";
-const makerModel = "openai/gpt-4.1-mini";
+const providerModel = "openai/gpt-4.1-mini";
 const operatorKey = "sk-operator-1234567890";
 const saying = (content: string) => [{ role: "user" as const, content }];
 
-/** An API process, worker processes, and the maker that they ask. */
+/** An API process, worker processes, and the provider that they ask. */
 async function startProcesses(workers: number, env: Record<string, string> = {}) {
   const stores = await testStores();
-  const maker = await startMockOpenai();
-  onTestFinished(() => maker.close());
-  const makerEnv = { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: maker.url, ...env };
+  const provider = await startMockOpenai();
+  onTestFinished(() => provider.close());
+  const providerEnv = { OPENAI_API_KEY: operatorKey, OPENAI_BASE_URL: provider.url, ...env };
   const [api, ...spawned] = await Promise.all([
     spawnApi(stores, env),
-    ...Array.from({ length: workers }, () => spawnWorker(stores, makerEnv)),
+    ...Array.from({ length: workers }, () => spawnWorker(stores, providerEnv)),
   ]);
   await ready(api.client);
-  return { api, workers: spawned, service: api.client, maker };
+  return { api, workers: spawned, service: api.client, provider };
 }
 
 test("the official client against processes: JSON, stream, tools, embeddings, abort", async () => {
-  const { service, maker } = await startProcesses(1);
+  const { service, provider } = await startProcesses(1);
   const customer = await service.account("5");
   const { openai } = customer;
 
   for (const [model, words] of [
     [localModel, 'You said: "hi there"'],
-    [makerModel, mockText],
+    [providerModel, mockText],
   ] as const) {
     const answer = await openai.chat.completions.create({ model, messages: saying("hi there") });
     expect(answer.choices[0]?.message.content).toContain(words);
@@ -64,18 +64,18 @@ test("the official client against processes: JSON, stream, tools, embeddings, ab
     expect(vectors.data.map(({ embedding }) => embedding.length > 0)).toEqual([true, true]);
   }
 
-  maker.reset();
-  maker.respond({
+  provider.reset();
+  provider.respond({
     events: [mockChunk({ role: "assistant", content: "abcd" })],
     beforeEnd: new Promise(() => {}),
     done: false,
   });
-  const stream = await openai.chat.completions.create({ model: makerModel, messages: saying("x"), stream: true });
+  const stream = await openai.chat.completions.create({ model: providerModel, messages: saying("x"), stream: true });
   for await (const chunk of stream) {
     expect(chunk.choices[0]?.delta.content).toBe("abcd");
     break;
   }
-  const request = await maker.request(0);
+  const request = await provider.request(0);
   await request.closed;
   expect(request.aborted).toBe(true);
   await service.settled();
@@ -83,18 +83,18 @@ test("the official client against processes: JSON, stream, tools, embeddings, ab
 });
 
 test("one request id follows a call through both processes' logs, which hold no key and no prompt", async () => {
-  const { api, workers, service, maker } = await startProcesses(1, { LOG_LEVEL: "debug" });
+  const { api, workers, service, provider } = await startProcesses(1, { LOG_LEVEL: "debug" });
   const customer = await service.account("5");
   const marker = "the-words-of-a-prompt";
   const post = (body: object) => customer.post("/v1/chat/completions", { messages: saying(marker), ...body });
-  maker.respond({}, mockError(400, `I will not do "${marker}".`), mockError(401, `Incorrect key ${operatorKey}`), {
+  provider.respond({}, mockError(400, `I will not do "${marker}".`), mockError(401, `Incorrect key ${operatorKey}`), {
     events: [mockChunk({ content: marker }), `data: {"broken ${marker}\n\n`],
   });
   const answers = [
-    await post({ model: makerModel }),
-    await post({ model: makerModel }),
-    await post({ model: makerModel }),
-    await post({ model: makerModel, stream: true }),
+    await post({ model: providerModel }),
+    await post({ model: providerModel }),
+    await post({ model: providerModel }),
+    await post({ model: providerModel, stream: true }),
     await post({ model: localModel }),
     await post({ model: localModel, temperature: marker }),
     await customer.post("/v1/chat/completions", `{"${marker}`),

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { cacheDirOf } from "../../infra/embedded/index.ts";
-import { settingsOf } from "../integration/payments-setup.ts";
+import { settingsOf } from "../support/payments-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../support/service.ts";
 import { testChain } from "../support/solana.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { adminToken, settledCall, startAdminServer } from "./admin-server.ts";
+import { adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
 
 interface Ended {
   readonly code: number;

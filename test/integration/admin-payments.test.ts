@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { createMoney } from "../../shared/money/index.ts";
 import { systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { type AdminServer, startAdminServer } from "./admin-server.ts";
-import { decisionOf, held, holdOf, openAccount, times } from "./money-setup.ts";
+import { type AdminServer, startAdminServer } from "../support/admin-server.ts";
+import { decisionOf, held, holdOf, openAccount, times } from "../support/money-setup.ts";
 
 const token = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 const signature = (digit: number) => String(digit).repeat(88);

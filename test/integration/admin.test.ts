@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
+import { type AdminServer, adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
 import { ownServers } from "../support/servers.ts";
-import { type AdminServer, adminToken, settledCall, startAdminServer } from "./admin-server.ts";
 
 const wrapped = "So11111111111111111111111111111111111111112";
 const now = () => Math.floor(Date.now() / 1000);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { hold } from "../../api/admission/hold.ts";
 import { createManualClock } from "../support/manual-clock.ts";
+import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
-import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "./money-setup.ts";
 
 const bound = {
   mostNanoUsd: 600n,

@@ -11,8 +11,8 @@ import {
   newCaller,
   ownName,
   textOf,
-} from "./anthropic-client-setup.ts";
-import { localModel } from "./service-setup.ts";
+} from "../support/anthropic-client-setup.ts";
+import { localModel } from "../support/service-setup.ts";
 
 const running = anthropicService();
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -27,14 +27,14 @@ const document = {
   title: "A paper",
 };
 /** What the host was sent. */
-const sentOn = () => running.maker.requests[0]?.body ?? {};
+const sentOn = () => running.provider.requests[0]?.body ?? {};
 const saying = (model: string, ...content: Anthropic.ContentBlockParam[]) => ({
   ...asking(model),
   messages: [{ role: "user" as const, content: [...content, { type: "text" as const, text: "What is it?" }] }],
 });
 
 describe("pictures and documents", () => {
-  test("its own maker gets them as they are", async () => {
+  test("its own provider gets them as they are", async () => {
     const { client } = await newCaller(running, "20");
     const blocks: Anthropic.ContentBlockParam[] = [
       base64,
@@ -56,7 +56,7 @@ describe("pictures and documents", () => {
     expect(running.anthropic.requests[0]?.body).toEqual(params);
   });
 
-  test("its own maker gets a picture that is too large for the queue", async () => {
+  test("its own provider gets a picture that is too large for the queue", async () => {
     const { client, customer } = await newCaller(running);
     const large = Buffer.concat([Buffer.from(png, "base64"), Buffer.alloc(300_000, "large")]).toString("base64");
     const params = saying(nativeModel, picture({ type: "base64", media_type: "image/png", data: large }));
@@ -92,7 +92,7 @@ describe("pictures and documents", () => {
     expect(message.usage.input_tokens).toBeGreaterThan(200);
   });
 
-  test("citations of its own maker come through, whole and streamed", async () => {
+  test("citations of its own provider come through, whole and streamed", async () => {
     const { client } = await newCaller(running);
     const citation = {
       type: "char_location",
@@ -147,7 +147,7 @@ describe("thinking", () => {
   test.each([
     ["whole", false],
     ["streamed", true],
-  ])("%s: signed and redacted, it goes back to its maker unchanged in the next turn", async (_, isStream) => {
+  ])("%s: signed and redacted, it goes back to its provider unchanged in the next turn", async (_, isStream) => {
     const { client } = await newCaller(running);
     running.anthropic.respond({ content: [...state, call].map((block) => ({ ...block })) });
     const first = isStream ? await client.messages.stream(params).finalMessage() : await client.messages.create(params);
@@ -178,7 +178,7 @@ describe("thinking", () => {
     expect([thought.join(""), signed]).toEqual(["Let me see. It is easy.", ["c2lnbmF0dXJl"]]);
   });
 
-  test("hosted elsewhere: what another maker thought is left out, how hard to think crosses", async () => {
+  test("hosted elsewhere: what another provider thought is left out, how hard to think crosses", async () => {
     const { client } = await newCaller(running);
     const messages: Anthropic.MessageParam[] = [
       ...params.messages,
@@ -186,7 +186,7 @@ describe("thinking", () => {
       { role: "user", content: "Well?" },
     ];
     await client.messages.create({ ...params, model: hostedModel, messages });
-    const { body } = running.maker.requests[0] ?? {};
+    const { body } = running.provider.requests[0] ?? {};
     expect(body?.["reasoning_effort"]).toBe("low");
     expect(JSON.stringify(body)).not.toMatch(/Let me see|c2lnbmF0dXJl|ZW5jcnlwdGVk/);
     expect(body?.["messages"]).toMatchObject([
@@ -199,7 +199,7 @@ describe("thinking", () => {
   test("hosted elsewhere: the host's thinking comes as thinking", async () => {
     const { client } = await newCaller(running);
     const message = { role: "assistant", content: "Four.", reasoning_content: "Two and two." };
-    running.maker.respond({ body: { choices: [{ index: 0, message, finish_reason: "stop" }] } });
+    running.provider.respond({ body: { choices: [{ index: 0, message, finish_reason: "stop" }] } });
     expect((await client.messages.create(asking(hostedModel))).content).toEqual([
       { type: "thinking", thinking: "Two and two.", signature: "" },
       { type: "text", text: "Four." },
@@ -214,7 +214,7 @@ describe.each(models)("structured output of %s", (model) => {
   test("parse gives an object of the schema, whole and streamed", async () => {
     const { client } = await newCaller(running);
     const text = '{"city":"Oslo","days":[1,2]}';
-    running.maker.respond({ text }, { text });
+    running.provider.respond({ text }, { text });
     const whole = await client.messages.parse({ ...asking(model), output_config });
     expect(answer.safeParse(whole.parsed_output).success).toBe(true);
     const streamed = await client.messages.stream({ ...asking(model), output_config }).finalMessage();
@@ -226,7 +226,7 @@ describe.each(models)("structured output of %s", (model) => {
     await client.messages.create({ ...asking(model), output_config });
     const { schema } = output_config.format;
     const given = running.anthropic.requests.map(({ body }) => body["output_config"]);
-    const crossed = running.maker.requests.map(({ body }) => body["response_format"]);
+    const crossed = running.provider.requests.map(({ body }) => body["response_format"]);
     const asNative = { format: { type: "json_schema", schema } };
     const asChat = { type: "json_schema", json_schema: { name: "answer", strict: true, schema } };
     expect([given, crossed]).toEqual([model === nativeModel ? [asNative] : [], model === hostedModel ? [asChat] : []]);

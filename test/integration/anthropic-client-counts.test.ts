@@ -1,9 +1,5 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
-import { createManualClock } from "../support/manual-clock.ts";
-import { mockAnthropicError } from "../support/mock-anthropic.ts";
-import { testStores } from "../support/servers.ts";
-import { eventually, startService } from "../support/service.ts";
 import {
   anthropicService,
   asking,
@@ -14,8 +10,12 @@ import {
   never,
   newCaller,
   ownName,
-} from "./anthropic-client-setup.ts";
-import { expectUntouched, localModel } from "./service-setup.ts";
+} from "../support/anthropic-client-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { mockAnthropicError } from "../support/mock-anthropic.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
+import { expectUntouched, localModel } from "../support/service-setup.ts";
 
 const running = anthropicService();
 const { max_tokens: _, ...hello } = asking(nativeModel);
@@ -26,13 +26,13 @@ async function count(client: Anthropic, params: Anthropic.MessageCountTokensPara
   return { ...data, by: response.headers.get("x-xm-token-count") };
 }
 
-describe("its own maker counts", () => {
+describe("its own provider counts", () => {
   test("what it says is the answer, and nothing else is in it", async () => {
     const { client } = await newCaller(running);
     running.anthropic.respond({ inputTokens: 4_711 });
     const { data, response } = await client.messages.countTokens(hello).withResponse();
     expect(data).toEqual({ input_tokens: 4_711 });
-    expect(response.headers.get("x-xm-token-count")).toBe("maker");
+    expect(response.headers.get("x-xm-token-count")).toBe("provider");
     expect(response.headers.get("request-id")).toMatch(/^req_/);
   });
 
@@ -62,7 +62,7 @@ describe("its own maker counts", () => {
     expect(request?.body).toEqual({ model: ownName, ...params });
   });
 
-  test("a whole request is counted too: what says how to answer stays here, for the maker refuses it", async () => {
+  test("a whole request is counted too: what says how to answer stays here, for the provider refuses it", async () => {
     const { customer } = await newCaller(running);
     running.anthropic.respond({ inputTokens: 12 });
     const howToAnswer = { max_tokens: 5, stream: true, temperature: 0, stop_sequences: ["END"], metadata: {} };
@@ -97,7 +97,7 @@ describe("an estimate stands in", () => {
     ["fails", mockAnthropicError(500, "Internal server error")],
     ["breaks off", { cutAfter: -1 }],
     ["says no number", { body: { input_tokens: "many" } }],
-  ])("where the maker %s; calls for messages go on", async (_, answer) => {
+  ])("where the provider %s; calls for messages go on", async (_, answer) => {
     const { client } = await newCaller(running);
     running.anthropic.always(answer);
     for (let i = 0; i < 6; i++) {
@@ -106,13 +106,13 @@ describe("an estimate stands in", () => {
       expect(counted.input_tokens).toBeGreaterThan(1);
       expect(counted.input_tokens).toBeLessThan(30);
     }
-    // Each was asked of the maker: a count opens no breaker and gives no rest.
+    // Each was asked of the provider: a count opens no breaker and gives no rest.
     expect(running.anthropic.requests).toHaveLength(6);
     running.anthropic.always();
     expect((await client.messages.create(asking(nativeModel))).model).toBe(nativeModel);
   });
 
-  test("where the maker is silent for ten seconds", async () => {
+  test("where the provider is silent for ten seconds", async () => {
     const clock = createManualClock(Date.now());
     const env = { ANTHROPIC_API_KEY: "sk-ant-operator", ANTHROPIC_BASE_URL: running.anthropic.url };
     const service = await startService(await testStores(), { env, clock });
@@ -162,7 +162,7 @@ describe("an estimate stands in", () => {
     ];
     for (const each of more)
       expect((await count(client, { ...hello, model, ...each })).input_tokens).toBeGreaterThan(base.input_tokens);
-    expect(running.maker.requests).toHaveLength(0);
+    expect(running.provider.requests).toHaveLength(0);
     expect(running.anthropic.requests).toHaveLength(0);
   });
 });
@@ -187,10 +187,10 @@ describe("what counting asks for is what a call asks for", () => {
   test.each([
     ["no key", 401, () => hello, "nobody"],
     ["no such model", 404, () => ({ ...hello, model: "claude-nothing" })],
-    ["another maker's model", 400, () => ({ ...hello, model: "openai/gpt-4.1-mini" })],
+    ["another provider's model", 400, () => ({ ...hello, model: "openai/gpt-4.1-mini" })],
     ["no messages", 400, () => ({ ...hello, messages: [] })],
     [
-      "a tool that the maker runs",
+      "a tool that the provider runs",
       400,
       () => ({ ...hello, tools: [{ type: "web_search_20250305", name: "web_search" }] }),
     ],

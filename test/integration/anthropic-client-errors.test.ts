@@ -1,8 +1,15 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
+import {
+  anthropicService,
+  asking,
+  clientOf,
+  nativeModel,
+  newCaller,
+  ownName,
+} from "../support/anthropic-client-setup.ts";
 import { mockAnthropicError } from "../support/mock-anthropic.ts";
-import { anthropicService, asking, clientOf, nativeModel, newCaller, ownName } from "./anthropic-client-setup.ts";
-import { expectUntouched, localModel } from "./service-setup.ts";
+import { expectUntouched, localModel } from "../support/service-setup.ts";
 
 const running = anthropicService();
 const thrownBy = (calling: Promise<unknown>): Promise<unknown> =>
@@ -90,7 +97,7 @@ describe.each(ways)("the client's error classes, %s", (_, call) => {
   });
 });
 
-describe("what fails at the maker before its first event", () => {
+describe("what fails at the provider before its first event", () => {
   const { BadRequestError, InternalServerError, ServiceUnavailableError, GatewayTimeoutError } = Anthropic;
   const failed = { error: InternalServerError, status: 502, type: "api_error" };
   const full = { error: ServiceUnavailableError, status: 503, type: "overloaded_error" };
@@ -98,7 +105,7 @@ describe("what fails at the maker before its first event", () => {
   const secret = "Secret words";
   const later = { headers: { "retry-after": "30" } };
 
-  // A maker that is busy is left alone for a while under that model's name: each row has its own.
+  // A provider that is busy is left alone for a while under that model's name: each row has its own.
   const rows = [
     { ...refused, of: "400", answer: mockAnthropicError(400, secret) },
     { ...refused, of: "413", answer: mockAnthropicError(413, secret) },
@@ -149,7 +156,7 @@ describe("what fails at the maker before its first event", () => {
   });
 });
 
-describe("threads, which the maker would keep for all who share its key", () => {
+describe("threads, which the provider would keep for all who share its key", () => {
   const first = { role: "user" as const, content: "I am Ann." };
   const second = { role: "user" as const, content: "Who am I?" };
 

@@ -1,6 +1,5 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
-import { mockAnthropicError, mockErrorEvent } from "../support/mock-anthropic.ts";
 import {
   anthropicService,
   asking,
@@ -11,14 +10,15 @@ import {
   never,
   newCaller,
   ownName,
-} from "./anthropic-client-setup.ts";
-import { gate, nanoUsd } from "./service-setup.ts";
+} from "../support/anthropic-client-setup.ts";
+import { mockAnthropicError, mockErrorEvent } from "../support/mock-anthropic.ts";
+import { gate, nanoUsd } from "../support/service-setup.ts";
 
 const running = anthropicService();
 const { messages } = asking(ownName);
 const promptEstimate = Math.ceil("Hello there".length / 4);
 
-/** A stream as far as it is to come, with what the maker says of the prompt at its start. */
+/** A stream as far as it is to come, with what the provider says of the prompt at its start. */
 const begun = (usage: object, ...texts: string[]) => [
   {
     type: "message_start",
@@ -39,7 +39,7 @@ async function oneEntry(customer: Parameters<typeof entriesOf>[1]) {
   return entry;
 }
 
-describe("what the ledger charges is what the maker bills", () => {
+describe("what the ledger charges is what the provider bills", () => {
   const caches = {
     input_tokens: 100,
     cache_read_input_tokens: 50,
@@ -112,12 +112,12 @@ describe("what the ledger charges is what the maker bills", () => {
   });
 });
 
-/** Of a stream that did not come to its end: the prompt as the maker counted it at its start, and the text that came. */
+/** Of a stream that did not come to its end: the prompt as the provider counted it at its start, and the text that came. */
 const prompt = { input_tokens: 7, cache_read_input_tokens: 1_000, cache_creation_input_tokens: 0, output_tokens: 1 };
 const delivered = { input: 7, cached_input: 1_000, output: 3 };
 const three = begun(prompt, "12345678", "9abc");
 
-describe("a maker that breaks a stream", () => {
+describe("a provider that breaks a stream", () => {
   interface Break {
     readonly how: string;
     readonly last: readonly object[];
@@ -201,7 +201,7 @@ describe("a caller who leaves", () => {
     ["abort", Anthropic.APIUserAbortError],
     ["signal", Anthropic.APIUserAbortError],
     ["break", undefined],
-  ])("a stream by %s: the maker's request is cut, what was delivered is charged", async (way, error) => {
+  ])("a stream by %s: the provider's request is cut, what was delivered is charged", async (way, error) => {
     const { client, customer } = await newCaller(running);
     running.anthropic.respond({ events: [...three, ...ended({ output_tokens: 9 })], beforeEvent: { 4: never } });
     const thrown = await leaving[way]?.(client);

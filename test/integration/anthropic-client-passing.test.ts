@@ -8,8 +8,8 @@ import {
   newCaller,
   ownName,
   textOf,
-} from "./anthropic-client-setup.ts";
-import { localModel } from "./service-setup.ts";
+} from "../support/anthropic-client-setup.ts";
+import { localModel } from "../support/service-setup.ts";
 
 const running = anthropicService();
 
@@ -46,7 +46,7 @@ const everything = {
   field_of_tomorrow: { deep: [1.5, null, { a: "ä" }], empty: {} },
 };
 
-describe("its own maker gets what the caller sent", () => {
+describe("its own provider gets what the caller sent", () => {
   test.each([
     ["JSON", {}],
     ["stream", { stream: true }],
@@ -95,7 +95,7 @@ describe("its own maker gets what the caller sent", () => {
   });
 });
 
-describe("the caller gets what its own maker says", () => {
+describe("the caller gets what its own provider says", () => {
   const content = [
     { type: "text", text: "Hi", citations: null },
     { type: "block_of_tomorrow", value: { deep: [1, null] } },
@@ -185,7 +185,7 @@ describe("how an answer ends", () => {
       expect(message).toMatchObject({ stop_reason: "max_tokens", stop_sequence: null, usage: { output_tokens: 2 } });
   });
 
-  test("its own maker: at a stop sequence, which is named", async () => {
+  test("its own provider: at a stop sequence, which is named", async () => {
     const { client } = await newCaller(running);
     const params = ask(nativeModel, { stop_sequences: ["NEVER", "END"] });
     for (const message of [await client.messages.create(params), await client.messages.stream(params).finalMessage()]) {
@@ -207,7 +207,7 @@ describe("how an answer ends", () => {
   ])("hosted elsewhere: %s is %s", async (finish_reason, stop_reason) => {
     const { client } = await newCaller(running);
     const choice = { index: 0, message: { role: "assistant", content: "Hi" }, finish_reason };
-    running.maker.respond({ body: { choices: [choice], usage: { prompt_tokens: 1, completion_tokens: 1 } } });
+    running.provider.respond({ body: { choices: [choice], usage: { prompt_tokens: 1, completion_tokens: 1 } } });
     expect(await client.messages.create(asking(hostedModel))).toMatchObject({ stop_reason, stop_sequence: null });
   });
 });
@@ -228,7 +228,7 @@ describe("hosted elsewhere", () => {
         cache_control: { type: "ephemeral" },
       } as Anthropic.MessageCreateParamsNonStreaming)
       .withResponse();
-    expect(running.maker.requests[0]?.body).toMatchObject({
+    expect(running.provider.requests[0]?.body).toMatchObject({
       model: "hosted-own-name",
       messages: [
         { role: "system", content: "Be brief." },
@@ -245,6 +245,6 @@ describe("hosted elsewhere", () => {
       "service_tier",
       "top_k",
     ]);
-    expect(running.maker.requests[0]?.headers).not.toHaveProperty("anthropic-version");
+    expect(running.provider.requests[0]?.headers).not.toHaveProperty("anthropic-version");
   });
 });

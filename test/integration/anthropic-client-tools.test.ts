@@ -2,7 +2,6 @@ import Anthropic from "@anthropic-ai/sdk";
 import { betaZodTool } from "@anthropic-ai/sdk/helpers/beta/zod";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { mockChunk, mockUsage } from "../support/mock-openai.ts";
 import {
   anthropicService,
   asking,
@@ -12,9 +11,10 @@ import {
   nativeModel,
   newCaller,
   textOf,
-} from "./anthropic-client-setup.ts";
-import { chatAnswer } from "./responses-events.ts";
-import { localModel } from "./service-setup.ts";
+} from "../support/anthropic-client-setup.ts";
+import { mockChunk, mockUsage } from "../support/mock-openai.ts";
+import { chatAnswer } from "../support/responses-events.ts";
+import { localModel } from "../support/service-setup.ts";
 
 const running = anthropicService();
 
@@ -41,7 +41,7 @@ describe.each(models)("%s", (model) => {
   test("parallel calls: each with an id, a name and an input, in JSON and in a stream alike", async () => {
     const { client } = await newCaller(running);
     const params = { ...asking(model, both), tools };
-    running.maker.respond(chatAnswer({ tool_calls: bothCalls }, "tool_calls"));
+    running.provider.respond(chatAnswer({ tool_calls: bothCalls }, "tool_calls"));
     const message = await client.messages.create(params);
     expect(message.stop_reason).toBe("tool_use");
     expect(namesOf(message)).toEqual(["get_weather", "get_time"]);
@@ -49,7 +49,7 @@ describe.each(models)("%s", (model) => {
     for (const { input } of calls) expect(input).toEqual({ city: expect.any(String) as string });
     expect(new Set(calls.map(({ id }) => id)).size).toBe(2);
 
-    running.maker.respond({
+    running.provider.respond({
       events: [
         mockChunk({ role: "assistant", content: null }),
         ...bothCalls.flatMap(({ function: { arguments: args, name }, ...call }, index) => [
@@ -90,7 +90,7 @@ describe.each(models)("%s", (model) => {
     });
     for (const stream of [false, true]) {
       const call = chatCall(0, "get_weather", "Oslo");
-      running.maker.respond(
+      running.provider.respond(
         stream
           ? { events: [mockChunk({ tool_calls: [{ index: 0, ...call }] }), mockChunk({}, "tool_calls")] }
           : chatAnswer({ tool_calls: [call] }, "tool_calls"),
@@ -107,7 +107,7 @@ describe.each(models)("%s", (model) => {
     }
     expect(asked).toHaveLength(2);
     // It asks for a thread first, and goes on without one.
-    for (const { body } of [...running.anthropic.requests, ...running.maker.requests])
+    for (const { body } of [...running.anthropic.requests, ...running.provider.requests])
       expect(body).not.toHaveProperty("thread");
     expect(await entriesOf(running.service, customer)).toMatchObject(
       Array.from({ length: 4 }, () => ({ request: { endpoint: "/v1/messages", status: "succeeded" } })),
@@ -132,7 +132,7 @@ describe("tool_choice", () => {
     expect(message.stop_reason).toBe(names.length > 0 ? "tool_use" : "end_turn");
   });
 
-  test.each(choices)("its own maker gets it as it is: %s", async (_, tool_choice, said) => {
+  test.each(choices)("its own provider gets it as it is: %s", async (_, tool_choice, said) => {
     const { client } = await newCaller(running);
     await client.messages.create({ ...asking(nativeModel, said), tools, tool_choice });
     expect(running.anthropic.requests[0]?.body).toMatchObject({ tools, tool_choice });
@@ -157,7 +157,7 @@ describe("tool_choice", () => {
       tool_choice,
     } as never);
     const { name, description, input_schema: parameters } = toolOf("get_weather");
-    expect(running.maker.requests[0]?.body).toMatchObject({
+    expect(running.provider.requests[0]?.body).toMatchObject({
       tools: [{ type: "function", function: { name, description, parameters, strict: true } }],
       ...crossed,
     });
@@ -202,7 +202,7 @@ describe("results of tools", () => {
     },
   ];
 
-  test("with pictures and errors, reach its own maker untouched", async () => {
+  test("with pictures and errors, reach its own provider untouched", async () => {
     const { client } = await newCaller(running);
     await client.messages.create({ ...asking(nativeModel), tools, messages });
     expect(running.anthropic.requests[0]?.body["messages"]).toEqual(messages);
@@ -211,7 +211,7 @@ describe("results of tools", () => {
   test("hosted elsewhere: each is a message of its own, the picture follows them, an error says that it is one", async () => {
     const { client } = await newCaller(running);
     await client.messages.create({ ...asking(hostedModel), tools, messages });
-    const sent = running.maker.requests[0]?.body["messages"] as readonly Record<string, unknown>[];
+    const sent = running.provider.requests[0]?.body["messages"] as readonly Record<string, unknown>[];
     expect(sent.map(({ role, tool_call_id }) => [role, tool_call_id])).toEqual([
       ["user", undefined],
       ["assistant", undefined],

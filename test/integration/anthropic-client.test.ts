@@ -11,8 +11,8 @@ import {
   newCaller,
   ownName,
   textOf,
-} from "./anthropic-client-setup.ts";
-import { entryOf, localModel, nanoUsd } from "./service-setup.ts";
+} from "../support/anthropic-client-setup.ts";
+import { entryOf, localModel, nanoUsd } from "../support/service-setup.ts";
 
 const running = anthropicService();
 const hello = "Hello there";
@@ -155,7 +155,7 @@ describe.each(models)("%s", (model) => {
     expect(running.anthropic.requests.map(({ body }) => [body["system"], body["messages"]])).toEqual(
       model === nativeModel ? systems.map((system) => [system, turns]) : [],
     );
-    expect(running.maker.requests.map(({ body }) => body["messages"])).toEqual(
+    expect(running.provider.requests.map(({ body }) => body["messages"])).toEqual(
       model === hostedModel ? [inChat, inChat] : [],
     );
   });
@@ -180,13 +180,13 @@ test.each([
   [nativeModel, nativeModel],
   ["claude-hosted", hostedModel],
   [localModel, localModel],
-])("a model is called by the maker's name or by ours: %s answers as %s", async (asked, named) => {
+])("a model is called by the provider's name or by ours: %s answers as %s", async (asked, named) => {
   const { client } = await newCaller(running);
   expect((await client.messages.create(asking(asked))).model).toBe(named);
   expect((await client.messages.stream(asking(asked)).finalMessage()).model).toBe(named);
 });
 
-test("the key goes as a bearer token, or as x-api-key; the maker gets the operator's", async () => {
+test("the key goes as a bearer token, or as x-api-key; the provider gets the operator's", async () => {
   const { customer } = await newCaller(running);
   const sent: (string | null)[][] = [];
   const fetchSeen: typeof fetch = (url, init) => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { question, startAnthropic } from "../support/anthropic-provider-setup.ts";
 import { mockAnthropicError, mockErrorEvent } from "../support/mock-anthropic.ts";
-import { question, startAnthropic } from "./anthropic-provider-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
-const secret = "the maker's own words";
+const secret = "the provider's own words";
 
 test.each([
   [400, "refused", "invalid_request_error"],
@@ -50,7 +50,7 @@ test.each([
   [429, { "retry-after": "soon" }, 1_000],
   [429, { "retry-after-ms": "250", "retry-after": "1" }, 250],
   [503, { "retry-after": "4" }, 4_000],
-])("status %i with %j leaves the maker alone for %i ms", async (status, headers, retryAfterMs) => {
+])("status %i with %j leaves the provider alone for %i ms", async (status, headers, retryAfterMs) => {
   const { mock, provider, call } = await startAnthropic();
   mock.respond(mockAnthropicError(status, "Later.", { headers }));
   expect(await errorOf(provider.answer(call()))).toMatchObject({ kind: "busy", retryAfterMs });
@@ -103,7 +103,7 @@ test.each([
   expect(message).toBe(`The key ${left} is not for this.`);
 });
 
-test("the maker's refusal of a field of the request reaches the caller in its words", async () => {
+test("the provider's refusal of a field of the request reaches the caller in its words", async () => {
   const { provider, call } = await startAnthropic();
   const headers = { "anthropic-version": "2026-10-21" };
   expect(await errorOf(provider.answer(call({ ...question, temperature: 0 }, { headers })))).toMatchObject({
@@ -127,7 +127,7 @@ test.each([
 
 test.each([
   ["HTML of a proxy", 502, "<html><h1>Bad Gateway</h1></html>", "unavailable"],
-  ["HTML of a wall before the maker", 413, "<html>Too large</html>", "refused"],
+  ["HTML of a wall before the provider", 413, "<html>Too large</html>", "refused"],
   ["an empty body", 529, "", "busy"],
   ["half of a body", 400, '{"type": "error", "error": {"mess', "refused"],
   ["a redirect", 307, "", "misconfigured"],

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
+import { question, startAnthropic } from "../support/anthropic-provider-setup.ts";
 import { mockAnthropicError, mockErrorEvent } from "../support/mock-anthropic.ts";
-import { question, startAnthropic } from "./anthropic-provider-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const start = { type: "message_start", message: { id: "msg_1", usage: { input_tokens: 3, output_tokens: 1 } } };
 const block = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
 const end = { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } };
 const stop = { type: "message_stop" };
 
-test("the events come as the maker gave them, its pings and what nobody here knows of too", async () => {
+test("the events come as the provider gave them, its pings and what nobody here knows of too", async () => {
   const { mock, stream } = await startAnthropic();
   const events = [
     start,
@@ -23,7 +23,7 @@ test("the events come as the maker gave them, its pings and what nobody here kno
   expect(await Array.fromAsync(stream())).toEqual(events);
 });
 
-test("the usual stream of the maker is one: from its start by pieces of thinking and of a call to its stop", async () => {
+test("the usual stream of the provider is one: from its start by pieces of thinking and of a call to its stop", async () => {
   const { stream, call } = await startAnthropic();
   const tools = [{ name: "look", input_schema: { type: "object", properties: { at: {} }, required: ["at"] } }];
   const thinking = { type: "enabled", budget_tokens: 1024 };

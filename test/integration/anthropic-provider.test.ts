@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { GenerationCall } from "../../workers/providers/provider.ts";
-import { question, startAnthropic } from "./anthropic-provider-setup.ts";
-import { leave, letGo } from "./leaving.ts";
-import { errorOf, log, undisturbed } from "./upstreams-setup.ts";
+import { question, startAnthropic } from "../support/anthropic-provider-setup.ts";
+import { leave, letGo } from "../support/disconnecting.ts";
+import { errorOf, log, undisturbed } from "../support/upstreams-setup.ts";
 
 const key = "sk-ant-operator";
 
@@ -73,7 +73,7 @@ test("of the caller's headers the version and the beta pass, wherever they go, a
     expect(headers).not.toHaveProperty("anthropic-dangerous-direct-browser-access");
 });
 
-test("an answer comes as the maker gave it: reasoning, calls, and what nobody here knows of", async () => {
+test("an answer comes as the provider gave it: reasoning, calls, and what nobody here knows of", async () => {
   const { mock, provider, call } = await startAnthropic();
   const content = [
     { type: "thinking", thinking: "Hm.", signature: "c2ln" },
@@ -119,7 +119,7 @@ test.each([
   expect(await errorOf(provider.answer(call()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
 });
 
-test("tokens are counted by the maker", async () => {
+test("tokens are counted by the provider", async () => {
   const { mock, call, count } = await startAnthropic();
   const body = { model: "claude-mock", messages: question.messages, tools: [{ name: "look", input_schema: {} }] };
   mock.respond({ inputTokens: 1234 });

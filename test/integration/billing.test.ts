@@ -1,6 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { Client, Customer } from "../support/service.ts";
-import { asking, type Entry, entryOf, localModel, makerModel, nanoUsd, serviceOfFile } from "./service-setup.ts";
+import {
+  asking,
+  type Entry,
+  entryOf,
+  localModel,
+  nanoUsd,
+  providerModel,
+  serviceOfFile,
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const chat = "/v1/chat/completions";
@@ -21,7 +29,7 @@ async function paid(service: Client, customer: Customer, body: object, path = ch
   return { entry, costNanoUsd, told, text };
 }
 
-/** In both of the maker's formats: newer models are served by Responses alone. */
+/** In both of the provider's formats: newer models are served by Responses alone. */
 const usage = (prompt: number, completion: number, cached = 0, more: object = {}) => ({
   input_tokens: prompt,
   output_tokens: completion,
@@ -35,9 +43,9 @@ const usage = (prompt: number, completion: number, cached = 0, more: object = {}
 describe("exact to the nano-USD", () => {
   // List prices in USD per million tokens, so in nano-USD per thousandth: gpt-4.1-mini 0.40 / 0.10 cached / 1.60.
   test.each([
-    ["standard: 9 in, 8 out", makerModel, "standard", usage(9, 8), 9 * 400 + 8 * 1_600],
-    ["standard, 5 of 9 cached", makerModel, "standard", usage(9, 8, 5), 4 * 400 + 5 * 100 + 8 * 1_600],
-    ["elite, a tenth less", makerModel, "elite", usage(9, 8, 5), 4 * 360 + 5 * 90 + 8 * 1_440],
+    ["standard: 9 in, 8 out", providerModel, "standard", usage(9, 8), 9 * 400 + 8 * 1_600],
+    ["standard, 5 of 9 cached", providerModel, "standard", usage(9, 8, 5), 4 * 400 + 5 * 100 + 8 * 1_600],
+    ["elite, a tenth less", providerModel, "elite", usage(9, 8, 5), 4 * 360 + 5 * 90 + 8 * 1_440],
     // gpt-4o-mini: 0.15 / 0.075 / 0.60. Elite: 135, 67.5 and 540 a token; 5332.5 rounds up.
     ["elite, half a nano-USD rounds up", "openai/gpt-4o-mini", "elite", usage(9, 8, 3), 5_333],
     ["elite, even", "openai/gpt-4o-mini", "elite", usage(9, 8, 4), 5 * 135 + 4 * 67.5 + 8 * 540],
@@ -49,12 +57,18 @@ describe("exact to the nano-USD", () => {
       usage(100, 10, 20, { cache_write_tokens: 30 }),
       50 * 200 + 20 * 20 + 30 * 250 + 10 * 1_200,
     ],
-    ["reasoning only in the total", makerModel, "standard", { ...usage(9, 8), total_tokens: 27 }, 9 * 400 + 18 * 1_600],
-    ["more cached than there is", makerModel, "standard", usage(9, 8, 50), 9 * 100 + 8 * 1_600],
-    ["nothing said", makerModel, "standard", usage(9, 0), 9 * 400],
+    [
+      "reasoning only in the total",
+      providerModel,
+      "standard",
+      { ...usage(9, 8), total_tokens: 27 },
+      9 * 400 + 18 * 1_600,
+    ],
+    ["more cached than there is", providerModel, "standard", usage(9, 8, 50), 9 * 100 + 8 * 1_600],
+    ["nothing said", providerModel, "standard", usage(9, 0), 9 * 400],
   ] as const)("%s", async (_, model, tier, reported, expected) => {
     const customer = await running.service.account("1", { tier });
-    running.maker.always({ usage: reported });
+    running.provider.always({ usage: reported });
     const whole = await paid(running.service, customer, asking(model));
     expect(whole.costNanoUsd).toBe(BigInt(expected));
     expect(JSON.parse(whole.text)).toMatchObject({ usage: { prompt_tokens: reported.prompt_tokens } });
@@ -80,10 +94,10 @@ describe("exact to the nano-USD", () => {
     expect((await paid(running.service, elite, body, "/v1/embeddings")).costNanoUsd).toBe(4n * 117n);
   });
 
-  test("n choices are billed by what the maker counts", async () => {
+  test("n choices are billed by what the provider counts", async () => {
     const customer = await running.service.account("1");
-    running.maker.always({ usage: usage(9, 24) });
-    const { costNanoUsd } = await paid(running.service, customer, { ...asking(makerModel), n: 3, max_tokens: 10 });
+    running.provider.always({ usage: usage(9, 24) });
+    const { costNanoUsd } = await paid(running.service, customer, { ...asking(providerModel), n: 3, max_tokens: 10 });
     expect(costNanoUsd).toBe(9n * 400n + 24n * 1_600n);
   });
 
@@ -91,7 +105,7 @@ describe("exact to the nano-USD", () => {
     // gpt-5.5 above 272,000 input tokens: 10.00 / 45.00 in place of 5.00 / 30.00.
     const customer = await running.service.account("20");
     const body = { ...asking("openai/gpt-5.5", "word ".repeat(60_000)), max_tokens: 100 };
-    running.maker.respond({ usage: usage(272_000, 10) }, { usage: usage(272_001, 10) });
+    running.provider.respond({ usage: usage(272_000, 10) }, { usage: usage(272_001, 10) });
     const at = await paid(running.service, customer, body);
     expect(at.costNanoUsd).toBe(272_000n * 5_000n + 10n * 30_000n);
     const above = await paid(running.service, customer, body);
@@ -99,12 +113,12 @@ describe("exact to the nano-USD", () => {
   });
 });
 
-describe("no usage from the maker", () => {
+describe("no usage from the provider", () => {
   test("JSON: estimated by bytes, and the entry and the answer say so", async () => {
     const customer = await running.service.account("1");
-    running.maker.always({ usage: false, text: "12345678" });
+    running.provider.always({ usage: false, text: "12345678" });
     // Nine bytes of text are three tokens; the framing is nobody's text.
-    const body = { ...asking(makerModel, "Well met!"), max_tokens: 100 };
+    const body = { ...asking(providerModel, "Well met!"), max_tokens: 100 };
     const input = 3;
     const { entry, costNanoUsd, text } = await paid(running.service, customer, body);
     expect(entry.request).toMatchObject({ status: "succeeded", estimated: true, usage: { input, output: 2 } });
@@ -116,8 +130,8 @@ describe("no usage from the maker", () => {
 
   test("stream: the last chunk before [DONE] still carries usage", async () => {
     const customer = await running.service.account("1");
-    running.maker.always({ usage: false, text: "12345678" });
-    const { entry, text } = await paid(running.service, customer, { ...asking(makerModel), stream: true });
+    running.provider.always({ usage: false, text: "12345678" });
+    const { entry, text } = await paid(running.service, customer, { ...asking(providerModel), stream: true });
     expect(entry.request).toMatchObject({ estimated: true, usage: { output: 2 } });
     expect(text).toMatch(
       /"choices":\[\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,.*\n\ndata: \[DONE\]\n\n$/,
@@ -127,7 +141,7 @@ describe("no usage from the maker", () => {
   test("embeddings: estimated by bytes", async () => {
     const customer = await running.service.account("1");
     const data = [{ index: 0, embedding: [1, 0] }];
-    running.maker.respond({ body: { data } });
+    running.provider.respond({ body: { data } });
     const body = { model: "openai/text-embedding-3-small", input: "some text" };
     const input = 3;
     const { entry, costNanoUsd, text } = await paid(running.service, customer, body, "/v1/embeddings");
@@ -142,36 +156,36 @@ describe("no usage from the maker", () => {
     ["fractions", { prompt_tokens: 9.5, completion_tokens: 8, total_tokens: 17 }],
   ])("usage that cannot be believed (%s) is none, and callers see what is billed", async (_, reported) => {
     const customer = await running.service.account("1");
-    running.maker.always({ usage: reported, text: "12345678" });
-    const whole = await paid(running.service, customer, asking(makerModel));
+    running.provider.always({ usage: reported, text: "12345678" });
+    const whole = await paid(running.service, customer, asking(providerModel));
     expect(whole.entry.request).toMatchObject({ estimated: true, usage: { output: 2 } });
     expect(JSON.parse(whole.text)).toMatchObject({
       usage: { prompt_tokens: whole.entry.request.usage["input"], completion_tokens: 2 },
     });
-    const streamed = await paid(running.service, customer, { ...asking(makerModel), stream: true });
+    const streamed = await paid(running.service, customer, { ...asking(providerModel), stream: true });
     expect(streamed.text).toMatch(/"choices":\[\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,/);
   });
 });
 
 describe("caps and holds", () => {
-  test("a maker that reports more than the hold pays for: the hold is charged, the rest is shortfall", async () => {
+  test("a provider that reports more than the hold pays for: the hold is charged, the rest is shortfall", async () => {
     const customer = await running.service.account("1");
-    running.maker.always({ usage: usage(9, 1_000_000) });
-    const { entry, costNanoUsd } = await paid(running.service, customer, { ...asking(makerModel), max_tokens: 10 });
+    running.provider.always({ usage: usage(9, 1_000_000) });
+    const { entry, costNanoUsd } = await paid(running.service, customer, { ...asking(providerModel), max_tokens: 10 });
     const costs = 9n * 400n + 1_000_000n * 1_600n;
     expect(costNanoUsd).toBeLessThan(costs);
     expect(costNanoUsd + nanoUsd(entry.request.shortfall_usd)).toBe(costs);
     // The hold: every byte of the body a token, an allowance for the call and the message, and the cap.
-    const held = (JSON.stringify({ ...asking(makerModel), max_tokens: 10 }).length + 512 + 16) * 400 + 10 * 1_600;
+    const held = (JSON.stringify({ ...asking(providerModel), max_tokens: 10 }).length + 512 + 16) * 400 + 10 * 1_600;
     expect(costNanoUsd).toBe(BigInt(held));
   });
 
-  test("without a cap the balance sets it, and the maker gets it", async () => {
+  test("without a cap the balance sets it, and the provider gets it", async () => {
     const customer = await running.service.account("0.0005");
-    const body = asking(makerModel);
+    const body = asking(providerModel);
     const fixed = (JSON.stringify(body).length + 512 + 16) * 400;
     const { entry } = await paid(running.service, customer, body);
-    expect(running.maker.requests[0]?.body["max_completion_tokens"]).toBe(Math.floor((500_000 - fixed) / 1_600));
+    expect(running.provider.requests[0]?.body["max_completion_tokens"]).toBe(Math.floor((500_000 - fixed) / 1_600));
     expect(entry.request.usage).toMatchObject({ input: 9, output: 8 });
   });
 
@@ -189,10 +203,10 @@ describe("caps and holds", () => {
 
   test("n choices share what the balance covers", async () => {
     const customer = await running.service.account("0.001");
-    const body = { ...asking(makerModel), n: 4 };
+    const body = { ...asking(providerModel), n: 4 };
     const fixed = (JSON.stringify(body).length + 512 + 16) * 400;
     await paid(running.service, customer, body);
-    expect(running.maker.requests[0]?.body["max_completion_tokens"]).toBe(
+    expect(running.provider.requests[0]?.body["max_completion_tokens"]).toBe(
       Math.floor((1_000_000 - fixed) / (4 * 1_600)),
     );
   });
@@ -201,10 +215,10 @@ describe("caps and holds", () => {
     const customer = await running.service.account("0.02");
     const url = `data:image/png;base64,iVBORw0KGgo${"A".repeat(2_000_001)}`;
     const content = [{ type: "image_url", image_url: { url } }];
-    const body = { model: makerModel, messages: [{ role: "user", content }], max_tokens: 1 };
+    const body = { model: providerModel, messages: [{ role: "user", content }], max_tokens: 1 };
     const bytes = JSON.stringify(body).length - url.length;
     // 2,500 tokens an image; as text the two million bytes would have cost 0.40 USD at the least.
-    running.maker.always({ usage: usage(5_000_000, 1) });
+    running.provider.always({ usage: usage(5_000_000, 1) });
     const { costNanoUsd } = await paid(running.service, customer, body);
     expect(costNanoUsd).toBe(BigInt((bytes + 512 + 16 + 2_500) * 400 + 1_600));
   });
@@ -215,15 +229,15 @@ test("100 mixed calls: every account of the money agrees", async () => {
   const vectors = { model: "local/embeddings", input: ["some", "texts"] };
   const kinds: readonly (() => Promise<Response>)[] = [
     () => customer.post(chat, asking(localModel)),
-    () => customer.post(chat, asking(makerModel)),
+    () => customer.post(chat, asking(providerModel)),
     () => customer.post(chat, { ...asking(localModel, "tokens:50"), stream: true }),
-    () => customer.post(chat, { ...asking(makerModel), stream: true }),
+    () => customer.post(chat, { ...asking(providerModel), stream: true }),
     () => customer.post("/v1/embeddings", vectors),
     () => customer.post("/v1/embeddings", { ...vectors, model: "openai/text-embedding-3-small" }),
     () => customer.post(chat, asking(localModel, "error:502")),
     () => customer.post(chat, { ...asking(localModel, "stream-error:3"), stream: true }),
     () => customer.post(chat, { ...asking(localModel), max_tokens: 0 }),
-    () => customer.post(chat, { ...asking(makerModel), n: 2 }),
+    () => customer.post(chat, { ...asking(providerModel), n: 2 }),
   ];
   const answers = await Promise.all(
     Array.from({ length: 100 }, async (_, at) => {

@@ -5,9 +5,9 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { movableClock } from "../support/movable-clock.ts";
 import { type Client, eventually } from "../support/service.ts";
-import { asking, localModel, makerModel, refusal, refusalOf, startWithMaker } from "./service-setup.ts";
-import { wireTo } from "./uploads-callers.ts";
-import { drawing, images, post, quoted, startPaid } from "./x402-setup.ts";
+import { asking, localModel, providerModel, refusal, refusalOf, startWithProvider } from "../support/service-setup.ts";
+import { wireTo } from "../support/uploads-callers.ts";
+import { drawing, images, post, quoted, startPaid } from "../support/x402-setup.ts";
 
 const mebi = 1024 * 1024;
 const chat = "/v1/chat/completions";
@@ -26,7 +26,7 @@ const statusOf = (text: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(text)?.[1] ?
 
 describe("limits come before the body", () => {
   test("a key over its requests is told so while it sends 24 MB, and before it sends any", async () => {
-    const { service } = await startWithMaker();
+    const { service } = await startWithProvider();
     const customer = await service.account("1", { limits: { requests_per_minute: 1 } });
     expect((await customer.post(chat, hi)).status).toBe(200);
     const expected = refusal({ ...limited, message: /requests a minute, limit 1/ });
@@ -45,7 +45,7 @@ describe("limits come before the body", () => {
 
   test("a key whose slots are taken by bodies that do not come is refused, and served once they are given up", async () => {
     const { clock, advance } = movableClock();
-    const { service } = await startWithMaker({}, undefined, clock);
+    const { service } = await startWithProvider({}, undefined, clock);
     const customer = await service.account("1", { limits: { concurrent_requests: 2 } });
     const wires = await Promise.all([wireTo(service), wireTo(service)]);
     const head = { ...bearer(customer.key), "content-length": 100, expect: "100-continue" };
@@ -61,7 +61,7 @@ describe("limits come before the body", () => {
   });
 
   test("a declared length over the limit is 413, without a 100, before a byte is sent", async () => {
-    const { service } = await startWithMaker();
+    const { service } = await startWithProvider();
     const customer = await service.account("1");
     const wire = await wireTo(service);
     const head = { ...bearer(customer.key), "content-length": 25 * mebi + 1, expect: "100-continue" };
@@ -73,7 +73,7 @@ describe("limits come before the body", () => {
 describe("time", () => {
   test("a body that takes more than a minute is 408 in the caller's format, and its connection closes", async () => {
     const { clock, advance } = movableClock();
-    const { service } = await startWithMaker({}, undefined, clock);
+    const { service } = await startWithProvider({}, undefined, clock);
     const customer = await service.account("1");
     const paths = [chat, "/v1/messages", "/v1beta/models/local/chat:generateContent"];
     for (const path of paths) {
@@ -97,10 +97,10 @@ describe("time", () => {
 
   test("the time of a call counts from the end of its body", async () => {
     const { clock, advance } = movableClock();
-    const { service } = await startWithMaker({ CALL_TIMEOUT_MS: "40000" }, undefined, clock);
+    const { service } = await startWithProvider({ CALL_TIMEOUT_MS: "40000" }, undefined, clock);
     const customer = await service.account("1");
     const wire = await wireTo(service);
-    const body = JSON.stringify(asking(makerModel));
+    const body = JSON.stringify(asking(providerModel));
     const head = { ...bearer(customer.key), "content-length": body.length, expect: "100-continue" };
     await wire.write(headOf(chat, head));
     await wire.received((all) => all.includes("100 Continue"));
@@ -179,26 +179,26 @@ describe("memory", () => {
   );
 
   test("the same for one key that stalls: another key is served", async () => {
-    const { service } = await startWithMaker(env);
+    const { service } = await startWithProvider(env);
     const [hog, customer] = [await service.account("1"), await service.account("100")];
     const head = headOf(chat, { ...bearer(hog.key), "content-length": 24 * mebi });
     const grown = await growth(async () => {
       for (let at = 0; at < 100; at += 20)
         await Promise.all(Array.from({ length: 20 }, () => stall(service, head, 24 * mebi - piece.length, false)));
-      expect((await customer.post(chat, asking(makerModel, "x".repeat(5 * mebi)))).status).toBe(200);
+      expect((await customer.post(chat, asking(providerModel, "x".repeat(5 * mebi)))).status).toBe(200);
     });
     expect(grown).toBeLessThan(budget);
-    const refused = await refusalOf(await hog.post(chat, asking(makerModel, "x".repeat(20 * mebi))));
+    const refused = await refusalOf(await hog.post(chat, asking(providerModel, "x".repeat(20 * mebi))));
     expect(refused).toEqual(refusal({ status: 503, type: "server_error", code: "no_capacity", message: /being read/ }));
   });
 
   test("what a body held is free again, whether its call was made, refused or cut", async () => {
-    const { service } = await startWithMaker(env);
+    const { service } = await startWithProvider(env);
     const customer = await service.account("1000");
     const large = "x".repeat(20 * mebi);
-    const wrong = JSON.stringify({ ...asking(makerModel, large), temperature: "hot" });
+    const wrong = JSON.stringify({ ...asking(providerModel, large), temperature: "hot" });
     for (let n = 0; n < 4; n++) {
-      expect((await customer.post(chat, asking(makerModel, large))).status).toBe(200);
+      expect((await customer.post(chat, asking(providerModel, large))).status).toBe(200);
       expect((await customer.post(chat, wrong)).status).toBe(400);
       expect((await customer.post(chat, large)).status).toBe(400);
       const socket = await stall(
@@ -212,7 +212,7 @@ describe("memory", () => {
   });
 
   test("a body in chunks of one byte holds what it has, not what its chunks are cut from", async () => {
-    const { service } = await startWithMaker({ BODY_BUDGET_BYTES: String(256 * 1024) });
+    const { service } = await startWithProvider({ BODY_BUDGET_BYTES: String(256 * 1024) });
     const customer = await service.account("1");
     const body = JSON.stringify(asking(localModel, "x".repeat(20_000)));
     const wire = await wireTo(service);

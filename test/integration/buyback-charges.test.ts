@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { testStores } from "../support/servers.ts";
 import { startService } from "../support/service.ts";
-import { localModel, nanoUsd } from "./service-setup.ts";
+import { localModel, nanoUsd } from "../support/service-setup.ts";
 
 const own = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 const chosen = "So11111111111111111111111111111111111111112";

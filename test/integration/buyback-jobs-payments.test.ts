@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { openMaintenance } from "../support/buyback-jobs-setup.ts";
+import { createMovableClock } from "../support/money-setup.ts";
+import { openPayments, quoteDocument, settingsOf } from "../support/payments-setup.ts";
 import { startService } from "../support/service.ts";
-import { openMaintenance } from "./buyback-jobs-setup.ts";
-import { createMovableClock } from "./money-setup.ts";
-import { openPayments, quoteDocument, settingsOf } from "./payments-setup.ts";
-import { drawing, payFor, startWorld } from "./x402-setup.ts";
+import { drawing, payFor, startWorld } from "../support/x402-setup.ts";
 
 const never = new Promise<never>(() => {});
 const leaseMs = 60_000;

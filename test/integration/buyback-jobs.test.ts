@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
+import { openMaintenance } from "../support/buyback-jobs-setup.ts";
+import { market } from "../support/executors-setup.ts";
+import { times } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, startService } from "../support/service.ts";
-import { openMaintenance } from "./buyback-jobs-setup.ts";
-import { market } from "./executors-setup.ts";
-import { times } from "./money-setup.ts";
-import { asking, localModel, nanoUsd } from "./service-setup.ts";
+import { asking, localModel, nanoUsd } from "../support/service-setup.ts";
 
 const own = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 const chosen = "So11111111111111111111111111111111111111112";

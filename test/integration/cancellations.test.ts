@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createCancellations } from "#jobs";
+import { connect, log, openReader } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { connect, log, openReader } from "./jobs-setup.ts";
 
 async function openWorker(stores: Stores) {
   const [subscriber, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "patient")]);

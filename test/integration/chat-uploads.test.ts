@@ -1,19 +1,19 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { charges, pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import { charges, pngOf, uploaded, wavOf } from "./generation-setup.ts";
 import {
   expectUntouched,
   localModel,
-  makerModel,
+  providerModel,
   type Refusal,
   refusal,
   refusalOf,
   serviceOfFile,
-} from "./service-setup.ts";
+} from "../support/service-setup.ts";
 
 const chat = "/v1/chat/completions";
-/** One of another maker's, which hears. */
+/** One of another provider's, which hears. */
 const hearingModel = "google/gemini-3.8-flash";
 const gemini = await startMockGemini();
 afterAll(() => gemini.close());
@@ -39,11 +39,11 @@ function largePng(bytes: number): Buffer<ArrayBuffer> {
   return file;
 }
 
-/** The content that the maker got. */
+/** The content that the provider got. */
 async function sent(there: typeof running, customer: Customer, body: object): Promise<readonly Part[]> {
   const response = await customer.post(chat, body);
   expect([response.status, await response.text()]).toEqual([200, expect.stringContaining("Hello")]);
-  const [message] = (there.maker.requests.at(-1)?.body["messages"] ?? []) as { content: Part[] }[];
+  const [message] = (there.provider.requests.at(-1)?.body["messages"] ?? []) as { content: Part[] }[];
   return message?.content ?? [];
 }
 
@@ -55,7 +55,7 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     const customer = await running.service.account("1");
     const file = pngOf(30, 20);
     const id = await uploaded(running.service, customer, file);
-    const body = { ...saying(makerModel, text(`What is ${id}?`), image(id, { detail: "low" })), stream };
+    const body = { ...saying(providerModel, text(`What is ${id}?`), image(id, { detail: "low" })), stream };
     expect(await sent(running, customer, body)).toEqual([
       text(`What is ${id}?`),
       image(dataOf("image/png", file), { detail: "low" }),
@@ -67,7 +67,7 @@ describe("as bytes, where storage cannot be reached from outside", () => {
   test("an image that is named as some clients do, without an object", async () => {
     const customer = await running.service.account("1");
     const id = await uploaded(running.service, customer, pngOf(3, 2));
-    const body = saying(makerModel, { type: "image_url", image_url: id });
+    const body = saying(providerModel, { type: "image_url", image_url: id });
     expect(await sent(running, customer, body)).toEqual([image(dataOf("image/png", pngOf(3, 2)))]);
   });
 
@@ -99,7 +99,7 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     const file = pngOf(3, 2);
     const id = await uploaded(running.service, customer, file);
     const body = saying(
-      makerModel,
+      providerModel,
       { type: "file", file: { file_id: id } },
       { type: "file", file: { file_data: id, filename: "picture.png" } },
     );
@@ -122,9 +122,9 @@ describe("as bytes, where storage cannot be reached from outside", () => {
       { role: "assistant", content: "Yes?" },
       { role: "user", content: [image(one)] },
     ];
-    expect((await customer.post(chat, { model: makerModel, messages, max_tokens: 50 })).status).toBe(200);
+    expect((await customer.post(chat, { model: providerModel, messages, max_tokens: 50 })).status).toBe(200);
     const [first, second] = [image(dataOf("image/png", pngOf(3, 2))), image(dataOf("image/png", pngOf(5, 4)))];
-    expect(running.maker.requests[0]?.body["messages"]).toEqual([
+    expect(running.provider.requests[0]?.body["messages"]).toEqual([
       messages[0],
       { role: "user", content: [first, ...plain, second] },
       messages[2],
@@ -135,7 +135,7 @@ describe("as bytes, where storage cannot be reached from outside", () => {
   test("what is held goes by the catalog, not by the bytes of the upload", async () => {
     const customer = await running.service.account("0.02");
     const id = await uploaded(running.service, customer, largePng(2 * mebi));
-    expect(await sent(running, customer, saying(makerModel, image(id)))).toHaveLength(1);
+    expect(await sent(running, customer, saying(providerModel, image(id)))).toHaveLength(1);
   });
 
   test.each([false, true])("the local model sees it, stream: %s", async (stream) => {
@@ -157,7 +157,7 @@ const tooLarge = (param: string): Refusal => ({
   message: /bytes/,
 });
 
-describe("more than makers take", () => {
+describe("more than providers take", () => {
   test.each([false, true])("in one: refused by name, no charge, stream: %s", async (stream) => {
     const customer = await running.service.account("1");
     const [small, large] = [
@@ -165,19 +165,19 @@ describe("more than makers take", () => {
       await uploaded(running.service, customer, largePng(20 * mebi + 1)),
     ];
     const before = await customer.available();
-    const body = { ...saying(makerModel, text("x"), image(small), image(large)), stream };
+    const body = { ...saying(providerModel, text("x"), image(small), image(large)), stream };
     expect(await refusalOf(await customer.post(chat, body))).toEqual(
       refusal(tooLarge("messages[0].content[2].image_url.url")),
     );
     await expectUntouched(running.service, customer, before);
-    expect(running.maker.requests).toEqual([]);
+    expect(running.provider.requests).toEqual([]);
   });
 
   test("in all: refused by name, no charge, also where it is the same one again and again", async () => {
     const customer = await running.service.account("1");
     const id = await uploaded(running.service, customer, largePng(18 * mebi));
     const before = await customer.available();
-    const body = saying(makerModel, image(id), image(id), image(id), image(id));
+    const body = saying(providerModel, image(id), image(id), image(id), image(id));
     expect(await refusalOf(await customer.post(chat, body))).toEqual(
       refusal(tooLarge("messages[0].content[2].image_url.url")),
     );
@@ -195,35 +195,35 @@ describe("within the memory that a worker has for uploads in requests", () => {
     ["fails", { status: 500, body: {} }, false],
     ["is left by its caller", {}, true],
   ])("what does not fit is 503 and costs nothing, until the call before it %s", async (_, answer, leaves) => {
-    const { service, maker } = small;
+    const { service, provider } = small;
     const customer = await service.account("10");
     const id = await uploaded(service, customer, largePng(2 * mebi));
-    const body = { ...saying(makerModel, image(id)), stream: true };
+    const body = { ...saying(providerModel, image(id)), stream: true };
     const gate = Promise.withResolvers<void>();
-    maker.respond({ ...answer, beforeHeaders: gate.promise });
+    provider.respond({ ...answer, beforeHeaders: gate.promise });
     const caller = new AbortController();
     const first = customer.post(chat, body, { signal: caller.signal }).then(
       (response) => response.text(),
       () => "left",
     );
-    await maker.request(0);
+    await provider.request(0);
     const before = await customer.available();
     const refused = await customer.post(chat, body);
     expect(await refusalOf(refused.clone())).toEqual(refusal(full));
     expect(refused.headers.get("retry-after")).toBe("2");
     // The caller is told before what was held is given back.
     await eventually(async () => (await customer.available()) === before);
-    expect(maker.requests).toHaveLength(1);
-    expect((await customer.post(chat, saying(makerModel, text("no uploads")))).status).toBe(200);
+    expect(provider.requests).toHaveLength(1);
+    expect((await customer.post(chat, saying(providerModel, text("no uploads")))).status).toBe(200);
 
     if (leaves) caller.abort();
     else gate.resolve();
     await first;
     await service.settled();
     expect((await customer.post(chat, body)).status).toBe(200);
-    const twice = await customer.post(chat, saying(makerModel, image(id), image(id)));
+    const twice = await customer.post(chat, saying(providerModel, image(id), image(id)));
     expect(await refusalOf(twice)).toEqual(refusal(full));
-    const long = await customer.post(chat, saying(makerModel, text("x".repeat(5 * mebi))));
+    const long = await customer.post(chat, saying(providerModel, text("x".repeat(5 * mebi))));
     expect(await refusalOf(long)).toEqual(refusal(full));
     gate.resolve();
   });
@@ -238,17 +238,17 @@ describe("by a signed link, where storage can be reached from outside", () => {
   test.each([false, true])("an image, stream: %s", async (stream) => {
     const customer = await open.service.account("1");
     const id = await uploaded(open.service, customer, pngOf(30, 20));
-    const body = { ...saying(makerModel, image(id, { detail: "high" })), stream };
+    const body = { ...saying(providerModel, image(id, { detail: "high" })), stream };
     expect(await sent(open, customer, body)).toEqual([image(link, { detail: "high" })]);
   });
 
-  test("of any size: the maker fetches it", async () => {
+  test("of any size: the provider fetches it", async () => {
     const customer = await open.service.account("1");
     const id = await uploaded(open.service, customer, largePng(20 * mebi + 1));
-    expect(await sent(open, customer, saying(makerModel, image(id)))).toEqual([image(link)]);
+    expect(await sent(open, customer, saying(providerModel, image(id)))).toEqual([image(link)]);
   });
 
-  test("sound and files go as bytes: no maker takes links to them everywhere", async () => {
+  test("sound and files go as bytes: no provider takes links to them everywhere", async () => {
     const customer = await open.service.account("10");
     const sound = await uploaded(open.service, customer, wavOf(1));
     const part = { type: "input_audio", input_audio: { data: sound } };
@@ -261,8 +261,8 @@ describe("by a signed link, where storage can be reached from outside", () => {
     const id = await uploaded(open.service, customer, pngOf(3, 2));
     const file: Part = { type: "file", file: { file_id: id } };
     const asBytes = { type: "file", file: { filename: id, file_data: dataOf("image/png", pngOf(3, 2)) } };
-    expect(await sent(open, customer, saying(makerModel, image(id), file))).toEqual([image(link), asBytes]);
-    expect(await sent(open, customer, saying(makerModel, file, image(id)))).toEqual([asBytes, image(link)]);
+    expect(await sent(open, customer, saying(providerModel, image(id), file))).toEqual([image(link), asBytes]);
+    expect(await sent(open, customer, saying(providerModel, file, image(id)))).toEqual([asBytes, image(link)]);
   });
 
   test("the local model has no network: it gets the bytes", async () => {
@@ -279,7 +279,7 @@ describe("as bytes, where the public address of storage is none", () => {
   test("an image", async () => {
     const customer = await shut.service.account("1");
     const id = await uploaded(shut.service, customer, pngOf(30, 20));
-    expect(await sent(shut, customer, saying(makerModel, image(id)))).toEqual([
+    expect(await sent(shut, customer, saying(providerModel, image(id)))).toEqual([
       image(dataOf("image/png", pngOf(30, 20))),
     ]);
   });

@@ -2,13 +2,21 @@ import { expect, test } from "vitest";
 import { dataAddress, pdf } from "../support/media-files.ts";
 import { type MockAnthropic, startMockAnthropic } from "../support/mock-anthropic.ts";
 import { type MockGemini, startMockGemini } from "../support/mock-gemini.ts";
-import type { MakerAnswer, MockMaker } from "../support/mock-maker.ts";
 import { mockChunk } from "../support/mock-openai.ts";
+import type { MockProvider, ProviderAnswer } from "../support/mock-provider.ts";
+import {
+  chatFace,
+  type Face,
+  geminiFace,
+  messagesFace,
+  responsesFace,
+  send,
+  usageOf,
+} from "../support/native-formats.ts";
+import { readAlong } from "../support/native-stream-events.ts";
+import { ofFile } from "../support/of-file.ts";
 import { eventually } from "../support/service.ts";
-import { chatFace, type Face, geminiFace, messagesFace, responsesFace, send, usageOf } from "./native-formats.ts";
-import { readAlong } from "./native-stream-events.ts";
-import { ofFile } from "./of-file.ts";
-import { gate, type Running, startWithMaker } from "./service-setup.ts";
+import { gate, type Running, startWithProvider } from "../support/service-setup.ts";
 
 interface Served extends Running {
   readonly anthropic: MockAnthropic;
@@ -24,12 +32,12 @@ const served: Served = ofFile(
       GEMINI_API_KEY: "operator",
       GEMINI_BASE_URL: gemini.url,
     };
-    const running = await startWithMaker(env, onEnd);
-    onEnd(() => Promise.all([running.maker.close(), anthropic.close(), gemini.close()]));
+    const running = await startWithProvider(env, onEnd);
+    onEnd(() => Promise.all([running.provider.close(), anthropic.close(), gemini.close()]));
     return { ...running, anthropic, gemini };
   },
   (shared) => {
-    for (const mock of [shared.maker, shared.anthropic, shared.gemini]) mock.reset();
+    for (const mock of [shared.provider, shared.anthropic, shared.gemini]) mock.reset();
   },
 );
 
@@ -68,7 +76,7 @@ const geminiText = (text: string, more: object = {}) => ({
 interface Row {
   readonly face: Face;
   readonly model: string;
-  readonly mock: (shared: Served) => MockMaker;
+  readonly mock: (shared: Served) => MockProvider;
   readonly body: object;
   /** The first `said` are out before the caller disconnects. */
   readonly events: readonly object[];
@@ -79,7 +87,7 @@ const rows: readonly Row[] = [
   {
     face: chatFace,
     model: "openai/gpt-5.2",
-    mock: ({ maker }) => maker,
+    mock: ({ provider }) => provider,
     body: {
       reasoning_effort: "high",
       messages: [
@@ -103,7 +111,7 @@ const rows: readonly Row[] = [
   {
     face: responsesFace,
     model: "openai/gpt-5.5",
-    mock: ({ maker }) => maker,
+    mock: ({ provider }) => provider,
     body: {
       reasoning: { effort: "high" },
       input: [
@@ -205,7 +213,7 @@ test.each(rows.map((row) => [row.face.name, row] as const))(
   async (_, { face, model, mock, body, events, said }) => {
     const customer = await served.service.account("200");
     const rest = gate();
-    mock(served).respond({ events, beforeEvent: { [said]: rest.opened } } satisfies MakerAnswer);
+    mock(served).respond({ events, beforeEvent: { [said]: rest.opened } } satisfies ProviderAnswer);
     const controller = new AbortController();
     const response = await send(customer, face.stream(model, "", body), { signal: controller.signal });
     expect([response.status, response.ok ? "" : await response.text()]).toEqual([200, ""]);
@@ -232,7 +240,7 @@ test("a document that holds more than its size allows is 400 before the provider
   });
   expect(refused.status).toBe(400);
   expect(await refused.json()).toMatchObject({ error: { param: "messages[0].content[0]" } });
-  expect(served.maker.requests).toEqual([]);
+  expect(served.provider.requests).toEqual([]);
   await served.service.settled();
   expect(await customer.available()).toBe("200.00");
 });

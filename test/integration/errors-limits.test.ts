@@ -5,12 +5,12 @@ import {
   expectUntouched,
   gate,
   localModel,
-  makerModel,
+  providerModel,
   refusal,
   refusalOf,
   serviceOfFile,
-  startWithMaker,
-} from "./service-setup.ts";
+  startWithProvider,
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const chat = "/v1/chat/completions";
@@ -73,11 +73,13 @@ describe("limits of a key", () => {
     expect([never.headers.get("retry-after"), never.headers.get("x-should-retry")]).toEqual(["60", "false"]);
   });
 
-  test("tokens a minute: no more are counted than the call could have used, whatever its maker says", async () => {
+  test("tokens a minute: no more are counted than the call could have used, whatever its provider says", async () => {
     const limits = { tokens_per_minute: 2_000, concurrent_requests: 1 };
     const customer = await running.service.account("1", { limits });
-    const asked = { ...asking(makerModel), max_tokens: 10 };
-    running.maker.respond({ usage: { prompt_tokens: 9, completion_tokens: 900_000_000, total_tokens: 900_000_009 } });
+    const asked = { ...asking(providerModel), max_tokens: 10 };
+    running.provider.respond({
+      usage: { prompt_tokens: 9, completion_tokens: 900_000_000, total_tokens: 900_000_009 },
+    });
     expect((await customer.post(chat, asked)).status).toBe(200);
     // The slot is free once the first one's tokens are counted.
     const again = await eventually(async () => {
@@ -101,9 +103,9 @@ describe("limits of a key", () => {
   test("calls in flight: the slot is free again when the call has ended, however it ended", async () => {
     const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
     const { opened, open } = gate();
-    running.maker.respond({ beforeHeaders: opened });
-    const first = customer.post(chat, asking(makerModel));
-    await running.maker.request(0);
+    running.provider.respond({ beforeHeaders: opened });
+    const first = customer.post(chat, asking(providerModel));
+    await running.provider.request(0);
     expect(await refusalOf(await customer.post(chat, hi))).toEqual(
       refusal({ ...limited, message: /in flight, limit 1/ }),
     );
@@ -125,7 +127,7 @@ describe("limits of a key", () => {
 
 describe("capacity", () => {
   test("no worker serves the pool: 503, nothing held; other pools go on", async () => {
-    const { service } = await startWithMaker({ WORKER_POOLS: "embeddings" });
+    const { service } = await startWithProvider({ WORKER_POOLS: "embeddings" });
     const customer = await service.account("1", { limits: { requests_per_minute: 7 } });
     expect(await refusalOf(await customer.post(chat, hi))).toEqual(refusal({ ...full, message: /No worker/ }));
     await expectUntouched(service, customer, "1.00");
@@ -134,7 +136,7 @@ describe("capacity", () => {
   });
 
   test("storage is away: a body over 64 KB is refused, others go on", async () => {
-    const { service } = await startWithMaker({ S3_ENDPOINT: "http://127.0.0.1:1" });
+    const { service } = await startWithProvider({ S3_ENDPOINT: "http://127.0.0.1:1" });
     const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
     const large = await customer.post(chat, asking(localModel, "x".repeat(64 * 1024)));
     expect(await refusalOf(large)).toEqual(refusal({ ...full, message: /[Ss]torage/ }));
@@ -143,17 +145,17 @@ describe("capacity", () => {
   });
 
   test("the backlog is over its bound: 503, nothing held", async () => {
-    const { service, maker } = await startWithMaker({ BACKLOG_LIMIT: "2", WORKER_CONCURRENCY_CHAT: "1" });
+    const { service, provider } = await startWithProvider({ BACKLOG_LIMIT: "2", WORKER_CONCURRENCY_CHAT: "1" });
     const customer = await service.account("1");
     const { opened, open } = gate();
-    maker.always({ beforeHeaders: opened });
-    const first = customer.post(chat, asking(makerModel));
-    await maker.request(0);
+    provider.always({ beforeHeaders: opened });
+    const first = customer.post(chat, asking(providerModel));
+    await provider.request(0);
     // The one that runs is no backlog any more once the queue has been looked at: two or three are let in.
     const waiting: Promise<Response>[] = [];
     let refused: Response | undefined;
     while (refused === undefined && waiting.length < 4) {
-      const calling = customer.post(chat, asking(makerModel));
+      const calling = customer.post(chat, asking(providerModel));
       const holds = 2 + waiting.length;
       refused = await Promise.race([
         calling,

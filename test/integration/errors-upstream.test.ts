@@ -8,13 +8,13 @@ import {
   expectUntouched,
   gate,
   localModel,
-  makerModel,
+  providerModel,
   type Refusal,
   refusal,
   refusalOf,
   serviceOfFile,
-  startWithMaker,
-} from "./service-setup.ts";
+  startWithProvider,
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile({
   CATALOG_FILE: catalogWith({ openai: { first_byte_timeout_ms: 1_000, silence_timeout_ms: 1_000 } }),
@@ -26,7 +26,7 @@ const late: Refusal = { status: 504, type: "server_error", code: "upstream_timeo
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
 const secret = "sk-abcdefgh1234";
 
-describe.each([false, true])("what a maker's failure is to the caller, stream: %s", (stream) => {
+describe.each([false, true])("what a provider's failure is to the caller, stream: %s", (stream) => {
   test.each([
     [
       "400 with a field",
@@ -53,11 +53,11 @@ describe.each([false, true])("what a maker's failure is to the caller, stream: %
   ] satisfies [string, object, Refusal][])("%s", async (_, answer, expected) => {
     const customer = await running.service.account("1");
     // A success closes the breaker: what came before does not count.
-    await eventually(async () => (await customer.post(chat, asking(makerModel))).status === 200);
+    await eventually(async () => (await customer.post(chat, asking(providerModel))).status === 200);
     await running.service.settled();
     const before = await customer.available();
-    running.maker.respond(answer);
-    const response = await customer.post(chat, { ...asking(makerModel), stream });
+    running.provider.respond(answer);
+    const response = await customer.post(chat, { ...asking(providerModel), stream });
     const answered = await refusalOf(response);
     expect(answered).toEqual(refusal(expected));
     const { message } = answered.error;
@@ -76,9 +76,9 @@ describe.each([false, true])("what a maker's failure is to the caller, stream: %
 
 test("a stream that falls silent: 200 stands, the error is its last event, what came is charged", async () => {
   const customer = await running.service.account("1");
-  await eventually(async () => (await customer.post(chat, asking(makerModel))).status === 200);
-  running.maker.respond({ beforeEvent: { 3: never } });
-  const response = await customer.post(chat, { ...asking(makerModel), stream: true });
+  await eventually(async () => (await customer.post(chat, asking(providerModel))).status === 200);
+  running.provider.respond({ beforeEvent: { 3: never } });
+  const response = await customer.post(chat, { ...asking(providerModel), stream: true });
   expect(response.status).toBe(200);
   expect((await response.text()).trimEnd().split("\n\n").at(-1)).toContain('"code":"upstream_timeout"');
   await running.service.settled();
@@ -90,17 +90,17 @@ test("a stream that falls silent: 200 stands, the error is its last event, what 
   });
 });
 
-test("the maker's Retry-After is honoured: told to callers, and not asked before", async () => {
-  const { service, maker } = await startWithMaker();
+test("the provider's Retry-After is honoured: told to callers, and not asked before", async () => {
+  const { service, provider } = await startWithProvider();
   const customer = await service.account("1");
-  maker.respond(mockError(429, "slow down", { headers: { "retry-after": "30" } }));
+  provider.respond(mockError(429, "slow down", { headers: { "retry-after": "30" } }));
   for (let i = 0; i < 3; i++) {
-    const response = await customer.post(chat, asking(makerModel));
+    const response = await customer.post(chat, asking(providerModel));
     expect(await refusalOf(response)).toEqual(refusal(full));
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThanOrEqual(29);
     expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(30);
   }
-  expect(maker.requests).toHaveLength(1);
+  expect(provider.requests).toHaveLength(1);
   // It rests for this model alone.
   const other = await customer.post(chat, asking("openai/gpt-4o-mini"));
   expect(other.status).toBe(200);
@@ -108,21 +108,21 @@ test("the maker's Retry-After is honoured: told to callers, and not asked before
 });
 
 test.each([false, true])("a call that outlives its time: 504, nothing charged, stream: %s", async (stream) => {
-  const { service, maker } = await startWithMaker({ CALL_TIMEOUT_MS: "1500" });
+  const { service, provider } = await startWithProvider({ CALL_TIMEOUT_MS: "1500" });
   const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
-  maker.respond({ beforeHeaders: never });
-  expect(await refusalOf(await customer.post(chat, { ...asking(makerModel), stream }))).toEqual(refusal(late));
-  expect((await maker.request(0)).aborted).toBe(true);
+  provider.respond({ beforeHeaders: never });
+  expect(await refusalOf(await customer.post(chat, { ...asking(providerModel), stream }))).toEqual(refusal(late));
+  expect((await provider.request(0)).aborted).toBe(true);
   await expectUntouched(service, customer, "1.00");
   await eventually(async () => (await customer.post(chat, asking(localModel))).status === 200);
 });
 
 test("a silent stream gets pings; the status is out by then, so a failure is its last event", async () => {
-  const { service, maker } = await startWithMaker({ PING_INTERVAL_MS: "100" });
+  const { service, provider } = await startWithProvider({ PING_INTERVAL_MS: "100" });
   const customer = await service.account("1");
   const { opened, open } = gate();
-  maker.always({ ...mockError(500, "down"), beforeHeaders: opened });
-  const response = await customer.post(chat, { ...asking(makerModel), stream: true });
+  provider.always({ ...mockError(500, "down"), beforeHeaders: opened });
+  const response = await customer.post(chat, { ...asking(providerModel), stream: true });
   open();
   expect(response.status).toBe(200);
   const events = (await response.text()).split("\n\n").slice(0, -1);
@@ -132,22 +132,22 @@ test("a silent stream gets pings; the status is out by then, so a failure is its
   await expectUntouched(service, customer, "1.00");
   // The official client passes over them.
   const second = gate();
-  maker.always({ beforeHeaders: second.opened });
-  const stream = await customer.openai.chat.completions.create({ ...asking(makerModel), stream: true });
+  provider.always({ beforeHeaders: second.opened });
+  const stream = await customer.openai.chat.completions.create({ ...asking(providerModel), stream: true });
   second.open();
   expect((await Array.fromAsync(stream)).at(-1)?.choices).toEqual([]);
 });
 
 test("no connection to an upstream comes about: 503 without a hold; the local model goes on", async () => {
-  const { service, maker } = await startWithMaker({ OPENAI_BASE_URL: "http://127.0.0.1:1" });
+  const { service, provider } = await startWithProvider({ OPENAI_BASE_URL: "http://127.0.0.1:1" });
   const customer = await service.account("1");
   for (let i = 0; i < 5; i++)
-    expect(await refusalOf(await customer.post(chat, asking(makerModel)))).toEqual(refusal(failed));
+    expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(refusal(failed));
   // The worker knows at once, the API with the next look at the workers.
-  expect(await refusalOf(await customer.post(chat, asking(makerModel)))).toEqual(refusal(full));
-  expect(maker.requests).toHaveLength(0);
+  expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(refusal(full));
+  expect(provider.requests).toHaveLength(0);
   const refused = await eventually(async () => {
-    const response = await customer.post(chat, asking(makerModel));
+    const response = await customer.post(chat, asking(providerModel));
     return (await response.clone().text()).includes("No upstream") && response;
   });
   expect(await refusalOf(refused)).toEqual(refusal(full));
@@ -156,16 +156,16 @@ test("no connection to an upstream comes about: 503 without a hold; the local mo
   await expect(entryOf(service, refusedId)).rejects.toThrow("404");
   expect(await customer.available()).toBe("1.00");
   expect((await customer.post(chat, asking(localModel))).status).toBe(200);
-  const models = await fetch(`${service.baseUrl}/v1/models/${makerModel}`);
+  const models = await fetch(`${service.baseUrl}/v1/models/${providerModel}`);
   expect(models.status).toBe(200);
 });
 
 test("a second upstream takes over, and the entry names it", async () => {
-  const { service, maker } = await startWithMaker({
+  const { service, provider } = await startWithProvider({
     CATALOG_FILE: catalogWith(
       {},
       {
-        [makerModel]: {
+        [providerModel]: {
           upstreams: [
             { upstream: "openai", model: "a" },
             { upstream: "local", model: "b" },
@@ -175,17 +175,17 @@ test("a second upstream takes over, and the entry names it", async () => {
     ),
   });
   const customer = await service.account("1");
-  maker.respond(mockError(500, "down"));
-  const response = await customer.post(chat, asking(makerModel));
+  provider.respond(mockError(500, "down"));
+  const response = await customer.post(chat, asking(providerModel));
   expect(response.status).toBe(200);
-  expect(await response.json()).toMatchObject({ model: makerModel, system_fingerprint: "fp_local" });
+  expect(await response.json()).toMatchObject({ model: providerModel, system_fingerprint: "fp_local" });
   expect((await entryOf(service, response.headers.get("x-request-id"))).request).toMatchObject({
     upstream: "local",
     attempts: 2,
     status: "succeeded",
   });
-  maker.respond(mockError(400, "No."));
-  expect(await refusalOf(await customer.post(chat, asking(makerModel)))).toEqual(
+  provider.respond(mockError(400, "No."));
+  expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(
     refusal({
       status: 400,
       type: "invalid_request_error",

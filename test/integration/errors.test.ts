@@ -3,12 +3,12 @@ import {
   asking,
   expectUntouched,
   localModel,
-  makerModel,
+  providerModel,
   type Refusal,
   refusal,
   refusalOf,
   serviceOfFile,
-} from "./service-setup.ts";
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NOVITA_API_KEY: "sk-operator" });
 const chat = "/v1/chat/completions";
@@ -67,9 +67,9 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
     invalid("messages[0].content[0].image_url.url"),
   ],
   [
-    "a file kept at the maker",
+    "a file kept at the provider",
     chat,
-    { ...messages({ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }), model: makerModel },
+    { ...messages({ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }), model: providerModel },
     invalid("messages[0].content[0].file.file_id"),
   ],
   ["stream that is text", chat, { ...hi, stream: "yes" }, invalid("stream", /boolean/)],
@@ -85,11 +85,16 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
   ["a response_format without a type", chat, { ...hi, response_format: {} }, invalid("response_format.type")],
   ["an unknown model", chat, { ...hi, model: "nobody/nothing" }, noModel],
   ["a bare model id", chat, { ...hi, model: "gpt-4.1-mini" }, noModel],
-  ["a model whose maker has no key here", chat, { ...hi, model: "anthropic/claude-sonnet-4-5" }, noModel],
+  ["a model whose provider has no key here", chat, { ...hi, model: "anthropic/claude-sonnet-4-5" }, noModel],
   ["a model of another type", chat, { ...hi, model: "local/embeddings" }, unsupported("model")],
   ["logprobs of a model without", chat, { ...hi, logprobs: true }, unsupported("logprobs")],
   ["web search of a model without", chat, { ...hi, web_search_options: {} }, unsupported("web_search_options")],
-  ["a dearer service tier", chat, { ...hi, model: makerModel, service_tier: "priority" }, unsupported("service_tier")],
+  [
+    "a dearer service tier",
+    chat,
+    { ...hi, model: providerModel, service_tier: "priority" },
+    unsupported("service_tier"),
+  ],
   ["audio output of a model without", chat, { ...hi, modalities: ["text", "audio"] }, unsupported("modalities")],
   [
     "an audio part of a model without",
@@ -142,7 +147,7 @@ test.each(rows)("%s", async (_, path, body, expected) => {
   const good = await customer.post(chat, hi);
   expect(good.status).toBe(200);
   expect(good.headers.get("x-ratelimit-remaining-requests")).toBe("5");
-  expect(running.maker.requests).toEqual([]);
+  expect(running.provider.requests).toEqual([]);
 });
 
 test("invalid UTF-8 is refused, wherever it stands", async () => {
@@ -161,7 +166,7 @@ test("invalid UTF-8 is refused, wherever it stands", async () => {
 });
 
 test.each([
-  ["an unknown field", "x", makerModel, (deep: string) => `"x":${deep}`],
+  ["an unknown field", "x", providerModel, (deep: string) => `"x":${deep}`],
   [
     "a function",
     "tools",

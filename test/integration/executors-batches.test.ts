@@ -4,10 +4,10 @@ import { createPayments } from "../../shared/payments/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
+import { bought, market, received, spent, untouched } from "../support/executors-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
+import { createMovableClock, decisionOf, held, holdOf, minuteMs, openAccount } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { bought, market, received, spent, untouched } from "./executors-setup.ts";
-import { createMovableClock, decisionOf, held, holdOf, minuteMs, openAccount } from "./money-setup.ts";
 
 /** An account that was charged 120.00999 USD, a tenth of which buys back. */
 async function charged() {
@@ -70,10 +70,10 @@ test("a batch whose process died between the sending and the answer is bought on
 
 test("a swap that cannot be made leaves the batch due", async () => {
   const { jupiter, clock, run, batch, has } = await charged();
-  jupiter.behaviour.status = 503;
+  jupiter.behavior.status = 503;
   expect(await run()).toEqual({ done: 0, pending: 1 });
   expect(await has()).toEqual(untouched);
-  jupiter.behaviour.status = undefined;
+  jupiter.behavior.status = undefined;
   clock.later(minuteMs);
   expect(await run()).toEqual({ done: 1, pending: 0 });
   expect(await batch()).toMatchObject({ state: "done" });

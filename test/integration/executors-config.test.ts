@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createExecutor } from "../../workers/executors/index.ts";
+import { market } from "../support/executors-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { market } from "./executors-setup.ts";
 
 test("without Jupiter a buyback is only recorded", async () => {
   const { config } = await market();

@@ -8,8 +8,8 @@ import {
   getTransferCheckedInstruction,
 } from "@solana-program/token";
 import { expect, test } from "vitest";
-import type { Behaviour, Swap } from "../support/mock-jupiter.ts";
-import { market, untouched } from "./executors-setup.ts";
+import { market, untouched } from "../support/executors-setup.ts";
+import type { Behavior, Swap } from "../support/mock-jupiter.ts";
 
 type Market = Awaited<ReturnType<typeof market>>;
 
@@ -17,7 +17,7 @@ const system = address("11111111111111111111111111111111");
 
 /** Sends lamports of the wallet, by the system program. */
 const drain =
-  (lamports: bigint): Behaviour["more"] =>
+  (lamports: bigint): Behavior["more"] =>
   ({ owner, pool }) => {
     const data = Buffer.alloc(12);
     data.writeUInt32LE(2);
@@ -29,7 +29,7 @@ const drain =
     return [{ programAddress: system, data, accounts } satisfies Instruction];
   };
 
-const swapsThatLie: readonly [string, (market: Market) => Partial<Behaviour>, string][] = [
+const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, string][] = [
   ["spends more", () => ({ amounts: (swap) => ({ ...swap, amountIn: swap.amountIn + 1n }) }), "spends 12000001"],
   [
     "buys less than the quote allows",
@@ -153,7 +153,7 @@ const between = async (chain: Market["chain"], from: Address, to: Address, mint:
 
 test.each(swapsThatLie)("a swap that %s is not signed away: nothing is remembered or sent", async (_, lie, why) => {
   const given = await market();
-  Object.assign(given.jupiter.behaviour, lie(given));
+  Object.assign(given.jupiter.behavior, lie(given));
   const remember = () => Promise.reject(new Error("was remembered"));
   await expect(given.execute(undefined, remember)).rejects.toThrow(why);
   expect(given.sendings()).toBe(0);
@@ -173,7 +173,7 @@ const quotesThatLie: readonly [string, Record<string, unknown>, string][] = [
 
 test.each(quotesThatLie)("a quote %s is refused", async (_, lie, why) => {
   const { execute, has, jupiter, sendings } = await market();
-  jupiter.behaviour.quote = (quote) => ({ ...quote, ...lie });
+  jupiter.behavior.quote = (quote) => ({ ...quote, ...lie });
   await expect(execute()).rejects.toThrow(why);
   expect(sendings()).toBe(0);
   expect(await has()).toEqual(untouched);
@@ -182,7 +182,7 @@ test.each(quotesThatLie)("a quote %s is refused", async (_, lie, why) => {
 test("a price that is asked for being taken soon is paid up to a thousandth of a SOL", async () => {
   const { execute, jupiter, chain, wallet } = await market();
   const lamports = chain.lamports(wallet.address);
-  jupiter.behaviour.price = 2n ** 63n;
+  jupiter.behavior.price = 2n ** 63n;
   expect((await execute()).execution).toMatchObject({ kind: "bought" });
   const rent = 2_039_280n;
   expect(lamports - chain.lamports(wallet.address) - rent).toBeLessThanOrEqual(1_005_000n);

@@ -16,7 +16,7 @@ import {
 } from "@solana/kit";
 import { expect, test } from "vitest";
 import type { SolanaChain } from "../../infra/embedded/solana/index.ts";
-import { bought, market } from "./executors-setup.ts";
+import { bought, market } from "../support/executors-setup.ts";
 
 const tables = address("AddressLookupTab1e1111111111111111111111111");
 const system = address("11111111111111111111111111111111");
@@ -60,10 +60,10 @@ async function putTable(chain: SolanaChain, addresses: readonly Address[]): Prom
 
 test("a swap whose accounts stand in lookup tables is made by what the chain says of them, not by the answer", async () => {
   const { chain, jupiter, token, execute, has } = await market();
-  const { pool, behaviour } = jupiter;
+  const { pool, behavior } = jupiter;
   const held = [await chain.tokenAccountOf(pool.address), await chain.tokenAccountOf(pool.address, token)];
   const table = await putTable(chain, held);
-  behaviour.quote = (quote) => ({ ...quote, addressesByLookupTableAddress: { [table]: [system, system] } });
+  behavior.quote = (quote) => ({ ...quote, addressesByLookupTableAddress: { [table]: [system, system] } });
   const data = {
     parsed: { type: "lookupTable", info: { addresses: held } },
     program: "address-lookup-table",

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { SentTransaction } from "../../shared/payments/index.ts";
 import { createExecutor } from "../../workers/executors/index.ts";
+import { bought, market, received, spent, untouched } from "../support/executors-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { bought, market, received, spent, untouched } from "./executors-setup.ts";
 
 const done = { kind: "bought", spent, received };
 
@@ -164,7 +164,7 @@ test("a wallet that has too little, and a Jupiter that has no route, buy nothing
   await expect(poor.execute()).rejects.toThrow("fails in simulation");
   expect(await poor.has()).toEqual({ usdc: 11_990_000n, token: null });
   const { jupiter, execute, has } = await market();
-  jupiter.behaviour.status = 400;
+  jupiter.behavior.status = 400;
   await expect(execute()).rejects.toThrow("Jupiter answered 400");
   expect(await has()).toEqual(untouched);
 });

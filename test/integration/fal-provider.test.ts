@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { Aborted } from "../../workers/running.ts";
+import { startFal } from "../support/hosted-setup.ts";
 import { falError, type MockFal, mockRequestId } from "../support/mock-fal.ts";
 import { mockMp3, mockPng } from "../support/mock-openai-media.ts";
-import { startFal } from "./hosted-setup.ts";
-import { uploadsOf } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox" };
 const submitted = "POST /acme/model/text-to-image";
@@ -28,7 +28,7 @@ describe("a request that goes well", () => {
     expect(kept).toEqual([{ bytes: mockPng, about: { width: 1, height: 1 } }]);
   });
 
-  test("leaves as little at the maker as can be", async () => {
+  test("leaves as little at the provider as can be", async () => {
     const { mock, clock, provider, call } = await startFal();
     const made = provider.generate(call("images", fox));
     await clock.pass(2_000);
@@ -41,7 +41,7 @@ describe("a request that goes well", () => {
     expect(mock.requests.at(-1)?.headers).not.toHaveProperty("authorization");
   });
 
-  test("several images are asked for in the maker's words; those that its filter blackened are not delivered", async () => {
+  test("several images are asked for in the provider's words; those that its filter blackened are not delivered", async () => {
     const { mock, clock, provider, kept, call } = await startFal();
     const images = [{ url: "0.png" }, { url: "1.png" }, { url: "2.png" }];
     mock.respond({ output: { images, has_nsfw_concepts: [false, true, false] } });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pngOf, priceOf, refused, sendParts, sent, startArchive, upload, wavOf } from "./files-setup.ts";
+import { pngOf, priceOf, refused, sendParts, sent, startArchive, upload, wavOf } from "../support/files-setup.ts";
 
 test("an active upload is gone at once; what it cost stays paid", async () => {
   const archive = await startArchive();

@@ -2,8 +2,6 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { CreateMultipartUploadCommand } from "@aws-sdk/client-s3";
 import { expect, onTestFinished, test } from "vitest";
-import { createManualClock } from "../support/manual-clock.ts";
-import { eventually } from "../support/service.ts";
 import {
   type Archive,
   dayMs,
@@ -18,7 +16,9 @@ import {
   startOwnStorage,
   upload,
   wavOf,
-} from "./files-setup.ts";
+} from "../support/files-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { eventually } from "../support/service.ts";
 
 const uploadsOf = ({ mongo }: Archive) => mongo.connection.collection<{ _id: string }>("uploads");
 

@@ -1,7 +1,5 @@
 import { HeadObjectCommand } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
-import { createManualClock } from "../support/manual-clock.ts";
-import { eventually } from "../support/service.ts";
 import {
   type Archive,
   dayMs,
@@ -15,7 +13,9 @@ import {
   startArchive,
   startOwnStorage,
   wavOf,
-} from "./files-setup.ts";
+} from "../support/files-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { eventually } from "../support/service.ts";
 
 const keep = (
   { files, ask }: Pick<Archive, "files" | "ask">,
@@ -79,14 +79,14 @@ test("a file over the limit, an empty one, and one whose stream breaks are not k
   }
   async function* broken() {
     yield large.subarray(0, 50_000);
-    throw new Error("the maker broke off");
+    throw new Error("the provider broke off");
   }
   await expect(keep(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
   await expect(keep(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
   expect(asked).toBeLessThan(4);
   await expect(keep(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
   await expect(keep(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
-  await expect(keep(archive, broken())).rejects.toThrow("the maker broke off");
+  await expect(keep(archive, broken())).rejects.toThrow("the provider broke off");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
@@ -170,7 +170,7 @@ test("with storage away nothing is kept or read: 503; what it left goes when sto
   expect(await archive.records("files")).toHaveLength(1);
 });
 
-test("the maker's job of a call is remembered for a day", async () => {
+test("the provider's job of a call is remembered for a day", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
   expect(await generated.remembered("req_1")).toBeUndefined();

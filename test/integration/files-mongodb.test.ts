@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { createFiles } from "../../shared/files/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
+import { mib, pngOf, priceOf, refused, sent, startArchive, upload, wavOf } from "../support/files-setup.ts";
+import { brokenWire, type Command, type Fate } from "../support/money-proxy.ts";
 import { eventually } from "../support/service.ts";
-import { mib, pngOf, priceOf, refused, sent, startArchive, upload, wavOf } from "./files-setup.ts";
-import { brokenWire, type Command, type Fate } from "./money-proxy.ts";
 
 /** A process whose wire to MongoDB loses what a test wants it to; its money has a wire of its own. */
 async function startFar(fate: (command: Command) => Fate) {

@@ -5,8 +5,19 @@ import {
   PutObjectCommand,
 } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
+import {
+  dayMs,
+  mib,
+  partSize,
+  pngOf,
+  priceOf,
+  refused,
+  sendParts,
+  sent,
+  startArchive,
+  wavOf,
+} from "../support/files-setup.ts";
 import { eventually } from "../support/service.ts";
-import { dayMs, mib, partSize, pngOf, priceOf, refused, sendParts, sent, startArchive, wavOf } from "./files-setup.ts";
 
 const minuteMs = 60_000;
 

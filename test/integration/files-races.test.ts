@@ -14,9 +14,9 @@ import {
   startArchive,
   upload,
   wavOf,
-} from "./files-setup.ts";
-import { brokenWire, type Fate } from "./money-proxy.ts";
-import { times } from "./money-setup.ts";
+} from "../support/files-setup.ts";
+import { brokenWire, type Fate } from "../support/money-proxy.ts";
+import { times } from "../support/money-setup.ts";
 
 test("two completions at once, in two processes, are one charge and one answer", async () => {
   const archive = await startArchive();

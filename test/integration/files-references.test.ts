@@ -10,7 +10,7 @@ import {
   startOwnStorage,
   upload,
   wavOf,
-} from "./files-setup.ts";
+} from "../support/files-setup.ts";
 
 const ref = (id: string, param: string, kind?: "image" | "audio") => ({ id, param, kind });
 
@@ -73,7 +73,7 @@ test.for(Object.entries(unusable))("an upload %s is refused, naming the field", 
   await expect(archive.files.uploads.resolve(archive.account, refs, forever)).rejects.toThrow(error);
 });
 
-test("a provider gets the bytes, but not more than the maker takes", async () => {
+test("a provider gets the bytes, but not more than the provider takes", async () => {
   const archive = await startArchive();
   const body = wavOf(300_000);
   const { id } = await upload(archive, body);

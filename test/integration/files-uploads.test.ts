@@ -1,9 +1,20 @@
 import { HeadObjectCommand } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
 import { requestTooLarge } from "../../shared/errors.ts";
+import {
+  dayMs,
+  hourMs,
+  mib,
+  pieces,
+  pngOf,
+  priceOf,
+  refused,
+  startArchive,
+  upload,
+  wavOf,
+} from "../support/files-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
-import { dayMs, hourMs, mib, pieces, pngOf, priceOf, refused, startArchive, upload, wavOf } from "./files-setup.ts";
 
 test("a file is stored as its bytes are, charged once by its real size, and can be read by its link", async () => {
   const archive = await startArchive();

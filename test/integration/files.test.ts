@@ -2,7 +2,7 @@ import { GetBucketCorsCommand, PutBucketCorsCommand } from "@aws-sdk/client-s3";
 import { expect, test } from "vitest";
 import { createFiles } from "../../shared/files/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { dayMs, forever, minutesMs, startArchive, startOwnStorage } from "./files-setup.ts";
+import { dayMs, forever, minutesMs, startArchive, startOwnStorage } from "../support/files-setup.ts";
 
 const gone = expect.objectContaining({ name: "NoSuchKey" });
 

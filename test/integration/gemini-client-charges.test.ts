@@ -1,21 +1,21 @@
 import { expect, test } from "vitest";
-import { mockUsage } from "../support/mock-openai.ts";
 import {
   asking,
   chargeOf,
-  chatMaker,
+  chatProvider,
   costOf,
   entriesOf,
   geminiService,
   google,
-  messagesMaker,
+  messagesProvider,
   nativeModel,
   newCaller,
   ownName,
-  responsesMaker,
+  responsesProvider,
   type Target,
-} from "./gemini-client-setup.ts";
-import { nanoUsd } from "./service-setup.ts";
+} from "../support/gemini-client-setup.ts";
+import { mockUsage } from "../support/mock-openai.ts";
+import { nanoUsd } from "../support/service-setup.ts";
 
 const served = geminiService();
 
@@ -41,11 +41,11 @@ const script: Readonly<Record<string, () => void>> = {
       },
     }),
   chat: () =>
-    served.maker.always({
+    served.provider.always({
       usage: { ...mockUsage(), prompt_tokens: 1_000, prompt_tokens_details: { cached_tokens: 400 } },
     }),
   responses: () =>
-    served.maker.always({
+    served.provider.always({
       usage: {
         input_tokens: 1_000,
         input_tokens_details: { cached_tokens: 400 },
@@ -73,12 +73,12 @@ const rows: readonly (readonly [Target, Readonly<Record<string, number>>, object
     { promptTokenCount: 1_000, cachedContentTokenCount: 400, toolUsePromptTokenCount: 50, thoughtsTokenCount: 30 },
   ],
   [
-    chatMaker,
+    chatProvider,
     { input: 600, cached_input: 400, output: completion_tokens },
     { promptTokenCount: 1_000, cachedContentTokenCount: 400, candidatesTokenCount: completion_tokens },
   ],
   [
-    responsesMaker,
+    responsesProvider,
     { input: 600, cached_input: 400, output: 50 },
     { promptTokenCount: 1_000, cachedContentTokenCount: 400, thoughtsTokenCount: 30, candidatesTokenCount: 20 },
   ],
@@ -106,14 +106,20 @@ test.each(rows.map(([target, usage, shown]) => ({ ...target, usage, shown })))(
 test("messages: what it wrote to a cache too", async () => {
   script["messages"]?.();
   const { client, customer } = await newCaller(served);
-  const answer = await client.models.generateContent(asking(messagesMaker.model, long));
+  const answer = await client.models.generateContent(asking(messagesProvider.model, long));
   expect(answer.usageMetadata).toMatchObject({ promptTokenCount: 1_300, cachedContentTokenCount: 400 });
   expect(await chargeOf(served.service, customer)).toBe(
-    costOf(messagesMaker.model, { input: 600, cached_input: 400, cache_write: 100, cache_write_1h: 200, output: 50 }),
+    costOf(messagesProvider.model, {
+      input: 600,
+      cached_input: 400,
+      cache_write: 100,
+      cache_write_1h: 200,
+      output: 50,
+    }),
   );
 });
 
-test("a maker that tells no usage: an estimate, marked as one", async () => {
+test("a provider that tells no usage: an estimate, marked as one", async () => {
   const { client, customer } = await newCaller(served);
   served.gemini.respond({ usage: false, text: "12345678" }, { usage: false, text: "12345678" });
   const cost = costOf(nativeModel, { input: 3, output: 2 });

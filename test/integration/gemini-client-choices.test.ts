@@ -5,13 +5,13 @@ import {
   geminiService,
   google,
   local,
-  messagesMaker,
+  messagesProvider,
   newCaller,
   others,
-  responsesMaker,
+  responsesProvider,
   sent,
   targets,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
 
 const served = geminiService();
 const { ANY, AUTO, NONE } = FunctionCallingConfigMode;
@@ -27,7 +27,7 @@ const both = [{ functionDeclarations: [weather, time] }];
 const callsOf = (calls: readonly FunctionCall[] = []) => calls.map(({ name, args }) => [name, args]);
 const callsIn = (chunks: readonly GenerateContentResponse[]) =>
   chunks.flatMap(({ functionCalls = [] }) => functionCalls);
-describe("declarations and modes reach the maker in its own words", () => {
+describe("declarations and modes reach the provider in its own words", () => {
   const modes = [
     [AUTO, undefined],
     [NONE, undefined],
@@ -94,7 +94,7 @@ describe("declarations and modes reach the maker in its own words", () => {
     expect(called).toEqual([[], [], ["get_weather"], ["get_time"], ["get_weather"]]);
   });
 
-  test("only some functions are allowed: the others are not there for a maker that cannot be told so", async () => {
+  test("only some functions are allowed: the others are not there for a provider that cannot be told so", async () => {
     const { client } = await newCaller(served);
     const third = { name: "get_news", parametersJsonSchema: schema };
     for (const target of others) {
@@ -118,7 +118,7 @@ describe("declarations and modes reach the maker in its own words", () => {
     }
   });
 
-  test("tools that the maker runs are refused by name everywhere", async () => {
+  test("tools that the provider runs are refused by name everywhere", async () => {
     const { client, customer } = await newCaller(served);
     for (const { model } of targets)
       for (const [field, tool] of [
@@ -134,7 +134,7 @@ describe("declarations and modes reach the maker in its own words", () => {
   });
 });
 
-test.each([responsesMaker, messagesMaker])("$name: a stream of one forced call", async ({ model }) => {
+test.each([responsesProvider, messagesProvider])("$name: a stream of one forced call", async ({ model }) => {
   const { client } = await newCaller(served);
   const chunks = await Array.fromAsync(
     await client.models.generateContentStream({

@@ -1,29 +1,29 @@
 import { describe, expect, test } from "vitest";
-import { mockGeminiError } from "../support/mock-gemini.ts";
 import {
   asking,
-  chatMaker,
+  chatProvider,
   clientOf,
   entriesOf,
   geminiService,
   google,
   local,
-  messagesMaker,
+  messagesProvider,
   newCaller,
   ownName,
-  responsesMaker,
-} from "./gemini-client-setup.ts";
-import { pngOf, uploaded } from "./generation-setup.ts";
+  responsesProvider,
+} from "../support/gemini-client-setup.ts";
+import { pngOf, uploaded } from "../support/generation-setup.ts";
+import { mockGeminiError } from "../support/mock-gemini.ts";
 
 const served = geminiService();
 const paths = () =>
-  [served.gemini, served.maker, served.anthropic].flatMap(({ requests }) => requests.map(({ path }) => path));
+  [served.gemini, served.provider, served.anthropic].flatMap(({ requests }) => requests.map(({ path }) => path));
 
 test.each([
-  { ...google, by: "maker", path: `/v1beta/models/${ownName}:countTokens` },
-  { ...messagesMaker, by: "maker", path: "/v1/messages/count_tokens" },
-  { ...chatMaker, by: "estimate", path: undefined },
-  { ...responsesMaker, by: "estimate", path: undefined },
+  { ...google, by: "provider", path: `/v1beta/models/${ownName}:countTokens` },
+  { ...messagesProvider, by: "provider", path: "/v1/messages/count_tokens" },
+  { ...chatProvider, by: "estimate", path: undefined },
+  { ...responsesProvider, by: "estimate", path: undefined },
   { ...local, by: "estimate", path: undefined },
 ])("$name counts by $by, for nothing, with nothing on the balance", async ({ model, by, path }) => {
   const customer = await served.service.account("0");
@@ -48,7 +48,7 @@ describe("generateContentRequest: all that an answer would be made from is count
     },
   ];
 
-  test.each([google, messagesMaker, chatMaker, local])("$name", async ({ model }) => {
+  test.each([google, messagesProvider, chatProvider, local])("$name", async ({ model }) => {
     const customer = await served.service.account("0");
     const count = async (body: object) => {
       const response = await customer.post(`/v1beta/models/${model}:countTokens`, body);
@@ -95,16 +95,16 @@ test("uploads are counted with their bytes, and not by another account", async (
   await expect(other.models.countTokens(request)).rejects.toMatchObject({ status: 404 });
 });
 
-test("a maker that cannot be asked: an estimate; one that refuses: its words", async () => {
+test("a provider that cannot be asked: an estimate; one that refuses: its words", async () => {
   const { client } = await newCaller(served);
   const by = async () => {
     const { sdkHttpResponse } = await client.models.countTokens(asking(ownName));
     return sdkHttpResponse?.headers?.["x-xm-token-count"];
   };
-  expect(await by()).toBe("maker");
+  expect(await by()).toBe("provider");
   served.gemini.respond(mockGeminiError(500, "down"));
   expect(await by()).toBe("estimate");
-  expect(await by()).toBe("maker");
+  expect(await by()).toBe("provider");
   served.gemini.respond(mockGeminiError(400, "Unsupported MIME type: image/x."));
   await expect(client.models.countTokens(asking(ownName))).rejects.toMatchObject({
     status: 400,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { geminiService } from "../support/gemini-client-setup.ts";
 import { mockGeminiError } from "../support/mock-gemini.ts";
-import { geminiService } from "./gemini-client-setup.ts";
-import { entryOf, nanoUsd } from "./service-setup.ts";
+import { entryOf, nanoUsd } from "../support/service-setup.ts";
 
 const served = geminiService();
 const model = "google/gemini-embedding-001";
@@ -36,7 +36,7 @@ test("dimensions: as many numbers, of length one again", async () => {
   expect(served.gemini.requests[0]?.body).toMatchObject({ requests: [{ outputDimensionality: 12 }] });
 });
 
-test("the maker's count is charged; where it tells none, an estimate that says so", async () => {
+test("the provider's count is charged; where it tells none, an estimate that says so", async () => {
   const customer = await served.service.account("1");
   const embeddings = [{ values: [1, 0] }, { values: [0, 1] }];
   const call = async (usageMetadata?: object) => {
@@ -56,7 +56,7 @@ test("the maker's count is charged; where it tells none, an estimate that says s
   expect(estimate.tokens).toBeGreaterThan(0);
 });
 
-test("what the maker refuses is told, and costs nothing", async () => {
+test("what the provider refuses is told, and costs nothing", async () => {
   const customer = await served.service.account("1");
   served.gemini.respond(mockGeminiError(400, "The text is too long."));
   await expect(customer.openai.embeddings.create({ model, input })).rejects.toMatchObject({

@@ -1,22 +1,22 @@
 import { ApiError } from "@google/genai";
 import { describe, expect, test } from "vitest";
-import { mockAnthropicError } from "../support/mock-anthropic.ts";
-import { mockErrorInfo, mockGeminiError, mockRetryInfo } from "../support/mock-gemini.ts";
-import type { MakerAnswer } from "../support/mock-maker.ts";
-import { mockError } from "../support/mock-openai.ts";
-import { eventually } from "../support/service.ts";
 import {
   asking,
-  chatMaker,
+  chatProvider,
   clientOf,
   geminiService,
   google,
   local,
-  messagesMaker,
+  messagesProvider,
   newCaller,
-  responsesMaker,
+  responsesProvider,
   type Target,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
+import { mockAnthropicError } from "../support/mock-anthropic.ts";
+import { mockErrorInfo, mockGeminiError, mockRetryInfo } from "../support/mock-gemini.ts";
+import { mockError } from "../support/mock-openai.ts";
+import type { ProviderAnswer } from "../support/mock-provider.ts";
+import { eventually } from "../support/service.ts";
 
 const served = geminiService();
 
@@ -78,7 +78,7 @@ describe.each(Object.entries(ways))("%s", (_, ask) => {
   });
 });
 
-describe("what the maker answers", () => {
+describe("what the provider answers", () => {
   const healthy = async (target: Target) => {
     const caller = await newCaller(served);
     await eventually(() =>
@@ -92,7 +92,7 @@ describe("what the maker answers", () => {
   const busy = { code: 503, status: "UNAVAILABLE" };
   const broken = { code: 502, status: "INTERNAL" };
   const refused = { code: 400, status: "INVALID_ARGUMENT", message: "Bad prompt." };
-  const rows: readonly (readonly [Target, string, MakerAnswer, object])[] = [
+  const rows: readonly (readonly [Target, string, ProviderAnswer, object])[] = [
     [google, "400", mockGeminiError(400, "Bad prompt."), refused],
     [
       google,
@@ -105,12 +105,12 @@ describe("what the maker answers", () => {
     [google, "429", mockGeminiError(429, "secret", { details: [mockRetryInfo("1s")] }), busy],
     [google, "500", mockGeminiError(500, "secret"), broken],
     [google, "503", mockGeminiError(503, "secret"), broken],
-    [chatMaker, "400", mockError(400, "Bad prompt."), refused],
-    [chatMaker, "429", mockError(429, "secret", { headers: { "retry-after": "1" } }), busy],
-    [responsesMaker, "400", mockError(400, "Bad prompt."), refused],
-    [responsesMaker, "500", mockError(500, "secret"), broken],
-    [messagesMaker, "400", mockAnthropicError(400, "Bad prompt."), refused],
-    [messagesMaker, "529", mockAnthropicError(529, "secret", { headers: { "retry-after": "1" } }), busy],
+    [chatProvider, "400", mockError(400, "Bad prompt."), refused],
+    [chatProvider, "429", mockError(429, "secret", { headers: { "retry-after": "1" } }), busy],
+    [responsesProvider, "400", mockError(400, "Bad prompt."), refused],
+    [responsesProvider, "500", mockError(500, "secret"), broken],
+    [messagesProvider, "400", mockAnthropicError(400, "Bad prompt."), refused],
+    [messagesProvider, "529", mockAnthropicError(529, "secret", { headers: { "retry-after": "1" } }), busy],
   ];
 
   test.each(rows.map(([target, told, answer, expected]) => ({ target, name: target.name, told, answer, expected })))(
@@ -128,7 +128,7 @@ describe("what the maker answers", () => {
     },
   );
 
-  test("a client that tries again is served when the maker has room", async () => {
+  test("a client that tries again is served when the provider has room", async () => {
     await healthy(google);
     const retryOptions = { attempts: 5, initialDelay: 0.4, jitter: 0 };
     const { client } = await newCaller(served, "10", { retryOptions });

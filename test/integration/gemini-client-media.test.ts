@@ -1,20 +1,20 @@
 import type { Part } from "@google/genai";
 import { describe, expect, test } from "vitest";
 import {
-  chatMaker,
+  chatProvider,
   geminiService,
   google,
   local,
-  messagesMaker,
+  messagesProvider,
   newCaller,
   others,
-  responsesMaker,
+  responsesProvider,
   type Served,
   sent,
   type Target,
   targets,
-} from "./gemini-client-setup.ts";
-import { pngOf, uploaded, wavOf } from "./generation-setup.ts";
+} from "../support/gemini-client-setup.ts";
+import { pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
 
 const served = geminiService();
 const base64 = (bytes: Buffer) => bytes.toString("base64");
@@ -31,14 +31,14 @@ const request = (model: string, ...parts: readonly Part[]) => ({
   contents: [{ role: "user", parts: [{ text: "What is this?" }, ...parts] }],
 });
 
-/** The parts of the user's message, as the target's maker got them, but for the question. */
+/** The parts of the user's message, as the target's provider got them, but for the question. */
 function partsAt(there: Served, target: Target): unknown {
   const body = sent(there, target) as Record<string, { content?: unknown[]; parts?: unknown[] }[]>;
   const [message] = body["contents"] ?? body["messages"] ?? body["input"] ?? [];
   return (message?.parts ?? message?.content ?? []).slice(1);
 }
 
-/** How each maker is told of one. */
+/** How each provider is told of one. */
 const words: Readonly<Record<string, Readonly<Record<string, object>>>> = {
   "Google's": {
     image: inline("image/png", image),
@@ -86,7 +86,7 @@ describe.each([google, ...others])("$name", (target) => {
   });
 });
 
-test.each([google, responsesMaker, messagesMaker])("$name: documents by links", async (target) => {
+test.each([google, responsesProvider, messagesProvider])("$name: documents by links", async (target) => {
   const { client } = await newCaller(served, "100");
   await client.models.generateContent(request(target.model, linked("application/pdf", paper)));
   expect(partsAt(served, target)).toMatchObject([words[target.name]?.["paper"]]);
@@ -135,7 +135,7 @@ describe("what a model does not take is refused by the caller's name of it, and 
     });
     await served.service.settled();
     expect(await customer.available()).toBe("10.00");
-    expect([served.gemini, served.maker, served.anthropic].flatMap(({ requests }) => requests)).toEqual([]);
+    expect([served.gemini, served.provider, served.anthropic].flatMap(({ requests }) => requests)).toEqual([]);
   });
 });
 
@@ -159,7 +159,7 @@ describe("where storage can be reached from outside", () => {
   });
 });
 
-test("a picture in a tool's result reaches a maker that takes one", async () => {
+test("a picture in a tool's result reaches a provider that takes one", async () => {
   const { client } = await newCaller(served);
   const contents = [
     { role: "user", parts: [{ text: "look" }] },
@@ -172,7 +172,7 @@ test("a picture in a tool's result reaches a maker that takes one", async () => 
     },
   ];
   const tools = [{ functionDeclarations: [{ name: "look" }] }];
-  for (const target of [google, chatMaker, responsesMaker, messagesMaker]) {
+  for (const target of [google, chatProvider, responsesProvider, messagesProvider]) {
     await client.models.generateContent({ model: target.model, contents, config: { tools } } as never);
     expect(JSON.stringify(sent(served, target))).toContain(image);
   }

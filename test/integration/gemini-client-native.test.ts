@@ -1,6 +1,5 @@
 import { FinishReason, HarmBlockThreshold, HarmCategory } from "@google/genai";
 import { describe, expect, test } from "vitest";
-import { mockChunk, mockUsage } from "../support/mock-openai.ts";
 import {
   asking,
   chargeOf,
@@ -12,14 +11,15 @@ import {
   others,
   ownName,
   sent,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
+import { mockChunk, mockUsage } from "../support/mock-openai.ts";
 
 const served = geminiService();
 const { HARM_CATEGORY_HARASSMENT: harassment } = HarmCategory;
 const safetySettings = [{ category: harassment, threshold: HarmBlockThreshold.BLOCK_NONE }];
 
 describe("Google's own answer passes untouched", () => {
-  test("all fields of the request, known here or not, but for what is kept at the maker", async () => {
+  test("all fields of the request, known here or not, but for what is kept at the provider", async () => {
     const customer = await served.service.account("10");
     const body = {
       contents: [{ role: "user", parts: [{ text: "Hello ü", partMetadata: { a: 1 } }] }],
@@ -37,7 +37,7 @@ describe("Google's own answer passes untouched", () => {
       store: true,
     };
     const response = await customer.post(`/v1beta/models/${ownName}:generateContent`, body);
-    // The stand-in knows what the maker's documentation names; more passes too, and is the maker's to refuse.
+    // The stand-in knows what the provider's documentation names; more passes too, and is the provider's to refuse.
     expect([response.status, await response.text()]).toEqual([
       400,
       expect.stringContaining('Unknown name \\"labels\\"'),
@@ -74,7 +74,7 @@ describe("Google's own answer passes untouched", () => {
     );
   });
 
-  test("an answer that the maker could go on from is told without the means: the client takes what it has", async () => {
+  test("an answer that the provider could go on from is told without the means: the client takes what it has", async () => {
     const { client } = await newCaller(served);
     const candidate = {
       content: { role: "model", parts: [{ text: "So far" }] },
@@ -123,12 +123,12 @@ describe("Google's own answer passes untouched", () => {
   });
 });
 
-describe("ends of other makers", () => {
+describe("ends of other providers", () => {
   const refusal = "I cannot help with that.";
   const scripts: Readonly<Record<string, () => void>> = {
     chat: () => {
       const message = { role: "assistant", content: null, refusal };
-      served.maker.respond(
+      served.provider.respond(
         { body: { choices: [{ index: 0, message, finish_reason: "stop" }], usage: mockUsage() } },
         {
           events: [
@@ -142,7 +142,7 @@ describe("ends of other makers", () => {
     },
     responses: () => {
       const content = [{ type: "refusal", refusal }];
-      served.maker.always({ output: [{ type: "message", role: "assistant", status: "completed", content }] });
+      served.provider.always({ output: [{ type: "message", role: "assistant", status: "completed", content }] });
     },
     messages: () => served.anthropic.always({ text: refusal, stopReason: "refusal" }),
   };

@@ -1,20 +1,20 @@
 import { describe, expect, test } from "vitest";
 import {
   asking,
-  chatMaker,
+  chatProvider,
   clientOf,
   geminiService,
   google,
   local,
-  messagesMaker,
+  messagesProvider,
   newCaller,
   ownName,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
 
 const served = geminiService();
 
 describe("paths and keys", () => {
-  test.each([ownName, google.model, local.model, chatMaker.model, messagesMaker.model, `models/${local.model}`])(
+  test.each([ownName, google.model, local.model, chatProvider.model, messagesProvider.model, `models/${local.model}`])(
     "apiVersion v1 and v1beta: %s",
     async (model) => {
       for (const apiVersion of ["v1", "v1beta"]) {

@@ -2,17 +2,17 @@ import { type GenerateContentResponse, HarmBlockThreshold, HarmCategory } from "
 import { describe, expect, test } from "vitest";
 import {
   asking,
-  chatMaker,
+  chatProvider,
   geminiService,
   google,
   local,
-  messagesMaker,
+  messagesProvider,
   newCaller,
   others,
   ownName,
-  responsesMaker,
+  responsesProvider,
   sent,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
 
 const served = geminiService();
 
@@ -21,7 +21,7 @@ const safetySettings = [{ category: harassment, threshold: HarmBlockThreshold.BL
 
 const ignoredBy = ({ sdkHttpResponse }: GenerateContentResponse) => sdkHttpResponse?.headers?.["x-ignored-params"];
 
-describe("what is asked for reaches each maker in its own words", () => {
+describe("what is asked for reaches each provider in its own words", () => {
   const request = {
     contents: [
       { role: "user", parts: [{ text: "Hello" }, { text: "there" }] },
@@ -59,8 +59,8 @@ describe("what is asked for reaches each maker in its own words", () => {
 
   test("chat", async () => {
     const { client } = await newCaller(served);
-    const answer = await client.models.generateContent({ model: chatMaker.model, ...request });
-    expect(sent(served, chatMaker)).toEqual({
+    const answer = await client.models.generateContent({ model: chatProvider.model, ...request });
+    expect(sent(served, chatProvider)).toEqual({
       model: "gpt-4.1-mini",
       messages: [
         { role: "system", content: "Be brief." },
@@ -81,8 +81,8 @@ describe("what is asked for reaches each maker in its own words", () => {
   test("responses: without what it cannot do", async () => {
     const { client } = await newCaller(served);
     const { stopSequences: _, ...config } = request.config;
-    const answer = await client.models.generateContent({ model: responsesMaker.model, ...request, config });
-    expect(sent(served, responsesMaker)).toMatchObject({
+    const answer = await client.models.generateContent({ model: responsesProvider.model, ...request, config });
+    expect(sent(served, responsesProvider)).toMatchObject({
       model: "gpt-5.5",
       temperature: 0.5,
       top_p: 0.9,
@@ -90,7 +90,7 @@ describe("what is asked for reaches each maker in its own words", () => {
       store: false,
     });
     expect(ignoredBy(answer)).toBe("generationConfig.topK, generationConfig.seed");
-    const refused = client.models.generateContent({ model: responsesMaker.model, ...request });
+    const refused = client.models.generateContent({ model: responsesProvider.model, ...request });
     await expect(refused).rejects.toMatchObject({
       status: 400,
       message: expect.stringContaining("generationConfig.stopSequences"),
@@ -99,15 +99,15 @@ describe("what is asked for reaches each maker in its own words", () => {
 
   test("messages: sampling only where the model takes it", async () => {
     const { client } = await newCaller(served);
-    const answer = await client.models.generateContent({ model: messagesMaker.model, ...request });
-    expect(sent(served, messagesMaker)).toEqual({
+    const answer = await client.models.generateContent({ model: messagesProvider.model, ...request });
+    expect(sent(served, messagesProvider)).toEqual({
       model: "claude-sonnet-5",
       system: expect.anything(),
       messages: expect.anything(),
       stop_sequences: ["END", "STOP"],
       max_tokens: 100,
     });
-    expect(JSON.stringify(sent(served, messagesMaker)["system"])).toContain("Be brief.");
+    expect(JSON.stringify(sent(served, messagesProvider)["system"])).toContain("Be brief.");
     expect(ignoredBy(answer)?.split(", ")).toEqual(
       expect.arrayContaining(["generationConfig.topK", "generationConfig.seed"]),
     );
@@ -131,7 +131,7 @@ describe("hints that do not cross are named", () => {
 });
 
 describe("candidateCount", () => {
-  test.each([local, google, chatMaker])("$name: as many candidates, whole and in a stream", async ({ model }) => {
+  test.each([local, google, chatProvider])("$name: as many candidates, whole and in a stream", async ({ model }) => {
     const { client } = await newCaller(served);
     const request = { ...asking(model), config: { candidateCount: 3 } };
     const whole = await client.models.generateContent(request);
@@ -144,7 +144,7 @@ describe("candidateCount", () => {
     expect([...texts]).toEqual(said);
   });
 
-  test.each([responsesMaker, messagesMaker])("$name cannot: refused by name, no charge", async ({ model }) => {
+  test.each([responsesProvider, messagesProvider])("$name cannot: refused by name, no charge", async ({ model }) => {
     const { client, customer } = await newCaller(served);
     await expect(
       client.models.generateContent({ ...asking(model), config: { candidateCount: 2 } }),

@@ -2,15 +2,15 @@ import type { GenerateContentResponse } from "@google/genai";
 import { describe, expect, test } from "vitest";
 import {
   asking,
-  chatMaker,
+  chatProvider,
   geminiService,
   local,
-  messagesMaker,
+  messagesProvider,
   newCaller,
-  responsesMaker,
+  responsesProvider,
   sent,
   targets,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
 
 const served = geminiService();
 
@@ -35,7 +35,7 @@ describe("structured output", () => {
       ["responseJsonSchema", { responseJsonSchema: schema }],
     ])("%s: the answer fits", async (_, field) => {
       const { client } = await newCaller(served);
-      if (target === chatMaker) served.maker.always({ text: JSON.stringify(ada) });
+      if (target === chatProvider) served.provider.always({ text: JSON.stringify(ada) });
       const config = { responseMimeType: "application/json", ...field } as object;
       const request = { model: target.model, contents: 'I met "Ada", who is 36.', config };
       const answer = await client.models.generateContent(request);
@@ -57,7 +57,7 @@ describe("structured output", () => {
   test("an enum is no JSON: refused by name where no format has it", async () => {
     const { client } = await newCaller(served);
     const config = { responseMimeType: "text/x.enum", responseSchema: { type: "STRING", enum: ["a", "b"] } } as object;
-    for (const { model } of [local, chatMaker, responsesMaker, messagesMaker]) {
+    for (const { model } of [local, chatProvider, responsesProvider, messagesProvider]) {
       const calling = client.models.generateContent({ ...asking(model), config });
       await expect(calling).rejects.toMatchObject({
         status: 400,

@@ -1,6 +1,6 @@
 import { Type } from "@google/genai";
 import { describe, expect, test } from "vitest";
-import { geminiService, google, newCaller, others, sent } from "./gemini-client-setup.ts";
+import { geminiService, google, newCaller, others, sent } from "../support/gemini-client-setup.ts";
 
 const served = geminiService();
 
@@ -28,7 +28,7 @@ describe("thought signatures", () => {
     config: { tools: [{ functionDeclarations: [weather] }] },
   });
 
-  test("come from the maker, and go back to it unchanged", async () => {
+  test("come from the provider, and go back to it unchanged", async () => {
     const { client } = await newCaller(served);
     const chat = client.chats.create({ model: google.model, config: { tools: [{ functionDeclarations: [weather] }] } });
     const first = await chat.sendMessage({ message: "get_weather" });

@@ -1,31 +1,31 @@
 import type { GenerateContentResponse } from "@google/genai";
 import { describe, expect, test } from "vitest";
-import { mockErrorEvent } from "../support/mock-anthropic.ts";
-import { mockGeminiProblem } from "../support/mock-gemini.ts";
-import type { MakerAnswer } from "../support/mock-maker.ts";
-import { mockChunk } from "../support/mock-openai.ts";
-import { eventually } from "../support/service.ts";
 import {
   asking,
   chargeOf,
-  chatMaker,
+  chatProvider,
   costOf,
   entriesOf,
   geminiService,
   google,
   local,
-  messagesMaker,
+  messagesProvider,
   never,
   newCaller,
-  responsesMaker,
+  responsesProvider,
   type Target,
-} from "./gemini-client-setup.ts";
-import { gate } from "./service-setup.ts";
+} from "../support/gemini-client-setup.ts";
+import { mockErrorEvent } from "../support/mock-anthropic.ts";
+import { mockGeminiProblem } from "../support/mock-gemini.ts";
+import { mockChunk } from "../support/mock-openai.ts";
+import type { ProviderAnswer } from "../support/mock-provider.ts";
+import { eventually } from "../support/service.ts";
+import { gate } from "../support/service-setup.ts";
 
 const served = geminiService();
 const failed = { code: 502, status: "INTERNAL" };
 
-/** How each maker says "abcd" and "efgh", and then breaks off; the tokens of the prompt that it has told by then. */
+/** How each provider says "abcd" and "efgh", and then breaks off; the tokens of the prompt that it has told by then. */
 interface Begun {
   readonly target: Target;
   readonly said: readonly object[];
@@ -49,7 +49,7 @@ const blockDelta = (text: string) => ({ type: "content_block_delta", index: 0, d
 /** "Hello there" by the tokenizer, and what its template adds. */
 const estimate = 9;
 
-const makers: readonly Begun[] = [
+const providers: readonly Begun[] = [
   {
     target: google,
     said: [geminiText("abcd"), geminiText("efgh")],
@@ -59,21 +59,21 @@ const makers: readonly Begun[] = [
     input: 2,
   },
   {
-    target: chatMaker,
+    target: chatProvider,
     said: [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })],
     problem: { error: { message: "secret-of-operator overloaded", type: "server_error", code: 500 } },
     told: failed,
     input: estimate,
   },
   {
-    target: responsesMaker,
+    target: responsesProvider,
     said: [delta("abcd", 0), delta("efgh", 1)],
     problem: { type: "error", code: "server_error", message: "secret-of-operator", param: null, sequence_number: 2 },
     told: failed,
     input: estimate,
   },
   {
-    target: messagesMaker,
+    target: messagesProvider,
     said: [
       {
         type: "message_start",
@@ -96,7 +96,7 @@ const makers: readonly Begun[] = [
 ];
 
 /** Failures of the tests before must not open the breaker: a success between them closes it. */
-async function callerOfHealthyMaker({ model }: Target) {
+async function callerOfHealthyProvider({ model }: Target) {
   const healthy = await newCaller(served);
   await eventually(() =>
     healthy.client.models.generateContent(asking(model)).then(
@@ -107,7 +107,7 @@ async function callerOfHealthyMaker({ model }: Target) {
   return newCaller(served);
 }
 
-const script = ({ mock }: Target, answer: MakerAnswer) => mock?.(served).respond(answer);
+const script = ({ mock }: Target, answer: ProviderAnswer) => mock?.(served).respond(answer);
 
 /** What came of a stream before it broke, and how it broke. */
 async function broken(stream: AsyncIterable<GenerateContentResponse>, onText: (said: string) => void = () => {}) {
@@ -123,7 +123,7 @@ async function broken(stream: AsyncIterable<GenerateContentResponse>, onText: (s
   return { said, error: undefined };
 }
 
-describe.each(makers)("$target.name", ({ target, said, problem, told, input }) => {
+describe.each(providers)("$target.name", ({ target, said, problem, told, input }) => {
   const { model } = target;
   const cost = () => costOf(model, { input, output: 2 });
 
@@ -131,8 +131,8 @@ describe.each(makers)("$target.name", ({ target, said, problem, told, input }) =
     ["sends an error in the middle", told, { events: [...said, problem] }],
     ["cuts the stream", failed, { events: [...said, problem], cutAfter: said.length }],
     ["ends it without an end", failed, { events: said, done: false as const }],
-  ])("a maker that %s: the client throws, what was delivered is charged", async (_, shown, answer) => {
-    const { client, customer } = await callerOfHealthyMaker(target);
+  ])("a provider that %s: the client throws, what was delivered is charged", async (_, shown, answer) => {
+    const { client, customer } = await callerOfHealthyProvider(target);
     const { opened, open } = gate();
     script(target, {
       ...answer,
@@ -150,7 +150,7 @@ describe.each(makers)("$target.name", ({ target, said, problem, told, input }) =
   });
 
   test("without alt=sse: a JSON array; a failure is its last element", async () => {
-    const { customer } = await callerOfHealthyMaker(target);
+    const { customer } = await callerOfHealthyProvider(target);
     const ask = async () => {
       const path = `/v1beta/models/${model}:streamGenerateContent`;
       const response = await customer.post(path, { contents: [{ parts: [{ text: "Hello there" }] }] });
@@ -169,8 +169,8 @@ describe.each(makers)("$target.name", ({ target, said, problem, told, input }) =
     expect([textIn(items.slice(0, -1)), items.at(-1)]).toEqual(["abcdefgh", problemAt]);
   });
 
-  test("a caller who leaves a stream: the maker's request is cut, what was delivered is charged", async () => {
-    const { client, customer } = await callerOfHealthyMaker(target);
+  test("a caller who leaves a stream: the provider's request is cut, what was delivered is charged", async () => {
+    const { client, customer } = await callerOfHealthyProvider(target);
     const mock = target.mock?.(served);
     const asked = mock?.requests.length ?? 0;
     script(target, { events: [...said, problem], beforeEvent: { [said.length]: never } });
@@ -188,7 +188,7 @@ describe.each(makers)("$target.name", ({ target, said, problem, told, input }) =
   });
 
   test("a caller who disconnects before the JSON answer pays what the provider reports", async () => {
-    const { client, customer } = await callerOfHealthyMaker(target);
+    const { client, customer } = await callerOfHealthyProvider(target);
     const mock = target.mock?.(served);
     const asked = mock?.requests.length ?? 0;
     const answering = gate();
@@ -236,7 +236,7 @@ test("the JSON array of the local model is what its stream says", async () => {
   expect(((await broken.json()) as unknown[]).at(-1)).toMatchObject({ error: failed });
 });
 
-test.each([local, google, messagesMaker])("$name: several streams at once do not mix", async ({ model }) => {
+test.each([local, google, messagesProvider])("$name: several streams at once do not mix", async ({ model }) => {
   const { client } = await newCaller(served, "100");
   const words = ["apple", "berry", "cherry", "dates"];
   const said = await Promise.all(

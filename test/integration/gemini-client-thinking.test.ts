@@ -1,7 +1,15 @@
 import { ThinkingLevel } from "@google/genai";
 import { describe, expect, test } from "vitest";
+import {
+  asking,
+  geminiService,
+  google,
+  messagesProvider,
+  newCaller,
+  others,
+  sent,
+} from "../support/gemini-client-setup.ts";
 import { mockChunk, mockUsage } from "../support/mock-openai.ts";
-import { asking, geminiService, google, messagesMaker, newCaller, others, sent } from "./gemini-client-setup.ts";
 
 const served = geminiService();
 
@@ -10,7 +18,7 @@ describe("thinking", () => {
   const scripts: Readonly<Record<string, () => void>> = {
     chat: () => {
       const message = { role: "assistant", content: "Hi.", reasoning_content: thought };
-      served.maker.respond(
+      served.provider.respond(
         { body: { choices: [{ index: 0, message, finish_reason: "stop" }], usage: mockUsage() } },
         {
           events: [
@@ -60,8 +68,8 @@ describe("thinking", () => {
     const { client } = await newCaller(served);
     const config = { thinkingConfig: { thinkingLevel: ThinkingLevel.LOW } };
     for (const target of others) await client.models.generateContent({ ...asking(target.model), config });
-    expect(sent(served, messagesMaker)).toMatchObject({ output_config: { effort: "low" } });
-    expect(served.maker.requests.map(({ body }) => body["reasoning_effort"] ?? body["reasoning"])).toEqual([
+    expect(sent(served, messagesProvider)).toMatchObject({ output_config: { effort: "low" } });
+    expect(served.provider.requests.map(({ body }) => body["reasoning_effort"] ?? body["reasoning"])).toEqual([
       "low",
       { effort: "low" },
     ]);

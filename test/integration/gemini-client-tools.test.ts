@@ -1,18 +1,18 @@
 import { type CallableTool, type Content, type FunctionCall, type GenerateContentResponse, Type } from "@google/genai";
 import { describe, expect, test } from "vitest";
-import { pairsAt, scriptChatCalls } from "./gemini-client-calls.ts";
+import { pairsAt, scriptChatCalls } from "../support/gemini-client-calls.ts";
 import {
   asking,
-  chatMaker,
+  chatProvider,
   geminiService,
   google,
   local,
   newCaller,
   others,
-  responsesMaker,
+  responsesProvider,
   type Target,
   targets,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
 
 const served = geminiService();
 
@@ -29,14 +29,14 @@ const bothNamed = 'get_weather and get_time of "Oslo" and "Oslo"';
 const callsOf = (calls: readonly FunctionCall[] = []) => calls.map(({ name, args }) => [name, args]);
 const callsIn = (chunks: readonly GenerateContentResponse[]) =>
   chunks.flatMap(({ functionCalls = [] }) => functionCalls);
-const cityOf = (target: Target) => (target === local || target === chatMaker ? "Oslo" : "mock");
+const cityOf = (target: Target) => (target === local || target === chatProvider ? "Oslo" : "mock");
 
 describe.each(targets)("$name", (target) => {
   const { model } = target;
 
   test("parallel calls, whole and in a stream; each has an id of its own, and the answer ends with STOP", async () => {
     const { client } = await newCaller(served);
-    if (target === chatMaker) scriptChatCalls(served, ["get_weather", "get_time"]);
+    if (target === chatProvider) scriptChatCalls(served, ["get_weather", "get_time"]);
     const request = { ...asking(model, bothNamed), config: { tools: both } };
     const whole = await client.models.generateContent(request);
     const args = { city: cityOf(target) };
@@ -47,7 +47,7 @@ describe.each(targets)("$name", (target) => {
     expect(new Set(whole.functionCalls?.map(({ id }) => id)).size).toBe(2);
     expect(whole.functionCalls?.every(({ id }) => typeof id === "string" && id !== "")).toBe(true);
     expect(whole.candidates?.[0]?.finishReason).toBe("STOP");
-    if (target === chatMaker) scriptChatCalls(served, ["get_weather", "get_time"], { stream: true });
+    if (target === chatProvider) scriptChatCalls(served, ["get_weather", "get_time"], { stream: true });
     const chunks = await Array.fromAsync(await client.models.generateContentStream(request));
     expect(callsOf(callsIn(chunks))).toEqual(callsOf(whole.functionCalls));
     expect(chunks.at(-1)?.candidates?.[0]?.finishReason).toBe("STOP");
@@ -55,7 +55,7 @@ describe.each(targets)("$name", (target) => {
 
   test("automatic calling: the client runs the function and asks again", async () => {
     const { client } = await newCaller(served);
-    if (target === chatMaker) scriptChatCalls(served, ["get_weather"]);
+    if (target === chatProvider) scriptChatCalls(served, ["get_weather"]);
     const ran: unknown[] = [];
     const tool: CallableTool = {
       tool: () => Promise.resolve({ functionDeclarations: [weather] }),
@@ -73,7 +73,7 @@ describe.each(targets)("$name", (target) => {
       config: { tools: [tool] },
     });
     expect(ran).toEqual([{ city: cityOf(target) }]);
-    expect(answer.text).toMatch(target === chatMaker || target === responsesMaker ? /Hello/ : /rain/);
+    expect(answer.text).toMatch(target === chatProvider || target === responsesProvider ? /Hello/ : /rain/);
     expect(answer.automaticFunctionCallingHistory?.map(({ role }) => role)).toEqual(["user", "model", "user"]);
   });
 });

@@ -3,15 +3,15 @@ import { describe, expect, test } from "vitest";
 import {
   asking,
   chargeOf,
-  chatMaker,
+  chatProvider,
   costOf,
   geminiService,
   local,
   newCaller,
-  responsesMaker,
+  responsesProvider,
   sent,
   targets,
-} from "./gemini-client-setup.ts";
+} from "../support/gemini-client-setup.ts";
 
 const served = geminiService();
 
@@ -78,11 +78,11 @@ describe.each(targets)("$name", (target) => {
 
   test("maxOutputTokens ends an answer with MAX_TOKENS", async () => {
     const { client } = await newCaller(served);
-    if (target === chatMaker)
-      served.maker.respond({
+    if (target === chatProvider)
+      served.provider.respond({
         body: { choices: [{ index: 0, message: { role: "assistant", content: "Hel" }, finish_reason: "length" }] },
       });
-    if (target === responsesMaker) served.maker.respond({ text: "Hel", incomplete: "max_output_tokens" });
+    if (target === responsesProvider) served.provider.respond({ text: "Hel", incomplete: "max_output_tokens" });
     const answer = await client.models.generateContent({ ...asking(model), config: { maxOutputTokens: 2 } });
     expect(answer.candidates?.[0]?.finishReason).toBe("MAX_TOKENS");
     const field: Readonly<Record<string, unknown>> = {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import type { JsonObject } from "../../workers/providers/provider.ts";
+import { startGemini } from "../support/gemini-setup.ts";
 import { mockGeminiError, mockRetryInfo } from "../support/mock-gemini.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
-import { startGemini } from "./gemini-setup.ts";
-import { uploadsOf } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox" };
 const inline = (bytes: Buffer, more: object = {}) => ({
@@ -54,7 +54,7 @@ describe("images", () => {
     });
   });
 
-  test("how much a model thinks is the caller's, in the maker's letters", async () => {
+  test("how much a model thinks is the caller's, in the provider's letters", async () => {
     const { mock, provider, media } = await startGemini();
     await provider.generate(media("images", { ...fox, thinking_level: "minimal" }));
     expect(mock.requests[0]?.body["generationConfig"]).toEqual({
@@ -98,7 +98,7 @@ describe("images", () => {
     ["no prompt", { prompt: "" }, [], "prompt"],
     ["a link", { image: "https://example.com/a.png" }, [], "image"],
     ["an object", { image: [{ url: "upl_1" }] }, [file(1, mockPng)], "image"],
-    ["a kind that the maker does not read", { image: "upl_1" }, [file(1, mockPng, "image/gif")], "image"],
+    ["a kind that the provider does not read", { image: "upl_1" }, [file(1, mockPng, "image/gif")], "image"],
     ["a film", { image: "upl_1" }, [file(1, mockPng, "video/mp4")], "image"],
     ["an upload in another field", { mask: "upl_1" }, [file(1, mockPng, "image/png", "mask")], "mask"],
     ["too many", { image: Array.from({ length: 15 }, () => "upl_1") }, [file(1, mockPng)], "image"],
@@ -214,7 +214,7 @@ describe("no image", () => {
     expect(kept).toEqual([]);
   });
 
-  test("the maker's own words for why are told, as far as they are short", async () => {
+  test("the provider's own words for why are told, as far as they are short", async () => {
     const { mock, provider, media } = await startGemini();
     const finishMessage = `Unable to show the image.${"x".repeat(5_000)}`;
     mock.respond({ body: { candidates: [{ finishReason: "PROHIBITED_CONTENT", finishMessage }] } });

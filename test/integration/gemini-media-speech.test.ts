@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { secondsOf } from "../../workers/providers/recording.ts";
+import { startGemini } from "../support/gemini-setup.ts";
 import { mockPcm } from "../support/mock-gemini-content.ts";
-import { startGemini } from "./gemini-setup.ts";
-import { uploadsOf } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 describe("speech", () => {
   test("becomes a file that players know, as long as its samples; each character counts", async () => {
@@ -27,7 +27,7 @@ describe("speech", () => {
   test.each([
     ["audio/L16;codec=pcm;rate=16000", 16_000],
     ["audio/pcm; rate=48000", 48_000],
-  ])("of %s has that rate; the voice is the maker's choice if none is named", async (mimeType, rate) => {
+  ])("of %s has that rate; the voice is the provider's choice if none is named", async (mimeType, rate) => {
     const { mock, provider, kept, media } = await startGemini();
     mock.respond({ parts: [{ inlineData: { mimeType, data: mockPcm.toString("base64") } }] });
     await provider.generate(media("speech", { text: "Hello" }));

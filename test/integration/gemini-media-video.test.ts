@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import { type AbortCause, Aborted } from "../../workers/running.ts";
+import { operatorKey, startGemini } from "../support/gemini-setup.ts";
 import { type MockGemini, mockGeminiError } from "../support/mock-gemini.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { operatorKey, startGemini } from "./gemini-setup.ts";
-import { uploadsOf } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox", duration: 8, resolution: "720p", aspect_ratio: "16:9" };
 const asked = (mock: MockGemini) =>
@@ -117,7 +117,7 @@ describe("the download", () => {
   test.each([
     "https://generativelanguage.googleapis.com/v1beta/files/video1:download?alt=media",
     "https://elsewhere.example/any/v1/files/video1:download",
-  ])("of the maker's store (%s) is asked of the operator's address, with the key", async (uri) => {
+  ])("of the provider's store (%s) is asked of the operator's address, with the key", async (uri) => {
     const { mock, provider, kept, media } = await startGemini();
     mock.respond(videoAt(uri));
     await provider.generate(media("video", fox));
@@ -219,7 +219,7 @@ describe("a job that makes no video", () => {
     expect(kept).toEqual([]);
   });
 
-  test("one that the maker no longer knows is no fault of the caller's", async () => {
+  test("one that the provider no longer knows is no fault of the caller's", async () => {
     const { clock, provider, media } = await startGemini();
     const failure = errorOf(provider.generate(media("video", fox, { job: "v1_gone" })));
     await clock.pass(2_000, 3_000);

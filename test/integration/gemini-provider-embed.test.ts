@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { startGemini } from "../support/gemini-setup.ts";
 import { mockGeminiError } from "../support/mock-gemini.ts";
-import { startGemini } from "./gemini-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 async function start() {
   const { mock, provider, text } = await startGemini();
@@ -9,7 +9,7 @@ async function start() {
 }
 
 describe("embeddings", () => {
-  test("are asked for together, and told as OpenAI tells them; usage is left out, for the maker tells none", async () => {
+  test("are asked for together, and told as OpenAI tells them; usage is left out, for the provider tells none", async () => {
     const { mock, embed } = await start();
     const answer = await embed({ model: "embed-mock", input: ["one", "two"], encoding_format: "base64" });
     expect(answer).toEqual({
@@ -43,7 +43,7 @@ describe("embeddings", () => {
     expect((data as { index: number }[]).map(({ index }) => index)).toEqual(input.map((_, i) => i));
   });
 
-  test("tell their tokens where the maker does, for all of the batches", async () => {
+  test("tell their tokens where the provider does, for all of the batches", async () => {
     const { mock, embed } = await start();
     const values = (count: number) => Array.from({ length: count }, () => ({ values: [1] }));
     const batch = (count: number, promptTokenCount?: number) => ({

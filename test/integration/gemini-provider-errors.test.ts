@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createGemini } from "../../workers/providers/gemini/index.ts";
+import { operatorKey, startGemini } from "../support/gemini-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import {
   mockBadKey,
@@ -8,8 +9,7 @@ import {
   mockGeminiProblem,
   mockRetryInfo,
 } from "../support/mock-gemini.ts";
-import { operatorKey, startGemini } from "./gemini-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const quota = "You exceeded your current quota, please check your plan and billing details.";
 
@@ -72,7 +72,7 @@ describe("an error tells what is to be done", () => {
   });
 });
 
-describe("a full maker is left alone for as long as it says", () => {
+describe("a full provider is left alone for as long as it says", () => {
   test.each([
     ["17s", 17_000],
     ["0.5s", 500],

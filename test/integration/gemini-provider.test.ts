@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { geminiDialect } from "../../shared/formats/gemini/index.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 import { createGemini } from "../../workers/providers/gemini/index.ts";
+import { operatorKey, startGemini } from "../support/gemini-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { operatorKey, startGemini } from "./gemini-setup.ts";
-import { errorOf, gate, oneByOne } from "./upstreams-setup.ts";
+import { errorOf, gate, oneByOne } from "../support/upstreams-setup.ts";
 
 describe("an answer", () => {
-  test("comes as the maker gave it; the body goes as it is, the model in the path, the key in its header", async () => {
+  test("comes as the provider gave it; the body goes as it is, the model in the path, the key in its header", async () => {
     const { mock, provider, text } = await startGemini();
     const body = { generationConfig: { temperature: 0.5, maxOutputTokens: 100 }, store: false };
     expect(await provider.answer(text(body))).toEqual({
@@ -51,7 +51,7 @@ describe("an answer", () => {
     mock.respond({ blockReason: "PROHIBITED_CONTENT" });
     const answer = await provider.answer(text());
     expect(answer).toMatchObject({ promptFeedback: { blockReason: "PROHIBITED_CONTENT" } });
-    expect(geminiDialect.toChatAnswer(answer)).toMatchObject({ choices: [{ finish_reason: "content_filter" }] });
+    expect(geminiConverter.responseToChat(answer)).toMatchObject({ choices: [{ finish_reason: "content_filter" }] });
   });
 
   test.each([
@@ -187,7 +187,7 @@ describe("a stream", () => {
 });
 
 describe("counting", () => {
-  test("asks the maker, with all that the request has", async () => {
+  test("asks the provider, with all that the request has", async () => {
     const { mock, provider, text } = await startGemini();
     const systemInstruction = { parts: [{ text: "Be brief, please." }] };
     expect(await provider.count?.(text({ systemInstruction }, { model: "models/gemini-mock" }))).toBe(5);

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { charges, drawing, images, media, pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, startService } from "../support/service.ts";
-import { charges, drawing, images, media, pngOf, uploaded, wavOf } from "./generation-setup.ts";
-import { asking, localModel, type Refusal, refusal, refusalOf } from "./service-setup.ts";
+import { asking, localModel, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
 
 const day = 24 * 3_600_000;
 

@@ -1,8 +1,6 @@
 import { parseBuffer } from "music-metadata";
 import { describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
-import { testStores } from "../support/servers.ts";
-import { startService } from "../support/service.ts";
 import {
   charges,
   drawing,
@@ -16,7 +14,9 @@ import {
   pngOf,
   uploaded,
   wavOf,
-} from "./generation-setup.ts";
+} from "../support/generation-setup.ts";
+import { testStores } from "../support/servers.ts";
+import { startService } from "../support/service.ts";
 import {
   catalogWith,
   expectUntouched,
@@ -26,7 +26,7 @@ import {
   refusal,
   refusalOf,
   serviceOfFile,
-} from "./service-setup.ts";
+} from "../support/service-setup.ts";
 
 /** USD a character, a second, a minute: what the shipped list says, and what it may say tomorrow. */
 const CATALOG_FILE = catalogWith(
@@ -103,7 +103,7 @@ describe("speech, by the character", () => {
 
   test("characters are what people call so, and elite costs less", async () => {
     const { costNanoUsd, entry } = await generated(speech("Grüße 👋🏽!"), { tier: "elite" });
-    // The wave is two: a hand and its colour.
+    // The wave is two: a hand and its color.
     expect(entry.request.usage).toEqual({ character: 9 });
     expect(costNanoUsd).toBe((9n * 5_000n * 85n) / 100n);
   });

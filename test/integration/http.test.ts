@@ -10,12 +10,12 @@ import {
   asking,
   expectUntouched,
   localModel,
-  makerModel,
+  providerModel,
   type Refusal,
   refusal,
   refusalOf,
   serviceOfFile,
-} from "./service-setup.ts";
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const chat = "/v1/chat/completions";
@@ -193,9 +193,9 @@ describe("bodies", () => {
         headers: { authorization: `Bearer ${customer.key}`, "content-encoding": encoding },
         body: new Uint8Array(bytes),
       });
-    const request = asking(makerModel, "ü".repeat(40_000));
+    const request = asking(providerModel, "ü".repeat(40_000));
     expect((await send(compress(JSON.stringify(request)))).status).toBe(200);
-    expect(running.maker.requests[0]?.body["messages"]).toEqual(request.messages);
+    expect(running.provider.requests[0]?.body["messages"]).toEqual(request.messages);
     await running.service.settled();
     const before = await customer.available();
     expect(await refusalOf(await send(compress(Buffer.alloc(limitBytes + 1, " "))))).toEqual(refusal(tooLarge));
@@ -251,10 +251,10 @@ describe("bodies", () => {
     ["24 MB", 24 * 1024 * 1024],
   ])("%s goes through unchanged, and nothing of it is left in storage", async (_, bytes) => {
     const customer = await running.service.account("100");
-    const body = requestOf(makerModel, bytes);
+    const body = requestOf(providerModel, bytes);
     const response = await customer.post(chat, body);
     expect([response.status, Buffer.byteLength(body)]).toEqual([200, bytes]);
-    const received = running.maker.requests[0]?.body["messages"] as { content: string }[];
+    const received = running.provider.requests[0]?.body["messages"] as { content: string }[];
     const sent = (JSON.parse(body) as { messages: { content: string }[] }).messages;
     // Compared by hand: a failure must not print 24 MB.
     expect(received[0]?.content === sent[0]?.content).toBe(true);

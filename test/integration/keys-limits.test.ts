@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import type { Limits } from "../../api/keys/index.ts";
 import type { ServiceError } from "../../shared/errors.ts";
-import type { Limits } from "../../shared/keys/index.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
+import { issueKey, startInstance, take as takeIn, uploads } from "../support/keys-instance.ts";
 import { testStores } from "../support/servers.ts";
-import { issueKey, startInstance, take as takeIn, uploads } from "./keys-instance.ts";
 
 /** A key with these limits, and short ways to use it. */
 async function setup(limits: Partial<Limits>) {

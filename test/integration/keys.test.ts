@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
+import { defaults, issueKey, startInstance, take } from "../support/keys-instance.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { ownServers, testStores } from "../support/servers.ts";
-import { defaults, issueKey, startInstance, take } from "./keys-instance.ts";
 
 const unknown = `live_${"A".repeat(40)}`;
 const call = (tokens = 1) => ({ requestId: newRequestId(), tokens, ttlMs: 60_000 });
@@ -152,7 +152,7 @@ test("the last use of a key is noted once a minute", async () => {
   await expect.poll(lastUse).toBe(60_000);
 });
 
-test("while Redis is away unknown keys are refused, known ones recognised, and paid calls get 503", async () => {
+test("while Redis is away unknown keys are refused, known ones recognized, and paid calls get 503", async () => {
   const { redis: server, stores } = await ownServers({ redis: true });
   const clock = createManualClock();
   const instance = await startInstance(stores, clock);

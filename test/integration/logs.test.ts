@@ -7,11 +7,11 @@ import { createQueues, createReplies } from "#jobs";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { connectS3 } from "#platform/s3";
+import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { checkLine, createTestLogger, linesRead, takeLeaks } from "../support/logs.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually, startService } from "../support/service.ts";
-import { connect, log, paidCall } from "./jobs-setup.ts";
-import { asking, localModel } from "./service-setup.ts";
+import { asking, localModel } from "../support/service-setup.ts";
 
 const prompt = "the-words-of-a-prompt";
 

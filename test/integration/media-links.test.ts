@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { fileOf, type Kind, mebi, piecesOf } from "./uploads-files.ts";
-import { type Running, refused, startOn } from "./uploads-setup.ts";
+import { fileOf, type Kind, mebi, piecesOf } from "../support/uploads-files.ts";
+import { type Running, refused, startOn } from "../support/uploads-setup.ts";
 
 let there: Running;
 beforeAll(async () => {

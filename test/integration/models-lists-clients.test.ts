@@ -2,7 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { type Model as GeminiModel, GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
 import { beforeAll, describe, expect, test } from "vitest";
-import { serviceOfFile } from "./service-setup.ts";
+import { serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ ANTHROPIC_API_KEY: "k", GEMINI_API_KEY: "k" });
 
@@ -16,7 +16,7 @@ interface Ours {
   readonly max_output_tokens: number;
 }
 
-/** What the tests compare with: our own list, newest first as the makers' are. */
+/** What the tests compare with: our own list, newest first as the providers' are. */
 let texts: readonly Ours[] = [];
 const bare = ({ id }: Ours) => id.slice(id.indexOf("/") + 1);
 
@@ -36,8 +36,8 @@ describe("openai", () => {
   test("lists every model by its full id", async () => {
     const ids = (await Array.fromAsync(openai().models.list())).map(({ id }) => id);
     expect(ids).toEqual(expect.arrayContaining(["local/chat", "local/image", ...texts.map(({ id }) => id)]));
-    for (const maker of ["anthropic", "google", "openai", "local"])
-      expect(texts.filter(({ owned_by }) => owned_by === maker)).not.toEqual([]);
+    for (const provider of ["anthropic", "google", "openai", "local"])
+      expect(texts.filter(({ owned_by }) => owned_by === provider)).not.toEqual([]);
     expect(await openai().models.retrieve("local/chat")).toMatchObject({ id: "local/chat", object: "model" });
   });
 });
@@ -58,7 +58,7 @@ describe("@anthropic-ai/sdk", () => {
   });
   const expected = () => texts.filter(({ owned_by }) => ["anthropic", "local"].includes(owned_by)).map(infoOf);
 
-  test("lists the maker's models and the local ones, newest first, two at a time", async () => {
+  test("lists the provider's models and the local ones, newest first, two at a time", async () => {
     expect(expected().length).toBeGreaterThan(4);
     const page = await anthropic().models.list({ limit: 2 });
     expect(page.data).toEqual(expected().slice(0, 2));
@@ -86,7 +86,7 @@ describe("@anthropic-ai/sdk", () => {
     expect((await models.list({ lifecycle: ["retired"] })).data).toEqual([]);
   });
 
-  test("retrieves a model by the maker's name and by ours", async () => {
+  test("retrieves a model by the provider's name and by ours", async () => {
     const { models } = anthropic();
     for (const info of expected()) {
       const { _request_id, ...found } = await models.retrieve(info.id);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { catalogWith, serviceOfFile } from "./service-setup.ts";
+import { catalogWith, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ ANTHROPIC_API_KEY: "k", GEMINI_API_KEY: "k" });
 
@@ -9,7 +9,7 @@ const shipped = JSON.parse(readFileSync(new URL("../../shared/catalog/models.jso
 };
 const localChat = shipped.models.find(({ id }) => id === "local/chat");
 const more = Array.from({ length: 1000 }, (_, at) => ({ ...localChat, id: `local/more-${at}` }));
-/** Another instance, without these makers' keys, and with so many models that every list has pages. */
+/** Another instance, without these providers' keys, and with so many models that every list has pages. */
 const crowded = serviceOfFile({ CATALOG_FILE: catalogWith({}, {}, more) });
 
 const asAnthropic = { "anthropic-version": "2023-06-01" };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { serviceOfFile } from "./service-setup.ts";
+import { serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
+import { createMovableClock, decisionOf, held, holdOf, startBank, startMoney, times } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { createMovableClock, decisionOf, held, holdOf, startBank, startMoney, times } from "./money-setup.ts";
 
 test("collections and indexes are made once, by however many processes", async () => {
   const { MONGODB_URI } = await testStores();

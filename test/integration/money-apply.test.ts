@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { brokenWire } from "./money-proxy.ts";
+import { brokenWire } from "../support/money-proxy.ts";
 import {
   applicationOf,
   balance,
@@ -11,7 +11,7 @@ import {
   startBank,
   startMoney,
   times,
-} from "./money-setup.ts";
+} from "../support/money-setup.ts";
 
 test("an application counts once: again, side by side, and from several processes", async () => {
   const { money, account, another } = await startBank();

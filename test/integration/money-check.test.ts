@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Mongo } from "../../shared/platform/mongo.ts";
-import { brokenWire, type Command } from "./money-proxy.ts";
-import { decisionOf, held, holdOf, openAccount, startBank, startMoney, times } from "./money-setup.ts";
+import { brokenWire, type Command } from "../support/money-proxy.ts";
+import { decisionOf, held, holdOf, openAccount, startBank, startMoney, times } from "../support/money-setup.ts";
 
 const stored = ({ connection }: Mongo, collection: "accounts" | "ledger" | "checkpoints") =>
   connection.collection<{ _id: string; account?: string; amount?: bigint }>(collection);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { brokenWire } from "./money-proxy.ts";
+import { brokenWire } from "../support/money-proxy.ts";
 import {
   applicationOf,
   balance,
@@ -12,7 +12,7 @@ import {
   startBank,
   startMoney,
   times,
-} from "./money-setup.ts";
+} from "../support/money-setup.ts";
 
 test("a decision keeps all that is known of the call, and applying it pays for the call", async () => {
   const { money, account } = await startBank();

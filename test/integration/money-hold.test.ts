@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HoldUnknown } from "../../shared/money/index.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { brokenWire } from "./money-proxy.ts";
+import { brokenWire } from "../support/money-proxy.ts";
 import {
   balance,
   decisionOf,
@@ -13,7 +13,7 @@ import {
   startBank,
   startMoney,
   times,
-} from "./money-setup.ts";
+} from "../support/money-setup.ts";
 
 test("of parallel calls in several processes exactly those that the balance pays for are held", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 2_099n });

@@ -1,7 +1,17 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { brokenWire } from "./money-proxy.ts";
-import { balance, decisionOf, free, held, holdOf, inTurn, startBank, startMoney, times } from "./money-setup.ts";
+import { brokenWire } from "../support/money-proxy.ts";
+import {
+  balance,
+  decisionOf,
+  free,
+  held,
+  holdOf,
+  inTurn,
+  startBank,
+  startMoney,
+  times,
+} from "../support/money-setup.ts";
 
 test("a credit counts once for each key, and says so", async () => {
   const { money, account } = await startBank({ balanceNanoUsd: 0n });

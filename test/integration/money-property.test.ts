@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Hold, HoldUnknown, type Money } from "../../shared/money/index.ts";
 import type { Clock } from "../../shared/platform/clock.ts";
-import { brokenWire, type Fate } from "./money-proxy.ts";
+import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import {
   applicationOf,
   decisionOf,
@@ -13,7 +13,7 @@ import {
   startBank,
   startMoney,
   times,
-} from "./money-setup.ts";
+} from "../support/money-setup.ts";
 
 const nanoUsd = (max: number) => fc.bigInt({ min: 0n, max: BigInt(max) });
 const pick = fc.nat({ max: 1_000 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Mongo } from "../../shared/platform/mongo.ts";
-import { brokenWire, type Fate } from "./money-proxy.ts";
+import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import {
   balance,
   decisionOf,
@@ -12,7 +12,7 @@ import {
   startBank,
   startMoney,
   times,
-} from "./money-setup.ts";
+} from "../support/money-setup.ts";
 
 const hourMs = 60 * minuteMs;
 const gone = async () => false;

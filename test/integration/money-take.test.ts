@@ -3,9 +3,18 @@ import { createMoney, type Take } from "../../shared/money/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { createManualClock } from "../support/manual-clock.ts";
+import { brokenWire } from "../support/money-proxy.ts";
+import {
+  balance,
+  createMovableClock,
+  decisionOf,
+  free,
+  held,
+  holdOf,
+  startBank,
+  startMoney,
+} from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
-import { brokenWire } from "./money-proxy.ts";
-import { balance, createMovableClock, decisionOf, free, held, holdOf, startBank, startMoney } from "./money-setup.ts";
 
 const takeOf = (account: string, nanoUsd: bigint, more: Partial<Take> = {}): Take => ({
   ...holdOf(account, nanoUsd),

@@ -1,6 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { testStores } from "../support/servers.ts";
-import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 import {
   type Asked,
   bare,
@@ -14,8 +12,17 @@ import {
   responsesFace,
   send,
   withRelayedModel,
-} from "./native-formats.ts";
-import { expectUntouched, localModel, nanoUsd, type Refusal, serviceOfFile, startWithMaker } from "./service-setup.ts";
+} from "../support/native-formats.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
+import {
+  expectUntouched,
+  localModel,
+  nanoUsd,
+  type Refusal,
+  serviceOfFile,
+  startWithProvider,
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const invalid = (param: string | null, message?: RegExp): Refusal => ({
@@ -80,7 +87,7 @@ test("nobody works: 503 with Retry-After in every format, nothing is held", asyn
 });
 
 test("a call that outlives its time: 504 in every format, not to be repeated, nothing charged", async () => {
-  const { service } = await startWithMaker({ CALL_TIMEOUT_MS: "500", CATALOG_FILE: withRelayedModel() });
+  const { service } = await startWithProvider({ CALL_TIMEOUT_MS: "500", CATALOG_FILE: withRelayedModel() });
   const outlived = faces.flatMap((face) =>
     [face.ask(localModel, "slow:60000"), face.stream(localModel, "slow:60000")].map(async (asked) => {
       const customer = await service.account("1");
@@ -103,7 +110,7 @@ describe.each([
     const customer = await running.service.account("0", { limits: { tokens_per_minute: 1 } });
     const response = await send(customer, asked);
     expect(response.status).toBe(200);
-    expect(response.headers.get("x-xm-token-count")).toMatch(/^(estimate|maker)$/);
+    expect(response.headers.get("x-xm-token-count")).toMatch(/^(estimate|provider)$/);
     await running.service.settled();
     const entries = (await customer.ledger("usage")) as unknown as readonly { amount_usd: string }[];
     for (const { amount_usd } of entries) expect(nanoUsd(amount_usd)).toBe(0n);

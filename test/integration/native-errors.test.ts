@@ -9,8 +9,8 @@ import {
   refusalOf,
   send,
   withRelayedModel,
-} from "./native-formats.ts";
-import { expectUntouched, localModel, type Refusal, serviceOfFile } from "./service-setup.ts";
+} from "../support/native-formats.ts";
+import { expectUntouched, localModel, type Refusal, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const limitBytes = 25 * 1024 * 1024;
@@ -175,7 +175,7 @@ describe.each(faces)("$name", (face) => {
     }
   });
 
-  test("a model that nobody knows, and one that has no maker here: 404", async () => {
+  test("a model that nobody knows, and one that has no provider here: 404", async () => {
     const customer = await running.service.account("1");
     for (const model of ["nobody/nothing", "nothing", "mistral/mistral-large"])
       expect(await refusalIn(face, await send(customer, face.ask(model, "hi")))).toEqual(
@@ -216,7 +216,7 @@ describe.each(faces)("$name", (face) => {
   });
 });
 
-test.each(["openai/gpt-4.1-mini", "gpt-4.1-mini"])("messages: another maker's model, %s, is 400", async (model) => {
+test.each(["openai/gpt-4.1-mini", "gpt-4.1-mini"])("messages: another provider's model, %s, is 400", async (model) => {
   const customer = await running.service.account("1");
   expect(await refusalIn(messagesFace, await send(customer, messagesFace.ask(model, "hi")))).toEqual(
     refusalOf(messagesFace, {

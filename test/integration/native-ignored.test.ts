@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { localModel, serviceOfFile } from "./service-setup.ts";
+import { localModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const messages = { model: localModel, max_tokens: 20, messages: [{ role: "user", content: "Hi" }] };

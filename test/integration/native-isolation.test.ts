@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { pngOf, uploaded } from "./generation-setup.ts";
+import { pngOf, uploaded } from "../support/generation-setup.ts";
 import {
   type Asked,
   chatFace,
@@ -13,10 +13,10 @@ import {
   responsesFace,
   send,
   withRelayedModel,
-} from "./native-formats.ts";
-import { expectUntouched, localModel, makerModel, type Refusal, serviceOfFile } from "./service-setup.ts";
+} from "../support/native-formats.ts";
+import { expectUntouched, localModel, providerModel, type Refusal, serviceOfFile } from "../support/service-setup.ts";
 
-// One stand-in has the place of every maker: what is refused reaches none of them.
+// One stand-in has the place of every provider: what is refused reaches none of them.
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel("anthropic", "gemini") });
 const responsesModel = "gpt-4.1-mini";
 const claude = "claude-haiku-4-5";
@@ -31,11 +31,11 @@ const parts = (...all: object[]) => ({ contents: [{ role: "user", parts: all }] 
 const link = (fileUri: string) => parts({ fileData: { fileUri, mimeType: "image/png" } });
 const linkAt = "contents[0].parts[0].fileData.fileUri";
 
-/** Every field that names what is kept at a maker, whose key all tenants share. */
+/** Every field that names what is kept at a provider, whose key all tenants share. */
 const rows: readonly (readonly [face: Face, model: string, rows: readonly Row[]])[] = [
   [
     chatFace,
-    makerModel,
+    providerModel,
     [
       ["messages[0].content[0].file.file_id", { messages: asked({ type: "file", file: { file_id: "file-1" } }) }],
       ["messages[0].audio", { messages: [{ role: "assistant", audio: { id: "audio_1" } }] }],
@@ -164,7 +164,7 @@ const cases = rows.flatMap(([face, model, rows]) =>
 const named = (param: string) => new RegExp(`^${RegExp.escape(param)}\\b`);
 
 test.each(cases)(
-  "$face.name: $param is refused, and reaches no maker: $shown",
+  "$face.name: $param is refused, and reaches no provider: $shown",
   async ({ face, model, param, field }) => {
     const customer = await running.service.account("1");
     const refusal: Refusal = {
@@ -174,7 +174,7 @@ test.each(cases)(
       param,
       message: named(param),
     };
-    // The models of the maker itself, those behind another one, and the local ones: nowhere is there anything kept.
+    // The models of the provider itself, those behind another one, and the local ones: nowhere is there anything kept.
     for (const each of [model, relayedModel, localModel]) {
       const { path, body } = face.ask(each, "hi");
       expect(await refusalIn(face, await send(customer, { path, body: { ...body, ...field } }))).toEqual(
@@ -182,7 +182,7 @@ test.each(cases)(
       );
     }
     await expectUntouched(running.service, customer, "1.00");
-    expect(running.maker.requests).toEqual([]);
+    expect(running.provider.requests).toEqual([]);
   },
 );
 
@@ -212,7 +212,7 @@ describe("counting looks no further than a call", () => {
     const message = named(param);
     const refusal = { status: 400, type: "invalid_request_error", code: "invalid_value", param, message };
     expect(await refusalIn(face, await customer.post(path, body))).toEqual(refusalOf(face, refusal));
-    expect(running.maker.requests).toEqual([]);
+    expect(running.provider.requests).toEqual([]);
   });
 });
 
@@ -222,15 +222,15 @@ describe("store", () => {
     return { path, body: { ...body, ...(store !== undefined && { store }) } } satisfies Asked;
   };
 
-  test.each([true, false, undefined])("%s is false for the maker, and so says the answer", async (store) => {
+  test.each([true, false, undefined])("%s is false for the provider, and so says the answer", async (store) => {
     const customer = await running.service.account("1");
     const native = await send(customer, stored(responsesFace, responsesModel, store));
     expect([native.status, await native.json()]).toEqual([200, expect.objectContaining({ store: false })]);
     const streamed = await send(customer, responsesFace.stream(responsesModel, "hi", { store }));
     expect(await streamed.text()).not.toContain('"store":true');
-    const chat = await send(customer, stored(chatFace, makerModel, store));
+    const chat = await send(customer, stored(chatFace, providerModel, store));
     expect(chat.status).toBe(200);
-    expect(running.maker.requests.map(({ path, body }) => [path, body["store"]])).toEqual([
+    expect(running.provider.requests.map(({ path, body }) => [path, body["store"]])).toEqual([
       ["/v1/responses", false],
       ["/v1/responses", false],
       ["/v1/chat/completions", false],
@@ -244,8 +244,8 @@ describe("store", () => {
     const streamed = await (await send(customer, responsesFace.stream(model, "hi", { store: true }))).text();
     expect(streamed).toContain('"store":false');
     expect(streamed).not.toContain('"store":true');
-    // A maker that does not know the field does not get it.
-    const sent = running.maker.requests.map(({ body }) => "store" in body);
+    // A provider that does not know the field does not get it.
+    const sent = running.provider.requests.map(({ body }) => "store" in body);
     expect(sent).toEqual(model === relayedModel ? [false, false] : []);
   });
 });
@@ -265,7 +265,7 @@ test.each([
   ["GET", "/v1beta/cachedContents/1"],
   ["POST", "/v1beta/cachedContents"],
   ["POST", "/v1beta/interactions"],
-])("%s %s: what is kept at a maker cannot be asked for", async (method, path) => {
+])("%s %s: what is kept at a provider cannot be asked for", async (method, path) => {
   const { key } = await running.service.account("1");
   const response = await fetch(running.service.baseUrl + path, {
     method,
@@ -273,7 +273,7 @@ test.each([
     ...(method === "POST" && { body: "{}" }),
   });
   expect(response.status).toBe(404);
-  expect(running.maker.requests).toEqual([]);
+  expect(running.provider.requests).toEqual([]);
 });
 
 describe("uploads", () => {
@@ -311,10 +311,10 @@ describe("uploads", () => {
         }),
       );
       await expectUntouched(running.service, other, "1.00");
-      expect(running.maker.requests).toEqual([]);
+      expect(running.provider.requests).toEqual([]);
       expect((await send(owner, call)).status).toBe(200);
-      expect(heard(running.maker)).toContain(file.toString("base64"));
-      expect(heard(running.maker)).not.toContain(id);
+      expect(heard(running.provider)).toContain(file.toString("base64"));
+      expect(heard(running.provider)).not.toContain(id);
     },
   );
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { fileAt, type ImageAnswer, type MediaAnswer, paid, pngOf, uploaded } from "../support/generation-setup.ts";
 import { mockMp3, mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { fileAt, type ImageAnswer, type MediaAnswer, paid, pngOf, uploaded } from "./generation-setup.ts";
-import { asking, costOf, mediaModels, type Shipped } from "./native-media-prices.ts";
-import { mediaServiceOfFile, posted } from "./native-media-setup.ts";
+import { asking, costOf, mediaModels, type Shipped } from "../support/native-media-prices.ts";
+import { mediaServiceOfFile, posted } from "../support/native-media-setup.ts";
 
 const running = mediaServiceOfFile();
 
@@ -30,7 +30,7 @@ function usageFor({ units, input_schema: { properties } }: Shipped, uploads: num
   );
 }
 
-test("there are models of every task that these makers serve", () => {
+test("there are models of every task that these providers serve", () => {
   expect(new Set(mediaModels.map(({ task }) => task))).toEqual(new Set(["images", "video", "speech", "music"]));
   expect(new Set(mediaModels.map(({ upstreams }) => upstreams[0]?.upstream))).toEqual(
     new Set(["replicate", "fal", "gemini"]),
@@ -42,7 +42,7 @@ test.each(mediaModels.map((model) => [model.id, model] as const))(
   async (_, model) => {
     const { service } = running;
     const [{ upstream, model: theirs } = { upstream: "", model: "" }] = model.upstreams;
-    const maker = running[upstream as "replicate" | "fal" | "gemini"];
+    const provider = running[upstream as "replicate" | "fal" | "gemini"];
     if (upstream !== "gemini" && outputs[model.task] !== undefined) {
       const { fal, replicate } = running;
       (upstream === "fal" ? fal : replicate).respond({ output: outputs[model.task] });
@@ -63,7 +63,7 @@ test.each(mediaModels.map((model) => [model.id, model] as const))(
     expect(files).toHaveLength(1);
     const made = { images: mockPng, video: mockMp4, speech: mockMp3, music: mockMp3 }[model.task as "images"];
     expect((await fileAt(files[0]?.url ?? "")).bytes.equals(made)).toBe(true);
-    const [submitted, ...others] = posted(maker);
+    const [submitted, ...others] = posted(provider);
     expect(others).toEqual([]);
     const named = `${submitted?.path} ${String(submitted?.body["model"])}`;
     expect(named).toContain(theirs);

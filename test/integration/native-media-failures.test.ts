@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { charges } from "../support/generation-setup.ts";
 import { falError } from "../support/mock-fal.ts";
 import { mockGeminiError } from "../support/mock-gemini.ts";
-import type { MakerAnswer } from "../support/mock-maker.ts";
+import type { ProviderAnswer } from "../support/mock-provider.ts";
 import { replicateError } from "../support/mock-replicate.ts";
+import { asking, shipped } from "../support/native-media-prices.ts";
+import { expectNothing, mediaServiceOfFile, type ProviderName, posted } from "../support/native-media-setup.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import { charges } from "./generation-setup.ts";
-import { asking, shipped } from "./native-media-prices.ts";
-import { expectNothing, type MakerName, mediaServiceOfFile, posted } from "./native-media-setup.ts";
-import { type Refusal, refusal, refusalOf } from "./service-setup.ts";
+import { type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
 
 const running = mediaServiceOfFile();
 
@@ -18,13 +18,13 @@ const veo = "google/veo-3.1";
 const omni = "google/gemini-omni-1.2-flash";
 const music = "elevenlabs/eleven-music";
 
-const respond = (name: MakerName, answers: readonly object[]) => {
-  const maker: { respond(...answers: MakerAnswer[]): void } = running[name];
-  maker.respond(...answers);
+const respond = (name: ProviderName, answers: readonly object[]) => {
+  const provider: { respond(...answers: ProviderAnswer[]): void } = running[name];
+  provider.respond(...answers);
 };
 
-/** So that neither the maker nor its model is left alone in the tests that follow. */
-async function succeeds(name: MakerName, id: string): Promise<void> {
+/** So that neither the provider nor its model is left alone in the tests that follow. */
+async function succeeds(name: ProviderName, id: string): Promise<void> {
   running[name].reset();
   const customer = await running.service.account("20");
   const { path, body } = asking(shipped(id), { prompt: "a fox" });
@@ -48,7 +48,7 @@ const notTaken = [{ type: "enum", field: "input.aspect_ratio", description: "mus
 const failure = (error: string) => ({ states: ["starting", "failed"], error, output: null });
 const inner = "http://127.0.0.1:9/secret.png";
 
-type Row = readonly [what: string, name: MakerName, model: string, fields: object, answers: object[], told: Refusal];
+type Row = readonly [what: string, name: ProviderName, model: string, fields: object, answers: object[], told: Refusal];
 const rows: readonly Row[] = [
   [
     "refuses a field",
@@ -129,7 +129,7 @@ const rows: readonly Row[] = [
   ["fails the video", "gemini", omni, waves, [{ states: ["failed"], outcome: {} }], failed],
 ];
 
-test.each(rows)("the maker %s (%s, %s): told as what it is; no charge, no hold, no file", async (...row) => {
+test.each(rows)("the provider %s (%s, %s): told as what it is; no charge, no hold, no file", async (...row) => {
   const [, name, id, fields, answers, told] = row;
   const customer = await running.service.account("20");
   const { path, body } = asking(shipped(id), fields);
@@ -149,7 +149,7 @@ describe("a caller who disconnects", () => {
     replicate: "POST /v1/predictions/rrr4z55ocneqzikepnug6xezpe/cancel",
     fal: "PUT /fal-ai/veo3.1/requests/764cabcf-b745-4b3e-ae38-1200304cf45b/cancel",
   };
-  const seen = (name: MakerName) => running[name].requests.map(({ method, path }) => `${method} ${path}`);
+  const seen = (name: ProviderName) => running[name].requests.map(({ method, path }) => `${method} ${path}`);
   const usageOf = async (customer: Customer) =>
     (await customer.ledger("usage")) as unknown as readonly { request: { status: string } }[];
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { type MediaAnswer, paid, pngOf, uploaded, wavOf } from "./generation-setup.ts";
-import { asking, shipped } from "./native-media-prices.ts";
-import { expectNothing, type MakerName, mediaServiceOfFile, posted } from "./native-media-setup.ts";
-import { catalogWith, type Refusal, refusal, refusalOf } from "./service-setup.ts";
+import { type MediaAnswer, paid, pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
+import { asking, shipped } from "../support/native-media-prices.ts";
+import { expectNothing, mediaServiceOfFile, type ProviderName, posted } from "../support/native-media-setup.ts";
+import { catalogWith, type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
 
 /** Models whose schemas let anything pass, as an operator may write them. */
 const open = (upstream: string, task: "images" | "video", required = ["prompt"]) => ({
@@ -49,7 +49,7 @@ const theirs = {
   gemini: "https://generativelanguage.googleapis.com/v1beta/files/theirs",
 } as const;
 
-test.each<readonly [name: MakerName, task: "images" | "video", fields: object, param: string]>([
+test.each<readonly [name: ProviderName, task: "images" | "video", fields: object, param: string]>([
   ["replicate", "images", { image: theirs.replicate }, "image"],
   ["replicate", "images", { image: theirs.replicate.toUpperCase() }, "image"],
   ["replicate", "images", { image: theirs.replicate.replace("api", "%61p%69") }, "image"],
@@ -117,7 +117,7 @@ test.each<readonly [id: string, fields: object, param: string]>([
   await expectNothing(running, customer, "10.00");
 });
 
-test.each<readonly [MakerName, string, object, string]>([
+test.each<readonly [ProviderName, string, object, string]>([
   ["gemini", "google/gemini-omni-1.2-flash", { prompt: "x" }, "input.image"],
   ["gemini", "google/gemini-nano-banana-2.1", { prompt: "x" }, "image"],
 ])("of %s, %s from a recording in the place of a picture: 400 by name, nothing is made", async (...row) => {
@@ -131,7 +131,7 @@ test.each<readonly [MakerName, string, object, string]>([
   await expectNothing(running, customer, left);
 });
 
-describe("uploads, where makers can reach the storage", () => {
+describe("uploads, where providers can reach the storage", () => {
   const reached = mediaServiceOfFile({ S3_PUBLIC_ENDPOINT: "https://storage.acme-cloud.com" });
   const linked = expect.stringMatching(/^https:\/\/storage\.acme-cloud\.com\/.*X-Amz-Signature=/) as string;
 

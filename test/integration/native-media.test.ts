@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { fileAt, type ImageAnswer, type MediaAnswer, paid, pngOf, uploaded } from "../support/generation-setup.ts";
 import { mockMp3, mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { fileAt, type ImageAnswer, type MediaAnswer, paid, pngOf, uploaded } from "./generation-setup.ts";
-import { asking, costOf, shipped } from "./native-media-prices.ts";
-import { mediaServiceOfFile, posted } from "./native-media-setup.ts";
-import { nanoUsd } from "./service-setup.ts";
+import { asking, costOf, shipped } from "../support/native-media-prices.ts";
+import { mediaServiceOfFile, posted } from "../support/native-media-setup.ts";
+import { nanoUsd } from "../support/service-setup.ts";
 
 const running = mediaServiceOfFile();
 

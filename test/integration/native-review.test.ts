@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { anthropicService, asking, hostedModel, nativeModel, newCaller } from "./anthropic-client-setup.ts";
-import { expectUntouched } from "./service-setup.ts";
+import { anthropicService, asking, hostedModel, nativeModel, newCaller } from "../support/anthropic-client-setup.ts";
+import { expectUntouched } from "../support/service-setup.ts";
 
 const running = anthropicService();
 
@@ -10,7 +10,7 @@ const deep = `${"[".repeat(levels)}${"]".repeat(levels)}`;
 /** The `type` of each event of a stream. */
 const typesIn = (text: string) => [...text.matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
 
-describe("what a maker nests deeper than it can be written again is the maker's failure, and free", () => {
+describe("what a provider nests deeper than it can be written again is the provider's failure, and free", () => {
   const message = `{"type":"message","content":[{"type":"tool_use","id":"t","name":"a","input":{"a":${deep}}}]}`;
   const answer = `{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi","x":${deep}},"finish_reason":"stop"}]}`;
   const chunk = `data: {"choices":[{"index":0,"delta":{"content":"Hi","x":${deep}},"finish_reason":"stop"}]}\n\n`;
@@ -24,14 +24,14 @@ describe("what a maker nests deeper than it can be written again is the maker's 
 
   test("whole, in chat", async () => {
     const { customer } = await newCaller(running);
-    running.maker.respond({ body: answer });
+    running.provider.respond({ body: answer });
     expect((await customer.post("/v1/chat/completions", asking(hostedModel))).status).toBe(502);
     await expectUntouched(running.service, customer, "1.00");
   });
 
   test("in a stream", async () => {
     const { customer } = await newCaller(running);
-    running.maker.respond({ events: [chunk] });
+    running.provider.respond({ events: [chunk] });
     const response = await customer.post("/v1/chat/completions", { ...asking(hostedModel), stream: true });
     expect(response.status).toBe(502);
     await expectUntouched(running.service, customer, "1.00");

@@ -1,8 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createManualClock } from "../support/manual-clock.ts";
 import { type MockOpenai, mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
-import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, startService } from "../support/service.ts";
 import {
   refusalIn,
   refusalOf,
@@ -12,9 +10,11 @@ import {
   streamFaces,
   usageOf,
   withRelayedModel,
-} from "./native-formats.ts";
-import { eventsOf, expectFailed, pings, readAlong, saidIn } from "./native-stream-events.ts";
-import { expectUntouched, gate, nanoUsd, never, type Refusal, serviceOfFile } from "./service-setup.ts";
+} from "../support/native-formats.ts";
+import { eventsOf, expectFailed, pings, readAlong, saidIn } from "../support/native-stream-events.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, type Customer, eventually, startService } from "../support/service.ts";
+import { expectUntouched, gate, nanoUsd, never, type Refusal, serviceOfFile } from "../support/service-setup.ts";
 
 const env = { CATALOG_FILE: withRelayedModel() };
 const running = serviceOfFile(env);
@@ -23,7 +23,7 @@ const failed: Refusal = { status: 502, type: "server_error", code: "upstream_err
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
 
 /** Failures of the tests before must not open the breaker: a success between them closes it. */
-async function customerOfHealthyMaker(): Promise<Customer> {
+async function customerOfHealthyProvider(): Promise<Customer> {
   const healthy = await running.service.account("1");
   await eventually(async () => {
     const response = await healthy.post("/v1/chat/completions", {
@@ -44,7 +44,7 @@ describe.each(streamFaces)("$name", (face) => {
     /** Time that runs, and goes ahead at once where the test says so. */
     async function startQuiet(): Promise<{
       service: Client;
-      maker: MockOpenai;
+      provider: MockOpenai;
       advance: (ms: number) => void;
     }> {
       const clock = createManualClock(Date.now());
@@ -54,27 +54,27 @@ describe.each(streamFaces)("$name", (face) => {
         seen += ms;
         clock.advance(ms);
       }, 5);
-      const maker = await startMockOpenai();
+      const provider = await startMockOpenai();
       onTestFinished(async () => {
         clearInterval(driver);
-        await maker.close();
+        await provider.close();
       });
       const service = await startService(await testStores(), {
-        env: { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: maker.url },
+        env: { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url },
         clock,
       });
-      return { service, maker, advance: (ms) => clock.advance(ms) };
+      return { service, provider, advance: (ms) => clock.advance(ms) };
     }
 
     test("every 15 s the format's own ping; what comes then is whole, and so is an end that comes at once", async () => {
-      const { service, maker, advance } = await startQuiet();
+      const { service, provider, advance } = await startQuiet();
       const customer = await service.account("1");
       const ping = pings[face.name] ?? "";
       const ready = gate();
       const middle = gate();
-      maker.respond({ beforeHeaders: ready.opened, beforeEvent: { 3: middle.opened } });
+      provider.respond({ beforeHeaders: ready.opened, beforeEvent: { 3: middle.opened } });
       const calling = stream(customer);
-      await maker.request(0);
+      await provider.request(0);
       for (let second = 0; second < 31; second++) advance(1_000);
       // Status and headers go out with the first ping.
       const response = await calling;
@@ -93,9 +93,9 @@ describe.each(streamFaces)("$name", (face) => {
 
       // Of a call that fails after nothing but pings.
       const { opened, open } = gate();
-      maker.respond({ ...mockError(500, "down"), beforeHeaders: opened });
+      provider.respond({ ...mockError(500, "down"), beforeHeaders: opened });
       const failing = stream(customer);
-      await maker.request(1);
+      await provider.request(1);
       for (let second = 0; second < 16; second++) advance(1_000);
       const broken = await failing;
       expect(broken.status).toBe(200);
@@ -116,10 +116,10 @@ describe.each(streamFaces)("$name", (face) => {
     ["cuts the stream", { events: [...begun, mockChunk({ content: "never" })], cutAfter: 2 }],
     ["ends it without an end", { events: begun, done: false as const }],
     ["sends an error in it", { events: [...begun, { error: { message: "sk-secret overloaded", code: 500 } }] }],
-  ])("a maker that %s: the format's own error ends it, what was delivered is charged", async (_, answer) => {
-    const customer = await customerOfHealthyMaker();
+  ])("a provider that %s: the format's own error ends it, what was delivered is charged", async (_, answer) => {
+    const customer = await customerOfHealthyProvider();
     const released = gate();
-    running.maker.respond({ ...answer, ...(!("done" in answer) && { beforeEvent: { 2: released.opened } }) });
+    running.provider.respond({ ...answer, ...(!("done" in answer) && { beforeEvent: { 2: released.opened } }) });
     const response = await stream(customer);
     const { text, whole } = readAlong(response);
     await eventually(() => text().includes("efgh"));
@@ -147,25 +147,25 @@ describe.each(streamFaces)("$name", (face) => {
     ],
     ["no JSON", { body: "<html>hello</html>" }, failed],
   ] satisfies [string, object, Refusal][])(
-    "a maker's failure before the first byte keeps its status: %s",
+    "a provider's failure before the first byte keeps its status: %s",
     async (_, answer, refusal) => {
-      const customer = await customerOfHealthyMaker();
-      running.maker.respond(answer);
+      const customer = await customerOfHealthyProvider();
+      running.provider.respond(answer);
       expect(await refusalIn(face, await stream(customer))).toEqual(refusalOf(face, refusal));
       await expectUntouched(running.service, customer, "1.00");
     },
   );
 
-  test("a caller who leaves a stream: the maker's request is cut, what was delivered is charged", async () => {
-    const customer = await customerOfHealthyMaker();
-    const asked = running.maker.requests.length;
-    running.maker.respond({ events: [...begun, mockChunk({ content: "never sent" })], beforeEvent: { 2: never } });
+  test("a caller who leaves a stream: the provider's request is cut, what was delivered is charged", async () => {
+    const customer = await customerOfHealthyProvider();
+    const asked = running.provider.requests.length;
+    running.provider.respond({ events: [...begun, mockChunk({ content: "never sent" })], beforeEvent: { 2: never } });
     const controller = new AbortController();
     const { text, whole } = readAlong(await stream(customer, { signal: controller.signal }));
     await eventually(() => text().includes("efgh"));
     controller.abort();
     await expect(whole).rejects.toThrow("abort");
-    const request = await running.maker.request(asked);
+    const request = await running.provider.request(asked);
     await request.closed;
     expect(request.aborted).toBe(true);
     const entry = await usageOf(running.service, customer);
@@ -177,12 +177,12 @@ describe.each(streamFaces)("$name", (face) => {
   });
 
   test("a caller who disconnects before the first byte of a stream pays for the input", async () => {
-    const customer = await customerOfHealthyMaker();
-    const asked = running.maker.requests.length;
-    running.maker.respond({ beforeHeaders: never });
+    const customer = await customerOfHealthyProvider();
+    const asked = running.provider.requests.length;
+    running.provider.respond({ beforeHeaders: never });
     const controller = new AbortController();
     const calling = stream(customer, { signal: controller.signal });
-    const request = await running.maker.request(asked);
+    const request = await running.provider.request(asked);
     controller.abort();
     await expect(calling).rejects.toThrow("abort");
     await request.closed;
@@ -194,13 +194,13 @@ describe.each(streamFaces)("$name", (face) => {
   });
 
   test("a caller who disconnects before the JSON answer pays what the provider reports", async () => {
-    const customer = await customerOfHealthyMaker();
-    const asked = running.maker.requests.length;
+    const customer = await customerOfHealthyProvider();
+    const asked = running.provider.requests.length;
     const answering = gate();
-    running.maker.respond({ beforeHeaders: answering.opened });
+    running.provider.respond({ beforeHeaders: answering.opened });
     const controller = new AbortController();
     const calling = send(customer, face.ask(relayedModel, question), { signal: controller.signal });
-    const request = await running.maker.request(asked);
+    const request = await running.provider.request(asked);
     controller.abort();
     await expect(calling).rejects.toThrow("abort");
     answering.open();
@@ -215,24 +215,24 @@ describe.each(streamFaces)("$name", (face) => {
     const customer = await running.service.account("1");
     // Four bytes and two UTF-16 units each: a part must not end in the middle of one.
     const text = `x${"😀".repeat(100_000)}`;
-    running.maker.always({ text });
+    running.provider.always({ text });
     const said = `y${"ü".repeat(50_000)}`;
     const whole = await (await send(customer, face.ask(relayedModel, said))).json();
     const streamed = await (await send(customer, face.stream(relayedModel, said))).text();
     // Too long to be shown where they differ.
     expect(face.said(whole) === text).toBe(true);
     expect(saidIn(face, eventsOf(face, streamed)) === text).toBe(true);
-    expect(running.maker.requests.map(({ body }) => JSON.stringify(body).includes(said))).toEqual([true, true]);
+    expect(running.provider.requests.map(({ body }) => JSON.stringify(body).includes(said))).toEqual([true, true]);
   });
 
   test("an answer of a stream is what JSON says, under our model id, and costs its usage", async () => {
-    const customer = await customerOfHealthyMaker();
-    running.maker.respond({ usage: { ...mockUsage(), prompt_tokens_details: { cached_tokens: 4 } } });
+    const customer = await customerOfHealthyProvider();
+    running.provider.respond({ usage: { ...mockUsage(), prompt_tokens_details: { cached_tokens: 4 } } });
     const response = await stream(customer);
     const text = await response.text();
     expect(text).not.toMatch(/"relayed"|mock-model|fp_mock_secret/);
     const said = saidIn(face, eventsOf(face, text));
-    const other = await customerOfHealthyMaker();
+    const other = await customerOfHealthyProvider();
     expect(said).toBe(face.said(await (await send(other, face.ask(relayedModel, question))).json()));
     expect(said).toBe(mockText);
     const { completion_tokens } = mockUsage();

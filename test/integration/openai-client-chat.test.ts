@@ -2,7 +2,15 @@ import { zodResponseFormat } from "openai/helpers/zod";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { mockChunk, mockText, mockUsage } from "../support/mock-openai.ts";
-import { asking, catalogWith, entryOf, localModel, makerModel, models, serviceOfFile } from "./service-setup.ts";
+import {
+  asking,
+  catalogWith,
+  entryOf,
+  localModel,
+  models,
+  providerModel,
+  serviceOfFile,
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const lenient = serviceOfFile({ CATALOG_FILE: catalogWith({ openai: { quirks: { unknown_fields: "pass" } } }) });
@@ -99,27 +107,27 @@ describe("structured output", () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(ada);
   });
 
-  test("maker: the schema reaches it, its answer comes back parsed", async () => {
+  test("provider: the schema reaches it, its answer comes back parsed", async () => {
     const { openai } = await running.service.account("1");
-    running.maker.always({ text: JSON.stringify(ada) });
-    const request = { ...asking(makerModel), response_format: format };
+    running.provider.always({ text: JSON.stringify(ada) });
+    const request = { ...asking(providerModel), response_format: format };
     const answer = await openai.chat.completions.parse(request);
     expect(answer.choices[0]?.message.parsed).toEqual(ada);
-    expect(running.maker.requests[0]?.body["response_format"]).toEqual(JSON.parse(JSON.stringify(format)));
+    expect(running.provider.requests[0]?.body["response_format"]).toEqual(JSON.parse(JSON.stringify(format)));
     const streamed = await openai.chat.completions.stream(request).finalChatCompletion();
     expect(streamed.choices[0]?.message.parsed).toEqual(ada);
   });
 
-  test("a refusal of the maker crosses, in JSON and in a stream", async () => {
+  test("a refusal of the provider crosses, in JSON and in a stream", async () => {
     const { openai } = await running.service.account("1");
     const refusal = "I cannot help with that.";
-    running.maker.respond(
+    running.provider.respond(
       bodyWith([
         { index: 0, message: { role: "assistant", content: null, refusal }, logprobs: null, finish_reason: "stop" },
       ]),
       { events: [mockChunk({ role: "assistant", refusal: "" }), mockChunk({ refusal }), mockChunk({}, "stop")] },
     );
-    const request = { ...asking(makerModel), response_format: format };
+    const request = { ...asking(providerModel), response_format: format };
     const answer = await openai.chat.completions.parse(request);
     expect(answer.choices[0]?.message).toMatchObject({ refusal, parsed: null });
     const streamed = await openai.chat.completions.stream(request).finalChatCompletion();
@@ -128,12 +136,12 @@ describe("structured output", () => {
 
   test.each(models)("%s: JSON mode answers an object", async (model) => {
     const { openai } = await running.service.account("1");
-    if (model === makerModel) running.maker.always({ text: '{"ok": true}' });
+    if (model === providerModel) running.provider.always({ text: '{"ok": true}' });
     const request = { ...asking(model), response_format: { type: "json_object" as const } };
     const answer = await openai.chat.completions.create(request);
     expect(JSON.parse(answer.choices[0]?.message.content ?? "")).toBeTypeOf("object");
-    expect(running.maker.requests.map(({ body }) => body["response_format"])).toEqual(
-      model === makerModel ? [request.response_format] : [],
+    expect(running.provider.requests.map(({ body }) => body["response_format"])).toEqual(
+      model === providerModel ? [request.response_format] : [],
     );
   });
 });
@@ -156,10 +164,10 @@ describe("vision", () => {
     );
   });
 
-  test("maker: the parts arrive unchanged", async () => {
+  test("provider: the parts arrive unchanged", async () => {
     const { openai } = await running.service.account("1");
-    await openai.chat.completions.create({ model: makerModel, messages: [{ role: "user", content: parts }] });
-    expect(running.maker.requests[0]?.body["messages"]).toEqual([{ role: "user", content: parts }]);
+    await openai.chat.completions.create({ model: providerModel, messages: [{ role: "user", content: parts }] });
+    expect(running.provider.requests[0]?.body["messages"]).toEqual([{ role: "user", content: parts }]);
   });
 });
 
@@ -178,7 +186,7 @@ describe("sampling", () => {
     expect((await say({ max_completion_tokens: 2 })).finish).toBe("length");
   });
 
-  test("maker: stop, seed, n and penalties reach it", async () => {
+  test("provider: stop, seed, n and penalties reach it", async () => {
     const { openai } = await running.service.account("1");
     const given = {
       stop: ["a", "b"],
@@ -189,14 +197,14 @@ describe("sampling", () => {
       presence_penalty: 1,
       frequency_penalty: -1,
     };
-    await openai.chat.completions.create({ ...asking(makerModel), ...given });
-    expect(running.maker.requests[0]?.body).toMatchObject(given);
+    await openai.chat.completions.create({ ...asking(providerModel), ...given });
+    expect(running.provider.requests[0]?.body).toMatchObject(given);
   });
 
-  test("maker: logprobs come back, in JSON and in a stream", async () => {
+  test("provider: logprobs come back, in JSON and in a stream", async () => {
     const { openai } = await running.service.account("1");
     const logprobs = { content: [{ token: "Hi", logprob: -0.1, bytes: [72, 105], top_logprobs: [] }], refusal: null };
-    running.maker.respond(bodyWith([{ index: 0, message: messageOf("Hi"), logprobs, finish_reason: "stop" }]), {
+    running.provider.respond(bodyWith([{ index: 0, message: messageOf("Hi"), logprobs, finish_reason: "stop" }]), {
       events: [
         mockChunk(undefined, null, {
           choices: [{ index: 0, delta: { role: "assistant", content: "Hi" }, logprobs, finish_reason: null }],
@@ -204,47 +212,47 @@ describe("sampling", () => {
         mockChunk({}, "stop"),
       ],
     });
-    const request = { ...asking(makerModel), logprobs: true, top_logprobs: 3 };
+    const request = { ...asking(providerModel), logprobs: true, top_logprobs: 3 };
     const answer = await openai.chat.completions.create(request);
     expect(answer.choices[0]?.logprobs).toEqual(logprobs);
-    expect(running.maker.requests[0]?.body).toMatchObject({ logprobs: true, top_logprobs: 3 });
+    expect(running.provider.requests[0]?.body).toMatchObject({ logprobs: true, top_logprobs: 3 });
     const streamed = await openai.chat.completions.stream(request).finalChatCompletion();
     expect(streamed.choices[0]?.logprobs).toEqual(logprobs);
   });
 });
 
-describe("what reaches the maker", () => {
+describe("what reaches the provider", () => {
   test.each([false, true])("a strict upstream gets no field that it does not know, stream: %s", async (stream) => {
     const customer = await running.service.account("1");
     const extras = { x_new: { deep: [1, null, "ü"] }, top_k: 3, thinking: { type: "enabled" } };
-    const body = { ...asking(makerModel), ...extras, temperature: 0.5, seed: 7, verbosity: "low", stream };
-    running.maker.always({ refuses: Object.keys(extras) });
+    const body = { ...asking(providerModel), ...extras, temperature: 0.5, seed: 7, verbosity: "low", stream };
+    running.provider.always({ refuses: Object.keys(extras) });
     const response = await customer.post("/v1/chat/completions", body);
     expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, "x_new, top_k, thinking"]);
     await response.text();
-    expect(running.maker.requests[0]?.body).toMatchObject({ temperature: 0.5, seed: 7, verbosity: "low" });
-    const plain = await customer.post("/v1/chat/completions", { ...asking(makerModel), seed: 7 });
+    expect(running.provider.requests[0]?.body).toMatchObject({ temperature: 0.5, seed: 7, verbosity: "low" });
+    const plain = await customer.post("/v1/chat/completions", { ...asking(providerModel), seed: 7 });
     expect([plain.status, plain.headers.get("x-ignored-params")]).toEqual([200, null]);
   });
 
   test("unknown fields pass where the catalog says so", async () => {
     const customer = await lenient.service.account("1");
-    const response = await customer.post("/v1/chat/completions", { ...asking(makerModel), top_k: 3 });
+    const response = await customer.post("/v1/chat/completions", { ...asking(providerModel), top_k: 3 });
     expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, null]);
-    expect(lenient.maker.requests[0]?.body).toMatchObject({ top_k: 3 });
+    expect(lenient.provider.requests[0]?.body).toMatchObject({ top_k: 3 });
   });
 
   test("the model is its own, the cap is in its field, nothing is stored", async () => {
     const customer = await running.service.account("1");
     const response = await customer.post("/v1/chat/completions", {
-      ...asking(makerModel),
+      ...asking(providerModel),
       max_tokens: 77,
       store: true,
       metadata: { a: "b" },
       user: "u1",
     });
     expect(response.status).toBe(200);
-    const [request] = running.maker.requests;
+    const [request] = running.provider.requests;
     expect(request?.body).toEqual({
       ...asking("gpt-4.1-mini"),
       max_completion_tokens: 77,
@@ -258,13 +266,13 @@ describe("what reaches the maker", () => {
   test("a stream asks for usage, whatever the caller's options", async () => {
     const customer = await running.service.account("1");
     const response = await customer.post("/v1/chat/completions", {
-      ...asking(makerModel),
+      ...asking(providerModel),
       stream: true,
       stream_options: { include_usage: false, include_obfuscation: false },
       store: true,
     });
     expect(await response.text()).toMatch(/"choices":\[\],"usage":\{"prompt_tokens":9.*\n\ndata: \[DONE\]\n\n$/);
-    expect(running.maker.requests[0]?.body).toEqual({
+    expect(running.provider.requests[0]?.body).toEqual({
       ...asking("gpt-4.1-mini"),
       stream: true,
       stream_options: { include_usage: true, include_obfuscation: false },
@@ -275,16 +283,20 @@ describe("what reaches the maker", () => {
 
   test("the least of two caps counts; a cap over the model's own is the model's", async () => {
     const customer = await running.service.account("1");
-    await customer.post("/v1/chat/completions", { ...asking(makerModel), max_tokens: 50, max_completion_tokens: 40 });
-    await customer.post("/v1/chat/completions", { ...asking(makerModel), max_completion_tokens: 1_000_000 });
-    expect(running.maker.requests.map(({ body }) => body["max_completion_tokens"])).toEqual([40, 32_768]);
-    expect(running.maker.requests.map(({ body }) => body["max_tokens"])).toEqual([undefined, undefined]);
+    await customer.post("/v1/chat/completions", {
+      ...asking(providerModel),
+      max_tokens: 50,
+      max_completion_tokens: 40,
+    });
+    await customer.post("/v1/chat/completions", { ...asking(providerModel), max_completion_tokens: 1_000_000 });
+    expect(running.provider.requests.map(({ body }) => body["max_completion_tokens"])).toEqual([40, 32_768]);
+    expect(running.provider.requests.map(({ body }) => body["max_tokens"])).toEqual([undefined, undefined]);
   });
 
   test("fields that are null count as absent", async () => {
     const customer = await running.service.account("1");
     const nothing = { max_tokens: null, stream: null, stop: null, n: null, tools: null, response_format: null };
-    const response = await customer.post("/v1/chat/completions", { ...asking(makerModel), ...nothing });
+    const response = await customer.post("/v1/chat/completions", { ...asking(providerModel), ...nothing });
     expect(((await response.json()) as { choices: unknown }).choices).toMatchObject([
       { message: { content: mockText } },
     ]);
@@ -293,13 +305,13 @@ describe("what reaches the maker", () => {
 
 test("a sloppy answer is mended: id, created, index, role, finish_reason, usage", async () => {
   const { openai } = await running.service.account("1");
-  running.maker.respond({ body: { choices: [{ message: { content: "Hi" } }] } });
-  const { _request_id, ...answer } = await openai.chat.completions.create(asking(makerModel));
+  running.provider.respond({ body: { choices: [{ message: { content: "Hi" } }] } });
+  const { _request_id, ...answer } = await openai.chat.completions.create(asking(providerModel));
   expect(answer).toEqual({
     id: `chatcmpl-${_request_id}`,
     object: "chat.completion",
     created: expect.any(Number),
-    model: makerModel,
+    model: providerModel,
     choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: null }],
     usage: { prompt_tokens: expect.any(Number), completion_tokens: 1, total_tokens: expect.any(Number) },
   });
@@ -309,9 +321,9 @@ test("an answer larger than a frame arrives whole", async () => {
   const { openai } = await running.service.account("1");
   // Four bytes and two UTF-16 units each: a part must not end in the middle of one.
   const text = `x${"😀".repeat(300_000)}`;
-  running.maker.always({ text });
-  const answer = await openai.chat.completions.create(asking(makerModel));
+  running.provider.always({ text });
+  const answer = await openai.chat.completions.create(asking(providerModel));
   expect(answer.choices[0]?.message.content === text).toBe(true);
-  const streamed = await openai.chat.completions.stream(asking(makerModel)).finalContent();
+  const streamed = await openai.chat.completions.stream(asking(providerModel)).finalContent();
   expect(streamed === text).toBe(true);
 });

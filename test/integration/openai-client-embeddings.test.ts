@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { entryOf, localModel, makerModel, serviceOfFile } from "./service-setup.ts";
+import { entryOf, localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
-const makerEmbeddings = "openai/text-embedding-3-small";
-const embeddingModels = ["local/embeddings", makerEmbeddings] as const;
+const providerEmbeddings = "openai/text-embedding-3-small";
+const embeddingModels = ["local/embeddings", providerEmbeddings] as const;
 const length = (vector: readonly number[]) => Math.sqrt(vector.reduce((sum, each) => sum + each * each, 0));
 
 describe.each(embeddingModels)("%s", (model) => {
@@ -35,7 +35,9 @@ describe.each(embeddingModels)("%s", (model) => {
     const answer = await openai.embeddings.create({ model, input: "red", dimensions: 12 });
     expect(answer.data[0]?.embedding).toHaveLength(12);
     const body = { model: "text-embedding-3-small", input: "red", dimensions: 12, encoding_format: "base64" };
-    expect(running.maker.requests.map((request) => request.body)).toEqual(model === makerEmbeddings ? [body] : []);
+    expect(running.provider.requests.map((request) => request.body)).toEqual(
+      model === providerEmbeddings ? [body] : [],
+    );
   });
 
   test("256 inputs pass, and are billed by what was used", async () => {
@@ -48,9 +50,9 @@ describe.each(embeddingModels)("%s", (model) => {
   });
 });
 
-test("a maker that answers numbers where base64 was asked, out of order, is put right", async () => {
+test("a provider that answers numbers where base64 was asked, out of order, is put right", async () => {
   const { openai } = await running.service.account("1");
-  running.maker.respond({
+  running.provider.respond({
     body: {
       data: [
         { index: 1, embedding: [0, 1] },
@@ -59,7 +61,7 @@ test("a maker that answers numbers where base64 was asked, out of order, is put 
       usage: { prompt_tokens: 2, total_tokens: 2 },
     },
   });
-  const answer = await openai.embeddings.create({ model: makerEmbeddings, input: ["a", "b"] });
+  const answer = await openai.embeddings.create({ model: providerEmbeddings, input: ["a", "b"] });
   expect(answer.data.map(({ embedding }) => embedding)).toEqual([
     [1, 0],
     [0, 1],
@@ -71,14 +73,14 @@ describe("models", () => {
     const { openai } = await running.service.account("0");
     const list = await Array.fromAsync(openai.models.list());
     const ids = list.map(({ id }) => id);
-    expect(ids).toEqual(expect.arrayContaining([localModel, makerModel, "local/embeddings", makerEmbeddings]));
-    // Their makers' keys are in no worker's environment.
+    expect(ids).toEqual(expect.arrayContaining([localModel, providerModel, "local/embeddings", providerEmbeddings]));
+    // Their providers' keys are in no worker's environment.
     expect(ids.filter((id) => !/^(local|openai)\//.test(id))).toEqual([]);
     const response = await fetch(`${running.service.baseUrl}/v1/models`);
     const body = (await response.json()) as { object: string; data: { id: string }[] };
     expect(body.object).toBe("list");
-    expect(body.data.find(({ id }) => id === makerModel)).toEqual({
-      id: makerModel,
+    expect(body.data.find(({ id }) => id === providerModel)).toEqual({
+      id: providerModel,
       object: "model",
       created: expect.any(Number),
       owned_by: "openai",

@@ -1,7 +1,7 @@
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import { mockError, mockText } from "../support/mock-openai.ts";
-import { asking, localModel, makerModel, serviceOfFile } from "./service-setup.ts";
+import { asking, localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 
@@ -45,12 +45,12 @@ describe("the client's error classes", () => {
     expect(thrown).toMatchObject({ code: "invalid_value", param: "temperature" });
   });
 
-  test("a maker's BadRequestError crosses with its field and its words", async () => {
+  test("a provider's BadRequestError crosses with its field and its words", async () => {
     const { openai } = await running.service.account("1");
-    running.maker.respond(
+    running.provider.respond(
       mockError(400, "Invalid 'tools[0].name'.", { param: "tools[0].name", code: "invalid_value" }),
     );
-    const thrown: unknown = await openai.chat.completions.create(asking(makerModel)).catch((each: unknown) => each);
+    const thrown: unknown = await openai.chat.completions.create(asking(providerModel)).catch((each: unknown) => each);
     expect(thrown).toBeInstanceOf(OpenAI.BadRequestError);
     expect(thrown).toMatchObject({ param: "tools[0].name", message: "400 Invalid 'tools[0].name'." });
   });
@@ -79,8 +79,8 @@ describe("the client's error classes", () => {
 describe("maxRetries", () => {
   test("honours Retry-After: the second attempt comes after it and succeeds", async () => {
     const { openai, sent } = await countingClient(1);
-    running.maker.respond(mockError(429, "slow down", { headers: { "retry-after": "1" } }));
-    const answer = await openai.chat.completions.create(asking(makerModel));
+    running.provider.respond(mockError(429, "slow down", { headers: { "retry-after": "1" } }));
+    const answer = await openai.chat.completions.create(asking(providerModel));
     expect(answer.choices[0]?.message.content).toBe(mockText);
     expect(sent.map(({ status }) => status)).toEqual([503, 200]);
     expect((sent[1]?.at ?? 0) - (sent[0]?.at ?? 0)).toBeGreaterThanOrEqual(1_000);
@@ -95,8 +95,8 @@ describe("maxRetries", () => {
 
   test("a stream is repeated as long as it has not begun", async () => {
     const { openai, sent } = await countingClient(1);
-    running.maker.respond(mockError(500, "oops"));
-    const said = await openai.chat.completions.stream(asking(makerModel)).finalContent();
+    running.provider.respond(mockError(500, "oops"));
+    const said = await openai.chat.completions.stream(asking(providerModel)).finalContent();
     expect(said).toBe(mockText);
     expect(sent.map(({ status }) => status)).toEqual([502, 200]);
   });

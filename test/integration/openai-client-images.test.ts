@@ -1,7 +1,5 @@
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
-import { mockError } from "../support/mock-openai.ts";
-import { mockPng } from "../support/mock-openai-media.ts";
 import {
   charges,
   drawing,
@@ -9,12 +7,14 @@ import {
   imageModel,
   imagePrices,
   images,
-  makerImages,
   paid,
   pngOf,
   pngSize,
+  providerImages,
   uploaded,
-} from "./generation-setup.ts";
+} from "../support/generation-setup.ts";
+import { mockError } from "../support/mock-openai.ts";
+import { mockPng } from "../support/mock-openai-media.ts";
 import {
   catalogWith,
   entryOf,
@@ -25,7 +25,7 @@ import {
   refusal,
   refusalOf,
   serviceOfFile,
-} from "./service-setup.ts";
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: catalogWith({}, imagePrices) });
 const millionth = 1_000n;
@@ -167,14 +167,14 @@ describe("the local model", () => {
   });
 });
 
-describe("a maker's model", () => {
-  test("by address: what came as base64 is kept, with the maker's revised prompt", async () => {
+describe("a provider's model", () => {
+  test("by address: what came as base64 is kept, with the provider's revised prompt", async () => {
     const { openai, ...customer } = await running.service.account("1");
-    running.maker.respond({
+    running.provider.respond({
       body: { created: 5, data: [{ b64_json: mockPng.toString("base64"), revised_prompt: "A tall lighthouse" }] },
     });
     const { answer, costNanoUsd, entry } = await generated(openai, {
-      model: makerImages,
+      model: providerImages,
       prompt: "a lighthouse",
       size: "1024x1024",
       quality: "low",
@@ -187,9 +187,14 @@ describe("a maker's model", () => {
     expect([type, bytes]).toEqual(["image/png", mockPng]);
     expect(costNanoUsd).toBe(6_000_000n);
     expect(await customer.available()).toBe("0.994");
-    expect(entry.request).toMatchObject({ model: makerImages, upstream: "openai", attempts: 1, usage: { image: 1 } });
-    expect(running.maker.requests).toHaveLength(1);
-    const { path, body } = running.maker.requests[0] ?? {};
+    expect(entry.request).toMatchObject({
+      model: providerImages,
+      upstream: "openai",
+      attempts: 1,
+      usage: { image: 1 },
+    });
+    expect(running.provider.requests).toHaveLength(1);
+    const { path, body } = running.provider.requests[0] ?? {};
     expect(path).toBe("/v1/images/generations");
     expect(body).toMatchObject({ model: "gpt-image-2", prompt: "a lighthouse", size: "1024x1024", quality: "low" });
     for (const ours of ["response_format", "user"]) expect(body).not.toHaveProperty(ours);
@@ -197,22 +202,22 @@ describe("a maker's model", () => {
 
   test("as base64: what came goes on", async () => {
     const { openai } = await running.service.account("2");
-    const body = { model: makerImages, prompt: "a lighthouse", n: 4, response_format: "b64_json" as const };
+    const body = { model: providerImages, prompt: "a lighthouse", n: 4, response_format: "b64_json" as const };
     const { answer, costNanoUsd } = await generated(openai, body);
     const image = { b64_json: mockPng.toString("base64"), expires_at: answer.created + day };
     expect(answer.data).toEqual([image, image, image, image]);
     expect(costNanoUsd).toBe(4n * 211_000_000n);
-    expect(running.maker.requests[0]?.body["n"]).toBe(4);
+    expect(running.provider.requests[0]?.body["n"]).toBe(4);
   });
 
-  test("what came as an address is fetched and kept: the maker's address is not shown", async () => {
+  test("what came as an address is fetched and kept: the provider's address is not shown", async () => {
     const { openai } = await running.service.account("1");
-    const address = running.maker.url.replace("/v1", "/pictures/1.png");
-    running.maker.respond(
+    const address = running.provider.url.replace("/v1", "/pictures/1.png");
+    running.provider.respond(
       { body: { created: 5, data: [{ url: address }] } },
       { body: mockPng, headers: { "content-type": "image/jpeg" } },
     );
-    const { answer } = await generated(openai, { model: makerImages, prompt: "a lighthouse" });
+    const { answer } = await generated(openai, { model: providerImages, prompt: "a lighthouse" });
     const { type, bytes } = await fileAt(answer.data?.[0]?.url ?? "");
     expect([type, bytes]).toEqual(["image/png", mockPng]);
     expect(JSON.stringify(answer)).not.toContain("pictures");
@@ -221,10 +226,10 @@ describe("a maker's model", () => {
   test("fewer images than were asked for: charged as those that are there, and more are not charged", async () => {
     const { openai } = await running.service.account("1");
     const image = { b64_json: mockPng.toString("base64") };
-    running.maker.respond({ body: { data: [image, {}] } }, { body: { data: [image, image, image] } });
-    const fewer = await generated(openai, { model: makerImages, prompt: "x", n: 2, quality: "low" });
+    running.provider.respond({ body: { data: [image, {}] } }, { body: { data: [image, image, image] } });
+    const fewer = await generated(openai, { model: providerImages, prompt: "x", n: 2, quality: "low" });
     expect([fewer.answer.data?.length, fewer.costNanoUsd]).toEqual([1, 6_000_000n]);
-    const more = await generated(openai, { model: makerImages, prompt: "x", n: 2, quality: "low" });
+    const more = await generated(openai, { model: providerImages, prompt: "x", n: 2, quality: "low" });
     expect([more.answer.data?.length, more.costNanoUsd]).toEqual([2, 12_000_000n]);
     expect(more.entry.request).toMatchObject({ usage: { image: 2 }, shortfall_usd: "0.00" });
   });
@@ -235,24 +240,24 @@ describe("a maker's model", () => {
     ["what is no JSON", { body: "<html>" }],
     ["an error", mockError(500, "sk-secret broke")],
     ["half of an answer", { cutAfter: 1 }],
-  ])("%s: 502, no charge, and nothing of what the maker said", async (_, answer) => {
+  ])("%s: 502, no charge, and nothing of what the provider said", async (_, answer) => {
     const customer = await running.service.account("1");
-    running.maker.respond(answer);
+    running.provider.respond(answer);
     const failed: unknown = await customer.openai.images
-      .generate({ model: makerImages, prompt: "x" })
+      .generate({ model: providerImages, prompt: "x" })
       .catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(OpenAI.APIError);
     expect(failed).toMatchObject({ status: 502, code: "upstream_error" });
     expect(String(failed)).not.toContain("sk-secret");
     await expectUntouched(running.service, customer, "1.00");
     // A success between the failures keeps the breaker closed.
-    await customer.openai.images.generate({ model: makerImages, prompt: "x" });
+    await customer.openai.images.generate({ model: providerImages, prompt: "x" });
   });
 
-  test("a refusal by the maker is the caller's to mend: 400 with its text and field", async () => {
+  test("a refusal by the provider is the caller's to mend: 400 with its text and field", async () => {
     const customer = await running.service.account("1");
-    running.maker.respond(mockError(400, "Your request was rejected by the safety system.", { param: "prompt" }));
-    const failed = customer.openai.images.generate({ model: makerImages, prompt: "x" });
+    running.provider.respond(mockError(400, "Your request was rejected by the safety system.", { param: "prompt" }));
+    const failed = customer.openai.images.generate({ model: providerImages, prompt: "x" });
     await expect(failed).rejects.toMatchObject({
       status: 400,
       code: "invalid_value",
@@ -269,10 +274,10 @@ describe("a maker's model", () => {
       await uploaded(running.service, customer, picture),
       await uploaded(running.service, customer, pngOf(30, 21)),
     ];
-    const edit = { model: makerImages, prompt: "at night", quality: "low" as const, image: [image], mask };
+    const edit = { model: providerImages, prompt: "at night", quality: "low" as const, image: [image], mask };
     const { costNanoUsd } = await generated(customer.openai, edit as OpenAI.ImageGenerateParamsNonStreaming);
     expect(costNanoUsd).toBe(6_000_000n + 2n * 12_288_000n);
-    const { path, form } = running.maker.requests[0] ?? {};
+    const { path, form } = running.provider.requests[0] ?? {};
     expect(path).toBe("/v1/images/edits");
     expect(form?.find(({ name }) => name === "image[]")).toMatchObject({ type: "image/png", bytes: picture });
     expect(form?.find(({ name }) => name === "mask")?.bytes).toEqual(pngOf(30, 21));
@@ -298,16 +303,16 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   ["a size that is none", draw({ size: "big" }), invalid("size", /<width>x<height>/)],
   ["a size that the model does not have", draw({ size: "4096x16" }), invalid("size", /2048/)],
   [
-    "a size of a maker's model that it does not have",
-    { ...draw({ size: "512x512" }), model: makerImages },
+    "a size of a provider's model that it does not have",
+    { ...draw({ size: "512x512" }), model: providerImages },
     invalid("size", /1024x1024/),
   ],
   ["an unknown response_format", draw({ response_format: "png" }), invalid("response_format", /b64_json/)],
   ["a stream", draw({ stream: true }), invalid("stream")],
   ["a buyback token beside a key", draw({ buyback_token: "mint" }), invalid("buyback_token", /API key/)],
   [
-    "a parameter that the maker's model does not have",
-    { ...draw({ size: null, style: "vivid" }), model: makerImages },
+    "a parameter that the provider's model does not have",
+    { ...draw({ size: null, style: "vivid" }), model: providerImages },
     invalid("style"),
   ],
   ["a prompt that is too long", drawing("x".repeat(32_001)), invalid("prompt", /32000/)],
@@ -324,7 +329,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(expected));
   expect(await customer.available()).toBe("1.00");
   expect(await customer.ledger("usage")).toEqual([]);
-  expect(running.maker.requests).toEqual([]);
+  expect(running.provider.requests).toEqual([]);
   const { response } = await paid(running.service, customer, images, drawing());
   expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("5");
 });

@@ -1,10 +1,10 @@
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import { mockChunk, mockError } from "../support/mock-openai.ts";
+import { usageOf, withRelayedModel } from "../support/native-formats.ts";
+import { hostedModel, nativeModel } from "../support/responses-events.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import { usageOf, withRelayedModel } from "./native-formats.ts";
-import { hostedModel, nativeModel } from "./responses-events.ts";
-import { expectUntouched, gate, localModel, nanoUsd, never, serviceOfFile } from "./service-setup.ts";
+import { expectUntouched, gate, localModel, nanoUsd, never, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const input = "Hello there";
@@ -34,7 +34,7 @@ const chatEvents = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk
 const begunOf = (model: string): readonly object[] => (model === nativeModel ? nativeEvents : chatEvents);
 
 /** Failures of the tests before must not open the breaker: a success between them closes it. */
-async function customerOfHealthyMaker(model: string): Promise<Customer> {
+async function customerOfHealthyProvider(model: string): Promise<Customer> {
   const healthy = await running.service.account("1");
   await eventually(async () => (await healthy.post("/v1/responses", { model, input })).status === 200);
   return running.service.account("1");
@@ -93,9 +93,9 @@ const ways = (model: string): readonly (readonly [string, object, waits: boolean
 
 describe.each([nativeModel, hostedModel])("%s", (model) => {
   test.each(ways(model))("a stream that %s: failed, then an error, and the client throws", async (_, answer, waits) => {
-    const customer = await customerOfHealthyMaker(model);
+    const customer = await customerOfHealthyProvider(model);
     const released = gate();
-    running.maker.respond({
+    running.provider.respond({
       ...answer,
       ...(waits && { beforeEvent: { [begunOf(model).length]: released.opened } }),
     });
@@ -123,37 +123,40 @@ describe.each([nativeModel, hostedModel])("%s", (model) => {
   });
 
   test("the helper rejects when its stream fails", async () => {
-    const customer = await customerOfHealthyMaker(model);
-    running.maker.respond({ events: begunOf(model), done: false });
+    const customer = await customerOfHealthyProvider(model);
+    running.provider.respond({ events: begunOf(model), done: false });
     const runner = customer.openai.responses.stream({ model, input });
     await expect(runner.finalResponse()).rejects.toMatchObject(failed);
   });
 
   test("a caller who leaves a stream pays what was delivered", async () => {
-    const customer = await customerOfHealthyMaker(model);
-    const before = running.maker.requests.length;
+    const customer = await customerOfHealthyProvider(model);
+    const before = running.provider.requests.length;
     const begun = begunOf(model);
-    running.maker.respond({ events: [...begun, { type: "response.never" }], beforeEvent: { [begun.length]: never } });
+    running.provider.respond({
+      events: [...begun, { type: "response.never" }],
+      beforeEvent: { [begun.length]: never },
+    });
     const stream = await customer.openai.responses.create({ model, input, stream: true });
     let said = "";
     for await (const event of stream) {
       if (event.type === "response.output_text.delta") said += event.delta;
       if (said === "abcdefgh") break;
     }
-    const request = await running.maker.request(before);
+    const request = await running.provider.request(before);
     await request.closed;
     expect(request.aborted).toBe(true);
     await expectDelivered(model, customer, "cancelled");
   });
 
   test("a caller who disconnects before the JSON answer pays what the provider reports", async () => {
-    const customer = await customerOfHealthyMaker(model);
-    const before = running.maker.requests.length;
+    const customer = await customerOfHealthyProvider(model);
+    const before = running.provider.requests.length;
     const answering = gate();
-    running.maker.respond({ beforeHeaders: answering.opened });
+    running.provider.respond({ beforeHeaders: answering.opened });
     const controller = new AbortController();
     const calling = customer.openai.responses.create({ model, input }, { signal: controller.signal });
-    const request = await running.maker.request(before);
+    const request = await running.provider.request(before);
     controller.abort();
     await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
     answering.open();
@@ -182,9 +185,9 @@ describe.each([nativeModel, hostedModel])("%s", (model) => {
         { status: 400, code: "invalid_value", param: "tools", message: "400 Bad tools." },
       ],
       ["no JSON", { body: "<html>" }, OpenAI.InternalServerError, { status: 502, ...failed }],
-    ])("a maker's %s before the first byte", async (_, answer, kind, expected) => {
-      const customer = await customerOfHealthyMaker(model);
-      running.maker.respond(answer);
+    ])("a provider's %s before the first byte", async (_, answer, kind, expected) => {
+      const customer = await customerOfHealthyProvider(model);
+      running.provider.respond(answer);
       const calling = customer.openai.responses.create({ model, input, stream });
       const thrown: unknown = await calling.then(
         () => undefined,
@@ -202,8 +205,8 @@ test.each([
   ["failed", { failed: { code: "server_error", message: "sk-secret" } }],
   ["cancelled", { body: { ...response, status: "cancelled", error: null } }],
 ])("native: a response that %s with a status of 200 is an error, and costs nothing", async (_, answer) => {
-  const customer = await customerOfHealthyMaker(nativeModel);
-  running.maker.respond(answer);
+  const customer = await customerOfHealthyProvider(nativeModel);
+  running.provider.respond(answer);
   const calling = customer.openai.responses.create({ model: nativeModel, input });
   await expect(calling).rejects.toMatchObject({ status: 502, ...failed });
   await expectUntouched(running.service, customer, "1.00");

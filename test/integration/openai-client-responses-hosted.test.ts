@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { relayedModel, withRelayedModel } from "./native-formats.ts";
-import { hostedModel, wholeStream } from "./responses-events.ts";
-import { localModel, serviceOfFile } from "./service-setup.ts";
+import { relayedModel, withRelayedModel } from "../support/native-formats.ts";
+import { hostedModel, wholeStream } from "../support/responses-events.ts";
+import { localModel, serviceOfFile } from "../support/service-setup.ts";
 
-/** Responses asked of a maker that speaks chat alone. */
+/** Responses asked of a provider that speaks chat alone. */
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
-const sent = () => running.maker.requests[0]?.body;
+const sent = () => running.provider.requests[0]?.body;
 
-describe("hints that the maker does not know are left out by name", () => {
+describe("hints that the provider does not know are left out by name", () => {
   test.each([false, true])("stream: %s", async (stream) => {
     const { openai } = await running.service.account("1");
     const hints = {
@@ -53,10 +53,10 @@ test("what would change the meaning is refused by its field, and reaches nobody"
   const custom = { type: "apply_patch" as const };
   const calling = openai.responses.create({ model: hostedModel, input: "x", tools: [custom] });
   await expect(calling).rejects.toMatchObject({ status: 400, code: "invalid_value", param: "tools[0].type" });
-  expect(running.maker.requests).toEqual([]);
+  expect(running.provider.requests).toEqual([]);
 });
 
-test("another maker's reasoning is left out, its words and the turn stay", async () => {
+test("another provider's reasoning is left out, its words and the turn stay", async () => {
   const { openai } = await running.service.account("1");
   await openai.responses.create({
     model: hostedModel,
@@ -107,7 +107,7 @@ test("an answer larger than a frame arrives whole, and so does a body too large 
   const { openai } = await running.service.account("1");
   // Four bytes and two UTF-16 units each: a part must not end in the middle of one.
   const text = `x${"😀".repeat(100_000)}`;
-  running.maker.always({ text });
+  running.provider.always({ text });
   const input = `y${"ü".repeat(50_000)}`;
   const answer = await openai.responses.create({ model: hostedModel, input });
   expect(answer.output_text === text).toBe(true);

@@ -1,7 +1,7 @@
 import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
 import { describe, expect, test } from "vitest";
-import { nativeModel, wholeStream } from "./responses-events.ts";
-import { entryOf, makerModel, nanoUsd, serviceOfFile } from "./service-setup.ts";
+import { nativeModel, wholeStream } from "../support/responses-events.ts";
+import { entryOf, nanoUsd, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const path = "/v1/responses";
@@ -76,18 +76,18 @@ const everything = {
   x_new: { deep: [1, null, "ü"] },
 };
 
-describe("what reaches the maker", () => {
-  test.each([nativeModel, makerModel])("%s: the caller's body, but for model, cap and store", async (model) => {
+describe("what reaches the provider", () => {
+  test.each([nativeModel, providerModel])("%s: the caller's body, but for model, cap and store", async (model) => {
     const customer = await running.service.account("1");
     const response = await customer.post(path, { model, ...everything, max_output_tokens: 77, store: true });
     expect(response.status).toBe(200);
     expect(response.headers.get("x-ignored-params")).toBeNull();
-    const [request, ...others] = running.maker.requests;
+    const [request, ...others] = running.provider.requests;
     expect(others).toEqual([]);
     expect(request).toMatchObject({ method: "POST", path });
     expect(request?.body).toEqual({ model: nativeModel, ...everything, max_output_tokens: 77, store: false });
     expect(request?.headers.authorization).toBe("Bearer sk-operator");
-    expect(((await response.json()) as { model: string }).model).toBe(makerModel);
+    expect(((await response.json()) as { model: string }).model).toBe(providerModel);
   });
 
   test("the same of a stream, whose options pass", async () => {
@@ -96,7 +96,7 @@ describe("what reaches the maker", () => {
     const response = await customer.post(path, { model: nativeModel, ...everything, ...stream });
     expect(await response.text()).toContain("response.completed");
     const cap = { max_output_tokens: 32_768 };
-    expect(running.maker.requests[0]?.body).toEqual({
+    expect(running.provider.requests[0]?.body).toEqual({
       model: nativeModel,
       ...everything,
       ...stream,
@@ -108,7 +108,7 @@ describe("what reaches the maker", () => {
   test("nothing of the caller's: its key, its addresses", async () => {
     const customer = await running.service.account("1");
     await customer.openai.responses.create({ model: nativeModel, input: "hi" });
-    const { headers } = running.maker.requests[0] ?? {};
+    const { headers } = running.provider.requests[0] ?? {};
     expect(JSON.stringify(headers)).not.toContain(customer.key);
     for (const name of ["x-forwarded-for", "x-stainless-lang", "openai-organization"])
       expect(headers).not.toHaveProperty(name);
@@ -119,7 +119,7 @@ describe("what reaches the maker", () => {
     await customer.post(path, { model: nativeModel, input: "hi", max_output_tokens: 1_000_000 });
     const poor = await running.service.account("0.002");
     await poor.post(path, { model: nativeModel, input: "hi" });
-    const [own, covered] = running.maker.requests.map(({ body }) => Number(body["max_output_tokens"]));
+    const [own, covered] = running.provider.requests.map(({ body }) => Number(body["max_output_tokens"]));
     expect(own).toBe(32_768);
     expect(covered).toBeGreaterThan(500);
     expect(covered).toBeLessThan(1_250);
@@ -157,12 +157,12 @@ describe("reasoning", () => {
     const turns = [...input, ...toResponseInputItems(first.output), { role: "user" as const, content: "And now?" }];
     const second = await openai.responses.create({ ...request, input: turns });
     expect(second.status).toBe("completed");
-    const sent = running.maker.requests[1]?.body["input"] as readonly unknown[];
+    const sent = running.provider.requests[1]?.body["input"] as readonly unknown[];
     expect(sent).toEqual(JSON.parse(JSON.stringify(turns)));
     expect(sent[1]).toEqual(thought);
   });
 
-  test("an item that only names it is left out: at the maker it would be another's, or no one's", async () => {
+  test("an item that only names it is left out: at the provider it would be another's, or no one's", async () => {
     const customer = await running.service.account("1");
     const input = [
       { role: "user", content: "Hello" },
@@ -170,7 +170,7 @@ describe("reasoning", () => {
       { role: "user", content: "And now?" },
     ];
     expect((await customer.post(path, { ...request, input })).status).toBe(200);
-    expect(running.maker.requests[0]?.body["input"]).toEqual([input[0], input[2]]);
+    expect(running.provider.requests[0]?.body["input"]).toEqual([input[0], input[2]]);
   });
 });
 
@@ -183,7 +183,7 @@ test("usage: cached and reasoning tokens are told as they came, and charged at t
     output_tokens_details: { reasoning_tokens: 300 },
     total_tokens: 1_500,
   };
-  running.maker.always({ usage });
+  running.provider.always({ usage });
   const answer = await openai.responses.create({ model: nativeModel, input: "hi" });
   expect(answer.usage).toEqual(usage);
   const { data, request_id } = await openai.responses
@@ -200,7 +200,7 @@ test("usage: cached and reasoning tokens are told as they came, and charged at t
 
 test("without usage it is estimated", async () => {
   const { openai } = await running.service.account("1");
-  running.maker.always({ usage: false, text: "12345678" });
+  running.provider.always({ usage: false, text: "12345678" });
   const answer = await openai.responses.create({ model: nativeModel, input: "Hello there" });
   const { data, request_id } = await openai.responses
     .create({ model: nativeModel, input: "Hello there", stream: true })
@@ -223,8 +223,8 @@ test("a stream's events pass as they are, known here or not, but for our model i
     { type: "response.news.delta", sequence_number: 1, model: "as it is", delta: "ü", obfuscation: "x7" },
     { type: "response.completed", sequence_number: 2, response: { ...response, model, status: "completed", usage } },
   ];
-  running.maker.respond({ events: events("gpt-4.1-mini-2025") });
+  running.provider.respond({ events: events("gpt-4.1-mini-2025") });
   const answer = await customer.post(path, { model: nativeModel, input: "x", stream: true });
-  const written = events(makerModel).map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  const written = events(providerModel).map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
   expect(await answer.text()).toBe(written.join(""));
 });

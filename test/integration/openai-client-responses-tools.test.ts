@@ -4,9 +4,9 @@ import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { mockChunk, mockUsage } from "../support/mock-openai.ts";
-import { withRelayedModel } from "./native-formats.ts";
-import { chatAnswer, hostedModel, nativeModel, wholeStream } from "./responses-events.ts";
-import { localModel, serviceOfFile } from "./service-setup.ts";
+import { withRelayedModel } from "../support/native-formats.ts";
+import { chatAnswer, hostedModel, nativeModel, wholeStream } from "../support/responses-events.ts";
+import { localModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const models = [localModel, nativeModel, hostedModel];
@@ -15,7 +15,7 @@ const weather = zodResponsesFunction({ name: "get_weather", description: "The we
 const time = zodResponsesFunction({ name: "get_time", parameters: cityOf });
 const both = 'get weather and get time in "Oslo" and "Rome"';
 
-/** What the maker says, whole or streamed. The local model and the stand-in for Responses call by themselves. */
+/** What the provider says, whole or streamed. The local model and the stand-in for Responses call by themselves. */
 function script(model: string, stream: boolean, ...names: string[]): void {
   if (model !== hostedModel) return;
   const calls = names.map((name, index) => ({
@@ -23,14 +23,14 @@ function script(model: string, stream: boolean, ...names: string[]): void {
     type: "function",
     function: { name, arguments: '{"city": "Oslo"}' },
   }));
-  if (!stream) return running.maker.respond(chatAnswer({ tool_calls: calls }, "tool_calls"));
+  if (!stream) return running.provider.respond(chatAnswer({ tool_calls: calls }, "tool_calls"));
   const pieces = calls.flatMap(({ function: { name, arguments: args }, ...call }, index) => [
     mockChunk({ tool_calls: [{ index, ...call, function: { name, arguments: "" } }] }),
     ...[args.slice(0, 5), args.slice(5)].map((part) =>
       mockChunk({ tool_calls: [{ index, function: { arguments: part } }] }),
     ),
   ]);
-  running.maker.respond({
+  running.provider.respond({
     events: [
       mockChunk({ role: "assistant", content: null }),
       ...pieces,
@@ -80,7 +80,7 @@ describe.each(models)("%s", (model) => {
       expect(calls).toHaveLength(1);
       input.push(...toResponseInputItems(first.output));
       for (const { call_id } of calls) input.push({ type: "function_call_output", call_id, output: '{"sky":"rain"}' });
-      if (model === hostedModel) running.maker.respond({ text: 'get_weather returned: {"sky":"rain"}' });
+      if (model === hostedModel) running.provider.respond({ text: 'get_weather returned: {"sky":"rain"}' });
       const second = await ask(openai, stream, { ...request, input });
       expect(callsOf(second)).toEqual([]);
       expect(second.output_text ?? JSON.stringify(second.output)).toMatch(/Hello|returned/);
@@ -94,7 +94,7 @@ describe.each(models)("%s", (model) => {
         },
         { role: "tool", tool_call_id: id, content: '{"sky":"rain"}' },
       ];
-      const { input: given, messages } = running.maker.requests[1]?.body ?? {};
+      const { input: given, messages } = running.provider.requests[1]?.body ?? {};
       const expected = { [nativeModel]: JSON.parse(JSON.stringify(input)) as unknown, [hostedModel]: crossed }[model];
       expect(given ?? messages).toEqual(expected);
     });
@@ -120,7 +120,7 @@ describe.each(models)("%s", (model) => {
     if (count > 0) script(model, false, "get_time");
     const answer = await openai.responses.create({ model, input: "get_time", tools: [weather, time], tool_choice });
     expect(callsOf(answer).map((call) => call.name)).toEqual(Array.from({ length: count }, () => "get_time"));
-    const sent = running.maker.requests[0]?.body["tool_choice"];
+    const sent = running.provider.requests[0]?.body["tool_choice"];
     const crossed = name === "one function" ? { type: "function", function: { name: "get_time" } } : tool_choice;
     expect(sent).toEqual({ [localModel]: undefined, [nativeModel]: tool_choice, [hostedModel]: crossed }[model]);
   });
@@ -141,7 +141,7 @@ test("hosted: definitions cross whole, results with images and errors too", asyn
       { type: "function_call_output", call_id: "call_2", output: [{ type: "input_text", text: "rain" }] },
     ],
   });
-  const body = running.maker.requests[0]?.body ?? {};
+  const body = running.provider.requests[0]?.body ?? {};
   const { type, name, description, parameters, strict } = JSON.parse(JSON.stringify(weather)) as Record<
     string,
     unknown
@@ -171,9 +171,9 @@ test.each([
   [{ type: "image_generation" }, "tools[0].type"],
   [{ type: "mcp", server_label: "x", server_url: "https://example.com" }, "tools[0].type"],
   [{ type: "computer_use_preview", display_width: 1, display_height: 1, environment: "browser" }, "tools[0].type"],
-])("a tool that the maker runs has no price: %j", async (tool, param) => {
+])("a tool that the provider runs has no price: %j", async (tool, param) => {
   const { openai } = await running.service.account("1");
   const calling = openai.responses.create({ model: nativeModel, input: "x", tools: [tool as never] });
   await expect(calling).rejects.toMatchObject({ status: 400, code: "invalid_value", param });
-  expect(running.maker.requests).toEqual([]);
+  expect(running.provider.requests).toEqual([]);
 });

@@ -3,16 +3,16 @@ import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { mockChunk, mockText, mockUsage } from "../support/mock-openai.ts";
-import { withRelayedModel } from "./native-formats.ts";
-import { chatAnswer, hostedModel, nativeModel, wholeStream } from "./responses-events.ts";
-import { entryOf, localModel, makerModel, nanoUsd, serviceOfFile } from "./service-setup.ts";
+import { withRelayedModel } from "../support/native-formats.ts";
+import { chatAnswer, hostedModel, nativeModel, wholeStream } from "../support/responses-events.ts";
+import { entryOf, localModel, nanoUsd, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
-// The stand-in also has the place of the maker that hosts `hostedModel`.
+// The stand-in also has the place of the provider that hosts `hostedModel`.
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const hello = "Hello there";
-const oursOf = (model: string) => (model === nativeModel ? makerModel : model);
+const oursOf = (model: string) => (model === nativeModel ? providerModel : model);
 
-describe.each([localModel, nativeModel, makerModel, hostedModel])("%s", (model) => {
+describe.each([localModel, nativeModel, providerModel, hostedModel])("%s", (model) => {
   test("JSON: a response under the service's model id, its usage, and the charge for it", async () => {
     const customer = await running.service.account("1");
     const answer = await customer.openai.responses.create({ model, input: hello });
@@ -41,7 +41,7 @@ describe.each([localModel, nativeModel, makerModel, hostedModel])("%s", (model) 
     });
     const prices: Readonly<Record<string, readonly bigint[]>> = {
       [localModel]: [100n, 400n],
-      [makerModel]: [400n, 1_600n],
+      [providerModel]: [400n, 1_600n],
       [hostedModel]: [150n, 600n],
     };
     const [perInput = 0n, perOutput = 0n] = prices[oursOf(model)] ?? [];
@@ -114,14 +114,14 @@ describe.each([localModel, nativeModel, hostedModel])("structured output of %s",
 
   test("parse gives an object of the schema, whole and streamed", async () => {
     const { openai } = await running.service.account("1");
-    running.maker.always({ text: JSON.stringify(ada) });
+    running.provider.always({ text: JSON.stringify(ada) });
     const answer = await openai.responses.parse(request);
     expect(answer.output_parsed).toEqual(ada);
     expect(answer.text?.format).toMatchObject({ type: "json_schema", name: "person", strict: true });
     const streamed = await openai.responses.stream(request).finalResponse();
     expect(streamed.output_parsed).toEqual(ada);
     const { schema } = JSON.parse(JSON.stringify(request.text.format)) as { schema: unknown };
-    const sent = running.maker.requests.map(({ body }) => body["text"] ?? body["response_format"]);
+    const sent = running.provider.requests.map(({ body }) => body["text"] ?? body["response_format"]);
     const format = { type: "json_schema", name: "person", strict: true, schema };
     const { type, ...rest } = format;
     const expected = { [localModel]: [], [nativeModel]: { format }, [hostedModel]: { type, json_schema: rest } }[model];
@@ -130,7 +130,7 @@ describe.each([localModel, nativeModel, hostedModel])("structured output of %s",
 
   test("JSON mode answers an object", async () => {
     const { openai } = await running.service.account("1");
-    running.maker.always({ text: '{"ok": true}' });
+    running.provider.always({ text: '{"ok": true}' });
     const answer = await openai.responses.create({
       model,
       input: "Answer in JSON.",
@@ -144,7 +144,7 @@ describe("how an answer ends", () => {
   test.each([localModel, nativeModel, hostedModel])("%s: at its cap it is incomplete", async (model) => {
     const { openai } = await running.service.account("1");
     const cut = { incomplete: "max_output_tokens" as const, text: "Hello" };
-    running.maker.respond(
+    running.provider.respond(
       ...(model === hostedModel
         ? [
             chatAnswer({ content: "Hello" }, "length"),
@@ -158,13 +158,13 @@ describe("how an answer ends", () => {
     const events = await Array.fromAsync(await openai.responses.create({ ...request, stream: true }));
     expect(events.at(-1)?.type).toBe("response.incomplete");
     expect(wholeStream(events)).toMatchObject(ending);
-    const sent = running.maker.requests.map(({ body }) => body["max_output_tokens"] ?? body["max_tokens"]);
+    const sent = running.provider.requests.map(({ body }) => body["max_output_tokens"] ?? body["max_tokens"]);
     expect(sent).toEqual(model === localModel ? [] : [16, 16]);
   });
 
   test("hosted: withheld by a filter", async () => {
     const { openai } = await running.service.account("1");
-    running.maker.respond(chatAnswer({ content: "I" }, "content_filter"));
+    running.provider.respond(chatAnswer({ content: "I" }, "content_filter"));
     const answer = await openai.responses.create({ model: hostedModel, input: hello });
     expect(answer).toMatchObject({ status: "incomplete", incomplete_details: { reason: "content_filter" } });
   });
@@ -175,7 +175,7 @@ describe("how an answer ends", () => {
     const output = [
       { type: "message", role: "assistant", status: "completed", content: [{ type: "refusal", refusal }] },
     ];
-    running.maker.respond(
+    running.provider.respond(
       ...(model === hostedModel
         ? [
             chatAnswer({ refusal }),
@@ -198,7 +198,7 @@ describe("how an answer ends", () => {
 
   test("hosted: a stream without usage is estimated, and says so in the ledger alone", async () => {
     const { openai } = await running.service.account("1");
-    running.maker.respond({ usage: false });
+    running.provider.respond({ usage: false });
     const { data: stream, request_id } = await openai.responses
       .create({ model: hostedModel, input: hello, stream: true })
       .withResponse();
@@ -222,7 +222,7 @@ describe("how an answer ends", () => {
       prompt_tokens_details: { cached_tokens: 600 },
       completion_tokens_details: { reasoning_tokens: 300 },
     };
-    running.maker.always({ usage });
+    running.provider.always({ usage });
     const told = {
       input_tokens: 1_000,
       input_tokens_details: { cached_tokens: 600 },

@@ -3,7 +3,7 @@ import { zodFunction } from "openai/helpers/zod";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { mockChunk, mockUsage } from "../support/mock-openai.ts";
-import { localModel, makerModel, serviceOfFile } from "./service-setup.ts";
+import { localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 
@@ -88,21 +88,21 @@ describe("local", () => {
   });
 });
 
-describe("maker", () => {
+describe("provider", () => {
   test("tools and tool_choice reach it unchanged; parallel calls come back", async () => {
     const { openai } = await running.service.account("1");
-    running.maker.respond(toolAnswer(callOf(0, "get_weather", "Oslo"), callOf(1, "get_time", "Rome")));
+    running.provider.respond(toolAnswer(callOf(0, "get_weather", "Oslo"), callOf(1, "get_time", "Rome")));
     const given = {
       tools: [{ ...weather, function: { ...weather.function, strict: true } }, time],
       tool_choice: { type: "function" as const, function: { name: "get_time" } },
       parallel_tool_calls: true,
     };
-    const answer = await openai.chat.completions.create({ ...asked(makerModel, "hi"), ...given });
+    const answer = await openai.chat.completions.create({ ...asked(providerModel, "hi"), ...given });
     expect(callsOf(answer)).toEqual([
       ["get_weather", { city: "Oslo" }],
       ["get_time", { city: "Rome" }],
     ]);
-    expect(running.maker.requests[0]?.body).toMatchObject(given);
+    expect(running.provider.requests[0]?.body).toMatchObject(given);
   });
 
   test("a conversation with tool results reaches it unchanged", async () => {
@@ -115,15 +115,15 @@ describe("maker", () => {
       { role: "assistant", content: "Rain." },
       { role: "user", content: "thanks" },
     ];
-    const response = await customer.post("/v1/chat/completions", { model: makerModel, messages, tools: [weather] });
+    const response = await customer.post("/v1/chat/completions", { model: providerModel, messages, tools: [weather] });
     expect(response.status).toBe(200);
-    expect(running.maker.requests[0]?.body["messages"]).toEqual(messages);
+    expect(running.provider.requests[0]?.body["messages"]).toEqual(messages);
   });
 
   test("a stream of parallel calls in pieces is put together by the helper", async () => {
     const { openai } = await running.service.account("1");
     const delta = (index: number, more: object) => mockChunk({ tool_calls: [{ index, ...more }] });
-    running.maker.respond({
+    running.provider.respond({
       events: [
         mockChunk({ role: "assistant", content: null }),
         delta(0, { id: "call_0", type: "function", function: { name: "get_weather", arguments: "" } }),
@@ -134,7 +134,7 @@ describe("maker", () => {
         mockChunk(undefined, null, { usage: mockUsage() }),
       ],
     });
-    const runner = openai.chat.completions.stream({ ...asked(makerModel, "hi"), tools: [weather, time] });
+    const runner = openai.chat.completions.stream({ ...asked(providerModel, "hi"), tools: [weather, time] });
     const done: string[] = [];
     runner.on("tool_calls.function.arguments.done", ({ name }) => done.push(name));
     const answer = await runner.finalChatCompletion();
@@ -149,7 +149,7 @@ describe("maker", () => {
   test("a sloppy stream is mended: role, id, type, index, created, finish_reason", async () => {
     const { openai } = await running.service.account("1");
     const bare = (delta: object, more: object = {}) => ({ choices: [{ delta, ...more }] });
-    running.maker.respond({
+    running.provider.respond({
       events: [
         bare({ tool_calls: [{ function: { name: "get_weather", arguments: '{"city":' } }] }),
         bare({ tool_calls: [{ function: { arguments: '"Oslo"}' } }] }),
@@ -157,12 +157,12 @@ describe("maker", () => {
       ],
     });
     const answer = await openai.chat.completions
-      .stream({ ...asked(makerModel, "hi"), tools: [weather] })
+      .stream({ ...asked(providerModel, "hi"), tools: [weather] })
       .finalChatCompletion();
     expect(callsOf(answer)).toEqual([["get_weather", { city: "Oslo" }]]);
     expect(answer.choices[0]?.message).toMatchObject({ role: "assistant" });
     expect(answer.choices[0]?.message.tool_calls?.[0]?.id).toMatch(/^call_/);
-    expect(answer).toMatchObject({ id: expect.stringMatching(/^chatcmpl-/), model: makerModel });
+    expect(answer).toMatchObject({ id: expect.stringMatching(/^chatcmpl-/), model: providerModel });
   });
 });
 
@@ -199,10 +199,10 @@ describe.each([false, true])("the tool runner, stream: %s", (stream) => {
     expect(usage.total_tokens).toBeGreaterThan(0);
   });
 
-  test("maker: the result of the call is in its second request", async () => {
+  test("provider: the result of the call is in its second request", async () => {
     const { openai } = await running.service.account("1");
     const call = callOf(0, "get_weather", "Oslo");
-    running.maker.respond(
+    running.provider.respond(
       stream
         ? {
             events: [
@@ -213,9 +213,9 @@ describe.each([false, true])("the tool runner, stream: %s", (stream) => {
         : toolAnswer(call),
       { text: "It rains." },
     );
-    const { said, asked } = await runLoop(openai, makerModel, stream);
+    const { said, asked } = await runLoop(openai, providerModel, stream);
     expect({ said, asked }).toEqual({ said: "It rains.", asked: ["Oslo"] });
-    expect(running.maker.requests[1]?.body["messages"]).toMatchObject([
+    expect(running.provider.requests[1]?.body["messages"]).toMatchObject([
       { role: "user" },
       { role: "assistant", tool_calls: [call] },
       { role: "tool", tool_call_id: "call_0", content: '{"city":"Oslo","sky":"rain"}' },

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { mockPng } from "../support/mock-openai-media.ts";
-import { startMedia, uploadsOf } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const cat = { prompt: "a cat" };
 const png = (id: string, content: Buffer | number, param = "image") => ({ id, param, mime: "image/png", content });
@@ -38,7 +38,7 @@ test("images and mask go as a form that is exact", async () => {
     text("n", "2"),
     text("size", "1024x1024"),
     text("x[y]", "true"),
-    text("model", "maker-model"),
+    text("model", "provider-model"),
   ]);
   expect([usage, kept.length]).toEqual([{ image: 2 }, 2]);
 });
@@ -89,7 +89,7 @@ test.each([
   expect(mock.requests).toEqual([]);
 });
 
-test("files in the maker's own store are another's: refused", async () => {
+test("files in the provider's own store are another's: refused", async () => {
   const { mock, provider, call } = await startMedia();
   const input = { ...cat, images: [{ file_id: "file-1" }] };
   expect(await errorOf(provider.generate(call("images", input)))).toMatchObject({

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { readImages } from "../../workers/providers/openai/image-answer.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 async function* pieces(bytes: Buffer, size: number) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
+import { leave, letGo } from "../support/disconnecting.ts";
 import { mockError, startMockOpenai } from "../support/mock-openai.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
-import { leave, letGo } from "./leaving.ts";
-import { startMedia } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { startMedia } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const cat = { prompt: "a cat" };
 const image = { headers: { "content-type": "image/png" }, done: false as const };
@@ -19,7 +19,7 @@ describe("generations", () => {
     const made = await provider.generate(call("images", { ...input, ...extra }));
     const [request] = mock.requests;
     expect(request).toMatchObject({ method: "POST", path: "/v1/images/generations" });
-    expect(request?.body).toEqual({ ...input, model: "maker-model" });
+    expect(request?.body).toEqual({ ...input, model: "provider-model" });
     expect(request?.headers).toMatchObject({ authorization: "Bearer sk-operator", "content-type": "application/json" });
     expect(kept).toEqual([
       { bytes: mockPng, about: {} },
@@ -48,7 +48,7 @@ describe("generations", () => {
     expect(kept).toHaveLength(5);
   });
 
-  test("a prompt that the maker revised is told of its image", async () => {
+  test("a prompt that the provider revised is told of its image", async () => {
     const { mock, provider, kept, call } = await startMedia();
     const revised_prompt = 'eine "Katze" \\ "b64_json": "AAAA" 猫';
     const none = { revised_prompt: "of none", b64_json: null };
@@ -75,7 +75,7 @@ describe("generations", () => {
     expect(kept).toEqual([]);
   });
 
-  test("a moderated prompt is the caller's to mend, a full maker is left alone, and an unpaid one is the operator's", async () => {
+  test("a moderated prompt is the caller's to mend, a full provider is left alone, and an unpaid one is the operator's", async () => {
     const { mock, provider, call } = await startMedia();
     const moderated = "Your request was rejected by the safety system.";
     mock.respond(
@@ -115,7 +115,7 @@ describe("generations", () => {
     expect(kept).toHaveLength(1);
   });
 
-  test("storage that fails is no failure of the maker", async () => {
+  test("storage that fails is no failure of the provider", async () => {
     const { provider, call } = await startMedia();
     const error = noCapacity("Storage is away.");
     let kept = 0;
@@ -125,7 +125,7 @@ describe("generations", () => {
 });
 
 describe("addresses in an answer", () => {
-  test("on the maker's own origin they are fetched, redirects within it too, without the operator's key", async () => {
+  test("on the provider's own origin they are fetched, redirects within it too, without the operator's key", async () => {
     const { mock, provider, kept, call } = await startMedia();
     const picture = { ...image, body: mockPng };
     mock.respond(
@@ -148,7 +148,7 @@ describe("addresses in an answer", () => {
     expect(usage).toEqual({ image: 2 });
   });
 
-  test("private addresses are not asked, and neither is where the maker's own redirects to", async () => {
+  test("private addresses are not asked, and neither is where the provider's own redirects to", async () => {
     const { mock, provider, kept, call } = await startMedia();
     const inside = await startMockOpenai();
     onTestFinished(() => inside.close());
@@ -174,7 +174,7 @@ describe("addresses in an answer", () => {
     expect([inside.connections(), kept]).toEqual([0, []]);
   });
 
-  test("an image that cannot be had, is empty, too large or breaks off is one fewer; if none is left the maker failed", async () => {
+  test("an image that cannot be had, is empty, too large or breaks off is one fewer; if none is left the provider failed", async () => {
     const { mock, provider, kept, call } = await startMedia();
     const megabyte = Buffer.alloc(1024 * 1024);
     mock.respond(

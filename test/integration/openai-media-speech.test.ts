@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
+import { leave, letGo } from "../support/disconnecting.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { mockMp3 } from "../support/mock-openai-media.ts";
-import { leave, letGo } from "./leaving.ts";
-import { startMedia, uploadsOf } from "./openai-media-setup.ts";
-import { errorOf, gate } from "./upstreams-setup.ts";
+import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf, gate } from "../support/upstreams-setup.ts";
 
 const hello = { text: "Hello", voice: "alloy" };
 const mp3 = { headers: { "content-type": "audio/mpeg" }, done: false as const };
 
-test("text and format go in the maker's names, the rest as it is; the sound is kept to the byte", async () => {
+test("text and format go in the provider's names, the rest as it is; the sound is kept to the byte", async () => {
   const { mock, provider, kept, call } = await startMedia();
   const input = { voice: "coral", speed: 1.5, instructions: "Whisper.", x: { y: 1 } };
   const made = await provider.generate(
@@ -17,19 +17,19 @@ test("text and format go in the maker's names, the rest as it is; the sound is k
   );
   const [request] = mock.requests;
   expect(request).toMatchObject({ method: "POST", path: "/v1/audio/speech" });
-  expect(request?.body).toEqual({ ...input, input: "Hi 👩‍👧 ü", response_format: "opus", model: "maker-model" });
+  expect(request?.body).toEqual({ ...input, input: "Hi 👩‍👧 ü", response_format: "opus", model: "provider-model" });
   expect(kept).toEqual([{ bytes: mockMp3, about: undefined }]);
   expect(made).toEqual({ output: {}, usage: { character: 8 } });
 });
 
-test("the maker's own names are taken too", async () => {
+test("the provider's own names are taken too", async () => {
   const { mock, provider, call } = await startMedia();
   await provider.generate(call("speech", { input: "Hello", voice: "alloy", response_format: "wav" }));
   expect(mock.requests[0]?.body).toEqual({
     input: "Hello",
     voice: "alloy",
     response_format: "wav",
-    model: "maker-model",
+    model: "provider-model",
   });
 });
 
@@ -60,7 +60,7 @@ test.each([
     { body: "AAAA", headers: { "content-type": "audio/mpeg", "content-encoding": "zip" } },
     "unavailable",
   ],
-  ["a full maker", mockError(429, "Slow down", { headers: { "retry-after": "2" } }), "busy"],
+  ["a full provider", mockError(429, "Slow down", { headers: { "retry-after": "2" } }), "busy"],
 ])("%s is no sound", async (_, answer, kind) => {
   const { mock, provider, kept, call } = await startMedia();
   mock.respond(answer);
@@ -68,7 +68,7 @@ test.each([
   expect(kept).toEqual([]);
 });
 
-test("sound that breaks off is the maker's failure, whatever storage makes of it", async () => {
+test("sound that breaks off is the provider's failure, whatever storage makes of it", async () => {
   const { mock, provider, call } = await startMedia();
   mock.respond({ ...mp3, events: ["one", "two"], cutAfter: 1 });
   const keep = async (body: Buffer | AsyncIterable<Buffer>) => {
@@ -99,7 +99,7 @@ test("an upload has no place in it", async () => {
 });
 
 test.each(["before it reads", "in the middle"])(
-  "storage that fails %s is no failure of the maker, and lets go of it",
+  "storage that fails %s is no failure of the provider, and lets go of it",
   async (when) => {
     const { mock, provider, call } = await startMedia({ concurrency: 1 });
     const piece = Buffer.alloc(256 * 1024);
@@ -116,7 +116,7 @@ test.each(["before it reads", "in the middle"])(
   },
 );
 
-test("a caller who leaves in the middle is let go at once, and so is the maker", async () => {
+test("a caller who leaves in the middle is let go at once, and so is the provider", async () => {
   const { mock, provider, call } = await startMedia({ concurrency: 1 });
   mock.respond({ ...mp3, events: ["one", "two"], beforeEvent: { 1: new Promise(() => {}) } });
   expect(await leave(mock, (signal) => provider.generate(call("speech", hello, { signal })))).toEqual(letGo);

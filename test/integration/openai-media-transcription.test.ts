@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { leave, letGo } from "../support/disconnecting.ts";
 import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-media.ts";
-import { leave, letGo } from "./leaving.ts";
-import { startMedia, uploadsOf } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 /** Silence of that many seconds: 8,000 samples of 16 bits each. */
 function wavOf(seconds: number): Buffer {
@@ -55,7 +55,7 @@ test("the recording goes as a form that is exact, with the model's own parameter
     text("include[]", "logprobs"),
     text("chunking_strategy[type]", "server_vad"),
     text("response_format", "json"),
-    text("model", "maker-model"),
+    text("model", "provider-model"),
   ]);
   expect(made).toEqual({
     output: { text: mockTranscript, usage: { type: "duration", seconds: mockRecordingSeconds } },
@@ -73,7 +73,7 @@ test.each([
   ["audio/x-wav", "wav"],
   ["video/webm", "webm"],
   ["video/mp4", "mp4"],
-])("the maker tells the format by the name: %s is .%s", async (mime, ending) => {
+])("the provider tells the format by the name: %s is .%s", async (mime, ending) => {
   const { mock, provider, call } = await startMedia();
   await provider.generate(call("transcription", { file: "upl_1" }, { uploads: recording(undefined, mime) }));
   expect(mock.requests[0]?.form?.[0]).toMatchObject({ filename: `file-0.${ending}`, type: mime.split(";")[0] });
@@ -94,13 +94,13 @@ test.each(["text", "srt", "vtt"])("an answer as %s is the text", async (format) 
 });
 
 test.each([
-  ["as the maker billed it", { usage: { type: "duration", seconds: 7 }, duration: 6.4 }, 0.116667],
-  ["as the maker measured it", { usage: { type: "tokens", total_tokens: 5 }, duration: 6.5 }, 0.108333],
-  ["as another maker billed it", { usage: { prompt_audio_seconds: 3, prompt_tokens: 4 } }, 0.05],
-  ["as the maker measured it, in a text", { duration: "90.0" }, 1.5],
-  ["as it is measured here, where the maker tells none", { usage: { type: "tokens" } }, 0.025],
+  ["as the provider billed it", { usage: { type: "duration", seconds: 7 }, duration: 6.4 }, 0.116667],
+  ["as the provider measured it", { usage: { type: "tokens", total_tokens: 5 }, duration: 6.5 }, 0.108333],
+  ["as another provider billed it", { usage: { prompt_audio_seconds: 3, prompt_tokens: 4 } }, 0.05],
+  ["as the provider measured it, in a text", { duration: "90.0" }, 1.5],
+  ["as it is measured here, where the provider tells none", { usage: { type: "tokens" } }, 0.025],
   [
-    "as it is measured here, where the maker tells nonsense",
+    "as it is measured here, where the provider tells nonsense",
     { duration: -3, usage: { type: "duration", seconds: 0 } },
     0.025,
   ],

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { type AbortCause, Aborted } from "../../workers/running.ts";
 import { type MockOpenai, mockError } from "../support/mock-openai.ts";
-import { startMedia } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { startMedia } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox", seconds: "8", size: "1280x720" };
 const asked = (mock: MockOpenai) =>
@@ -106,7 +106,7 @@ describe("a job that goes wrong", () => {
     expect(mock.requests).toHaveLength(1);
   });
 
-  test("a video of the maker's own store may be another's: refused", async () => {
+  test("a video of the provider's own store may be another's: refused", async () => {
     const { mock, provider, call } = await startMedia();
     for (const input of [{ remix_video_id: "video_1" }, { input_reference: { file_id: "file-1" } }])
       expect(await errorOf(provider.generate(call("video", { ...fox, ...input })))).toMatchObject({

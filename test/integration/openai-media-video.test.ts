@@ -4,8 +4,8 @@ import type { JsonObject } from "../../workers/providers/provider.ts";
 import { Aborted } from "../../workers/running.ts";
 import { type MockOpenai, mockError } from "../support/mock-openai.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { startMedia, uploadsOf } from "./openai-media-setup.ts";
-import { errorOf, gate } from "./upstreams-setup.ts";
+import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf, gate } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox", seconds: "8", size: "1280x720" };
 const asked = (mock: MockOpenai) =>
@@ -24,7 +24,7 @@ describe("a job that goes well", () => {
       usage: { second: 8 },
     });
     expect(asked(mock)).toEqual(usual);
-    expect(mock.requests[0]?.body).toEqual({ ...fox, style: "noir", n: 1, model: "maker-model" });
+    expect(mock.requests[0]?.body).toEqual({ ...fox, style: "noir", n: 1, model: "provider-model" });
     expect(remembered).toEqual(["video_1"]);
     expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
   });
@@ -51,12 +51,17 @@ describe("a job that goes well", () => {
     expect(kept).toHaveLength(1);
   });
 
-  test("duration, resolution and image stand for the maker's names; a number of seconds is written as text", async () => {
+  test("duration, resolution and image stand for the provider's names; a number of seconds is written as text", async () => {
     const { mock, clock, provider, call } = await startMedia();
     const made = provider.generate(call("video", { prompt: "a fox", duration: 4, resolution: "720x1280" }));
     await clock.pass(2_000);
     expect((await made).usage).toEqual({ second: 4 });
-    expect(mock.requests[0]?.body).toEqual({ prompt: "a fox", seconds: "4", size: "720x1280", model: "maker-model" });
+    expect(mock.requests[0]?.body).toEqual({
+      prompt: "a fox",
+      seconds: "4",
+      size: "720x1280",
+      model: "provider-model",
+    });
   });
 
   test.each(["image", "input_reference"])("a picture to begin with (%s) goes as a form", async (field) => {
@@ -70,7 +75,7 @@ describe("a job that goes well", () => {
       text("prompt", "a fox"),
       text("seconds", "4"),
       { name: "input_reference", filename: "file-2.png", type: "image/png", bytes: mockPng },
-      text("model", "maker-model"),
+      text("model", "provider-model"),
     ]);
   });
 
@@ -78,7 +83,7 @@ describe("a job that goes well", () => {
     ["a shorter video counts as it is", { seconds: "5" }, fox, 5],
     ["a longer one as it was asked for", { seconds: 12 }, fox, 8],
     ["one of untold length as it was asked for", {}, fox, 8],
-    ["without a wish as the maker tells", { seconds: "4" }, { prompt: "a fox" }, 4],
+    ["without a wish as the provider tells", { seconds: "4" }, { prompt: "a fox" }, 4],
   ])("%s", async (_, told, input: JsonObject, second) => {
     const { mock, provider, call } = await startMedia();
     mock.respond(

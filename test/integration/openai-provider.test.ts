@@ -2,10 +2,10 @@ import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { createOpenai } from "../../workers/providers/openai/index.ts";
 import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
+import { leave, letGo } from "../support/disconnecting.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
-import { leave, letGo } from "./leaving.ts";
-import { errorOf, gate, log, oneByOne } from "./upstreams-setup.ts";
+import { errorOf, gate, log, oneByOne } from "../support/upstreams-setup.ts";
 
 async function start({ concurrency = 2, storesAnswers = false } = {}) {
   const mock = await startMockOpenai();
@@ -72,7 +72,7 @@ test("a stream is always asked for its usage, beside the caller's own stream opt
   expect(mock.requests[1]?.body).not.toHaveProperty("stream_options");
 });
 
-test("nothing is stored at the maker, and who did not speak of it is not made to", async () => {
+test("nothing is stored at the provider, and who did not speak of it is not made to", async () => {
   const { mock, provider, call } = await start();
   await provider.answer(call({ store: true }));
   await Array.fromAsync(provider.stream(call({ store: null })));
@@ -80,7 +80,7 @@ test("nothing is stored at the maker, and who did not speak of it is not made to
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false, undefined]);
 });
 
-test("a maker that keeps answers by itself is told each time to keep nothing", async () => {
+test("a provider that keeps answers by itself is told each time to keep nothing", async () => {
   const { mock, provider, call } = await start({ storesAnswers: true });
   await provider.answer(call());
   await Array.fromAsync(provider.stream(call({ store: true })));
@@ -214,7 +214,7 @@ test("a stream is read no faster than its chunks are taken", async () => {
   const chunks = provider.stream(call())[Symbol.asyncIterator]();
   await chunks.next();
   const request = await mock.request(0);
-  // Until the maker has been held up for a hundred turns.
+  // Until the provider has been held up for a hundred turns.
   for (let turns = 0, sent = 0; turns < 100; turns = request.eventsSent === sent ? turns + 1 : 0) {
     sent = request.eventsSent;
     await new Promise(setImmediate);

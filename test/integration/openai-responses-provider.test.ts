@@ -3,7 +3,7 @@ import { createOpenai } from "../../workers/providers/openai/index.ts";
 import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { mockError, mockText, startMockOpenai } from "../support/mock-openai.ts";
-import { errorOf, log, oneByOne } from "./upstreams-setup.ts";
+import { errorOf, log, oneByOne } from "../support/upstreams-setup.ts";
 
 const question = { model: "m", input: "Hi", max_output_tokens: 50 };
 
@@ -39,21 +39,21 @@ test("a request passes as it is, unknown fields too, and asks for nothing that c
   expect(mock.requests[0]?.headers.authorization).toBe("Bearer sk-operator");
 });
 
-test("nothing is stored at the maker, whatever was asked for", async () => {
+test("nothing is stored at the provider, whatever was asked for", async () => {
   const { mock, provider, call, stream } = await start();
   await provider.answer(call({ ...question, store: true }));
   await Array.fromAsync(stream(call({ ...question, store: null })));
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false]);
 });
 
-test("a maker that keeps answers by itself is told each time to keep nothing", async () => {
+test("a provider that keeps answers by itself is told each time to keep nothing", async () => {
   const { mock, provider, call, stream } = await start({ storesAnswers: true });
   await provider.answer(call());
   await Array.fromAsync(stream());
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false]);
 });
 
-test("an answer comes as the maker gave it: reasoning with its state, calls, and what nobody here knows of", async () => {
+test("an answer comes as the provider gave it: reasoning with its state, calls, and what nobody here knows of", async () => {
   const { mock, provider, call } = await start();
   const output = [
     { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "ZW5j" },
@@ -73,7 +73,7 @@ test("an answer that breaks off early is one", async () => {
   expect(events.at(-1)).toMatchObject({ type: "response.incomplete", response: incomplete });
 });
 
-test("the events come as the maker gave them, in their order, with their numbers", async () => {
+test("the events come as the provider gave them, in their order, with their numbers", async () => {
   const { mock, stream } = await start();
   const output = [
     { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }], encrypted_content: "ZW5j" },

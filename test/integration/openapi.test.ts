@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "vitest";
-import { refusal, refusalOf, serviceOfFile } from "./service-setup.ts";
+import { refusal, refusalOf, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const get = (path: string) => fetch(new URL(path, running.service.baseUrl));

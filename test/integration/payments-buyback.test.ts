@@ -5,10 +5,18 @@ import { type BuybackExecutor, createPayments, type SentTransaction } from "../.
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
+import { brokenWire, type Command } from "../support/money-proxy.ts";
+import {
+  createMovableClock,
+  decisionOf,
+  held,
+  holdOf,
+  type MovableClock,
+  openAccount,
+  times,
+} from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { brokenWire, type Command } from "./money-proxy.ts";
-import { createMovableClock, decisionOf, held, holdOf, type MovableClock, openAccount, times } from "./money-setup.ts";
 
 const own = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 const chosen = "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { Settlement } from "../../shared/payments/index.ts";
-import { eventually } from "../support/service.ts";
-import { brokenWire, type Command } from "./money-proxy.ts";
+import { brokenWire, type Command } from "../support/money-proxy.ts";
 import {
   available,
   hashOf,
@@ -15,7 +14,8 @@ import {
   request,
   settingsOf,
   startPayments,
-} from "./payments-setup.ts";
+} from "../support/payments-setup.ts";
+import { eventually } from "../support/service.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { failedSimulation } from "../../infra/embedded/solana/index.ts";
-import { eventually } from "../support/service.ts";
 import {
   available,
   hashOf,
@@ -12,7 +11,8 @@ import {
   request,
   settingsOf,
   startPayments,
-} from "./payments-setup.ts";
+} from "../support/payments-setup.ts";
+import { eventually } from "../support/service.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 

@@ -13,8 +13,8 @@ import {
   receiptOf,
   settingsOf,
   startPayments,
-} from "./payments-setup.ts";
-import { type BadPayment, badPayments, oddPayment } from "./payments-transactions.ts";
+} from "../support/payments-setup.ts";
+import { type BadPayment, badPayments, oddPayment } from "../support/payments-transactions.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 

@@ -6,7 +6,6 @@ import { toFacilitatorSvmSigner } from "@x402/svm";
 import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
 import { expect, onTestFinished, test } from "vitest";
 import type { SolanaChain } from "../../infra/embedded/solana/index.ts";
-import { eventually } from "../support/service.ts";
 import {
   available,
   hashOf,
@@ -20,7 +19,8 @@ import {
   request,
   settingsOf,
   startPayments,
-} from "./payments-setup.ts";
+} from "../support/payments-setup.ts";
+import { eventually } from "../support/service.ts";
 
 type Fate =
   | "answer"

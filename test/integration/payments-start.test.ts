@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { createPayments } from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createMovableClock, startMoney } from "../support/money-setup.ts";
+import { hashOf, settingsOf } from "../support/payments-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { testChain } from "../support/solana.ts";
-import { createMovableClock, startMoney } from "./money-setup.ts";
-import { hashOf, settingsOf } from "./payments-setup.ts";
 
 /** Payments with these settings, over a chain that is sound. */
 async function open(change: Readonly<Record<string, string>> = {}) {

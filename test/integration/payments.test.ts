@@ -8,7 +8,7 @@ import {
   receiptOf,
   startPayments,
   usd,
-} from "./payments-setup.ts";
+} from "../support/payments-setup.ts";
 
 test("a quote says what the specification says", async () => {
   const { quoted, chain } = await startPayments();

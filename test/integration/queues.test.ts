@@ -1,9 +1,9 @@
 import { type Job, Queue, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { createQueues, isPaidCall } from "#jobs";
+import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { connect, log, paidCall } from "./jobs-setup.ts";
 
 async function open(stores: Stores) {
   const queues = createQueues({ redis: await connect(stores, "impatient"), log });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { startReplicate } from "../support/hosted-setup.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { replicateError } from "../support/mock-replicate.ts";
-import { startReplicate } from "./hosted-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox" };
 

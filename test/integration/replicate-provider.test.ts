@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../workers/providers/provider.ts";
 import { Aborted } from "../../workers/running.ts";
+import { startReplicate } from "../support/hosted-setup.ts";
 import { mockMp3, mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { type MockReplicate, mockId } from "../support/mock-replicate.ts";
-import { startReplicate } from "./hosted-setup.ts";
-import { uploadsOf } from "./openai-media-setup.ts";
-import { errorOf } from "./upstreams-setup.ts";
+import { uploadsOf } from "../support/openai-media-setup.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox" };
 const asked = (mock: MockReplicate) => mock.requests.map(({ method, path }) => `${method} ${path.slice(3)}`);
@@ -78,10 +78,10 @@ describe("a prediction that goes well", () => {
   });
 
   test.each<[string, JsonObject, Record<string, unknown>, number]>([
-    ["as the maker bills it", { duration: 8 }, { video_output_duration_seconds: 5 }, 5],
+    ["as the provider bills it", { duration: 8 }, { video_output_duration_seconds: 5 }, 5],
     ["never more than was asked for", { duration: "6s" }, { video_output_duration_seconds: 9.5 }, 6],
     ["as was asked for, if nobody tells", { seconds: "4" }, {}, 4],
-    ["as the maker tells, if nothing was asked for", {}, { video_output_duration_seconds: 7.25 }, 7.25],
+    ["as the provider tells, if nothing was asked for", {}, { video_output_duration_seconds: 7.25 }, 7.25],
   ])("a video counts %s", async (_, input, metrics, second) => {
     const { mock, provider, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: "0.mp4", metrics });
@@ -128,7 +128,7 @@ describe("uploads in the input", () => {
     ...more,
   });
 
-  test("go as a link where the maker can fetch it, wherever they stand", async () => {
+  test("go as a link where the provider can fetch it, wherever they stand", async () => {
     const { mock, provider, kept, call } = await startReplicate();
     const link = "https://storage.example/upl_1?signature=1";
     const uploads = new Map([...uploadsOf([picture({ content: 9 })])].map(([id, file]) => [id, { ...file, link }]));
@@ -139,7 +139,7 @@ describe("uploads in the input", () => {
     expect(kept).toHaveLength(1);
   });
 
-  test("else as their bytes, as many as the maker takes inside a request", async () => {
+  test("else as their bytes, as many as the provider takes inside a request", async () => {
     const { mock, provider, call } = await startReplicate();
     const large = { id: "upl_2", param: "input.last", mime: "image/png", content: Buffer.alloc(4 * 1024 * 1024) };
     mock.respond({ states: ["succeeded"], output: "0.mp4" });
@@ -168,7 +168,7 @@ describe("uploads in the input", () => {
     expect(mock.requests).toEqual([]);
   });
 
-  test("a prompt may speak of the maker", async () => {
+  test("a prompt may speak of the provider", async () => {
     const { mock, provider, call } = await startReplicate();
     mock.respond({ states: ["succeeded"] });
     await provider.generate(call("images", { prompt: "a poster for api.replicate.com" }));

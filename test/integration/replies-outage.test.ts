@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
+import { breakable } from "../support/redis-proxy.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { collect, openReader, openWriter } from "./jobs-setup.ts";
-import { breakable } from "./redis-proxy.ts";
 
 const nobodyLeft = () => {};
 

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { noCapacity } from "#errors";
 import { type Clock, systemClock } from "#platform/clock";
 import { limitBytes } from "../../shared/jobs/frames.ts";
+import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { collect, openReader, openWriter } from "./jobs-setup.ts";
 
 const key = "reply:api_test";
 const nobodyLeft = () => {};

@@ -5,7 +5,7 @@ import {
 } from "@solana/kit";
 import { expect, test } from "vitest";
 import { createManualClock } from "../support/manual-clock.ts";
-import { payments, unchecked } from "./solana-setup.ts";
+import { payments, unchecked } from "../support/solana-setup.ts";
 
 const whole = { encoding: "json", maxSupportedTransactionVersion: 0 } as const;
 

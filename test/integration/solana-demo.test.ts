@@ -11,10 +11,10 @@ import { startSolana } from "../../infra/embedded/solana/server.ts";
 import { tokenAccountOf } from "../../infra/embedded/solana/tokens.ts";
 import { openWallet } from "../../infra/embedded/solana/wallets.ts";
 import { startMockPaid } from "../support/mock-paid.ts";
+import { createMovableClock } from "../support/money-setup.ts";
+import { openPayments } from "../support/payments-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { createMovableClock } from "./money-setup.ts";
-import { openPayments } from "./payments-setup.ts";
-import { facilitatorOf, type Parties, payFrom } from "./solana-setup.ts";
+import { facilitatorOf, type Parties, payFrom } from "../support/solana-setup.ts";
 
 const run = promisify(execFile);
 const command = fileURLToPath(new URL("../../infra/cli/demo-x402.ts", import.meta.url));

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { failedSimulation } from "../../infra/embedded/solana/index.ts";
-import { payFrom, payments } from "./solana-setup.ts";
+import { payFrom, payments } from "../support/solana-setup.ts";
 
 test("a payment by the official client, settled by the official facilitator, moves exactly its micro-USDC", async () => {
   const { chain, payer, newFacilitator, pay } = await payments("5.00");

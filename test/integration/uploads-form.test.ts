@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { openAsBlob } from "node:fs";
 import { expect, test } from "vitest";
 import { eventually } from "../support/service.ts";
-import { curl, headOf, send, wireTo } from "./uploads-callers.ts";
+import { curl, headOf, send, wireTo } from "../support/uploads-callers.ts";
 import {
   boundary,
   diskFile,
@@ -14,8 +14,8 @@ import {
   partHead,
   piecesOf,
   uploadLimit,
-} from "./uploads-files.ts";
-import { ok, openSpools, refused, type Uploader, uploadServiceOfFile } from "./uploads-setup.ts";
+} from "../support/uploads-files.ts";
+import { ok, openSpools, refused, type Uploader, uploadServiceOfFile } from "../support/uploads-setup.ts";
 
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 

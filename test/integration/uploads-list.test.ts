@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { fileOf } from "./uploads-files.ts";
-import { ok, refused, uploadServiceOfFile } from "./uploads-setup.ts";
+import { fileOf } from "../support/uploads-files.ts";
+import { ok, refused, uploadServiceOfFile } from "../support/uploads-setup.ts";
 
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 

@@ -1,8 +1,15 @@
 import { expect, test } from "vitest";
 import { eventually } from "../support/service.ts";
-import { putPart } from "./uploads-callers.ts";
-import { fileOf, heads, mebi } from "./uploads-files.ts";
-import { ok, refused, type UploadAnswer, type Uploader, uploaderOf, uploadServiceOfFile } from "./uploads-setup.ts";
+import { putPart } from "../support/uploads-callers.ts";
+import { fileOf, heads, mebi } from "../support/uploads-files.ts";
+import {
+  ok,
+  refused,
+  type UploadAnswer,
+  type Uploader,
+  uploaderOf,
+  uploadServiceOfFile,
+} from "../support/uploads-setup.ts";
 
 const there = uploadServiceOfFile({
   UPLOAD_USD_PER_GB_DAY: "0.10",

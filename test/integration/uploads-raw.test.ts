@@ -2,9 +2,9 @@ import { openAsBlob } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
-import { curl, headOf, send, wireTo } from "./uploads-callers.ts";
-import { diskFile, fileOf, mebi, piecesOf, uploadLimit } from "./uploads-files.ts";
-import { ok, refused, startOn, type Uploader, uploaderOf, uploadServiceOfFile } from "./uploads-setup.ts";
+import { curl, headOf, send, wireTo } from "../support/uploads-callers.ts";
+import { diskFile, fileOf, mebi, piecesOf, uploadLimit } from "../support/uploads-files.ts";
+import { ok, refused, startOn, type Uploader, uploaderOf, uploadServiceOfFile } from "../support/uploads-setup.ts";
 
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 

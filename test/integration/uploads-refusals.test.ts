@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { eventually } from "../support/service.ts";
-import { asking, localModel } from "./service-setup.ts";
-import { curl, headOf, send, wireTo } from "./uploads-callers.ts";
-import { diskFile, fileOf, formType, mebi, partHead, piecesOf, uploadLimit } from "./uploads-files.ts";
-import { ok, refused, type Uploader, uploaderOf, uploadServiceOfFile } from "./uploads-setup.ts";
+import { asking, localModel } from "../support/service-setup.ts";
+import { curl, headOf, send, wireTo } from "../support/uploads-callers.ts";
+import { diskFile, fileOf, formType, mebi, partHead, piecesOf, uploadLimit } from "../support/uploads-files.ts";
+import { ok, refused, type Uploader, uploaderOf, uploadServiceOfFile } from "../support/uploads-setup.ts";
 
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 

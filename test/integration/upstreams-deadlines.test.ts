@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { mockChunk } from "../support/mock-openai.ts";
-import { errorOf, gate, startUpstreams } from "./upstreams-setup.ts";
+import { errorOf, gate, startUpstreams } from "../support/upstreams-setup.ts";
 
 const never = new Promise<void>(() => {});
 
@@ -16,7 +16,7 @@ test.each(["json", "stream"] as const)(
     expect(progress.attempts).toBe(1);
     clock.advance(1);
     await answer;
-    expect(progress).toMatchObject({ attempts: 2, upstream: "maker-1" });
+    expect(progress).toMatchObject({ attempts: 2, upstream: "provider-1" });
     await silent.closed;
     expect(silent.aborted).toBe(true);
   },

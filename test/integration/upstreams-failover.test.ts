@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Provider } from "../../workers/providers/index.ts";
 import { mockError, mockText } from "../support/mock-openai.ts";
-import { errorOf, gate, startUpstreams } from "./upstreams-setup.ts";
+import { errorOf, gate, startUpstreams } from "../support/upstreams-setup.ts";
 
 const contentOf = (chunks: readonly Record<string, unknown>[]) =>
   chunks
@@ -13,7 +13,7 @@ test("the first upstream that can serve does, under its own name for the model",
   const { mocks, call } = await startUpstreams(2);
   const { json, progress } = call();
   expect(await json()).toMatchObject({ choices: [{ message: { content: mockText } }] });
-  expect(progress).toMatchObject({ attempts: 1, upstream: "maker-0" });
+  expect(progress).toMatchObject({ attempts: 1, upstream: "provider-0" });
   expect(mocks[0].requests[0]?.body["model"]).toBe("own-name-0");
   expect(mocks[0].requests[0]?.headers.authorization).toBe("Bearer sk-operator-0");
   expect(mocks[1]?.requests).toHaveLength(0);
@@ -27,7 +27,7 @@ test.each([500, 502, 503, 529, 408, 429, 401, 403, 404, 301])(
     for (const way of ["json", "stream"] as const) {
       const { progress, ...ways } = call();
       await ways[way]();
-      expect(progress.upstream).toBe("maker-1");
+      expect(progress.upstream).toBe("provider-1");
     }
   },
 );
@@ -45,7 +45,7 @@ test.each([
   mocks[0].always(answer);
   const { json, progress } = call();
   await json();
-  expect(progress).toMatchObject({ attempts: 2, upstream: "maker-1" });
+  expect(progress).toMatchObject({ attempts: 2, upstream: "provider-1" });
 });
 
 test.each([
@@ -57,7 +57,7 @@ test.each([
   mocks[0].always(answer);
   const { stream, progress } = call();
   expect(contentOf(await Array.fromAsync(await stream()))).toBe(mockText);
-  expect(progress).toMatchObject({ attempts: 2, upstream: "maker-1" });
+  expect(progress).toMatchObject({ attempts: 2, upstream: "provider-1" });
 });
 
 test("an upstream that cannot be reached moves on to the next", async () => {
@@ -65,7 +65,7 @@ test("an upstream that cannot be reached moves on to the next", async () => {
   await mocks[0].close();
   const { json, progress } = call();
   await json();
-  expect(progress.upstream).toBe("maker-1");
+  expect(progress.upstream).toBe("provider-1");
   mocks[0].close = () => Promise.resolve();
 });
 
@@ -80,12 +80,12 @@ test("after the first item there is no way back: the failure reaches the reader"
   };
   expect(await errorOf(read())).toMatchObject({ code: "upstream_error", status: 502 });
   expect(seen).toHaveLength(3);
-  expect(progress).toMatchObject({ attempts: 1, upstream: "maker-0" });
+  expect(progress).toMatchObject({ attempts: 1, upstream: "provider-0" });
   expect(mocks[1]?.requests).toHaveLength(0);
 });
 
 test.each([400, 413, 415, 422])(
-  "status %i is the caller's own: 400 with the maker's text, and nobody else is asked",
+  "status %i is the caller's own: 400 with the provider's text, and nobody else is asked",
   async (status) => {
     const { mocks, call, upstreams } = await startUpstreams(2);
     mocks[0].always(mockError(status, "temperature is over 2", { param: "temperature" }));
@@ -97,22 +97,22 @@ test.each([400, 413, 415, 422])(
         message: "temperature is over 2",
         param: "temperature",
       });
-      expect(progress).toMatchObject({ attempts: 1, upstream: "maker-0" });
+      expect(progress).toMatchObject({ attempts: 1, upstream: "provider-0" });
     }
-    expect(upstreams.states()["maker-0"]).toBe("ready");
+    expect(upstreams.states()["provider-0"]).toBe("ready");
     expect(mocks[1]?.requests).toHaveLength(0);
   },
 );
 
-test("a bad key of the operator is 502, and shows nothing of the maker's account", async () => {
+test("a bad key of the operator is 502, and shows nothing of the provider's account", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].always(mockError(401, "Incorrect API key provided: sk-oper*****or-0. Organization org-abcdefgh."));
   const error = await errorOf(call().json());
   expect(error).toMatchObject({ code: "upstream_error", status: 502 });
-  expect(JSON.stringify((error as { fields(): object }).fields())).not.toMatch(/sk-|org-|key|maker/i);
+  expect(JSON.stringify((error as { fields(): object }).fields())).not.toMatch(/sk-|org-|key|provider/i);
 });
 
-test("a maker's account without money is the operator's fault, not a lack of capacity", async () => {
+test("a provider's account without money is the operator's fault, not a lack of capacity", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].always(mockError(429, "You exceeded your current quota", { code: "insufficient_quota" }));
   expect(await errorOf(call().json())).toMatchObject({ code: "upstream_error" });
@@ -154,7 +154,7 @@ test.each([
     expect(await errorOf(call().json())).toMatchObject(expected);
     expect(await errorOf(call().json())).toMatchObject(expected);
     expect(mocks[0].requests).toHaveLength(1);
-    expect(upstreams.states()["maker-0"]).toBe("ready");
+    expect(upstreams.states()["provider-0"]).toBe("ready");
 
     clock.advance(seconds * 1000);
     await call().json();
@@ -179,10 +179,10 @@ test("Retry-After is that of the upstream which comes back first", async () => {
 
 test("an upstream without its key is passed over and said to have none", async () => {
   const { call, upstreams } = await startUpstreams(2, { env: { MAKER_0_API_KEY: "" } });
-  expect(upstreams.states()).toEqual({ "maker-0": "no key", "maker-1": "ready" });
+  expect(upstreams.states()).toEqual({ "provider-0": "no key", "provider-1": "ready" });
   const { json, progress } = call();
   await json();
-  expect(progress.upstream).toBe("maker-1");
+  expect(progress.upstream).toBe("provider-1");
   expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity" });
 });
 
@@ -219,7 +219,7 @@ test("an upstream whose provider cannot do it is not asked", async () => {
   const first = await who({ attempts: 0 });
   const progress = { attempts: 0 };
   expect(await who(progress, (provider) => provider !== first)).not.toBe(first);
-  expect(progress).toMatchObject({ attempts: 1, upstream: "maker-1" });
+  expect(progress).toMatchObject({ attempts: 1, upstream: "provider-1" });
   await expect(who({ attempts: 0 }, () => false)).rejects.toMatchObject({ status: 503 });
 });
 
@@ -239,5 +239,5 @@ test("failover ends with the first item, not with the headers", async () => {
   await mocks[0].request(0);
   first.resolve();
   await Array.fromAsync(await items);
-  expect(progress.upstream).toBe("maker-1");
+  expect(progress.upstream).toBe("provider-1");
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type MockOpenai, mockError } from "../support/mock-openai.ts";
-import { errorOf, gate, startUpstreams } from "./upstreams-setup.ts";
+import { errorOf, gate, startUpstreams } from "../support/upstreams-setup.ts";
 
 const failTimes = async (mock: MockOpenai, times: number, call: () => { json(): Promise<unknown> }) => {
   for (let i = 0; i < times; i++) {
@@ -12,24 +12,24 @@ const failTimes = async (mock: MockOpenai, times: number, call: () => { json(): 
 test("five failures in a row open the breaker; then one call at a time may try", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 4, call);
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   await failTimes(mocks[0], 1, call);
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 5 });
   expect(mocks[0].requests).toHaveLength(5);
 
   clock.advance(5_000);
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   const answer = gate();
   mocks[0].respond({ beforeHeaders: answer.promise });
   const trying = call().json();
   await mocks[0].request(5);
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity" });
   expect(mocks[0].requests).toHaveLength(6);
   answer.resolve();
   await trying;
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   await Promise.all([call().json(), call().json()]);
 });
 
@@ -39,9 +39,9 @@ test("two callers' probes that fail keep the breaker open, twice as long", async
   clock.advance(5_000);
   await failTimes(mocks[0], 2, call);
   clock.advance(9_999);
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
   clock.advance(1);
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
 });
 
 test("a caller who leaves while trying decides nothing: the next call tries", async () => {
@@ -54,9 +54,9 @@ test("a caller who leaves while trying decides nothing: the next call tries", as
   await mocks[0].request(5);
   caller.abort(new Error("left"));
   await trying;
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   await failTimes(mocks[0], 2, call);
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
 });
 
 test("an upstream that refuses a request is well: that closes the breaker", async () => {
@@ -66,7 +66,7 @@ test("an upstream that refuses a request is well: that closes the breaker", asyn
   mocks[0].respond(mockError(400, "no"));
   await errorOf(call().json());
   await failTimes(mocks[0], 4, call);
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
 });
 
 test("the first item of a stream closes the breaker, long before its end", async () => {
@@ -76,7 +76,7 @@ test("the first item of a stream closes the breaker, long before its end", async
   const rest = gate();
   mocks[0].respond({ beforeEvent: { 1: rest.promise } });
   const items = await call().stream();
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   await call().json();
   rest.resolve();
   await Array.fromAsync(items);
@@ -86,7 +86,7 @@ test("streams that always break in the middle open the breaker too", async () =>
   const { mocks, call, upstreams } = await startUpstreams(1, { oneModel: true });
   mocks[0].always({ cutAfter: 2 });
   for (let i = 0; i < 5; i++) await errorOf(Array.fromAsync(await call().stream()));
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
 });
 
 test("what one account's requests provoke takes the model from that account alone", async () => {
@@ -94,22 +94,22 @@ test("what one account's requests provoke takes the model from that account alon
   const by = (account: string) => () => call("test/model", undefined, account);
   await failTimes(mocks[0], 5, by("acct_bad"));
   expect(await errorOf(by("acct_bad")().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 5 });
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   await Promise.all([by("acct_good")().json(), by("acct_other")().json()]);
 
   // Each who pays by x402 has an account of its own, and there is no end of them.
   await failTimes(mocks[0], 5, () => call("test/model", undefined, `x402:${mocks[0].requests.length}`));
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   await by("acct_good")().json();
 
   // Down for everyone: then a bad request that is first to probe does not keep the model from the others.
   await failTimes(mocks[0], 5, call);
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
   clock.advance(5_000);
   await failTimes(mocks[0], 1, by("acct_bad"));
   expect(await errorOf(by("acct_bad")().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 10 });
   await by("acct_good")().json();
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
 });
 
 test("a probe that hangs keeps the others waiting for five seconds at most", async () => {
@@ -123,7 +123,7 @@ test("a probe that hangs keeps the others waiting for five seconds at most", asy
   clock.advance(5_000);
   expect(await errorOf(call("test/model", undefined, "acct_bad").json())).toMatchObject({ code: "no_capacity" });
   await call().json();
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   clock.advance(60_000);
   expect(await hanging).toMatchObject({ code: "upstream_timeout" });
 });
@@ -133,9 +133,9 @@ test("failures are counted by model: the upstream is open once all that it serve
   await failTimes(mocks[0], 5, call);
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity" });
   await call("test/model-0").json();
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
   await failTimes(mocks[0], 5, () => call("test/model-0"));
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
 });
 
 test("connections that do not come about close the upstream whoever calls, and whatever model", async () => {
@@ -143,10 +143,10 @@ test("connections that do not come about close the upstream whoever calls, and w
     env: { MAKER_0_BASE_URL: "http://127.0.0.1:1" },
   });
   for (let i = 0; i < 5; i++) {
-    expect(upstreams.states()["maker-0"]).toBe("ready");
+    expect(upstreams.states()["provider-0"]).toBe("ready");
     await errorOf(call("test/model", undefined, "acct_only").json());
   }
-  expect(upstreams.states()["maker-0"]).toBe("open");
+  expect(upstreams.states()["provider-0"]).toBe("open");
   expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 5 });
   clock.advance(5_000);
   await errorOf(call().json());
@@ -168,7 +168,7 @@ test("neither callers who leave nor refusals nor 429 open the breaker", async ()
     await errorOf(call().json());
     clock.advance(1_000);
   }
-  expect(upstreams.states()["maker-0"]).toBe("ready");
+  expect(upstreams.states()["provider-0"]).toBe("ready");
 });
 
 test("a full upstream is passed over for the next; when all are full, the first slot that comes free serves", async () => {
@@ -180,13 +180,13 @@ test("a full upstream is passed over for the next; when all are full, the first 
   const third = call();
   const running = [first.json(), second.json()];
   await Promise.all(mocks.map((mock) => mock.request(0)));
-  expect([first.progress.upstream, second.progress.upstream]).toEqual(["maker-0", "maker-1"]);
+  expect([first.progress.upstream, second.progress.upstream]).toEqual(["provider-0", "provider-1"]);
 
   const waiting = third.json();
   expect(third.progress.attempts).toBe(0);
   answers[1]?.resolve();
   await waiting;
-  expect(third.progress).toMatchObject({ attempts: 1, upstream: "maker-1" });
+  expect(third.progress).toMatchObject({ attempts: 1, upstream: "provider-1" });
   answers[0]?.resolve();
   await Promise.all(running);
 });

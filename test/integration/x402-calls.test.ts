@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { fileAt, pngOf, uploaded } from "../support/generation-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { fileAt, pngOf, uploaded } from "./generation-setup.ts";
-import { payFrom } from "./payments-setup.ts";
+import { payFrom } from "../support/payments-setup.ts";
 import {
   agePayments,
   answerOf,
@@ -17,13 +17,13 @@ import {
   quoted,
   quoteOf,
   startPaid,
-} from "./x402-setup.ts";
+} from "../support/x402-setup.ts";
 
 const token = "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU";
 
 test("an image and a video are bought by the official client, with no account and no key", async () => {
   const all = await startPaid();
-  const { service, payer, maker } = all;
+  const { service, payer, provider } = all;
   const image = await buy(all, service, drawing());
   expect(image.receipt).toMatchObject({ success: true, payer: payer.address });
   const drawn = await answerOf(image.response);
@@ -40,7 +40,7 @@ test("an image and a video are bought by the official client, with no account an
     [image.account]: { paidMicroUsd: 40_000n, costUsd: "0.04" },
     [video.account]: { paidMicroUsd: 200_000n, costUsd: "0.20" },
   });
-  expect(maker.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
+  expect(provider.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
   expect(await ledgerOf(service, image.account)).toMatchObject([{ kind: "credit" }, { id: drawn.requestId }]);
 });
 
@@ -70,8 +70,8 @@ test("a call without a key is told its price by the list, what it pays for, and 
 
 test("fewer images than were paid for cost less, and what is left is the payer's", async () => {
   const all = await startPaid();
-  const { service, maker } = all;
-  maker.respond({ body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }] } });
+  const { service, provider } = all;
+  provider.respond({ body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }] } });
   const { response, account, amount } = await buy(all, service, drawing({ n: 3 }));
   expect(await answerOf(response)).toMatchObject({ status: 200, costUsd: "0.04" });
   expect(amount).toBe(120_000n);
@@ -80,7 +80,7 @@ test("fewer images than were paid for cost less, and what is left is the payer's
 
 test("the same payment with the same request in any spelling is the answer that was made", async () => {
   const all = await startPaid();
-  const { service, maker } = all;
+  const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
   const first = await answerOf(post(service, drawing(), headers));
   expect(first).toMatchObject({ status: 200, replayed: null });
@@ -89,15 +89,15 @@ test("the same payment with the same request in any spelling is the answer that 
     const again = await answerOf(post(service, body, headers));
     expect(again).toEqual({ ...first, replayed: "true" });
   }
-  expect(maker.requests).toHaveLength(1);
+  expect(provider.requests).toHaveLength(1);
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });
 
 test("work that fails charges nothing, and the payment is good for the same request again", async () => {
   const all = await startPaid();
-  const { service, maker, chain } = all;
+  const { service, provider, chain } = all;
   const { headers, account } = await payFor(all, service, drawing());
-  maker.respond({
+  provider.respond({
     status: 400,
     body: { error: { message: "unsafe", type: "invalid_request_error", param: "prompt" } },
   });
@@ -113,23 +113,23 @@ test("work that fails charges nothing, and the payment is good for the same requ
 
 test("a payment that is a day old brings the answer that was made, and nothing new", async () => {
   const all = await startPaid();
-  const { service, maker, stores } = all;
+  const { service, provider, stores } = all;
   const used = await payFor(all, service, drawing());
   const first = await answerOf(post(service, drawing(), used.headers));
   const unused = await payFor(all, service, drawing({ prompt: "A dog" }));
-  maker.respond({ status: 400, body: { error: { message: "unsafe", type: "invalid_request_error" } } });
+  provider.respond({ status: 400, body: { error: { message: "unsafe", type: "invalid_request_error" } } });
   expect(await answerOf(post(service, drawing({ prompt: "A dog" }), unused.headers))).toMatchObject({ status: 400 });
   await agePayments(stores, 24 * 3_600_000);
   expect(await answerOf(post(service, drawing(), used.headers))).toEqual({ ...first, replayed: "true" });
   expect((await quoteOf(await post(service, drawing({ prompt: "A dog" }), unused.headers))).error).toBe(
     "payment_expired",
   );
-  expect(maker.requests).toHaveLength(2);
+  expect(provider.requests).toHaveLength(2);
 });
 
 test("a payment for one request pays for no other: a new quote, and nothing is taken", async () => {
   const all = await startPaid();
-  const { service, maker } = all;
+  const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
   const others: [unknown, string?][] = [
     [drawing({ prompt: "A dog" })],
@@ -145,7 +145,7 @@ test("a payment for one request pays for no other: a new quote, and nothing is t
   }
   expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200 });
   expect((await quoteOf(await post(service, drawing({ n: 2 }), headers))).error).toBe("quote_for_another_request");
-  expect(maker.requests).toHaveLength(1);
+  expect(provider.requests).toHaveLength(1);
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });
 

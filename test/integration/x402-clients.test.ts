@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type SignatureBytes, signBytes } from "@solana/kit";
 import { expect, test } from "vitest";
 import type { Wallet } from "../../infra/embedded/solana/index.ts";
-import { answerOf, drawing, expectMoney, payFor, post, startPaid } from "./x402-setup.ts";
+import { answerOf, drawing, expectMoney, payFor, post, startPaid } from "../support/x402-setup.ts";
 
 const json = (header: string) => JSON.parse(Buffer.from(header, "base64").toString("utf8"));
 const headerOf = (payload: unknown) => ({
@@ -32,7 +32,7 @@ test("a payment in a transaction of the older form is taken like the newer", asy
 
 test("what a client writes around its payment changes nothing: extensions, an Idempotency-Key, its order", async () => {
   const all = await startPaid();
-  const { service, maker } = all;
+  const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
   const first = await answerOf(post(service, drawing(), { ...headers, "Idempotency-Key": "one" }));
   expect(first).toMatchObject({ status: 200, replayed: null });
@@ -48,6 +48,6 @@ test("what a client writes around its payment changes nothing: extensions, an Id
       ...first,
       replayed: "true",
     });
-  expect(maker.requests).toHaveLength(1);
+  expect(provider.requests).toHaveLength(1);
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });

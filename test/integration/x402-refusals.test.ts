@@ -1,9 +1,19 @@
 import type { PaymentRequirements } from "@x402/core/types";
 import { expect, test } from "vitest";
-import { payFrom, paySomethingElse } from "./payments-setup.ts";
-import { type BadPayment, badPayments, type Make, type Payer } from "./payments-transactions.ts";
-import { asking, expectUntouched, localModel, refusal, refusalOf } from "./service-setup.ts";
-import { answerOf, drawing, expectMoney, filming, media, post, quoted, quoteOf, startPaid } from "./x402-setup.ts";
+import { payFrom, paySomethingElse } from "../support/payments-setup.ts";
+import { type BadPayment, badPayments, type Make, type Payer } from "../support/payments-transactions.ts";
+import { asking, expectUntouched, localModel, refusal, refusalOf } from "../support/service-setup.ts";
+import {
+  answerOf,
+  drawing,
+  expectMoney,
+  filming,
+  media,
+  post,
+  quoted,
+  quoteOf,
+  startPaid,
+} from "../support/x402-setup.ts";
 
 const other =
   (terms: (all: Payer) => Promise<Partial<PaymentRequirements>> | Partial<PaymentRequirements>): Make =>
@@ -46,7 +56,7 @@ test.each<BadPayment>([
   ...badPayments,
 ])("a payment %s is answered with why and a new quote, and takes nothing", async (_, make, reason) => {
   const all = await startPaid();
-  const { service, chain, maker } = all;
+  const { service, chain, provider } = all;
   const required = await quoted(service, drawing());
   const lamports = chain.lamports(chain.feePayer.address);
   const response = await post(service, drawing(), { "PAYMENT-SIGNATURE": await make(all, required) });
@@ -56,7 +66,7 @@ test.each<BadPayment>([
   expect(again.accepts[0]?.extra["memo"]).not.toBe(required.accepts[0]?.extra["memo"]);
   expect(chain.lamports(chain.feePayer.address)).toBe(lamports);
   expect(chain.calls["sendTransaction"]).toBeUndefined();
-  expect(maker.requests).toHaveLength(0);
+  expect(provider.requests).toHaveLength(0);
   await expectMoney(all, service, {});
   const { header, memo } = await payFrom(chain, all.payer, again);
   expect(await answerOf(post(service, drawing(), { "PAYMENT-SIGNATURE": header }))).toMatchObject({ status: 200 });

@@ -112,7 +112,7 @@ function toolCalls(request: Fields): readonly Fields[] {
   }));
 }
 
-/** The whole stream of a message, with a ping where the maker sends one. */
+/** The whole stream of a message, with a ping where the provider sends one. */
 export function messageEvents({ content, stop_reason, stop_sequence, stop_details, usage, ...message }: MockMessage) {
   const begun = { ...message, content: [], stop_reason: null, stop_sequence: null, stop_details: null };
   const blocks = content.map((block, index) => blockEvents(block, index));

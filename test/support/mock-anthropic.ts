@@ -1,24 +1,24 @@
 import { type MessageScript, messageEvents, messageOf } from "./mock-anthropic-message.ts";
-import {
-  type MakerAnswer,
-  type MockMaker,
-  type MockOptions,
-  type MockRequest,
-  startMockMaker,
-  type Usual,
-} from "./mock-maker.ts";
 import { textsOf, wordsOf } from "./mock-model.ts";
+import {
+  type MockOptions,
+  type MockProvider,
+  type MockRequest,
+  type ProviderAnswer,
+  startMockProvider,
+  type Usual,
+} from "./mock-provider.ts";
 
 /**
  * Stands where Anthropic's API would be: `POST /v1/messages` (JSON and streams), `POST /v1/messages/count_tokens`,
  * `GET /v1/models` and `/v1/models/{id}`, in the shapes of https://platform.claude.com/docs/en/api. Without a script it
  * echoes what the user said, thinks if it is told to, calls the tools that are forced or named in the prompt, fills the
  * schema that an answer must have, and stops where `max_tokens` and `stop_sequences` say; a token is a word. A test
- * scripts other content, errors (`mockAnthropicError`), or events (mock-maker.ts). Its `url` has no version.
+ * scripts other content, errors (`mockAnthropicError`), or events (mock-provider.ts). Its `url` has no version.
  */
-export type MockAnthropic = MockMaker<Answer>;
+export type MockAnthropic = MockProvider<Answer>;
 
-export interface Answer extends MakerAnswer, MessageScript {
+export interface Answer extends ProviderAnswer, MessageScript {
   /** What count_tokens answers. */
   readonly inputTokens?: unknown;
 }
@@ -44,7 +44,7 @@ export const mockErrorEvent = (type: string, message: string, details?: object):
   request_id: "req_mock",
 });
 
-/** A refusal as the maker words it; its type is the one that is documented for the status. */
+/** A refusal as the provider words it; its type is the one that is documented for the status. */
 export const mockAnthropicError = (
   status: number,
   message: string,
@@ -52,7 +52,7 @@ export const mockAnthropicError = (
 ): Answer => ({ status, headers, body: mockErrorEvent(typeOf[status] ?? "api_error", message, details) });
 
 export const startMockAnthropic = (options?: MockOptions): Promise<MockAnthropic> =>
-  startMockMaker<Answer>(
+  startMockProvider<Answer>(
     {
       headers: { "request-id": "req_mock", "anthropic-organization-id": "org-mock" },
       usual: (request, scripted) => refusalOf(request) ?? answerOf(request, scripted),

@@ -1,12 +1,12 @@
-import {
-  type MakerAnswer,
-  type MockMaker,
-  type MockOptions,
-  type MockRequest,
-  startMockMaker,
-  type Usual,
-} from "./mock-maker.ts";
 import { mockMp3, mockMp4, mockPng } from "./mock-openai-media.ts";
+import {
+  type MockOptions,
+  type MockProvider,
+  type MockRequest,
+  type ProviderAnswer,
+  startMockProvider,
+  type Usual,
+} from "./mock-provider.ts";
 import { addressed } from "./mock-replicate.ts";
 
 /**
@@ -14,12 +14,12 @@ import { addressed } from "./mock-replicate.ts";
  * status, result, cancel; and the files under `/out/`. A request that is cancelled while it waits is removed and not
  * billed; one in progress goes on, and is billed.
  */
-export interface MockFal extends MockMaker<Answer> {
+export interface MockFal extends MockProvider<Answer> {
   /** Requests that have to be paid, those under way too. */
   billed(): number;
 }
 
-interface Answer extends MakerAnswer {
+interface Answer extends ProviderAnswer {
   /** Of a new request: what the looks at it tell, one each; the last one stays. */
   readonly states?: readonly string[];
   /** What it makes: file names become addresses. Else a picture. */
@@ -81,7 +81,7 @@ export async function startMockFal(options?: MockOptions): Promise<MockFal> {
     return { body: { status: "IN_QUEUE", request_id: mockRequestId, queue_position: 0 } };
   };
   const frame = (event: object) => JSON.stringify(event);
-  const mock = await startMockMaker<Answer>({ usual, frame, reset: () => jobs.clear() }, options);
+  const mock = await startMockProvider<Answer>({ usual, frame, reset: () => jobs.clear() }, options);
   const billed = () => [...jobs.values()].filter(({ isCancelled }) => !isCancelled).length;
   return Object.assign(mock, { billed });
 }

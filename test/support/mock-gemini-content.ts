@@ -21,7 +21,7 @@ const mockSignature = "c2lnbmF0dXJl";
 /** A tenth of a second of silence: 16 bits, one channel, 24 kHz. */
 export const mockPcm = Buffer.alloc(4_800);
 
-/** As the maker reads fields: under both names. */
+/** As the provider reads fields: under both names. */
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const field = (from: unknown, name: string): unknown =>
   Object.entries((from ?? {}) as Fields).find(([key]) => camel(key) === name)?.[1];

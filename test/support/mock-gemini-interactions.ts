@@ -1,5 +1,5 @@
-import type { MockRequest, Usual } from "./mock-maker.ts";
 import { mockMp4 } from "./mock-openai-media.ts";
+import type { MockRequest, Usual } from "./mock-provider.ts";
 
 /** The Interactions API as far as videos need it, and the store of the files that they make. */
 
@@ -60,7 +60,7 @@ export function createMockInteractions() {
   };
 }
 
-/** The maker says no to fields that it does not know, and to a number of seconds. */
+/** The provider says no to fields that it does not know, and to a number of seconds. */
 function invalidIn({ model, input, background, store, response_format }: Fields): string | undefined {
   if (typeof model !== "string" || input === undefined) return "model and input are required";
   if (background === true && store === false) return "background needs store";

@@ -1,14 +1,14 @@
 import { answerOf, type ContentScript, contentEvents, wordsIn } from "./mock-gemini-content.ts";
 import { createMockInteractions, type InteractionScript } from "./mock-gemini-interactions.ts";
-import {
-  type MakerAnswer,
-  type MockMaker,
-  type MockOptions,
-  type MockRequest,
-  startMockMaker,
-  type Usual,
-} from "./mock-maker.ts";
 import { wordsOf } from "./mock-model.ts";
+import {
+  type MockOptions,
+  type MockProvider,
+  type MockRequest,
+  type ProviderAnswer,
+  startMockProvider,
+  type Usual,
+} from "./mock-provider.ts";
 
 /**
  * Stands where Google's Gemini API would be, in the shapes of https://ai.google.dev/api: generateContent and its stream
@@ -16,11 +16,11 @@ import { wordsOf } from "./mock-model.ts";
  * models, interactions and the files that they make (mock-gemini-interactions.ts). Without a script it echoes what the user
  * said, thinks if it is told to, calls the tools that are forced or named in the prompt, fills the schema that an answer must
  * have, draws and speaks if these are the modalities, and stops where `maxOutputTokens` and `stopSequences` say; a token is a
- * word. A test scripts other content, errors (`mockGeminiError`), or events (mock-maker.ts). Its `url` has no version.
+ * word. A test scripts other content, errors (`mockGeminiError`), or events (mock-provider.ts). Its `url` has no version.
  */
-export type MockGemini = MockMaker<Answer>;
+export type MockGemini = MockProvider<Answer>;
 
-export interface Answer extends MakerAnswer, ContentScript, InteractionScript {
+export interface Answer extends ProviderAnswer, ContentScript, InteractionScript {
   /** What countTokens answers. */
   readonly totalTokens?: unknown;
 }
@@ -36,7 +36,7 @@ const nameOf: Readonly<Record<number, string>> = {
   504: "DEADLINE_EXCEEDED",
 };
 
-/** An error as the maker words it, in a body or an event. */
+/** An error as the provider words it, in a body or an event. */
 export const mockGeminiProblem = (
   code: number,
   message: string,
@@ -71,7 +71,7 @@ export const mockBadKey = "bad-key";
 
 export function startMockGemini(options?: MockOptions): Promise<MockGemini> {
   const interactions = createMockInteractions();
-  return startMockMaker<Answer>(
+  return startMockProvider<Answer>(
     {
       headers: { server: "scaffolding on HTTPServer2" },
       usual(request, scripted) {

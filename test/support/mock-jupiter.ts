@@ -33,7 +33,7 @@ export interface Swap {
   readonly amountOut: bigint;
 }
 
-export interface Behaviour {
+export interface Behavior {
   /** The answer but for its instructions. */
   quote: (quote: Record<string, unknown>) => Record<string, unknown>;
   /** What the swap does beside what an honest one does. */
@@ -54,7 +54,7 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, walle
   const pool = await chain.wallet("0");
   await chain.setBalance(pool.address, 10n ** 12n, token);
   await letTake(chain, pool, token, wallet);
-  const behaviour: Behaviour = {
+  const behavior: Behavior = {
     quote: (quote) => quote,
     more: () => [],
     amounts: (swap) => swap,
@@ -73,8 +73,8 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, walle
     // Named as a signer; whose key it is, its owner has.
     const owner = { address: taker, signTransactions: () => Promise.resolve([{}]) } as TransactionSigner;
     const asked: Swap = { owner, pool, token, amountIn, amountOut };
-    const [setup, ...swap] = await honest(chain, behaviour.amounts(asked));
-    const quoted = behaviour.quote({
+    const [setup, ...swap] = await honest(chain, behavior.amounts(asked));
+    const quoted = behavior.quote({
       inputMint: query.get("inputMint"),
       outputMint: query.get("outputMint"),
       inAmount,
@@ -89,7 +89,7 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, walle
     });
     const cost = Buffer.alloc(9);
     cost[0] = 3;
-    cost.writeBigUInt64LE(behaviour.price, 1);
+    cost.writeBigUInt64LE(behavior.price, 1);
     const budget = {
       programId: "ComputeBudget111111111111111111111111111111",
       accounts: [],
@@ -100,7 +100,7 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, walle
       setupInstructions: [setup].map(shown),
       swapInstruction: shown(swap[0]),
       cleanupInstruction: null,
-      otherInstructions: [...swap.slice(1), ...(await behaviour.more(asked))].map(shown),
+      otherInstructions: [...swap.slice(1), ...(await behavior.more(asked))].map(shown),
       tipInstruction: null,
       addressesByLookupTableAddress: {},
       blockhashWithMetadata: { blockhash: Array.from({ length: 32 }, () => 7), lastValidBlockHeight: 1 },
@@ -113,7 +113,7 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, walle
       const url = new URL(request.url ?? "/", "http://localhost");
       const key = request.headers["x-api-key"];
       requests.push({ path: url.pathname, key: typeof key === "string" ? key : undefined });
-      if (behaviour.status !== undefined) return response.writeHead(behaviour.status).end('{"error":"No route found"}');
+      if (behavior.status !== undefined) return response.writeHead(behavior.status).end('{"error":"No route found"}');
       return response.end(JSON.stringify(await build(url.searchParams)));
     })().catch((error: unknown) => response.writeHead(400).end(String(error)));
   });
@@ -126,7 +126,7 @@ export async function startMockJupiter(chain: SolanaChain, token: Address, walle
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/swap/v2`,
     program: TOKEN_PROGRAM_ADDRESS,
     pool,
-    behaviour,
+    behavior,
     requests,
   };
 }

@@ -1,4 +1,4 @@
-/** The model behind the mock makers, in no maker's format: what it says follows from what it is asked. */
+/** The model behind the mock providers, in no provider's format: what it says follows from what it is asked. */
 
 /** Tokens of the mock: words, so that a test can count them by eye. */
 export const wordsOf = (text: string): readonly string[] => text.match(/\s*\S+/g) ?? [];

@@ -1,6 +1,6 @@
 import type { Answer, MockRequest } from "./mock-openai.ts";
 
-/** The media side of the mock maker: images, edits, speech, transcriptions, videos. */
+/** The media side of the mock provider: images, edits, speech, transcriptions, videos. */
 
 /** A PNG of one pixel. */
 export const mockPng = Buffer.from(

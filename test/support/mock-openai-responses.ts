@@ -1,5 +1,5 @@
-import type { MockRequest, Usual } from "./mock-maker.ts";
 import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
+import type { MockRequest, Usual } from "./mock-provider.ts";
 
 /** `POST /v1/responses` of the mock OpenAI server: https://platform.openai.com/docs/api-reference/responses. */
 

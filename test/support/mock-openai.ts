@@ -1,26 +1,26 @@
-import {
-  type MakerAnswer,
-  type MockMaker,
-  type MockOptions,
-  type MockRequest,
-  startMockMaker,
-  type Usual,
-} from "./mock-maker.ts";
 import { wordsOf } from "./mock-model.ts";
 import { isMedia, mediaAnswer } from "./mock-openai-media.ts";
 import { type ResponseScript, responsesAnswer } from "./mock-openai-responses.ts";
+import {
+  type MockOptions,
+  type MockProvider,
+  type MockRequest,
+  type ProviderAnswer,
+  startMockProvider,
+  type Usual,
+} from "./mock-provider.ts";
 
-export type { MockRequest } from "./mock-maker.ts";
+export type { MockRequest } from "./mock-provider.ts";
 
 /**
  * Stands where the OpenAI API would be: `POST /v1/chat/completions` (JSON and streams), `POST /v1/responses`
  * (mock-openai-responses.ts), `POST /v1/embeddings`, images, speech, transcriptions and videos (mock-openai-media.ts), in
  * the shapes of https://platform.openai.com/docs/api-reference. Without a script it answers as OpenAI does; a test scripts
- * one answer a request with `respond`, or all further ones with `always` (mock-maker.ts). Its `url` has the `/v1`.
+ * one answer a request with `respond`, or all further ones with `always` (mock-provider.ts). Its `url` has the `/v1`.
  */
-export type MockOpenai = MockMaker<Answer>;
+export type MockOpenai = MockProvider<Answer>;
 
-export interface Answer extends MakerAnswer, ResponseScript {
+export interface Answer extends ProviderAnswer, ResponseScript {
   /** What the usual answer says. A stream sends one chunk a word. */
   readonly text?: string;
   /** `false`: the usual answer without its usage. */
@@ -83,7 +83,7 @@ export const mockChunk = (
 
 export function startMockOpenai(options?: MockOptions): Promise<MockOpenai> {
   const jobs: Parameters<typeof mediaAnswer>[2] = new Map();
-  return startMockMaker<Answer>(
+  return startMockProvider<Answer>(
     {
       path: "/v1",
       headers: { "x-request-id": "req_mock" },

@@ -1,24 +1,24 @@
-import {
-  type MakerAnswer,
-  type MockMaker,
-  type MockOptions,
-  type MockRequest,
-  startMockMaker,
-  type Usual,
-} from "./mock-maker.ts";
 import { mockMp3, mockMp4, mockPng } from "./mock-openai-media.ts";
+import {
+  type MockOptions,
+  type MockProvider,
+  type MockRequest,
+  type ProviderAnswer,
+  startMockProvider,
+  type Usual,
+} from "./mock-provider.ts";
 
 /**
  * Stands where Replicate's API would be: predictions of official models and of versions, in the shapes of
  * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`. A prediction that
  * is cancelled before it processes is not billed; after that it is, although nothing comes of it.
  */
-export interface MockReplicate extends MockMaker<Answer> {
+export interface MockReplicate extends MockProvider<Answer> {
   /** Predictions that have to be paid, those under way too. */
   billed(): number;
 }
 
-interface Answer extends MakerAnswer {
+interface Answer extends ProviderAnswer {
   /** Of a new prediction: what the answer and the looks at it tell, one each; the last one stays. */
   readonly states?: readonly string[];
   /** What it makes: file names become addresses. Else two pictures. */
@@ -71,7 +71,7 @@ export async function startMockReplicate(options?: MockOptions): Promise<MockRep
     return { status: 201, body: stateOf(created) };
   };
   const frame = (event: object) => JSON.stringify(event);
-  const mock = await startMockMaker<Answer>({ path: "/v1", usual, frame, reset: () => jobs.clear() }, options);
+  const mock = await startMockProvider<Answer>({ path: "/v1", usual, frame, reset: () => jobs.clear() }, options);
   const billed = () => [...jobs.values()].filter(({ told, hasStarted }) => hasStarted || told !== "canceled").length;
   return Object.assign(mock, { billed });
 }

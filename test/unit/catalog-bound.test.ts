@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PriceKey, Tier } from "#catalog";
 import type { CallSize, MediaPart } from "#formats";
-import { catalogWith, embeddingsModel, imageModel, type Json, textModel } from "./catalog-fixture.ts";
+import { catalogWith, embeddingsModel, imageModel, type Json, textModel } from "../support/catalog-fixture.ts";
 
 const part = (kind: MediaPart["kind"], over: Omit<MediaPart, "kind"> = {}): MediaPart => ({ kind, ...over });
 const sizeOf = (over: Partial<CallSize> = {}): CallSize => ({

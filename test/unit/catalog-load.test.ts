@@ -10,7 +10,7 @@ import {
   transcriptionModel,
   videoModel,
   without,
-} from "./catalog-fixture.ts";
+} from "../support/catalog-fixture.ts";
 
 const pricing = (over: object): Json => ({ ...textModel, pricing: { input: "2.50", output: "10", ...over } });
 const tiers = (...list: readonly [number, object][]): Json => ({
@@ -34,7 +34,7 @@ describe("a model that stops the load", () => {
     ["cached input dearer than input", pricing({ cached_input: "3" }), "pricing.cached_input: is dearer than input"],
     ["a price of pieces on text", pricing({ image: "1" }), "pricing.image: does not fit a model of type 'text'"],
     ["an unknown price key", pricing({ thought: "1" }), "thought"],
-    ["an unknown field", { ...textModel, colour: "red" }, "colour"],
+    ["an unknown field", { ...textModel, color: "red" }, "color"],
     ["audio without its price", { ...textModel, features: ["audio"], max_part_tokens: { audio: 9 } }, "audio_input"],
     [
       "audio output without its price",
@@ -150,7 +150,7 @@ describe("an upstream that stops the load", () => {
     ["that is local and has a key", { provider: "local", key_env: "A_API_KEY" }, "provider: 'local' runs inside"],
     ["with a silence longer than the whole", { ...good, silence_timeout_ms: 900_001 }, "silence_timeout_ms: is longer"],
     ["without concurrency", { ...good, concurrency: 0 }, "concurrency: "],
-    ["with an unknown field", { ...good, colour: "red" }, "colour"],
+    ["with an unknown field", { ...good, color: "red" }, "color"],
   ])("%s", (_, acme, complaint) => {
     const load = () => catalogOf([textModel], { upstreams: { acme } });
     expect(load).toThrow(CatalogError);
@@ -324,7 +324,7 @@ describe("a file that stops the load", () => {
     expect(() => loadCatalog("/nowhere/catalog.json")).toThrow(/\/nowhere\/catalog.json cannot be read/);
     expect(() => loadCatalog(import.meta.filename)).toThrow(/cannot be read/);
     expect(() => catalogOf([], {})).toThrow("models: ");
-    expect(() => catalogOf([textModel], { colour: "red" })).toThrow("colour");
+    expect(() => catalogOf([textModel], { color: "red" })).toThrow("color");
     expect(() => catalogOf([textModel], { elite_discount_bps: undefined })).toThrow("elite_discount_bps: ");
   });
 });

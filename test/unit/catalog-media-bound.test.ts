@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { loadCatalog, type Model, type PriceKey } from "#catalog";
 import { type Codec, chatCodec, geminiCodec, messagesCodec, responsesCodec } from "#formats";
+import { never, said, shareCounting } from "../support/counting-setup.ts";
 import { dataAddress, mp3, mp4, pdf, png, wav } from "../support/media-files.ts";
 import { billOf, type Media } from "../support/provider-bills.ts";
-import { never, said, shareCounting } from "./counting-setup.ts";
 
 const catalog = loadCatalog(undefined);
 const models = catalog

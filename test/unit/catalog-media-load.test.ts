@@ -10,7 +10,7 @@ import {
   videoModel,
   withField,
   without,
-} from "./catalog-fixture.ts";
+} from "../support/catalog-fixture.ts";
 
 const upTo = (maximum: number) => ({ type: "integer", minimum: 1, maximum, default: 1 });
 const variants = (...list: readonly Json[]): Json => ({ ...imageModel, variants: list });
@@ -154,7 +154,7 @@ describe("a model for images or media stops the load", () => {
       "variants.0.when.prompt: must be an enum in input_schema, so that every value has a price",
     ],
     [
-      "with a dearer variant of a field that may be left to the maker",
+      "with a dearer variant of a field that may be left to the provider",
       variants({ ...large, when: { quality: ["high"] } }),
       "variants.0.when.quality: has no default, and image is dearer with it than without",
     ],

@@ -12,7 +12,7 @@ import {
   transcriptionModel,
   videoModel,
   withField,
-} from "./catalog-fixture.ts";
+} from "../support/catalog-fixture.ts";
 
 const noUploads = new Map<string, number>();
 
@@ -29,13 +29,13 @@ function fault(entry: Json, value: Json, at: "" | "input" = "input"): Pick<Servi
 }
 
 describe("checkInput", () => {
-  test("takes what the schema takes, and more where the maker does", () => {
+  test("takes what the schema takes, and more where the provider does", () => {
     const { catalog, model } = catalogWith(imageModel);
     for (const value of [{ prompt: "a" }, { prompt: "a", n: 4, size: "1024x1024", image: ["x"], own: { deep: 1 } }])
       expect(() => catalog.checkInput(model, { value, at: "" })).not.toThrow();
   });
 
-  test("gives the parameters with the defaults that they are priced by, for the maker", () => {
+  test("gives the parameters with the defaults that they are priced by, for the provider", () => {
     const { catalog, model } = catalogWith(videoModel);
     const value = { prompt: "a", resolution: "720p" };
     const filled = catalog.checkInput(model, { value, at: "input" });
@@ -72,7 +72,7 @@ describe("checkInput", () => {
     expect(fault(plain, { prompt: "a", side: "x" }).message).toContain("^\\d+$");
   });
 
-  test("names a parameter that the maker does not take", () => {
+  test("names a parameter that the provider does not take", () => {
     expect(fault(videoModel, { prompt: "a", seed: 5 })).toMatchObject({ code: "invalid_value", param: "input.seed" });
   });
 
@@ -104,7 +104,7 @@ describe("units", () => {
     expect(unitsOf(speechModel, { text: "häß 🙂" })).toEqual({ character: 5 });
   });
 
-  test("are the minutes that a recording can have at most, by its bytes and by what the maker takes", () => {
+  test("are the minutes that a recording can have at most, by its bytes and by what the provider takes", () => {
     const minutes = (bytes: number) => unitsOf(transcriptionModel, { file: "upl_a" }, new Map([["upl_a", bytes]]));
     expect(minutes(60_000)).toEqual({ minute: 2 });
     expect(minutes(1)).toEqual({ minute: 0.000034 });
@@ -123,7 +123,7 @@ describe("units", () => {
     expect(unitsOf(edits, { prompt: "a", image: ["x", "y"], n: 2 })).toEqual({ image: 2, input_image: 2, request: 1 });
   });
 
-  test("are counted again for every image where the maker bills them so", () => {
+  test("are counted again for every image where the provider bills them so", () => {
     const edits = {
       ...imageModel,
       units: { image: { field: "n" }, character: { characters_of: "prompt", per: "image" } },
@@ -176,14 +176,14 @@ describe("cost", () => {
     expect(cost({ sound: true })).toBe(300_000_000n);
   });
 
-  test("is what the maker delivered, which may be less than was asked for", () => {
+  test("is what the provider delivered, which may be less than was asked for", () => {
     expect(costOf(imageModel, { image: 2 }, { prompt: "a", n: 4 })).toBe(80_000_000n);
     expect(costOf(videoModel, { second: 3.25 }, { prompt: "a", duration: "8" })).toBe(325_000_000n);
     expect(costOf(transcriptionModel, { minute: 0.123457 }, { file: "upl_a" })).toBe(740_742n);
     expect(costOf(transcriptionModel, { minute: 0.123457 }, { file: "upl_a" }, "elite")).toBe(666_668n);
   });
 
-  test("has what the input alone decides, whether the maker reports it or not, if anything was delivered", () => {
+  test("has what the input alone decides, whether the provider reports it or not, if anything was delivered", () => {
     const priced = {
       ...imageModel,
       units: {

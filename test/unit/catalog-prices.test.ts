@@ -1,7 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PriceKey, Tier, Usage } from "#catalog";
-import { catalogWith, embeddingsModel, imageModel, textModel, videoModel, withField } from "./catalog-fixture.ts";
+import {
+  catalogWith,
+  embeddingsModel,
+  imageModel,
+  textModel,
+  videoModel,
+  withField,
+} from "../support/catalog-fixture.ts";
 
 /** A rational number, worked out without the code under test. */
 interface Ratio {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { loadCatalog, type Model, type Tier, upstreamVariables } from "#catalog";
-import { type Json, validInputs } from "./catalog-fixture.ts";
+import { type Json, validInputs } from "../support/catalog-fixture.ts";
 
 const catalog = loadCatalog(undefined);
 const modelOf = (id: string): Model => {
@@ -26,7 +26,7 @@ describe("the catalog that is shipped", () => {
     expect(catalog.upstreams.get("local")?.apiKeyEnv).toBeUndefined();
   });
 
-  test("prices long prompts as their makers do", () => {
+  test("prices long prompts as their providers do", () => {
     expect(listUsd("google/gemini-2.5-pro")).toMatchObject({
       input: "1.25",
       cached_input: "0.125",
@@ -92,7 +92,7 @@ describe("the catalog that is shipped", () => {
     }
   });
 
-  test("has an upstream with a variable for its key for every maker, each of which some model uses", () => {
+  test("has an upstream with a variable for its key for every provider, each of which some model uses", () => {
     const used = new Set(catalog.list().flatMap((model) => model.upstreams.map(({ upstream }) => upstream)));
     expect(used).toEqual(new Set(catalog.upstreams.keys()));
     const names = upstreamVariables(catalog).map(({ name }) => name);
@@ -105,7 +105,7 @@ describe("the catalog that is shipped", () => {
     expect(names.filter((name) => name.includes("COMPAT"))).toEqual([]);
   });
 
-  test("prices what is kept longer in a maker's cache, which every model that bills its writes can do", () => {
+  test("prices what is kept longer in a provider's cache, which every model that bills its writes can do", () => {
     const writes = catalog.list().filter((model) => "cache_write" in catalog.pricing(model));
     expect(writes.length).toBeGreaterThan(15);
     for (const { id, features, ownedBy } of writes) {
@@ -186,7 +186,7 @@ describe("the models for images and media that are shipped", () => {
     expect(check).toThrow("size: Invalid string: expected <width>x<height>, each side 16 to 2048.");
   });
 
-  test("price GPT Image by quality and size as its maker's table does, and what is left to the maker as the dearest", () => {
+  test("price GPT Image by quality and size as its provider's table does, and what is left to the provider as the dearest", () => {
     const cost = (input: Json) => costUsd("openai/gpt-image-2", { prompt: "", ...input }, { image: 1 });
     const sizes = ["1024x1024", "1536x1024", "1024x1536"];
     const row = (quality: string) => sizes.map((size) => cost({ quality, size }));
@@ -208,7 +208,7 @@ describe("the models for images and media that are shipped", () => {
   const seconds = (id: string, field: string, values: readonly unknown[], more: Json = {}) =>
     values.map((value) => costUsd(id, { prompt: "", ...more, [field]: value }, { second: 1 }));
 
-  test("price films by what their makers' tables go by", () => {
+  test("price films by what their providers' tables go by", () => {
     const sizes = ["360p", "720p", "1080p", "4k"];
     expect(seconds("google/gemini-omni-1.2-flash", "resolution", sizes)).toEqual([0.024, 0.07, 0.105, 0.21]);
     expect(seconds("google/gemini-omni-1.1-flash", "resolution", sizes)).toEqual([0.03, 0.1, 0.15, 0.3]);
@@ -302,7 +302,7 @@ describe("the models for images and media that are shipped", () => {
     }
   });
 
-  test("bill ten seconds of a recording at least where the maker does", () => {
+  test("bill ten seconds of a recording at least where the provider does", () => {
     expect(costUsd("openai/whisper-large-v3", { file: "upl_a" }, { minute: 0.01 })).toBeCloseTo(0.00185 / 6, 6);
     expect(costUsd("openai/whisper-1", { file: "upl_a" }, { minute: 0.01 })).toBeCloseTo(0.00006, 9);
   });

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { alone, never, said, shareCounting } from "./counting-setup.ts";
+import { alone, never, said, shareCounting } from "../support/counting-setup.ts";
 
 const counting = shareCounting();
 beforeAll(() => counting.estimate(said("hi"), never), 60_000);

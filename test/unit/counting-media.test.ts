@@ -1,8 +1,8 @@
 import { deflateSync } from "node:zlib";
 import { expect, test } from "vitest";
+import { alone, never, said, shareCounting } from "../support/counting-setup.ts";
 import { mp3, pdf, wav } from "../support/media-files.ts";
 import { billOf } from "../support/provider-bills.ts";
-import { alone, never, said, shareCounting } from "./counting-setup.ts";
 
 const counting = shareCounting();
 const estimate = async (part: unknown) => (await counting.estimate(said([part]), never)) - alone;

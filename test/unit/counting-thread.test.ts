@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { alone, never, said, startCounting } from "./counting-setup.ts";
+import { alone, never, said, startCounting } from "../support/counting-setup.ts";
 
 /** 1,250 tokens, by its bytes 2,500. */
 const text = "a".repeat(10_000);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { alone, framing, never, said, shareCounting, startCounting } from "./counting-setup.ts";
+import { alone, framing, never, said, shareCounting, startCounting } from "../support/counting-setup.ts";
 
 const counting = shareCounting();
 const estimate = (request: Record<string, unknown>) => counting.estimate(request, never);
@@ -47,11 +47,11 @@ const weather = {
   ],
 };
 
-test("plain messages count as their maker counts them", async () => {
+test("plain messages count as their provider counts them", async () => {
   expect(await estimate({ messages: jargon })).toBe(124);
 });
 
-test("a tool counts within 15 % of what its maker counts", async () => {
+test("a tool counts within 15 % of what its provider counts", async () => {
   const tokens = await estimate(weather);
   expect(tokens).toBeGreaterThanOrEqual(101);
   expect(tokens).toBeLessThan(101 * 1.15);

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream, completeChat, outputBytes } from "../../shared/formats/chat-answer.ts";
+import { outputBytes } from "../../shared/formats/index.ts";
+import { chatStream, completeChat } from "../../workers/conversion/chat/answer.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -265,14 +266,14 @@ test("usage shows what is billed: reasoning that only the total counts is output
   expect(whole.usage).toEqual({ ...usage, completion_tokens: 104 });
 });
 
-test("an answer comes under our model id, with all that the maker added", () => {
+test("an answer comes under our model id, with all that the provider added", () => {
   const choices = [{ index: 0, message: { role: "assistant", content: "a", new: 1 }, finish_reason: "stop" }];
   const response = { id: "x", model: "native", choices, system_fingerprint: "fp", created: 5 };
   const { usage: _, ...whole } = completeChat(response, ours, { input: 0, output: 0 });
   expect(whole).toEqual({ ...response, object: "chat.completion", model: "local/chat" });
 });
 
-test("what a maker leaves out of an answer is filled in", () => {
+test("what a provider leaves out of an answer is filled in", () => {
   const call = { function: { name: "f", arguments: "{}" } };
   const whole = completeChat({ choices: [{ message: { tool_calls: [call, call] } }] }, ours, { input: 0, output: 0 });
   const ids = ["call_chatcmpl-ours_0_0", "call_chatcmpl-ours_0_1"];

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { insufficientBalance, ServiceError, upstreamTimeout } from "#errors";
 import { chatCodec } from "#formats";
-import { toUpstream } from "../../shared/formats/chat-dialect.ts";
+import { toUpstream } from "../../workers/conversion/chat/index.ts";
 import { dataAddress, pdf, png, wav } from "../support/media-files.ts";
 
 const user = { role: "user", content: "hi" };
@@ -45,17 +45,17 @@ test.each<[what: string, body: unknown, param: string | undefined]>([
   ["audio without data", withPart({ type: "input_audio", input_audio: {} }), "messages[1].content[0].input_audio.data"],
   ["a file without data", withPart({ type: "file", file: null }), "messages[1].content[0].file.file_data"],
   [
-    "a file kept at the maker",
+    "a file kept at the provider",
     withPart({ type: "file", file: { file_id: "file-1", file_data: "x" } }),
     "messages[1].content[0].file.file_id",
   ],
   [
-    "audio kept at the maker",
+    "audio kept at the provider",
     chat({ messages: [user, { role: "assistant", audio: { id: "audio_1" } }] }),
     "messages[1].audio",
   ],
   [
-    "a cache kept at the maker",
+    "a cache kept at the provider",
     chat({ extra_body: { google: { cached_content: "cachedContents/1" } } }),
     "extra_body.google.cached_content",
   ],
@@ -73,7 +73,7 @@ test.each<[what: string, body: unknown, param: string | undefined]>([
   ["seed with a fraction", chat({ seed: 0.5 }), "seed"],
   ["tools that are no list", chat({ tools: {} }), "tools"],
   ["a tool without a type", chat({ tools: [{}] }), "tools[0].type"],
-  ["a tool that the maker runs", chat({ tools: [{ type: "function" }, { type: "web_search" }] }), "tools[1].type"],
+  ["a tool that the provider runs", chat({ tools: [{ type: "function" }, { type: "web_search" }] }), "tools[1].type"],
   ["tool_choice that is a number", chat({ tool_choice: 5 }), "tool_choice"],
   ["parallel_tool_calls that is a text", chat({ parallel_tool_calls: "yes" }), "parallel_tool_calls"],
   ["response_format without a type", chat({ response_format: {} }), "response_format.type"],

@@ -45,7 +45,7 @@ const base64 = (numbers: readonly number[]) => Buffer.from(new Float32Array(numb
 const one = (embedding: unknown, fields: object = {}) =>
   finishEmbeddings(answer(embedding), request(fields), "local/embed").data[0]?.embedding;
 
-test("answers in the encoding that was asked for, whatever the maker sends", () => {
+test("answers in the encoding that was asked for, whatever the provider sends", () => {
   const numbers = [0.5, -2, 1024];
   expect(one(numbers)).toEqual(numbers);
   expect(one(base64(numbers), { encoding_format: "float" })).toEqual(numbers);

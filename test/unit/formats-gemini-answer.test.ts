@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { tokenUsage } from "#formats";
-import { completeChat } from "../../shared/formats/chat-answer.ts";
-import type { Dialect } from "../../shared/formats/dialect.ts";
-import { geminiDialect } from "../../shared/formats/gemini/index.ts";
+import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import type { FormatConverter } from "../../workers/conversion/converter.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const { native } = geminiDialect;
-const fromChat: Dialect["fromChat"] = (...all) => geminiDialect.fromChat(...all);
-const toChatAnswer = (answer: Json): Json => geminiDialect.toChatAnswer(answer);
+const { native } = geminiConverter;
+const fromChat: FormatConverter["responseFromChat"] = (...all) => geminiConverter.responseFromChat(...all);
+const toChatAnswer = (answer: Json): Json => geminiConverter.responseToChat(answer);
 const ours = { model: "google/gemini-3.8-flash", created: 1_700_000_000, id: "req_abc" };
 const google = (thought_signature: string) => ({ extra_content: { google: { thought_signature } } });
 const usageMetadata = {
@@ -36,7 +36,7 @@ const geminiOf = (message: Json, choice: Json = {}, request: Json = {}) => {
   return (fromChat(answer, ours, request)["candidates"] as Json[])[0];
 };
 
-test("an answer of the maker's becomes a chat answer", () => {
+test("an answer of the provider's becomes a chat answer", () => {
   expect(
     toChatAnswer(
       answered(
@@ -80,7 +80,7 @@ test("an answer of the maker's becomes a chat answer", () => {
   });
 });
 
-test("what is billed is what the maker counts, each token once", () => {
+test("what is billed is what the provider counts, each token once", () => {
   const billed = (usage: Json) => tokenUsage(native.usage({ usageMetadata: usage }));
   expect(billed(usageMetadata)).toEqual({
     input: 79,

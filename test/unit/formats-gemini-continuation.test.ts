@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { geminiDialect } from "../../shared/formats/gemini/index.ts";
-import { estimate, framesOf, ours } from "./formats-gemini-assemble.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
+import { estimate, framesOf, ours } from "../support/formats-gemini-assemble.ts";
 
-const { native } = geminiDialect;
+const { native } = geminiConverter;
 const candidate = { content: { parts: [{ text: "So far" }], role: "model" }, finishReason: "CONTINUATION" };
 const answer = { candidates: [{ ...candidate, continuationToken: "dG9rZW4=" }, { index: 1 }] };
 const without = { candidates: [candidate, { index: 1 }] };

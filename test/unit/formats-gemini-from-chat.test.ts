@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { geminiDialect } from "../../shared/formats/gemini/index.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const fromChatRequest = (chat: Json) => geminiDialect.fromChatRequest(chat);
+const fromChatRequest = (chat: Json) => geminiConverter.requestFromChat(chat);
 const request = (fields: Json = {}): Json => ({
   model: "gemini-3.8-flash",
   messages: [{ role: "user", content: "Hello" }],
@@ -65,7 +65,7 @@ test("messages become contents and one instruction; the model is for the path, a
   });
 });
 
-test("media cross by bytes or by link, but never out of the maker's own store", () => {
+test("media cross by bytes or by link, but never out of the provider's own store", () => {
   const image = (url: string) => ({ type: "image_url", image_url: { url } });
   expect(
     contents({

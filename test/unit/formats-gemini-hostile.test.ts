@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { countedRequest, geminiCodec, geminiCountCodec, geminiDialect } from "../../shared/formats/gemini/index.ts";
+import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/gemini/index.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -177,11 +178,15 @@ test("a spoiled request is taken or refused by name, on every way that it can go
         () => codec.parse(body, 100),
         () => geminiCountCodec("m").parse({ generateContentRequest: body }, 100),
         () => countedRequest(body),
-        () => geminiDialect.toChat(body),
-        () => geminiDialect.native.prepare(body, { model: "m", cap: 1, capField: "max_tokens" }),
+        () => geminiConverter.requestToChat(body),
+        () => geminiConverter.native.prepare(body, { model: "m", cap: 1, capField: "max_tokens" }),
         () =>
-          geminiDialect.placeUploads(body, ({ id }) => ({ mime: "image/png", address: `https://${id}`, base64: "" })),
-        () => geminiDialect.fromChat(chatAnswer, ours, body),
+          geminiConverter.resolveUploads(body, ({ id }) => ({
+            mime: "image/png",
+            address: `https://${id}`,
+            base64: "",
+          })),
+        () => geminiConverter.responseFromChat(chatAnswer, ours, body),
       ];
       expect(ways.map(verdict)).toEqual(ways.map(() => "fine"));
     }),
@@ -192,24 +197,24 @@ test("a spoiled request is taken or refused by name, on every way that it can go
 test("a spoiled chat request is taken or refused by name", () => {
   fc.assert(
     fc.property(spoiled(chatRequest), (body) => {
-      expect(verdict(() => geminiDialect.fromChatRequest(body))).toBe("fine");
+      expect(verdict(() => geminiConverter.requestFromChat(body))).toBe("fine");
     }),
     runs,
   );
 });
 
 /** An answer is never refused: what cannot be read is not there. */
-test("a spoiled answer of the maker's is read as far as it goes", () => {
+test("a spoiled answer of the provider's is read as far as it goes", () => {
   fc.assert(
     fc.property(spoiled(answer), (body) => {
-      const stream = geminiDialect.streamToChat();
-      const native = geminiDialect.native.stream(ours);
+      const stream = geminiConverter.streamToChat();
+      const native = geminiConverter.native.stream(ours);
       const all = () => [
-        geminiDialect.toChatAnswer(body),
+        geminiConverter.responseToChat(body),
         stream.write(body),
         stream.usage(),
-        geminiDialect.native.finish(body, ours, estimate),
-        geminiDialect.native.usage(body),
+        geminiConverter.native.finish(body, ours, estimate),
+        geminiConverter.native.usage(body),
         native.write(body) + native.end(estimate),
         native.usage(),
       ];
@@ -222,8 +227,12 @@ test("a spoiled answer of the maker's is read as far as it goes", () => {
 test("a spoiled chat answer is read as far as it goes", () => {
   fc.assert(
     fc.property(spoiled(chatAnswer), (body) => {
-      const stream = geminiDialect.streamFromChat(ours, request);
-      const all = () => [geminiDialect.fromChat(body, ours, request), stream.write(body), stream.end(estimate)];
+      const stream = geminiConverter.streamFromChat(ours, request);
+      const all = () => [
+        geminiConverter.responseFromChat(body, ours, request),
+        stream.write(body),
+        stream.end(estimate),
+      ];
       expect(() => JSON.stringify(all())).not.toThrow();
     }),
     runs,
@@ -234,7 +243,7 @@ test("arguments nested without end are refused in a request, and not passed on f
   const deep = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`) as Json;
   const part = { functionCall: { name: "f", args: deep } };
   const contents = [{ role: "model", parts: [part] }];
-  expect(() => geminiDialect.toChat({ contents })).toThrow(ServiceError);
-  const { choices } = geminiDialect.toChatAnswer({ candidates: [{ content: { parts: [part] } }] });
+  expect(() => geminiConverter.requestToChat({ contents })).toThrow(ServiceError);
+  const { choices } = geminiConverter.responseToChat({ candidates: [{ content: { parts: [part] } }] });
   expect(choices).toMatchObject([{ message: { tool_calls: [{ function: { name: "f", arguments: "{}" } }] } }]);
 });

@@ -1,11 +1,7 @@
 import { expect, test } from "vitest";
 import { type ErrorCode, errorKinds, ServiceError } from "#errors";
-import {
-  countedRequest,
-  geminiArrayDialect,
-  geminiCodec,
-  geminiCountCodec,
-} from "../../shared/formats/gemini/index.ts";
+import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/gemini/index.ts";
+import { geminiArrayConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -100,7 +96,7 @@ test("uploads are named in either field, and their content takes their place the
     { id: "upl_d", param: "contents[0].parts[3].fileData.fileUri" },
   ]);
   const seen: unknown[] = [];
-  const placed = geminiArrayDialect.placeUploads(body, (ref) => {
+  const placed = geminiArrayConverter.resolveUploads(body, (ref) => {
     seen.push(ref);
     return ref.id === "upl_d"
       ? { mime: "video/mp4", address: "https://s3.example/d", base64: "" }
@@ -118,7 +114,7 @@ test("uploads are named in either field, and their content takes their place the
   );
 });
 
-test("what is kept at the maker is refused by name", () => {
+test("what is kept at the provider is refused by name", () => {
   const linked = (fileUri: string) => blamed(said({ fileData: { mimeType: "image/png", fileUri } }));
   for (const uri of [
     "https://generativelanguage.googleapis.com/v1beta/files/abc",
@@ -197,7 +193,7 @@ test("a count takes the contents alone or a whole request", () => {
   expect(blamed({ ...request(), ...whole }, count)).toBe("contents");
 });
 
-test("errors have the maker's names of states", () => {
+test("errors have the provider's names of states", () => {
   const status = (code: ErrorCode) => {
     const body = codec.error(new ServiceError({ code, message: "No." }), "req_1");
     return (JSON.parse(body) as { error: { status: string } }).error.status;
@@ -241,7 +237,7 @@ test("a failure in a stream is a frame of its own, or the last element of the ar
   const begun = (writes: string[], wasBegun: boolean): unknown =>
     JSON.parse([array.ping, ...writes, array.ping, array.streamError(error, "req_1", wasBegun)].join(""));
   expect(begun([], false)).toEqual([body]);
-  const stream = geminiArrayDialect.streamFromChat(ours, {});
+  const stream = geminiArrayConverter.streamFromChat(ours, {});
   const first = stream.write({ choices: [{ delta: { content: "Hi" } }] });
   expect(begun([first], true)).toEqual([expect.objectContaining({ responseId: ours.id }), body]);
   expect(array.streamType).toMatch(/^application\/json/);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { geminiDialect } from "../../shared/formats/gemini/index.ts";
-import { google, type Json } from "./formats-gemini-assemble.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
+import { google, type Json } from "../support/formats-gemini-assemble.ts";
 
 const call = (id: string, name: string, args: string, more: Json = {}): Json => ({
   id,
@@ -52,8 +52,8 @@ test("a conversation comes back from the format as it went in", () => {
         ];
       });
       // An older model: it needs no marks on the calls of others.
-      const there = geminiDialect.fromChatRequest({ model: "gemini-2.5-flash", messages }).request;
-      expect(geminiDialect.toChat(there).request["messages"]).toEqual(messages);
+      const there = geminiConverter.requestFromChat({ model: "gemini-2.5-flash", messages }).request;
+      expect(geminiConverter.requestToChat(there).request["messages"]).toEqual(messages);
     }),
   );
 });

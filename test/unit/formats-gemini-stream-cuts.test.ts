@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream, completeChat } from "../../shared/formats/chat-answer.ts";
-import { geminiDialect } from "../../shared/formats/gemini/index.ts";
+import { chatStream, completeChat } from "../../workers/conversion/chat/answer.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 import {
   type Answer,
   assemble,
@@ -12,7 +12,7 @@ import {
   type Part,
   showThoughts,
   streamed,
-} from "./formats-gemini-assemble.ts";
+} from "../support/formats-gemini-assemble.ts";
 
 /** The text in pieces, cut where the numbers say. */
 function pieces(text: string, cuts: readonly number[]): string[] {
@@ -106,7 +106,7 @@ test("a stream assembled is the answer as a whole, wherever it was cut", () => {
   fc.assert(
     fc.property(fc.array(choiceOf, { minLength: 1, maxLength: 2 }), fc.boolean(), (choices, thoughts) => {
       const request = thoughts ? showThoughts : {};
-      const whole = geminiDialect.fromChat(completeChat(wholeOf(choices), ours, estimate), ours, request);
+      const whole = geminiConverter.responseFromChat(completeChat(wholeOf(choices), ours, estimate), ours, request);
       expect(assemble(streamed(chunksOf(choices), request))).toEqual(assemble([whole as unknown as Answer]));
     }),
   );
@@ -127,7 +127,7 @@ test("a stream assembled is the answer at each single cut of its text and argume
       finish: "tool_calls",
       cuts: [cut],
     };
-    const whole = geminiDialect.fromChat(completeChat(wholeOf([choice]), ours, estimate), ours, showThoughts);
+    const whole = geminiConverter.responseFromChat(completeChat(wholeOf([choice]), ours, estimate), ours, showThoughts);
     expect(assemble(streamed(chunksOf([choice]), showThoughts))).toEqual(assemble([whole as unknown as Answer]));
   }
 });
@@ -183,7 +183,7 @@ const partOf: fc.Arbitrary<Part> = fc.oneof(
   }),
 );
 
-test("the maker's stream assembled is the maker's answer, in chat and back in its format", () => {
+test("the provider's stream assembled is the provider's answer, in chat and back in its format", () => {
   fc.assert(
     fc.property(fc.array(fc.array(partOf, { maxLength: 3 }), { minLength: 1, maxLength: 5 }), (events) => {
       const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 2, totalTokenCount: 8, thoughtsTokenCount: 1 };
@@ -193,17 +193,17 @@ test("the maker's stream assembled is the maker's answer, in chat and back in it
         responseId: "QHiLaa6L",
       });
       const done = { finishReason: "STOP" };
-      const reader = geminiDialect.streamToChat();
+      const reader = geminiConverter.streamToChat();
       const chunks = [...events.map((parts) => answer(parts)), answer([], done)].flatMap((event) => [
         ...reader.write(event),
       ]);
-      const chat = completeChat(geminiDialect.toChatAnswer(answer(events.flat(), done)), ours, estimate);
+      const chat = completeChat(geminiConverter.responseToChat(answer(events.flat(), done)), ours, estimate);
       const { choices, usage } = chatAssembled(chunks) as { choices: Json[]; usage: Json };
       expect(choices.map(({ message, finish_reason }) => [message, finish_reason])).toEqual(
         (chat["choices"] as Json[]).map(({ message, finish_reason }) => [message, finish_reason]),
       );
       expect(usage).toEqual(chat["usage"]);
-      const whole = geminiDialect.fromChat(chat, ours, showThoughts);
+      const whole = geminiConverter.responseFromChat(chat, ours, showThoughts);
       const sorted = (assembled: Json) =>
         (assembled["candidates"] as { parts: Part[] }[]).map(({ parts }) => byKind(parts));
       expect(sorted(assemble(streamed(chunks, showThoughts)))).toEqual(sorted(assemble([whole as unknown as Answer])));

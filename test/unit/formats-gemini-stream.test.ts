@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { geminiArrayDialect, geminiDialect } from "../../shared/formats/gemini/index.ts";
+import { geminiArrayConverter, geminiConverter } from "../../workers/conversion/gemini/index.ts";
 import {
   type Answer,
   assemble,
@@ -9,13 +9,13 @@ import {
   type Json,
   ours,
   streamed,
-} from "./formats-gemini-assemble.ts";
+} from "../support/formats-gemini-assemble.ts";
 
 const chunk = (delta: Json, fields: Json = {}): Json => ({ choices: [{ index: 0, delta, ...fields }] });
 const ended: Json = chunk({}, { finish_reason: "stop" });
 
 test("words go out as they come, and the end comes with what was used", () => {
-  const stream = geminiDialect.streamFromChat(ours, {});
+  const stream = geminiConverter.streamFromChat(ours, {});
   expect(stream.write(chunk({ role: "assistant", content: "" }))).toBe("");
   expect(stream.write(chunk({ content: "Hi" }))).toBe(
     'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"index":0}],"modelVersion":"local/chat","responseId":"req_abc"}\n\n',
@@ -34,7 +34,7 @@ test("words go out as they come, and the end comes with what was used", () => {
   ]);
 });
 
-test("where the maker gave no usage, or nothing at all, there still is an end with the estimate", () => {
+test("where the provider gave no usage, or nothing at all, there still is an end with the estimate", () => {
   expect(streamed([])).toMatchObject([
     { candidates: [{ index: 0, finishReason: "STOP" }], usageMetadata: { promptTokenCount: 7, totalTokenCount: 16 } },
   ]);
@@ -66,28 +66,28 @@ test("calls go out whole with the end, whatever their server left out", () => {
     { functionCall: { id: "call_req_abc_0_0", name: "one", args: { a: 1 } } },
     { functionCall: { id: "call_req_abc_0_1", name: "two", args: { b: 2 } } },
   ]);
-  const stream = geminiDialect.streamFromChat(ours, {});
+  const stream = geminiConverter.streamFromChat(ours, {});
   for (const each of named) expect(stream.write(each)).toBe("");
   expect(stream.outputBytes()).toBe('late{"x":1}two'.length);
 });
 
 test("without alt=sse the stream is one JSON array", () => {
-  const stream = geminiArrayDialect.streamFromChat(ours, {});
+  const stream = geminiArrayConverter.streamFromChat(ours, {});
   const text = [chunk({ content: "Hel" }), chunk({ content: "lo" }), ended].map((each) => stream.write(each)).join("");
   const all = JSON.parse(text + stream.end(estimate)) as Answer[];
   expect(all).toHaveLength(3);
   expect(assemble(all)).toMatchObject({ candidates: [{ parts: [{ text: "Hello" }], finishReason: "STOP" }] });
-  expect(JSON.parse(geminiArrayDialect.streamFromChat(ours, {}).end(estimate))).toHaveLength(1);
-  const native = geminiArrayDialect.native.stream(ours);
+  expect(JSON.parse(geminiArrayConverter.streamFromChat(ours, {}).end(estimate))).toHaveLength(1);
+  const native = geminiArrayConverter.native.stream(ours);
   expect(JSON.parse(native.write({ candidates: [] }) + native.write({ a: 1 }) + native.end(estimate))).toEqual([
     { candidates: [] },
     { a: 1 },
   ]);
-  expect(geminiArrayDialect.native.stream(ours).end(estimate)).toBe("[]");
+  expect(geminiArrayConverter.native.stream(ours).end(estimate)).toBe("[]");
 });
 
-test("the maker's own events pass as they came, but for the model", () => {
-  const stream = geminiDialect.native.stream(ours);
+test("the provider's own events pass as they came, but for the model", () => {
+  const stream = geminiConverter.native.stream(ours);
   const event = (parts: Json[], fields: Json = {}): Json => ({
     candidates: [{ content: { parts, role: "model" }, index: 0, somethingNew: 1 }],
     modelVersion: "gemini-3.8-flash",
@@ -104,8 +104,8 @@ test("the maker's own events pass as they came, but for the model", () => {
   expect(stream.end(estimate)).toBe("");
 });
 
-test("the maker's events become chunks, the count with the end", () => {
-  const stream = geminiDialect.streamToChat();
+test("the provider's events become chunks, the count with the end", () => {
+  const stream = geminiConverter.streamToChat();
   const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 2, totalTokenCount: 7 };
   const event = (parts: Json[], fields: Json = {}): Json => ({
     candidates: [{ content: { parts, role: "model" }, index: 0, ...fields }],
@@ -143,7 +143,7 @@ test("the maker's events become chunks, the count with the end", () => {
 });
 
 test("a prompt that was blocked is a refusal in a stream too, and a late count stands alone", () => {
-  const stream = geminiDialect.streamToChat();
+  const stream = geminiConverter.streamToChat();
   expect(stream.write({ promptFeedback: { blockReason: "SAFETY" } })).toMatchObject([
     { choices: [{ delta: { refusal: "The prompt was blocked: SAFETY." }, finish_reason: "content_filter" }] },
   ]);
@@ -151,5 +151,5 @@ test("a prompt that was blocked is a refusal in a stream too, and a late count s
     { choices: [], usage: { prompt_tokens: 3 } },
   ]);
   expect(stream.write({})).toMatchObject([{ choices: [] }]);
-  expect(geminiDialect.streamToChat().write({})).toEqual([]);
+  expect(geminiConverter.streamToChat().write({})).toEqual([]);
 });

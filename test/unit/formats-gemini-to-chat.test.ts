@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { geminiDialect } from "../../shared/formats/gemini/index.ts";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const toChat = (body: Json) => geminiDialect.toChat(body);
+const toChat = (body: Json) => geminiConverter.requestToChat(body);
 const user = (...parts: Json[]): Json => ({ role: "user", parts });
 const model = (...parts: Json[]): Json => ({ role: "model", parts });
 const request = (fields: Json = {}): Json => ({ contents: [user({ text: "Hello" })], ...fields });

@@ -150,7 +150,7 @@ test("an image answer has its times in seconds, and each image its own", () => {
   });
 });
 
-test("what a maker says of a file does not replace what is known of it", () => {
+test("what a provider says of a file does not replace what is known of it", () => {
   const about = { url: "http://evil", b64_json: "x", expires_at: 1, content_type: "text/html", bytes: 1, seed: 3 };
   const life = { createdAt: at, expiresAt: at };
   const image = imageAnswer(life, [

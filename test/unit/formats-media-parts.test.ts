@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { type Codec, chatCodec, dialects, geminiCodec, messagesCodec, responsesCodec } from "#formats";
+import { type Codec, chatCodec, geminiCodec, messagesCodec, responsesCodec } from "#formats";
 import { isBase64 } from "../../shared/formats/media-part.ts";
+import { converters } from "../../workers/conversion/index.ts";
 import { dataAddress, mp3, mp4, pdf, png, wav } from "../support/media-files.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -264,7 +265,7 @@ test.each(Object.entries(pictureLinks))(
 
 test("whatever a picture's link ends in, Gemini is told of a picture or the link is refused", () => {
   const request = (url: string) => ({ ...chat({ type: "image_url", image_url: { url } }), max_tokens: 5 });
-  const told = (url: string) => JSON.stringify(dialects.gemini.fromChatRequest(request(url)).request);
+  const told = (url: string) => JSON.stringify(converters.gemini.requestFromChat(request(url)).request);
   expect(told("https://a.example/b.webp")).toContain('"mimeType":"image/webp"');
   expect(told("https://a.example/b.php")).toContain('"mimeType":"image/jpeg"');
   for (const link of ["https://a.example/b.pdf", "https://a.example/b.mp4", "https://a.example/b.csv"])

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { tokenUsage } from "#formats";
-import { completeChat } from "../../shared/formats/chat-answer.ts";
-import { messagesDialect } from "../../shared/formats/messages/index.ts";
+import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -12,7 +12,7 @@ const chat = (message: Json, fields: Json = {}) => ({
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
 });
 const answered = (message: Json, fields: Json = {}, request: Json = {}) =>
-  messagesDialect.fromChat(chat(message, fields), ours, request);
+  messagesConverter.responseFromChat(chat(message, fields), ours, request);
 const native = (content: readonly Json[], fields: Json = {}): Json => ({
   id: "msg_1",
   type: "message",
@@ -94,7 +94,7 @@ test("a stop sequence is named where the server tells it", () => {
   const hit = { stop_reason: "stop_sequence", stop_sequence: "END" };
   expect(answered({ content: "x" }, { stop_reason: "END" }, request)).toMatchObject(hit);
   expect(answered({ content: "x" }, { stop_reason: 128_001 }, request)).toMatchObject({ stop_reason: "end_turn" });
-  expect(messagesDialect.toChatAnswer(native([], hit))).toMatchObject({
+  expect(messagesConverter.responseToChat(native([], hit))).toMatchObject({
     choices: [{ finish_reason: "stop", stop_reason: "END" }],
   });
 });
@@ -110,12 +110,12 @@ test.each([
   ["something_new", "stop"],
   ["toString", "stop"],
 ])("the stop reason %s finishes a chat answer with %s", (stop_reason, finish_reason) => {
-  expect(messagesDialect.toChatAnswer(native([], { stop_reason }))).toMatchObject({ choices: [{ finish_reason }] });
+  expect(messagesConverter.responseToChat(native([], { stop_reason }))).toMatchObject({ choices: [{ finish_reason }] });
 });
 
 test("a message becomes a chat answer, its reasoning as text and as state", () => {
   const format = "anthropic-claude-v1";
-  const answer = messagesDialect.toChatAnswer(
+  const answer = messagesConverter.responseToChat(
     native(
       [
         { type: "thinking", thinking: "Hm", signature: "sig" },
@@ -157,9 +157,9 @@ test("a message becomes a chat answer, its reasoning as text and as state", () =
   });
 });
 
-test("why the maker refused is the refusal", () => {
+test("why the provider refused is the refusal", () => {
   const stop_details = { type: "refusal", category: "bio", explanation: "Too dangerous." };
-  expect(messagesDialect.toChatAnswer(native([], { stop_reason: "refusal", stop_details }))).toMatchObject({
+  expect(messagesConverter.responseToChat(native([], { stop_reason: "refusal", stop_details }))).toMatchObject({
     choices: [{ message: { content: null, refusal: "Too dangerous." }, finish_reason: "content_filter" }],
   });
 });
@@ -180,20 +180,22 @@ test("usage crosses with what caches served and took, and with reasoning", () =>
     prompt_tokens_details: { cached_tokens: 200, cache_write_tokens: 40, cache_write_1h_tokens: 30 },
     completion_tokens_details: { reasoning_tokens: 4 },
   };
-  expect(messagesDialect.native.usage(native([], { usage }))).toEqual(shown);
-  expect(messagesDialect.toChatAnswer(native([], { usage }))["usage"]).toEqual(shown);
+  expect(messagesConverter.native.usage(native([], { usage }))).toEqual(shown);
+  expect(messagesConverter.responseToChat(native([], { usage }))["usage"]).toEqual(shown);
   expect(tokenUsage(shown)).toMatchObject({ cached_input: 200, cache_write: 40, output: 9 });
-  expect(messagesDialect.fromChat({ ...chat({ content: "x" }), usage: shown }, ours, {})["usage"]).toMatchObject({
+  expect(
+    messagesConverter.responseFromChat({ ...chat({ content: "x" }), usage: shown }, ours, {})["usage"],
+  ).toMatchObject({
     input_tokens: 10,
     cache_read_input_tokens: 200,
     cache_creation_input_tokens: 70,
     output_tokens: 9,
     output_tokens_details: { thinking_tokens: 4 },
   });
-  expect(messagesDialect.native.usage(native([], { usage: { output_tokens: 1 } }))).toBeUndefined();
-  expect(messagesDialect.native.usage(native([], { usage: { input_tokens: 1, cache_read_input_tokens: -5 } }))).toEqual(
-    expect.objectContaining({ prompt_tokens: 1 }),
-  );
+  expect(messagesConverter.native.usage(native([], { usage: { output_tokens: 1 } }))).toBeUndefined();
+  expect(
+    messagesConverter.native.usage(native([], { usage: { input_tokens: 1, cache_read_input_tokens: -5 } })),
+  ).toEqual(expect.objectContaining({ prompt_tokens: 1 }));
 });
 
 test("an answer that goes through the format and back is the same", () => {
@@ -235,8 +237,12 @@ test("an answer that goes through the format and back is the same", () => {
           prompt_tokens_details: { cached_tokens: usage.cached },
         },
       };
-      const crossed = messagesDialect.fromChat(completeChat(response, ours, { input: 0, output: 0 }), ours, {});
-      expect(messagesDialect.toChatAnswer(crossed)).toMatchObject(response);
+      const crossed = messagesConverter.responseFromChat(
+        completeChat(response, ours, { input: 0, output: 0 }),
+        ours,
+        {},
+      );
+      expect(messagesConverter.responseToChat(crossed)).toMatchObject(response);
     }),
     { numRuns: 100 },
   );

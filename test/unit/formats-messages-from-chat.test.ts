@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { messagesDialect } from "../../shared/formats/messages/index.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -10,7 +10,7 @@ const request = (fields: Json = {}): Json => ({
   messages: [{ role: "user", content: "Hello" }],
   ...fields,
 });
-const crossed = (fields: Json = {}) => messagesDialect.fromChatRequest(request(fields));
+const crossed = (fields: Json = {}) => messagesConverter.requestFromChat(request(fields));
 const made = (fields: Json = {}) => crossed(fields).request;
 const turns = (...messages: Json[]) => made({ messages })["messages"];
 const user = (...content: Json[]) => ({ role: "user", content });
@@ -188,7 +188,7 @@ test("calls and their results cross, the results of one turn in one message", ()
   expect(blamed({ messages: [nameless] })).toBe("messages[0].tool_calls[0].function.name");
 });
 
-test("the maker's own reasoning comes back unchanged, that of others is left out", () => {
+test("the provider's own reasoning comes back unchanged, that of others is left out", () => {
   const own = { type: "reasoning.text", text: "Hm", signature: "sig", format: "anthropic-claude-v1", index: 0 };
   const assistant = (fields: Json) => [
     { role: "user", content: "a" },

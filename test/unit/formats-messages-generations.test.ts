@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { messagesDialect } from "../../shared/formats/messages/index.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 const crossed = (fields: Json = {}) =>
-  messagesDialect.fromChatRequest({
+  messagesConverter.requestFromChat({
     model: "claude-sonnet-4-6",
     max_tokens: 10_000,
     messages: [{ role: "user", content: "Hello" }],
@@ -63,6 +63,6 @@ test("a model that always thinks cannot be made to call a tool", () => {
   const refused = expect.objectContaining({ code: "invalid_value", param: "tool_choice" });
   for (const model of ["claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-1"])
     expect(() => made({ ...forced, model })).toThrow(refused);
-  for (const model of ["claude-opus-5", "claude-haiku-5-5", "another-makers"])
+  for (const model of ["claude-opus-5", "claude-haiku-5-5", "another-providers"])
     expect(made({ ...forced, model })["tool_choice"]).toEqual({ type: "any" });
 });

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
 import { chatCodec } from "#formats";
-import { countTokensCodec, messagesCodec, messagesDialect } from "../../shared/formats/messages/index.ts";
+import { countTokensCodec, messagesCodec } from "../../shared/formats/messages/index.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -155,34 +156,36 @@ function faults<T>(good: T, work: (bad: T) => unknown): string[] {
 test("a field of any wrong type in a Messages request is a 400 or nothing", () => {
   expect(faults(messagesBody, (body) => messagesCodec.parse(body, 100))).toEqual([]);
   expect(faults(messagesBody, (body) => countTokensCodec.parse(body, 100))).toEqual([]);
-  expect(faults(messagesBody, (body) => messagesDialect.toChat(body))).toEqual([]);
+  expect(faults(messagesBody, (body) => messagesConverter.requestToChat(body))).toEqual([]);
   expect(
     faults(messagesBody, (body) =>
-      messagesDialect.native.prepare(body, { model: "m", cap: 1, capField: "max_tokens" }),
+      messagesConverter.native.prepare(body, { model: "m", cap: 1, capField: "max_tokens" }),
     ),
   ).toEqual([]);
   const placed = { mime: "image/png", address: "https://a.example", base64: "" };
-  expect(faults(messagesBody, (body) => messagesDialect.placeUploads(body, () => placed))).toEqual([]);
+  expect(faults(messagesBody, (body) => messagesConverter.resolveUploads(body, () => placed))).toEqual([]);
 });
 
 test("a field of any wrong type in a chat request is a 400 or nothing", () => {
-  expect(faults(chatBody, (body) => messagesDialect.fromChatRequest(body))).toEqual([]);
+  expect(faults(chatBody, (body) => messagesConverter.requestFromChat(body))).toEqual([]);
 });
 
 test("a field of any wrong type in an answer is nothing", () => {
-  expect(faults(answer, (body) => messagesDialect.toChatAnswer(body))).toEqual([]);
+  expect(faults(answer, (body) => messagesConverter.responseToChat(body))).toEqual([]);
   expect(
     faults(answer, (body) =>
-      messagesDialect.native.usage(messagesDialect.native.finish(body, ours, { input: 0, output: 0 })),
+      messagesConverter.native.usage(messagesConverter.native.finish(body, ours, { input: 0, output: 0 })),
     ),
   ).toEqual([]);
-  expect(faults(chatAnswer, (body) => messagesDialect.fromChat(body, ours, { stop_sequences: 1 }))).toEqual([]);
+  expect(faults(chatAnswer, (body) => messagesConverter.responseFromChat(body, ours, { stop_sequences: 1 }))).toEqual(
+    [],
+  );
 });
 
 test("a field of any wrong type in a stream is nothing", () => {
   const read = (bad: typeof events) => {
-    const stream = messagesDialect.streamToChat();
-    const native = messagesDialect.native.stream(ours);
+    const stream = messagesConverter.streamToChat();
+    const native = messagesConverter.native.stream(ours);
     for (const event of bad) {
       stream.write(event ?? {});
       native.write(event ?? {});
@@ -190,7 +193,7 @@ test("a field of any wrong type in a stream is nothing", () => {
     native.end({ input: 0, output: native.outputBytes() });
   };
   const write = (bad: typeof chunks) => {
-    const stream = messagesDialect.streamFromChat(ours, {});
+    const stream = messagesConverter.streamFromChat(ours, {});
     for (const chunk of bad) stream.write(chunk ?? {});
     stream.end({ input: 0, output: stream.outputBytes() });
   };
@@ -212,17 +215,17 @@ test("what is nested deeper than the stack is a 400", () => {
   const call = { type: "tool_use", id: "a", name: "n", input: deep };
   const body = { ...messagesBody, messages: [{ role: "assistant", content: [call] }] };
   expect(fault(() => messagesCodec.parse(body, 100), "parse")).toEqual([]);
-  expect(() => messagesDialect.toChat(body)).toThrow("messages[0].content[0].input: is nested too deep");
+  expect(() => messagesConverter.requestToChat(body)).toThrow("messages[0].content[0].input: is nested too deep");
   const items = JSON.parse(`${'{"items":'.repeat(1000)}{}${"}".repeat(1000)}`) as Json;
   const response_format = { type: "json_schema", json_schema: { schema: items } };
-  expect(() => messagesDialect.fromChatRequest({ ...chatBody, response_format })).toThrow("is nested too deep");
+  expect(() => messagesConverter.requestFromChat({ ...chatBody, response_format })).toThrow("is nested too deep");
 });
 
 test("what a Messages request becomes is a chat request that the hub takes, and back", () => {
   const { diagnostics: _, context_management: __, output_config: ___, ...body } = messagesBody;
-  const { request } = messagesDialect.toChat(body);
+  const { request } = messagesConverter.requestToChat(body);
   expect(chatCodec.parse(request, 1000)).toMatchObject({ model: body.model, size: { outputCap: 5 } });
-  expect(messagesCodec.parse(messagesDialect.fromChatRequest(chatBody).request, 1000)).toMatchObject({
+  expect(messagesCodec.parse(messagesConverter.requestFromChat(chatBody).request, 1000)).toMatchObject({
     model: chatBody.model,
     size: { outputCap: 5000 },
   });

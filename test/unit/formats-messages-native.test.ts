@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { messagesDialect } from "../../shared/formats/messages/index.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
-const { native } = messagesDialect;
+const { native } = messagesConverter;
 const ours = { model: "anthropic/claude-opus-5-5", created: 1, id: "req_abc" };
 const to = { model: "claude-opus-5-5", cap: 50, capField: "max_tokens" } as const;
 
@@ -23,7 +23,7 @@ test("where our cap is less than the caller's, a budget to think with comes down
   expect(prepared(9000)).toEqual(request.thinking);
   expect(prepared(4000)).toEqual({ type: "enabled", budget_tokens: 3999, display: "omitted" });
   expect(prepared(1024)).toBeUndefined();
-  // A budget that the caller's own cap does not hold is for the maker to refuse.
+  // A budget that the caller's own cap does not hold is for the provider to refuse.
   expect(prepared(5000, { ...request, max_tokens: 5000 })).toEqual(request.thinking);
 });
 
@@ -32,7 +32,7 @@ test("an answer passes untouched but for our model id", () => {
   expect(native.finish(answer, ours, { input: 1, output: 1 })).toEqual({ ...answer, model: ours.model });
 });
 
-test("events pass as they came but for our model id, without the maker's pings, and are counted", () => {
+test("events pass as they came but for our model id, without the provider's pings, and are counted", () => {
   const stream = native.stream(ours);
   const message = { id: "msg_1", model: "claude-opus-5-5", content: [], usage: { input_tokens: 9, output_tokens: 1 } };
   expect(stream.write({ type: "message_start", message, later: 1 })).toBe(

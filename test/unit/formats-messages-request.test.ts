@@ -104,7 +104,7 @@ test("the bound has room for what tools bring into the prompt", () => {
   expect(room([own, { type: "bash_20250124", name: "bash" }])).toBe(512 + 1024);
 });
 
-test("what is kept at the maker is refused: it may be another tenant's", () => {
+test("what is kept at the provider is refused: it may be another tenant's", () => {
   const file = { type: "file", file_id: "file_011CNha8iCJcU1wXNR6q4V8w" };
   expect(blamed(request({ container: "container_1" }))).toBe("container");
   expect(blamed(request({ container: { id: "container_1" } }))).toBe("container");
@@ -118,7 +118,7 @@ test("what is kept at the maker is refused: it may be another tenant's", () => {
   expect(blamed(said({ type: "container_upload", file_id: "file_1" }))).toBe("messages[0].content[0].type");
 });
 
-test("what the maker runs, or bills apart, is refused", () => {
+test("what the provider runs, or bills apart, is refused", () => {
   const own = { name: "now", input_schema: { type: "object" } };
   const types = [
     "web_search_20250305",
@@ -204,7 +204,7 @@ test("a count takes the same body without a cap", () => {
   expect(() => countTokensCodec.parse({ ...body, container: "c" }, 100)).toThrow("container");
 });
 
-test("a thread is refused as the maker's clients understand it: they send the whole conversation then", () => {
+test("a thread is refused as the provider's clients understand it: they send the whole conversation then", () => {
   const error = invalidValue("thread", "Not here.");
   expect(JSON.parse(messagesCodec.error(error, "req_1"))).toEqual({
     type: "error",
@@ -217,7 +217,7 @@ test("a thread is refused as the maker's clients understand it: they send the wh
   });
 });
 
-test("errors have the maker's types", () => {
+test("errors have the provider's types", () => {
   for (const code of Object.keys(errorKinds) as ErrorCode[]) {
     const error = new ServiceError({ code, message: "Why." });
     const body = { type: "error", error: { type: messageTypes[error.status], message: "Why." }, request_id: "req_1" };

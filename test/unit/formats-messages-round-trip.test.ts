@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { messagesCodec, messagesDialect } from "../../shared/formats/messages/index.ts";
+import { messagesCodec } from "../../shared/formats/messages/index.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 const words = fc.stringMatching(/^[\p{L}\d][\p{L}\d ]{0,8}[\p{L}\d]$/u);
 const name = fc.stringMatching(/^[a-z_]{1,8}$/);
@@ -96,9 +97,9 @@ test("a chat request that goes through the format and back means the same, and i
           ...(parallel_tool_calls === false && choice === "required" && { parallel_tool_calls }),
         };
         const request = { ...rest, ...(rest.tools && chosen) };
-        const there = messagesDialect.fromChatRequest(request);
+        const there = messagesConverter.requestFromChat(request);
         expect(messagesCodec.parse(there.request, 1000).model).toBe(request.model);
-        const back = messagesDialect.toChat(there.request);
+        const back = messagesConverter.requestToChat(there.request);
         expect(back.request).toEqual(request);
         expect([...there.ignored, ...back.ignored]).toEqual([]);
       },
@@ -110,8 +111,8 @@ test("a chat request that goes through the format and back means the same, and i
 test("an effort that goes through the format and back is the same", () => {
   for (const reasoning_effort of ["none", "low", "medium", "high", "xhigh", "max"]) {
     const messages = [{ role: "user", content: "a" }];
-    const { request } = messagesDialect.fromChatRequest({ model: "claude-opus-4-8", messages, reasoning_effort });
+    const { request } = messagesConverter.requestFromChat({ model: "claude-opus-4-8", messages, reasoning_effort });
     const there = reasoning_effort === "none" ? undefined : reasoning_effort;
-    expect(messagesDialect.toChat(request).request["reasoning_effort"]).toBe(there);
+    expect(messagesConverter.requestToChat(request).request["reasoning_effort"]).toBe(there);
   }
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { completeChat } from "../../shared/formats/chat-answer.ts";
-import { messagesDialect } from "../../shared/formats/messages/index.ts";
+import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 interface Item {
@@ -78,7 +78,7 @@ function assemble(text: string): Json {
 }
 
 function streamed(chunks: readonly Json[], request: Json = {}): string {
-  const stream = messagesDialect.streamFromChat(ours, request);
+  const stream = messagesConverter.streamFromChat(ours, request);
   return chunks.map((each) => stream.write(each)).join("") + stream.end(estimate);
 }
 
@@ -122,14 +122,14 @@ test("a stream of text has the documented events, in order", () => {
 });
 
 test("the first event goes out with the first chunk, and where there is no usage the estimate stands in", () => {
-  const stream = messagesDialect.streamFromChat(ours, {});
+  const stream = messagesConverter.streamFromChat(ours, {});
   expect(stream.write(chunk({ role: "assistant" }))).toMatch(/^event: message_start\n/);
   expect(stream.write({ choices: [] })).toBe("");
   expect(assemble(streamed([]))).toMatchObject({ content: [], usage: { input_tokens: 7, output_tokens: 9 } });
 });
 
 test("a call streams while its arguments come, and the next one follows once they are whole", () => {
-  const stream = messagesDialect.streamFromChat(ours, {});
+  const stream = messagesConverter.streamFromChat(ours, {});
   const call = (index: number, fields: Json) => stream.write(chunk({ tool_calls: [{ index, ...fields }] }));
   expect(call(0, { id: "a", function: { name: "one", arguments: "" } })).toContain('"name":"one","input":{}');
   expect(call(0, { function: { arguments: '{"x":' } })).toContain('"partial_json":"{\\"x\\":"');
@@ -247,7 +247,7 @@ test("the stream assembled is the answer, wherever the chunks are cut and in wha
       const chunks = [...deltas.map((delta) => chunk(delta)), chunk({}, { finish_reason: finish }), { usage }];
 
       expect(assemble(streamed(chunks))).toEqual(
-        messagesDialect.fromChat(completeChat(response, ours, estimate), ours, {}),
+        messagesConverter.responseFromChat(completeChat(response, ours, estimate), ours, {}),
       );
     }),
     { numRuns: 150 },

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream } from "../../shared/formats/chat-answer.ts";
-import { messagesDialect } from "../../shared/formats/messages/index.ts";
+import { chatStream } from "../../workers/conversion/chat/answer.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 interface Delta {
@@ -26,7 +26,7 @@ const delta = (index: number, given: Json): Json => ({ type: "content_block_delt
 const stop = (index: number): Json => ({ type: "content_block_stop", index });
 
 function chunksOf(events: readonly Json[]) {
-  const stream = messagesDialect.streamToChat();
+  const stream = messagesConverter.streamToChat();
   return { chunks: events.flatMap((event) => stream.write(event)), usage: (soFar?: boolean) => stream.usage(soFar) };
 }
 const choiceOf = (chunk: Json) => (chunk["choices"] as { delta: Delta; finish_reason: string | null }[])[0];
@@ -98,13 +98,13 @@ test("each event says in chat what it says", () => {
   expect(chunks.at(-1)?.["usage"]).toEqual(usage());
 });
 
-test("an answer that broke off has no usage but for its prompt: the maker has counted no more", () => {
+test("an answer that broke off has no usage but for its prompt: the provider has counted no more", () => {
   const { usage } = chunksOf([begin(), start(0, { type: "text", text: "a" })]);
   expect(usage()).toBeUndefined();
   expect(usage(true)).toMatchObject({ prompt_tokens: 3 });
 });
 
-test("nothing is said before the maker says something, so that another upstream may still answer", () => {
+test("nothing is said before the provider says something, so that another upstream may still answer", () => {
   expect(chunksOf([begin(), { type: "ping" }, start(0, { type: "text", text: "" })]).chunks).toEqual([]);
   expect(chunksOf([{ type: "error", error: { type: "overloaded_error", message: "" } }]).chunks).toEqual([]);
 });
@@ -114,7 +114,7 @@ test("a tool without parameters has an empty object as arguments", () => {
   expect(choiceOf(chunks[1] ?? {})?.delta).toEqual({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] });
 });
 
-test("what the maker runs itself leaves nothing in chat", () => {
+test("what the provider runs itself leaves nothing in chat", () => {
   const { chunks } = chunksOf([
     start(0, { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }),
     delta(0, { type: "input_json_delta", partial_json: "{}" }),
@@ -161,7 +161,7 @@ function cut(text: string, next: () => number): string[] {
   return made;
 }
 
-/** A block as the maker streams it, cut at random places. */
+/** A block as the provider streams it, cut at random places. */
 function eventsOf(block: Json, index: number, next: () => number): Json[] {
   const pieces = (value: unknown, type: string, field: string) =>
     cut(String(value), next).map((piece) => delta(index, { type, [field]: piece }));
@@ -186,14 +186,14 @@ function eventsOf(block: Json, index: number, next: () => number): Json[] {
   }
 }
 
-test("the stream assembled is the answer, wherever the maker cuts it", () => {
+test("the stream assembled is the answer, wherever the provider cuts it", () => {
   fc.assert(
     fc.property(blocks, fc.infiniteStream(fc.nat(1000)), (content, random) => {
       const next = () => Number(random.next().value);
       const usage = { input_tokens: 3, cache_read_input_tokens: 2, output_tokens: 8 };
       const events = content.flatMap((block, index) => eventsOf(block, index, next));
       const { chunks } = chunksOf([begin({ ...usage, output_tokens: 1 }), ...events, ...end("end_turn", usage)]);
-      const answer = messagesDialect.toChatAnswer({ id: "msg_1", content, stop_reason: "end_turn", usage });
+      const answer = messagesConverter.responseToChat({ id: "msg_1", content, stop_reason: "end_turn", usage });
       const [choice] = answer["choices"] as { message: Json; finish_reason: string }[];
       const { content: said, reasoning_content = "", reasoning_details = [], tool_calls = [] } = choice?.message ?? {};
       expect(assemble(chunks)).toEqual({

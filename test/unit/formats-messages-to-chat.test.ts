@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { messagesDialect } from "../../shared/formats/messages/index.ts";
+import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -9,7 +9,7 @@ const request = (fields: Json = {}): Json => ({
   messages: [{ role: "user", content: "Hello" }],
   ...fields,
 });
-const crossed = (fields: Json) => messagesDialect.toChat(request(fields));
+const crossed = (fields: Json) => messagesConverter.requestToChat(request(fields));
 const chat = (fields: Json) => crossed(fields).request;
 const messages = (...given: Json[]) => chat({ messages: given })["messages"];
 const user = (...content: Json[]) => ({ role: "user", content });
@@ -221,7 +221,7 @@ test("blocks that chat has no shape for are refused by name", () => {
 
 test("uploads are placed as links or as bytes, wherever they stand", () => {
   const image = (source: Json) => ({ type: "image", source });
-  const placed = messagesDialect.placeUploads(
+  const placed = messagesConverter.resolveUploads(
     request({
       messages: [
         { role: "user", content: "as it is" },

@@ -1,25 +1,26 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { dialects, type Format, formats } from "#formats";
-import { estimate, ours } from "./formats-gemini-assemble.ts";
-import { callers } from "./formats-pairs-callers.ts";
-import { type Cut, type Json, makers, type Said } from "./formats-pairs-makers.ts";
+import { type Format, formats } from "#formats";
+import { converters } from "../../workers/conversion/index.ts";
+import { estimate, ours } from "../support/formats-gemini-assemble.ts";
+import { callers } from "../support/formats-pairs-callers.ts";
+import { type Cut, type Json, providers, type Said } from "../support/formats-pairs-providers.ts";
 
-const pairs = formats.flatMap((caller) => formats.map((maker): [Format, Format] => [caller, maker]));
+const pairs = formats.flatMap((caller) => formats.map((provider): [Format, Format] => [caller, provider]));
 
-/** The maker's whole answer as the caller gets it: the worker's way. */
-function answered(caller: Format, maker: Format, answer: Json): Json {
-  if (caller === maker) return dialects[caller].native.finish(answer, ours, estimate);
-  const chat = dialects.chat.native.finish(dialects[maker].toChatAnswer(answer), ours, estimate);
-  return dialects[caller].fromChat(chat, ours, callers[caller].request);
+/** The provider's whole answer as the caller gets it: the worker's way. */
+function answered(caller: Format, provider: Format, answer: Json): Json {
+  if (caller === provider) return converters[caller].native.finish(answer, ours, estimate);
+  const chat = converters.chat.native.finish(converters[provider].responseToChat(answer), ours, estimate);
+  return converters[caller].responseFromChat(chat, ours, callers[caller].request);
 }
 
-function streamed(caller: Format, maker: Format, events: readonly Json[]): string {
-  const isNative = caller === maker;
-  const reader = dialects[maker].streamToChat();
+function streamed(caller: Format, provider: Format, events: readonly Json[]): string {
+  const isNative = caller === provider;
+  const reader = converters[provider].streamToChat();
   const writer = isNative
-    ? dialects[caller].native.stream(ours)
-    : dialects[caller].streamFromChat(ours, callers[caller].request);
+    ? converters[caller].native.stream(ours)
+    : converters[caller].streamFromChat(ours, callers[caller].request);
   const items = isNative ? events : events.flatMap((event) => [...reader.write(event)]);
   return items.map((item) => writer.write(item)).join("") + writer.end(estimate);
 }
@@ -50,7 +51,7 @@ const spoken: fc.Arbitrary<Said> = fc
   })
   .map(({ finish, refusal, calls, input, cached, output, thought, ...said }) => ({
     ...said,
-    // Two of the makers have words for a refusal only as the end, and nobody calls a tool and refuses.
+    // Two of the providers have words for a refusal only as the end, and nobody calls a tool and refuses.
     calls: finish === "content_filter" ? [] : calls,
     finish: finish === "stop" && calls.length > 0 ? "tool_calls" : finish,
     refusal: finish === "content_filter" ? refusal : "",
@@ -73,13 +74,15 @@ const cutBy =
   };
 
 test.each(pairs)(
-  "to a %s caller a stream of a %s maker, cut anywhere, is the answer that was not streamed",
-  (caller, maker) => {
+  "to a %s caller a stream of a %s provider, cut anywhere, is the answer that was not streamed",
+  (caller, provider) => {
     fc.assert(
       fc.property(spoken, fc.array(fc.boolean(), { minLength: 1, maxLength: 24 }), (said, bits) => {
         const { assemble, held } = callers[caller];
-        const whole = answered(caller, maker, makers[maker].whole(said));
-        expect(assemble(streamed(caller, maker, makers[maker].events(said, cutBy(bits))))).toEqual(held(whole));
+        const whole = answered(caller, provider, providers[provider].whole(said));
+        expect(assemble(streamed(caller, provider, providers[provider].events(said, cutBy(bits))))).toEqual(
+          held(whole),
+        );
       }),
       { numRuns: 60 },
     );
@@ -101,13 +104,13 @@ const short: Said = {
 const length = Math.max(short.text.length, ...short.calls.map(({ args }) => JSON.stringify(args).length)) - 1;
 
 test.each(pairs)(
-  "to a %s caller every one of the ways to cut a stream of a %s maker makes the same answer",
-  (caller, maker) => {
+  "to a %s caller every one of the ways to cut a stream of a %s provider makes the same answer",
+  (caller, provider) => {
     const { assemble, held } = callers[caller];
-    const whole = held(answered(caller, maker, makers[maker].whole(short)));
+    const whole = held(answered(caller, provider, providers[provider].whole(short)));
     for (let cuts = 0; cuts < 2 ** length; cuts++) {
       const bits = Array.from({ length: length + 1 }, (_, at) => ((cuts >> at) & 1) === 1);
-      const stream = streamed(caller, maker, makers[maker].events(short, cutBy(bits)));
+      const stream = streamed(caller, provider, providers[provider].events(short, cutBy(bits)));
       expect(assemble(stream)).toEqual(whole);
     }
   },
@@ -119,13 +122,15 @@ function understood(said: Said, caller: Format): Partial<Said> {
   return caller === "chat" || caller === "responses" ? { ...rest, refusal } : { ...rest, text: said.text + refusal };
 }
 
-test.each(pairs.filter(([caller, maker]) => caller !== maker))(
-  "a %s caller hears from a %s maker all that was said, with its end and its counts",
-  (caller, maker) => {
+test.each(pairs.filter(([caller, provider]) => caller !== provider))(
+  "a %s caller hears from a %s provider all that was said, with its end and its counts",
+  (caller, provider) => {
     fc.assert(
       fc.property(spoken, (said) => {
         const { held, heard } = callers[caller];
-        expect(heard(held(answered(caller, maker, makers[maker].whole(said))))).toEqual(understood(said, caller));
+        expect(heard(held(answered(caller, provider, providers[provider].whole(said))))).toEqual(
+          understood(said, caller),
+        );
       }),
       { numRuns: 60 },
     );

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { completeChat } from "../../shared/formats/chat-answer.ts";
-import { responsesDialect } from "../../shared/formats/responses/index.ts";
+import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -15,7 +15,10 @@ const usage = {
 };
 const answer = (message: Json, choice: Json = {}) => ({ choices: [{ index: 0, message, ...choice }], usage });
 const fromChat = (response: Json, request: Json = {}) =>
-  responsesDialect.fromChat(completeChat(response, ours, { input: 7, output: 8 }), ours, { input: "x", ...request });
+  responsesConverter.responseFromChat(completeChat(response, ours, { input: 7, output: 8 }), ours, {
+    input: "x",
+    ...request,
+  });
 
 test("an answer is the whole object, with the defaults of what was not asked for", () => {
   expect(fromChat(answer({ content: "Hello" }, { finish_reason: "stop" }))).toEqual({

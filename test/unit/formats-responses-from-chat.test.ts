@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { responsesDialect } from "../../shared/formats/responses/index.ts";
+import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 const user = { role: "user", content: "Hello" };
-const cross = (fields: Json) => responsesDialect.fromChatRequest({ model: "gpt-5", messages: [user], ...fields });
+const cross = (fields: Json) => responsesConverter.requestFromChat({ model: "gpt-5", messages: [user], ...fields });
 const items = (...messages: Json[]) => cross({ messages }).request["input"];
 
 function refusal(fields: Json): ServiceError {
@@ -19,7 +19,7 @@ function refusal(fields: Json): ServiceError {
   throw new Error("The request crossed.");
 }
 
-test("parameters cross under their names in the format, and nothing is kept at the maker", () => {
+test("parameters cross under their names in the format, and nothing is kept at the provider", () => {
   const schema = { type: "object", properties: {} };
   const { request, ignored } = cross({
     stream: true,
@@ -182,7 +182,7 @@ test("messages cross with their parts, calls and results", () => {
   ]);
 });
 
-test("the state of its own reasoning goes back to the maker before what followed it; another's does not", () => {
+test("the state of its own reasoning goes back to the provider before what followed it; another's does not", () => {
   const shared = { format: "openai-responses-v1", id: "rs_1", index: 0 };
   const { request } = cross({
     messages: [
@@ -205,7 +205,7 @@ test("the state of its own reasoning goes back to the maker before what followed
   expect(request["include"]).toEqual(["reasoning.encrypted_content"]);
 });
 
-test("an id that is too long for the maker stays the same in the call and in its result", () => {
+test("an id that is too long for the provider stays the same in the call and in its result", () => {
   const id = `call_${"x".repeat(80)}_1`;
   const [call, result] = items(
     { role: "assistant", tool_calls: [{ id, type: "function", function: { name: "f", arguments: "{}" } }] },
@@ -245,7 +245,7 @@ test("a conversation comes back from the format as it went", () => {
   fc.assert(
     fc.property(turns, (conversation) => {
       const messages = conversation.flat();
-      const back = responsesDialect.toChat(cross({ messages }).request);
+      const back = responsesConverter.requestToChat(cross({ messages }).request);
       expect(back.request["messages"]).toEqual(messages);
     }),
   );

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError, upstreamError } from "#errors";
-import { responsesCodec, responsesDialect, responsesFailure } from "../../shared/formats/responses/index.ts";
-import { eventsOf, type Json } from "./formats-responses-assemble.ts";
+import { responsesCodec } from "../../shared/formats/responses/index.ts";
+import { responsesConverter, responsesFailure } from "../../workers/conversion/responses/index.ts";
+import { eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
 const ours = { model: "local/chat", created: 9, id: "chatcmpl-req_1" };
 const estimate = { input: 1, output: 2 };
@@ -52,9 +53,11 @@ test("a request of any shape crosses either way, or is refused with the name of 
   const seen = new Set<string>();
   fc.assert(
     fc.property(objects, (request) => {
-      seen.add(outcome(() => responsesDialect.toChat(request)));
-      seen.add(outcome(() => responsesDialect.fromChatRequest(request)));
-      seen.add(outcome(() => responsesDialect.native.prepare(request, { model: "m", cap: 1, capField: "max_tokens" })));
+      seen.add(outcome(() => responsesConverter.requestToChat(request)));
+      seen.add(outcome(() => responsesConverter.requestFromChat(request)));
+      seen.add(
+        outcome(() => responsesConverter.native.prepare(request, { model: "m", cap: 1, capField: "max_tokens" })),
+      );
     }),
     { numRuns: 3000 },
   );
@@ -74,7 +77,7 @@ test("whatever comes from a caller is parsed, or refused with the name of a fiel
       const body = { model: "gpt-5", input: "Hello", ...fields };
       const read = outcome(() => responsesCodec.parse(body, 100));
       seen.add(read);
-      if (read === "crossed") outcome(() => responsesDialect.toChat(body));
+      if (read === "crossed") outcome(() => responsesConverter.requestToChat(body));
     }),
     { numRuns: 3000 },
   );
@@ -84,10 +87,10 @@ test("whatever comes from a caller is parsed, or refused with the name of a fiel
 test("an answer of any shape is rendered", () => {
   fc.assert(
     fc.property(objects, objects, (answer, request) => {
-      expect(responsesDialect.fromChat(answer, ours, request)).toMatchObject({ object: "response" });
-      expect(JSON.stringify(responsesDialect.toChatAnswer(answer))).toBeTruthy();
-      expect(responsesDialect.native.finish(answer, ours, estimate)["model"]).toBe("local/chat");
-      responsesDialect.native.usage(answer);
+      expect(responsesConverter.responseFromChat(answer, ours, request)).toMatchObject({ object: "response" });
+      expect(JSON.stringify(responsesConverter.responseToChat(answer))).toBeTruthy();
+      expect(responsesConverter.native.finish(answer, ours, estimate)["model"]).toBe("local/chat");
+      responsesConverter.native.usage(answer);
       responsesFailure(answer);
     }),
     { numRuns: 2000 },
@@ -97,15 +100,15 @@ test("an answer of any shape is rendered", () => {
 test("chunks and events of any shape make whole events, numbered in order", () => {
   fc.assert(
     fc.property(fc.array(objects, { maxLength: 5 }), (each) => {
-      const toChat = responsesDialect.streamToChat();
+      const toChat = responsesConverter.streamToChat();
       for (const event of each) expect(Array.isArray(toChat.write(event))).toBe(true);
-      const streams = [responsesDialect.streamFromChat(ours, {}), responsesDialect.native.stream(ours)];
+      const streams = [responsesConverter.streamFromChat(ours, {}), responsesConverter.native.stream(ours)];
       for (const stream of streams) {
         const text = each.map((item) => stream.write(item)).join("");
         eventsOf(text + stream.end(estimate) + stream.fail?.(upstreamError("Broken.")));
         expect(stream.outputBytes()).toBeGreaterThanOrEqual(0);
       }
-      const chat = responsesDialect.streamFromChat(ours, {});
+      const chat = responsesConverter.streamFromChat(ours, {});
       const events = eventsOf(each.map((item) => chat.write(item)).join("") + chat.end(estimate));
       expect(events.map((event: Json) => event["sequence_number"])).toEqual(events.map((_, e) => e));
     }),

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream, completeChat } from "../../shared/formats/chat-answer.ts";
-import { responsesDialect } from "../../shared/formats/responses/index.ts";
-import { assemble, clientAnswer, eventsOf, type Json } from "./formats-responses-assemble.ts";
+import { chatStream, completeChat } from "../../workers/conversion/chat/answer.ts";
+import { responsesConverter } from "../../workers/conversion/responses/index.ts";
+import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
 const tail = "0123456789abcdefghijklmn";
 const ours = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
@@ -76,14 +76,14 @@ const both = answers.map(({ reasoning, content, refusal, calls, finish, turns })
 });
 
 function streamed(chunks: readonly Json[]): string {
-  const stream = responsesDialect.streamFromChat(ours, request);
+  const stream = responsesConverter.streamFromChat(ours, request);
   return chunks.map((each) => stream.write(each)).join("") + stream.end(estimate);
 }
 
-test("a stream, wherever it is cut, is the answer that was not streamed; for the maker's client too", async () => {
+test("a stream, wherever it is cut, is the answer that was not streamed; for the provider's client too", async () => {
   await fc.assert(
     fc.asyncProperty(both, async ({ chunks, whole }) => {
-      const expected = responsesDialect.fromChat(whole, ours, request);
+      const expected = responsesConverter.responseFromChat(whole, ours, request);
       const text = streamed(chunks);
       expect(assemble(eventsOf(text))).toEqual(expected);
       const { output, status, usage: counted } = await clientAnswer(text);
@@ -125,12 +125,15 @@ function assembleChat(chunks: readonly Json[]): Json {
   return { ...text, tools, finish };
 }
 
-test("the maker's stream as chat is the maker's whole answer as chat", () => {
+test("the provider's stream as chat is the provider's whole answer as chat", () => {
   fc.assert(
     fc.property(both, ({ chunks, whole }) => {
-      const maker = responsesDialect.fromChat(whole, ours, request);
-      const { choices, usage: counted } = responsesDialect.toChatAnswer(maker) as { choices: Json[]; usage: Json };
-      const stream = responsesDialect.streamToChat();
+      const provider = responsesConverter.responseFromChat(whole, ours, request);
+      const { choices, usage: counted } = responsesConverter.responseToChat(provider) as {
+        choices: Json[];
+        usage: Json;
+      };
+      const stream = responsesConverter.streamToChat();
       const out = eventsOf(streamed(chunks)).flatMap((event) => stream.write(event));
       const { message, finish_reason } = choices[0] as { message: Json; finish_reason: unknown };
       expect(assembleChat(out)).toEqual({

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { noCapacity, ServiceError } from "#errors";
-import { responsesCodec, responsesDialect } from "../../shared/formats/responses/index.ts";
+import { responsesCodec } from "../../shared/formats/responses/index.ts";
+import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 import { dataAddress, png } from "../support/media-files.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -104,7 +105,7 @@ test.each([
     { input: [{ type: "shell_call", call_id: "c", action: {}, environment: { container_id: "cntr_1" } }] },
     "input[0].environment.container_id",
   ],
-])("what is kept at the maker is refused by name: %j", (fields, param) => {
+])("what is kept at the provider is refused by name: %j", (fields, param) => {
   expect(refusal(ask(fields))).toMatchObject({ code: "invalid_value", param });
 });
 
@@ -179,7 +180,7 @@ test("uploads are found in every place that takes a file, and replaced there", (
   expect(parse(body).size.parts).toEqual(kinds.map((kind, n) => ({ kind, upload: refs[n]?.id })));
   const bytes = { ...placed, mime: "audio/mpeg", address: "data:audio/mpeg;base64,QUJD" };
   const seen: string[] = [];
-  const whole = responsesDialect.placeUploads(body, ({ id, param }) => {
+  const whole = responsesConverter.resolveUploads(body, ({ id, param }) => {
     seen.push(param);
     return id === "upl_a" || id === "upl_d" ? placed : bytes;
   });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { noCapacity, rateLimited } from "#errors";
-import { responsesDialect } from "../../shared/formats/responses/index.ts";
-import { clientAnswer, eventsOf, type Json } from "./formats-responses-assemble.ts";
+import { responsesConverter } from "../../workers/conversion/responses/index.ts";
+import { clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
 const tail = "0123456789abcdefghijklmn";
 const ours = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
 const request = { model: "local/chat", input: "Hello" };
-const begin = () => responsesDialect.streamFromChat(ours, request);
+const begin = () => responsesConverter.streamFromChat(ours, request);
 const chunk = (delta: Json, fields: Json = {}) => ({ choices: [{ index: 0, delta, ...fields }] });
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
 const estimate = { input: 1, output: 2 };

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { responsesDialect } from "../../shared/formats/responses/index.ts";
+import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const toChat = (fields: Json) => responsesDialect.toChat({ model: "local/chat", ...fields });
+const toChat = (fields: Json) => responsesConverter.requestToChat({ model: "local/chat", ...fields });
 const messages = (input: unknown) => toChat({ input }).request["messages"];
 
 function refusal(fields: Json): ServiceError {
@@ -244,7 +244,7 @@ test("tools that take free text cross with their calls and results", () => {
   ]);
 });
 
-test("reasoning that only its maker can read is left out by name", () => {
+test("reasoning that only its provider can read is left out by name", () => {
   const hollow = { type: "reasoning", id: "rs_1", summary: [] };
   expect(toChat({ input: [{ ...hollow, encrypted_content: "secret" }] }).ignored).toEqual([
     "reasoning.encrypted_content",
@@ -259,6 +259,6 @@ test.each([
   [{ input: "x", tool_choice: { type: "shell" } }, "tool_choice.type"],
   [{ input: "x", tool_choice: { type: "allowed_tools", tools: [{ type: "shell" }] } }, "tool_choice.tools[0].type"],
   [{ input: "x", text: { format: { type: "grammar" } } }, "text.format.type"],
-])("what only the maker knows is refused by name: %j", (fields, param) => {
+])("what only the provider knows is refused by name: %j", (fields, param) => {
   expect(refusal(fields)).toMatchObject({ code: "invalid_value", param });
 });

@@ -3,13 +3,13 @@ import {
   type Codec,
   chatCodec,
   countTokensCodec,
-  dialects,
   type Format,
   geminiCodec,
   messagesCodec,
   responsesCodec,
   tokenUsage,
 } from "../../shared/formats/index.ts";
+import { converters } from "../../workers/conversion/index.ts";
 
 const gemini = geminiCodec("local/chat", false, false);
 
@@ -62,7 +62,7 @@ describe("a count of tokens that cannot be is no count: the answer is estimated,
 
   test.each(usages)("%s", (format, answerOf) => {
     const used = (input: unknown, output: unknown) =>
-      tokenUsage(dialects[format].native.usage(answerOf(input, output) as Record<string, unknown>));
+      tokenUsage(converters[format].native.usage(answerOf(input, output) as Record<string, unknown>));
     expect(used(3, 4)).toMatchObject({ input: 3, output: 4 });
     expect(used(3, undefined)).toMatchObject({ input: 3, output: 0 });
     for (const count of impossible) {
@@ -73,13 +73,17 @@ describe("a count of tokens that cannot be is no count: the answer is estimated,
 
   test("gemini's thoughts", () => {
     const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: 4, thoughtsTokenCount: -4 };
-    expect(dialects.gemini.native.usage({ usageMetadata })).toBeUndefined();
+    expect(converters.gemini.native.usage({ usageMetadata })).toBeUndefined();
   });
 });
 
 test("a text without citations says nothing of them: AI SDK's Anthropic provider takes a list or nothing", () => {
   const ours = { model: "local/chat", created: 0, id: "chatcmpl-req_1" };
   const message = { role: "assistant", content: "Hello" };
-  const answer = dialects.messages.fromChat({ choices: [{ index: 0, message, finish_reason: "stop" }] }, ours, {});
+  const answer = converters.messages.responseFromChat(
+    { choices: [{ index: 0, message, finish_reason: "stop" }] },
+    ours,
+    {},
+  );
   expect(answer["content"]).toStrictEqual([{ type: "text", text: "Hello" }]);
 });

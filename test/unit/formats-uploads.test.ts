@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatCodec, type Dialect, dialects, findUploads, isUploadId, type Placed, type UploadRef } from "#formats";
+import { chatCodec, findUploads, isUploadId, type UploadRef } from "#formats";
+import { converters, type FormatConverter, type ResolvedUpload } from "../../workers/conversion/index.ts";
 
-const place: Dialect["placeUploads"] = (request, placed) => dialects.chat.placeUploads(request, placed);
+const place: FormatConverter["resolveUploads"] = (request, placed) => converters.chat.resolveUploads(request, placed);
 
 const letters = fc.constantFrom(...Array.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"));
 const uploadId = fc.string({ unit: letters, minLength: 1, maxLength: 64 }).map((tail) => `upl_${tail}`);
@@ -130,7 +131,11 @@ function placedIn(body: Readonly<Record<string, unknown>>): UploadRef[] {
   return refs;
 }
 
-const bytesOf = ({ id }: { id: string }): Placed => ({ mime: "audio/mpeg", address: `data:,${id}`, base64: btoa(id) });
+const bytesOf = ({ id }: { id: string }): ResolvedUpload => ({
+  mime: "audio/mpeg",
+  address: `data:,${id}`,
+  base64: btoa(id),
+});
 
 test("each upload in a chat goes to its place, and nothing else changes", () => {
   fc.assert(

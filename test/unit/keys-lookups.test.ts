@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLookups } from "../../shared/keys/lookups.ts";
+import { createLookups } from "../../api/keys/lookups.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
 function setup() {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { assembled, type Chunk, chat, clock, sayOf, stream } from "./local-setup.ts";
+import { assembled, type Chunk, chat, clock, sayOf, stream } from "../support/local-setup.ts";
 
 const weather = {
   type: "function",

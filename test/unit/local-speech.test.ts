@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { begin, generate, never } from "../support/local-media-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { begin, generate, never } from "./local-media-setup.ts";
 
 /** The header, proven, and the samples. */
 function decode(wav: Buffer) {

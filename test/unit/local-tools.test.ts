@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { fill, wordsOf } from "../../workers/providers/local/schema.ts";
-import { callsOf, chat, sayOf } from "./local-setup.ts";
+import { callsOf, chat, sayOf } from "../support/local-setup.ts";
 
 const tool = (name: string, parameters?: object) => ({
   type: "function",

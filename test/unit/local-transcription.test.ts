@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { invalidValue } from "../../shared/errors.ts";
+import { begin, generate, never, upload } from "../support/local-media-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { begin, generate, never, upload } from "./local-media-setup.ts";
 
 const speech = async (text: string) => (await generate("speech", { text })).kept[0]?.bytes as Buffer;
 const id = upload("audio/wav", Buffer.alloc(0)).id;

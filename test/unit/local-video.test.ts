@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { encodeFilm } from "../../workers/providers/local/media/film.ts";
+import { begin, generate, never, upload } from "../support/local-media-setup.ts";
+import { readFilm } from "../support/local-mp4.ts";
 import { createManualClock } from "../support/manual-clock.ts";
-import { begin, generate, never, upload } from "./local-media-setup.ts";
-import { readFilm } from "./local-mp4.ts";
 
 const ask = { prompt: "a fox", duration: 2, resolution: "320x180" };
 const film = async (input: object = {}) => {

@@ -1,7 +1,7 @@
 /**
- * How many tokens a prompt has, where its maker cannot be asked: for the Messages interface's `count_tokens` and Gemini's
+ * How many tokens a prompt has, where its provider cannot be asked: for the Messages interface's `count_tokens` and Gemini's
  * `:countTokens`. An estimate, in tokens: text by OpenAI's o200k_base, templates and media by the rules in prompt.ts and
- * media.ts. It is exact for plain text to OpenAI's models since GPT-4o; other makers' tokenizers differ by 5 to 20 % in
+ * media.ts. It is exact for plain text to OpenAI's models since GPT-4o; other providers' tokenizers differ by 5 to 20 % in
  * English, by more in code and other scripts.
  *
  * Media are counted by the rules that the owner of the model publishes, where it is named, within 15 % for pictures whose
@@ -12,7 +12,7 @@
  * the count of all is worked out from it. Where the thread does not answer in time, or too many wait for it, bytes are
  * divided by four, and documents counted by their bytes. Throws the signal's reason when it is aborted, and `invalidValue` for JSON that is nested too deep.
  */
-import { estimateTokens, type Loose } from "#formats";
+import { estimateTokens, type JsonObject } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { promptOf } from "./prompt.ts";
@@ -21,7 +21,7 @@ import { createTokenizer } from "./tokenizer.ts";
 
 export interface Counting {
   /** Of a request for chat completions, as it came or was converted. `owner`: whose model it is for (`Model.ownedBy`). */
-  estimate(request: Loose, signal: AbortSignal, owner?: string): Promise<number>;
+  estimate(request: JsonObject, signal: AbortSignal, owner?: string): Promise<number>;
   /** Ends the thread; estimates under way are answered by their bytes. */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { type Dimensions, dimensionsOf, type Loose, object, text } from "#formats";
+import { type Dimensions, dimensionsOf, type JsonObject, object, text } from "#formats";
 import { secondsOf } from "./duration.ts";
 import type { PdfSize } from "./pdf.ts";
 
@@ -131,7 +131,7 @@ export function imageTokens(image: unknown, rules: Rules): number {
   return detail === "low" ? rules.image(megapixel, detail) : rules.unknownImage;
 }
 
-export const audioTokens = ({ data, format }: Loose, { audioSecond }: Rules): number =>
+export const audioTokens = ({ data, format }: JsonObject, { audioSecond }: Rules): number =>
   ceil(secondsOf(dataOf(text(data)), text(format)) * audioSecond);
 
 const charactersPerToken = 4;
@@ -139,7 +139,7 @@ const charactersPerToken = 4;
 const usualPageBytes = 64 * 1024;
 
 /** Tokens, or a document that is yet to be read. */
-export function fileTokens({ file_data }: Loose, rules: Rules): number | Document {
+export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Document {
   const address = text(file_data);
   if (isAddress(address)) return rules.page;
   const base64 = dataOf(address);

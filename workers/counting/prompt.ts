@@ -1,4 +1,4 @@
-import { type Loose, list, object, text, writeJson } from "#formats";
+import { type JsonObject, list, object, text, writeJson } from "#formats";
 import { audioTokens, type Document, fileTokens, imageTokens, rulesOf } from "./media.ts";
 
 /**
@@ -34,13 +34,13 @@ function* partsOf(content: unknown, rules: Rules): Generator<Piece> {
   }
 }
 
-function* callOf(called: Loose): Generator<string | number> {
+function* callOf(called: JsonObject): Generator<string | number> {
   yield callTokens;
   yield text(called["name"]);
   yield text(called["arguments"]) || text(called["input"]);
 }
 
-function* messageOf(message: Loose, rules: Rules): Generator<Piece> {
+function* messageOf(message: JsonObject, rules: Rules): Generator<Piece> {
   yield messageTokens;
   const name = text(message["name"]);
   if (name) yield nameTokens;
@@ -53,9 +53,9 @@ function* messageOf(message: Loose, rules: Rules): Generator<Piece> {
 
 /**
  * The prompt of a chat request, piece by piece. Tools are counted as the JSON that most templates
- * write them as. Reasoning of earlier turns is not counted: makers leave it out of the prompt.
+ * write them as. Reasoning of earlier turns is not counted: providers leave it out of the prompt.
  */
-export function* promptOf(request: Loose, owner: string | undefined): Generator<Piece> {
+export function* promptOf(request: JsonObject, owner: string | undefined): Generator<Piece> {
   const rules = rulesOf(owner, text(request["model"]));
   for (const message of list(request["messages"])) yield* messageOf(message, rules);
   for (const tool of list(request["tools"])) yield writeJson(tool["function"] ?? tool["custom"] ?? tool, "tools");

@@ -1,10 +1,11 @@
-import { completionTokens, estimateTokens, type StreamWriter, tokenUsage } from "#formats";
-import type { Answer, Attempt } from "../call.ts";
+import { completionTokens, estimateTokens, tokenUsage } from "#formats";
+import type { StreamWriter } from "../conversion/index.ts";
+import type { Answer, Attempt } from "../run-call.ts";
 import type { AbortCause } from "../running.ts";
-import type { Asked } from "../upstreams.ts";
+import type { AskedUpstream } from "../upstreams/index.ts";
+import { type ConvertedCall, chatOf, convertCall, countedOf, tokensOf } from "./convert.ts";
 import { countInput, refuseDenseFiles } from "./count.ts";
 import { createCut } from "./cut.ts";
-import { chatOf, countedOf, type Exchange, exchanges, tokensOf } from "./exchange.ts";
 
 /** A call that is answered in text, in whatever format the caller speaks. */
 export async function chat(attempt: Attempt): Promise<Answer> {
@@ -58,12 +59,12 @@ function reasonsUnseen(attempt: Attempt): boolean {
   return effort === undefined ? model.ownedBy !== "anthropic" : effort !== "none";
 }
 
-const ignoredHeaders = ({ ignored }: Exchange) =>
+const ignoredHeaders = ({ ignored }: ConvertedCall) =>
   ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
 
 async function whole(attempt: Attempt): Promise<Answer> {
   const { model, upstreams, signal, disconnected, progress, log } = attempt;
-  const call = await exchanges(attempt);
+  const call = await convertCall(attempt);
   const { exchange, given } = await upstreams.once(
     model,
     signal,
@@ -82,16 +83,16 @@ async function whole(attempt: Attempt): Promise<Answer> {
 
 async function streamed(attempt: Attempt): Promise<Answer> {
   const { model, upstreams, progress, reply, log, clock } = attempt;
-  const call = await exchanges(attempt);
+  const call = await convertCall(attempt);
   progress.fail = call.fail;
-  let exchange: Exchange | undefined;
+  let exchange: ConvertedCall | undefined;
   let stream: StreamWriter | undefined;
   const cut = createCut(
     attempt,
     () => progress.attempts > 0 && stream?.usage() === undefined && reasonsUnseen(attempt),
   );
   progress.countCut = (cause) => countCut(attempt, stream, cause);
-  const begin = (begun: Exchange, asked: Asked, signal: AbortSignal) => {
+  const begin = (begun: ConvertedCall, asked: AskedUpstream, signal: AbortSignal) => {
     exchange = begun;
     return asked.provider.stream({ ...begun.call, signal, log });
   };

@@ -1,21 +1,22 @@
 import { invalidValue, ServiceError } from "#errors";
-import { countAnswer, countedRequest, crossRequest, dialects } from "#formats";
-import type { Answer, Attempt } from "../call.ts";
+import { countAnswer, countedRequest } from "#formats";
+import { converters, convertRequest } from "../conversion/index.ts";
 import { type JsonObject, type TextCall, UpstreamFailure } from "../providers/index.ts";
-import type { Asked } from "../upstreams.ts";
-import { chatOf, dialectOf, formatOf, spokenBy } from "./exchange.ts";
+import type { Answer, Attempt } from "../run-call.ts";
+import type { AskedUpstream } from "../upstreams/index.ts";
+import { chatOf, converterOf, formatOf, spokenBy } from "./convert.ts";
 import { withUploads } from "./uploads.ts";
 
-/** A maker that counts for longer than this is not waited for. */
-const makerMs = 10_000;
+/** A provider that counts for longer than this is not waited for. */
+const providerMs = 10_000;
 
 /**
- * The tokens of a request, which costs nothing: as the maker counts them where one can be asked, else by an estimate;
+ * The tokens of a request, which costs nothing: as the provider counts them where one can be asked, else by an estimate;
  * `x-xm-token-count` says which it was.
  */
 export async function count(attempt: Attempt): Promise<Answer> {
   const { tokens, isExact } = await countInput(attempt);
-  attempt.reply.announce({ "x-xm-token-count": isExact ? "maker" : "estimate" });
+  attempt.reply.announce({ "x-xm-token-count": isExact ? "provider" : "estimate" });
   const body = formatOf(attempt.payload) === "gemini" ? countAnswer(tokens) : { input_tokens: tokens };
   return { text: JSON.stringify(body), usage: {}, estimated: !isExact };
 }
@@ -28,8 +29,8 @@ export async function countInput(attempt: Attempt): Promise<{ readonly tokens: n
   const { payload } = attempt;
   const request = formatOf(payload) === "gemini" ? countedRequest(attempt.request) : attempt.request;
   const asking = { ...attempt, request };
-  const requestFor = await withUploads(asking, dialectOf(payload));
-  const exact = await askMaker(asking, async (asked) => callFor(asking, await requestFor(asked.provider), asked));
+  const requestFor = await withUploads(asking, converterOf(payload));
+  const exact = await askProvider(asking, async (asked) => callFor(asking, await requestFor(asked.provider), asked));
   return { tokens: exact ?? (await estimate(asking)), isExact: exact !== undefined };
 }
 
@@ -50,13 +51,16 @@ export async function refuseDenseFiles(attempt: Attempt): Promise<void> {
 type CountCall = Omit<TextCall, "signal" | "log">;
 
 /**
- * Undefined where no upstream of the model counts, or none can be asked now. Throws what the maker refuses. No failure is
- * told to the upstream's breaker: makers limit counting apart, and counts are free, so nobody's may keep paid calls away.
+ * Undefined where no upstream of the model counts, or none can be asked now. Throws what the provider refuses. No failure is
+ * told to the upstream's breaker: providers limit counting apart, and counts are free, so nobody's may keep paid calls away.
  */
-async function askMaker(attempt: Attempt, callFor: (asked: Asked) => Promise<CountCall>): Promise<number | undefined> {
+async function askProvider(
+  attempt: Attempt,
+  callFor: (asked: AskedUpstream) => Promise<CountCall>,
+): Promise<number | undefined> {
   const { model, upstreams, signal, progress, log, clock } = attempt;
   const limit = new AbortController();
-  const stop = clock.after(makerMs, () => limit.abort());
+  const stop = clock.after(providerMs, () => limit.abort());
   try {
     return await upstreams.once(
       model,
@@ -66,8 +70,11 @@ async function askMaker(attempt: Attempt, callFor: (asked: Asked) => Promise<Cou
         const call = await callFor(asked);
         return asked.provider.count?.({ ...call, signal, log }).catch((error: unknown) => {
           if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
-          log.info({ upstream: progress.upstream, kind: error.kind, reason: error.message }, "the maker did not count");
-          throw new Error("the maker did not count", { cause: error });
+          log.info(
+            { upstream: progress.upstream, kind: error.kind, reason: error.message },
+            "the provider did not count",
+          );
+          throw new Error("the provider did not count", { cause: error });
         });
       },
       log,
@@ -83,13 +90,13 @@ async function askMaker(attempt: Attempt, callFor: (asked: Asked) => Promise<Cou
 }
 
 /** Untouched in the caller's own format: nothing is asked to be made, so there is no cap. */
-function callFor({ payload, model }: Attempt, request: JsonObject, asked: Asked): CountCall {
+function callFor({ payload, model }: Attempt, request: JsonObject, asked: AskedUpstream): CountCall {
   const format = formatOf(payload);
   const spoken = spokenBy(asked, format);
   if (spoken === format)
     return { format, model: asked.model, body: { ...request, model: asked.model }, headers: payload.headers ?? {} };
   const to = { model: asked.model, capField: model.outputCapField, cap: model.maxOutputTokens };
-  const { request: body } = crossRequest(dialectOf(payload), dialects[spoken], request, to);
+  const { request: body } = convertRequest(converterOf(payload), converters[spoken], request, to);
   return { format: spoken, model: asked.model, body, headers: {} };
 }
 

@@ -1,5 +1,5 @@
 import { finishEmbeddings, promptTokens, tokenUsage } from "#formats";
-import type { Answer, Attempt } from "../call.ts";
+import type { Answer, Attempt } from "../run-call.ts";
 
 /** An embeddings call on an upstream that speaks the embeddings format. */
 export async function embeddings(attempt: Attempt): Promise<Answer> {

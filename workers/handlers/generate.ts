@@ -2,11 +2,11 @@ import type { Usage } from "#catalog";
 import { invalidValue, noCapacity, ServiceError, upstreamError } from "#errors";
 import { imageAnswer, imagesCodec, type MadeFile, mediaAnswer, mediaCodec, type ParsedCall } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
-import type { Answer, Attempt } from "../call.ts";
 import type { GenerationCall, JsonObject } from "../providers/index.ts";
+import type { Answer, Attempt } from "../run-call.ts";
 
 const lifeMs = 24 * 3_600_000;
-/** A minute of the best video that makers sell has some hundred megabytes. */
+/** A minute of the best video that providers sell has some hundred megabytes. */
 const fileLimitBytes = 512 * 1024 * 1024;
 const inlineImageLimitBytes = 64 * 1024 * 1024;
 /** What most images have: there must be memory for as much before a provider is asked. */
@@ -67,7 +67,7 @@ async function generate<Made>(
   const task = model.task;
   if (!task) throw new TypeError(`the model '${model.id}' makes no files`);
   const uploads = await files.uploads.resolve(payload.account, call.uploads, signal);
-  // The maker would be paid for what could not be kept.
+  // The provider would be paid for what could not be kept.
   await files.ping().catch((error: unknown) => {
     throw noCapacity("Storage for generated files is away; nothing was charged.", 5, error);
   });
@@ -107,7 +107,7 @@ async function generate<Made>(
   }
 }
 
-/** Makers name their own fields, which here stand in `input`. */
+/** Providers name their own fields, which here stand in `input`. */
 function inInput(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
   return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);

@@ -1,21 +1,22 @@
 import { invalidValue } from "#errors";
-import type { Dialect, Placed, UploadRef } from "#formats";
-import type { Attempt } from "../call.ts";
+import type { UploadRef } from "#formats";
+import type { FormatConverter, ResolvedUpload } from "../conversion/index.ts";
 import type { InputFile, Provider } from "../providers/index.ts";
+import type { Attempt } from "../run-call.ts";
 
-/** The most that makers take of a file inside a request, and of all of them. */
+/** The most that providers take of a file inside a request, and of all of them. */
 const inlineLimitBytes = 20 * 1024 * 1024;
 const inlineTotalBytes = 50 * 1024 * 1024;
 
 /** The request for one provider: links where it takes them and storage can be reached from outside, else the bytes. */
 export type RequestFor = (provider: Provider) => Attempt["request"] | Promise<Attempt["request"]>;
 
-const nothing: Placed = { mime: "", address: "", base64: "" };
+const nothing: ResolvedUpload = { mime: "", address: "", base64: "" };
 
 /** Puts the content of uploads into a request in the caller's format. */
 export async function withUploads(
   { request, payload, files, signal }: Attempt,
-  { placeUploads }: Pick<Dialect, "placeUploads">,
+  { resolveUploads: placeUploads }: Pick<FormatConverter, "resolveUploads">,
 ): Promise<RequestFor> {
   if (!payload.uploads) return () => request;
   const refs: UploadRef[] = [];
@@ -24,7 +25,7 @@ export async function withUploads(
     return nothing;
   });
   const uploads = await files.uploads.resolve(payload.account, refs, signal);
-  const read = new Map<string, Promise<Placed>>();
+  const read = new Map<string, Promise<ResolvedUpload>>();
   const asBytes = (file: InputFile) => {
     const placed = read.get(file.id) ?? inBytes(file, refs.filter(({ id }) => id === file.id).length);
     read.set(file.id, placed);
@@ -44,17 +45,17 @@ export async function withUploads(
         );
     }
     // By field: the same upload may go one way here, and another there.
-    const placed = new Map<string, Placed>();
+    const placed = new Map<string, ResolvedUpload>();
     for (const ref of refs) {
       const file = uploads.get(ref.id) as InputFile;
       const link = linkOf(ref);
       placed.set(ref.param, link === undefined ? await asBytes(file) : { mime: file.mime, address: link, base64: "" });
     }
-    return placeUploads(request, ({ param }) => placed.get(param) as Placed);
+    return placeUploads(request, ({ param }) => placed.get(param) as ResolvedUpload);
   };
 }
 
-async function inBytes(file: InputFile, times: number): Promise<Placed> {
+async function inBytes(file: InputFile, times: number): Promise<ResolvedUpload> {
   const head = `data:${file.mime};base64,`;
   const address = head + (await file.base64(inlineLimitBytes, times));
   // A part of the address, not a second copy.

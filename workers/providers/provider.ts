@@ -27,7 +27,7 @@ export interface UpstreamCall {
 /** A call that is answered in text, in a format that the provider speaks. */
 export interface TextCall extends UpstreamCall {
   readonly format: Format;
-  /** Of the caller's headers those that the maker of this format reads; only where the caller speaks it. */
+  /** Of the caller's headers those that the provider of this format reads; only where the caller speaks it. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -40,7 +40,7 @@ export interface InputFile {
   readonly mime: string;
   readonly kind: "image" | "video" | "audio";
   readonly bytes: number;
-  /** A signed address that the maker can fetch it from; undefined where storage cannot be reached from outside. */
+  /** A signed address that the provider can fetch it from; undefined where storage cannot be reached from outside. */
   readonly link: string | undefined;
   /**
    * All of it. Throws 400 naming the field if it has more bytes than the provider takes, and 503 if there is no memory for
@@ -62,7 +62,7 @@ export interface GenerationCall {
   readonly input: JsonObject;
   /** By id: every upload that the input names. */
   readonly uploads: ReadonlyMap<string, InputFile>;
-  /** The maker's job that an earlier delivery of this call submitted here: go on with it, submit nothing. */
+  /** The provider's job that an earlier delivery of this call submitted here: go on with it, submit nothing. */
   readonly job: string | undefined;
   /** Resolves once the job id is kept: what is submitted before that is lost if the worker dies. */
   remember(job: string): Promise<void>;
@@ -83,7 +83,7 @@ export interface GenerationCall {
 export interface Generated {
   /** What there is beside the files: a transcript, a revised prompt... */
   readonly output: JsonObject;
-  /** What the maker delivered, in the units that the model is priced by. */
+  /** What the provider delivered, in the units that the model is priced by. */
   readonly usage: Usage;
 }
 
@@ -103,13 +103,13 @@ export interface Provider {
    * some turns of the event loop on its way, each event in it none. A stream that ends without its format's end has failed.
    */
   stream(call: TextCall): AsyncIterable<readonly JsonObject[]>;
-  /** Tokens of the request as the maker counts them: `body` is what its own endpoint takes. Absent where there is none. */
+  /** Tokens of the request as the provider counts them: `body` is what its own endpoint takes. Absent where there is none. */
   count?(call: TextCall): Promise<number>;
   /** The list of embeddings. */
   embed(call: UpstreamCall): Promise<JsonObject>;
   /** Files go to `keep` as they come; what is returned is the rest. */
   generate(call: GenerationCall): Promise<Generated>;
-  /** Bodies may name uploads by a link that the maker fetches; else their bytes are put in. */
+  /** Bodies may name uploads by a link that the provider fetches; else their bytes are put in. */
   readonly takesLinks: boolean;
   close(): Promise<void>;
 }

@@ -31,14 +31,14 @@ export function createSlots(limit: number): Slots {
 
 /** Takes a slot of any of these: the first that has one, else the first that gets one. Rejects with the signal's reason. */
 export async function firstFree<T extends { readonly slots: Slots }>(
-  lanes: readonly T[],
+  candidates: readonly T[],
   signal: AbortSignal,
 ): Promise<T> {
-  const free = lanes.find(({ slots }) => slots.take());
+  const free = candidates.find(({ slots }) => slots.take());
   if (free) return free;
   return new Promise((resolve, reject) => {
     const leave = () => {
-      for (const { slots } of lanes) slots.line.delete(waiter);
+      for (const { slots } of candidates) slots.line.delete(waiter);
       signal.removeEventListener("abort", onAbort);
     };
     const onAbort = () => {
@@ -48,10 +48,10 @@ export async function firstFree<T extends { readonly slots: Slots }>(
     const waiter: Waiter = {
       grant(granted) {
         leave();
-        resolve(lanes.find(({ slots }) => slots === granted) as T);
+        resolve(candidates.find(({ slots }) => slots === granted) as T);
       },
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    for (const { slots } of lanes) slots.line.add(waiter);
+    for (const { slots } of candidates) slots.line.add(waiter);
   });
 }

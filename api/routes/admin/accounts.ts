@@ -3,7 +3,7 @@ import { z } from "zod";
 import { notFound } from "#errors";
 import type { Keys } from "#keys";
 import { type Account, formatUsd, type Money } from "#money";
-import { mint, name, pageQuery, parse } from "./input.ts";
+import { mint, name, pageQuery, parse } from "../../http/input.ts";
 import { readList, unixSeconds } from "./list.ts";
 
 const tier = z.enum(["standard", "elite"]);

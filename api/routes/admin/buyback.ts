@@ -2,7 +2,7 @@ import type { RequestHandler } from "express";
 import { z } from "zod";
 import { formatUsd, unitNanoUsd } from "#money";
 import type { Batch, Payments } from "#payments";
-import { pageQuery, parse } from "./input.ts";
+import { pageQuery, parse } from "../../http/input.ts";
 import { readList, unixSeconds } from "./list.ts";
 
 const noQuery = z.strictObject({});

@@ -1,8 +1,8 @@
 import type { RequestHandler } from "express";
 import { z } from "zod";
 import type { Money } from "#money";
+import { parse, usd } from "../../http/input.ts";
 import { renderEntry } from "./entry.ts";
-import { parse, usd } from "./input.ts";
 
 const newCredit = z.strictObject({
   amount_usd: usd,

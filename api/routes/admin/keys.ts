@@ -3,7 +3,7 @@ import { z } from "zod";
 import { notFound } from "#errors";
 import type { KeyRecord, Keys } from "#keys";
 import type { Money } from "#money";
-import { name, pageQuery, parse } from "./input.ts";
+import { name, pageQuery, parse } from "../../http/input.ts";
 import { readList, unixSeconds } from "./list.ts";
 
 const limit = z.int().positive().max(1e12);

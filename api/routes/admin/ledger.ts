@@ -2,8 +2,8 @@ import type { RequestHandler } from "express";
 import { z } from "zod";
 import { notFound } from "#errors";
 import { entryKinds, formatUsd, type Money } from "#money";
+import { pageQuery, parse } from "../../http/input.ts";
 import { renderEntry } from "./entry.ts";
-import { pageQuery, parse } from "./input.ts";
 import { readList } from "./list.ts";
 
 const ledgerQuery = pageQuery.extend({ kind: z.enum(entryKinds).optional() });

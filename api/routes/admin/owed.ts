@@ -1,9 +1,9 @@
 import type { RequestHandler } from "express";
 import { z } from "zod";
 import { formatUsd } from "#money";
-import type { OwedPayment, Payments } from "#payments";
+import type { Payments, UnusedPayment } from "#payments";
+import { pageQuery, parse, usd } from "../../http/input.ts";
 import { renderEntry } from "./entry.ts";
-import { pageQuery, parse, usd } from "./input.ts";
 import { readList, unixSeconds } from "./list.ts";
 
 /** `true`: only what its payer can use no more. */
@@ -20,7 +20,7 @@ const newRefund = z.strictObject({
   reason: z.string().min(1).max(1000).optional(),
 });
 
-const render = (owed: OwedPayment) => ({
+const render = (owed: UnusedPayment) => ({
   id: owed.memo,
   object: "owed",
   account: owed.account,

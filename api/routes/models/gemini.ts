@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Model } from "#catalog";
 import { invalidValue, modelNotFound } from "#errors";
 import { findModel, isListed, takes } from "../../admission/model.ts";
-import { parse } from "../admin/input.ts";
+import { parse } from "../../http/input.ts";
 import { comesAfter, type ModelDeps, type ModelList, newestFirst, type Place, wholeNumber } from "./model-list.ts";
 
 /** As Google's lists have it: a larger page is cut, 0 and an empty token are as good as none. */
@@ -21,10 +21,10 @@ function placeOf(token: string): Place {
   return place;
 }
 
-/** `models/` goes before every name; Google's own models go by the maker's name for them. */
+/** `models/` goes before every name; Google's own models go by the provider's name for them. */
 const nameOf = ({ id, ownedBy, aliases: [alias = id] }: Model) => `models/${ownedBy === "google" ? alias : id}`;
 
-/** Streaming is no method of its own in the maker's list. */
+/** Streaming is no method of its own in the provider's list. */
 const render = (model: Model) => ({
   name: nameOf(model),
   displayName: model.name,
@@ -34,12 +34,12 @@ const render = (model: Model) => ({
 });
 
 /** `models.list` and `models.get` as the Gemini API's reference has them: every model for text. */
-export function geminiModels({ catalog, picture }: ModelDeps): ModelList {
+export function geminiModels({ catalog, registry }: ModelDeps): ModelList {
   const models = newestFirst(catalog.list().filter((model) => takes("gemini", model)));
   return {
     list(query) {
       const { pageSize, pageToken } = parse(listQuery, query);
-      const listed = models.filter((model) => isListed(picture, model));
+      const listed = models.filter((model) => isListed(registry, model));
       const place = pageToken === "" ? undefined : placeOf(pageToken);
       const there = place ? listed.filter((model) => comesAfter(model, place)) : listed;
       const page = there.slice(0, pageSize);
@@ -48,7 +48,7 @@ export function geminiModels({ catalog, picture }: ModelDeps): ModelList {
     },
     get(id) {
       const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
-      if (!model || !takes("gemini", model) || !isListed(picture, model)) throw modelNotFound(id);
+      if (!model || !takes("gemini", model) || !isListed(registry, model)) throw modelNotFound(id);
       return render(model);
     },
   };

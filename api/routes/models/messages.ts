@@ -2,13 +2,13 @@ import { z } from "zod";
 import type { Model } from "#catalog";
 import { invalidValue, modelNotFound } from "#errors";
 import { findModel, isListed, takes } from "../../admission/model.ts";
-import { parse } from "../admin/input.ts";
+import { parse } from "../../http/input.ts";
 import { type ModelDeps, type ModelList, newestFirst, wholeNumber } from "./model-list.ts";
 
 const stage = z.enum(["active", "deprecated", "retired"]);
 const stages = z.union([stage, z.array(stage).max(3)]).optional();
 
-/** What else stands there is the maker's to know, and is left alone. */
+/** What else stands there is the provider's to know, and is left alone. */
 const listQuery = z.object({
   limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(20),
   after_id: z.string().optional(),
@@ -18,10 +18,10 @@ const listQuery = z.object({
   "lifecycle[]": stages,
 });
 
-/** The maker's own model goes by the maker's name for it. */
+/** The provider's own model goes by the provider's name for it. */
 const nativeId = ({ id, ownedBy, aliases: [alias = id] }: Model): string => (ownedBy === "anthropic" ? alias : id);
 
-/** The fields are those of `ModelInfo` in the maker's client; null is what the catalog does not know. */
+/** The fields are those of `ModelInfo` in the provider's client; null is what the catalog does not know. */
 const render = (model: Model) => ({
   type: "model",
   id: nativeId(model),
@@ -29,7 +29,7 @@ const render = (model: Model) => ({
   created_at: new Date(model.created * 1000).toISOString().replace(".000Z", "Z"),
   max_input_tokens: model.contextLength,
   max_tokens: model.maxOutputTokens,
-  // The maker's object has no word for "not known" inside: `supported: false` would be wrong of what passes through.
+  // The provider's object has no word for "not known" inside: `supported: false` would be wrong of what passes through.
   capabilities: null,
   lifecycle: "active",
   deprecated_at: null,
@@ -38,7 +38,7 @@ const render = (model: Model) => ({
 });
 
 /** The list of `GET /v1/models` as Anthropic's API reference has it: the models that the Messages format takes. */
-export function messagesModels({ catalog, picture }: ModelDeps): ModelList {
+export function messagesModels({ catalog, registry }: ModelDeps): ModelList {
   const models = newestFirst(catalog.list().filter((model) => takes("messages", model)));
   const find = (id: string) => models.find((model) => model === findModel(catalog, "messages", id));
 
@@ -58,7 +58,7 @@ export function messagesModels({ catalog, picture }: ModelDeps): ModelList {
       const start = after_id === undefined ? 0 : placeOf("after_id", after_id) + 1;
       const end = before_id === undefined ? undefined : placeOf("before_id", before_id);
       const isWanted = wanted.length === 0 || wanted.includes("active");
-      const there = isWanted ? models.slice(start, end).filter((model) => isListed(picture, model)) : [];
+      const there = isWanted ? models.slice(start, end).filter((model) => isListed(registry, model)) : [];
       const page = before_id === undefined ? there.slice(0, limit) : there.slice(-limit);
       const [first, last] = [page.at(0), page.at(-1)];
       return {
@@ -70,7 +70,7 @@ export function messagesModels({ catalog, picture }: ModelDeps): ModelList {
     },
     get(id) {
       const model = find(id);
-      if (!model || !isListed(picture, model)) throw modelNotFound(id);
+      if (!model || !isListed(registry, model)) throw modelNotFound(id);
       return render(model);
     },
   };

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import type { Catalog, Model } from "#catalog";
-import type { Picture } from "#jobs";
+import type { WorkerRegistry } from "#jobs";
 
 export interface ModelDeps {
   readonly catalog: Catalog;
-  readonly picture: Picture;
+  readonly registry: WorkerRegistry;
 }
 
-/** The models as one maker's clients list them. Both throw a ServiceError: for a parameter at fault, for no such model. */
+/** The models as one provider's clients list them. Both throw a ServiceError: for a parameter at fault, for no such model. */
 export interface ModelList {
   list(query: unknown): object;
   get(id: string): object;
@@ -16,7 +16,7 @@ export interface ModelList {
 /** A place in the order of the lists, whether or not a model still has it. */
 export type Place = Pick<Model, "created" | "id">;
 
-/** The order of the makers' own lists; models of one day by their ids, so that no two share a place. */
+/** The order of the providers' own lists; models of one day by their ids, so that no two share a place. */
 const compare = (one: Place, other: Place): number => {
   if (one.created !== other.created) return other.created - one.created;
   return one.id < other.id ? -1 : Number(one.id > other.id);

@@ -50,14 +50,14 @@ const render = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => 
   ...(model.inputSchema && { x_input_schema: model.inputSchema }),
 });
 
-export const ourModels = ({ catalog, picture }: ModelDeps): ModelList => ({
+export const ourModels = ({ catalog, registry }: ModelDeps): ModelList => ({
   list() {
-    const listed = catalog.list().filter((model) => isListed(picture, model));
+    const listed = catalog.list().filter((model) => isListed(registry, model));
     return { object: "list", data: listed.map((model) => render(catalog, model)) } satisfies z.infer<typeof modelList>;
   },
   get(id) {
     const model = catalog.find(id);
-    if (!model || !isListed(picture, model)) throw modelNotFound(id);
+    if (!model || !isListed(registry, model)) throw modelNotFound(id);
     return render(catalog, model);
   },
 });

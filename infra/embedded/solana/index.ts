@@ -1,9 +1,9 @@
 import type { Address } from "@solana/kit";
 import { type Clock, systemClock } from "#platform/clock";
 import { createChain } from "./chain.ts";
-import { openFace } from "./face.ts";
 import { openJournal } from "./journal.ts";
 import { networks } from "./networks.ts";
+import { openFace } from "./rpc-server.ts";
 import { putMint, putTokenAccount, readTokenAccount, tokenAccountOf } from "./tokens.ts";
 import { giveSol, microUsd, newSecret, openWallet, type Wallet } from "./wallets.ts";
 
@@ -28,10 +28,10 @@ export interface ChainOptions {
   /** A block comes each so many milliseconds, as on the real networks each 400. Without it each transaction has its own. */
   readonly slotMs?: number;
   /** To go on from what was before. Without it everything is new, and ends with the process. */
-  readonly kept?: KeptChain;
+  readonly kept?: StoredChain;
 }
 
-export interface KeptChain {
+export interface StoredChain {
   /** The file that keeps what happened. */
   readonly journal: string;
   /** Secret keys, made by `newSecret`. */

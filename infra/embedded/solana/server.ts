@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createProgram, until } from "../program.ts";
 import { openFolder, type Server, serverOf } from "../server.ts";
-import { keptWallets } from "./kept-wallets.ts";
 import { networks } from "./networks.ts";
+import { storedWallets } from "./stored-wallets.ts";
 import { openWallet } from "./wallets.ts";
 
 /** What `demo.json` says of it. `wallet` is the secret key of a payer who has USDC there. */
@@ -22,7 +22,7 @@ export async function startSolana(options: {
   readonly port?: number;
 }): Promise<{ readonly server: Server; readonly payments: DemoPayments }> {
   const folder = await openFolder(options);
-  const { feePayer, merchant, payer } = keptWallets(join(folder.data, "wallets.json"));
+  const { feePayer, merchant, payer } = storedWallets(join(folder.data, "wallets.json"));
   const rpcUrl = `http://127.0.0.1:${folder.port}`;
   const { address: payTo } = await openWallet(merchant);
   const chain = createProgram({

@@ -13,7 +13,7 @@ function hostOf(address: string): string | undefined {
 }
 
 /**
- * The maker takes addresses of its own file store in the same field as links. Files there are another tenant's as likely
+ * The provider takes addresses of its own file store in the same field as links. Files there are another tenant's as likely
  * as not, for all share the operator's key; of its hosts only the public storage passes.
  */
 export function checkLink(address: string, at: string): void {
@@ -23,9 +23,9 @@ export function checkLink(address: string, at: string): void {
       at,
       /^(https?:|upl_)/i.test(address)
         ? `${at} must be a plain http or https address, or the id of an upload.`
-        : `${at}: what is kept at the maker cannot be used here; send it itself, by a link or as an upload.`,
+        : `${at}: what is kept at the provider cannot be used here; send it itself, by a link or as an upload.`,
     );
-  const isMakers = /(^|\.)(googleapis\.com|goog|google\.internal)$/.test(host) && host !== "storage.googleapis.com";
-  if (isMakers)
-    throw invalidValue(at, `${at}: what is kept at the maker cannot be used here; send it itself, or as an upload.`);
+  const isProviders = /(^|\.)(googleapis\.com|goog|google\.internal)$/.test(host) && host !== "storage.googleapis.com";
+  if (isProviders)
+    throw invalidValue(at, `${at}: what is kept at the provider cannot be used here; send it itself, or as an upload.`);
 }

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { byteLength, type Loose } from "../loose.ts";
+import { byteLength, type JsonObject } from "../loose.ts";
 import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
 import { isSet, list, text } from "../read.ts";
@@ -7,9 +7,9 @@ import type { Feature } from "../types.ts";
 import { checkLink } from "./links.ts";
 import { kindOf } from "./media.ts";
 import type { GeminiRequest } from "./request.ts";
-import { mediaUpload } from "./uploads.ts";
+import { geminiUpload } from "./uploads.ts";
 
-/** What a part may have. All else has no bound that the cost could be worked out from, or is work of the maker's. */
+/** What a part may have. All else has no bound that the cost could be worked out from, or is work of the provider's. */
 const known: ReadonlySet<string> = new Set([
   "text",
   "thought",
@@ -26,7 +26,7 @@ const known: ReadonlySet<string> = new Set([
 ]);
 
 /** `inlineData` and `fileData`, of a part or of a tool's result. */
-function measureMedia(holder: Loose, at: string, measure: Measure): void {
+function measureMedia(holder: JsonObject, at: string, measure: Measure): void {
   // Then the model asks for as much of the film as it likes.
   const { mediaProcessing } = holder;
   if (isSet(mediaProcessing) && !/^(MEDIA_PROCESSING_UNSPECIFIED|STATIC)$/i.test(text(mediaProcessing)))
@@ -34,10 +34,10 @@ function measureMedia(holder: Loose, at: string, measure: Measure): void {
   for (const field of ["inlineData", "fileData"] as const) {
     const media = holder[field];
     if (typeof media !== "object" || media === null) continue;
-    const { mimeType, data, fileUri } = media as Loose;
+    const { mimeType, data, fileUri } = media as JsonObject;
     const kind = kindOf(text(mimeType));
     measure.features.set(kind, `${at}.${field}`);
-    const upload = mediaUpload(media as Loose, field, `${at}.${field}`);
+    const upload = geminiUpload(media as JsonObject, field, `${at}.${field}`);
     if (upload) addUploaded(measure, kind, upload);
     else if (field === "inlineData")
       addPart(measure, inlinePart(kind, text(mimeType), text(data), `${at}.inlineData.data`), text(data).length);
@@ -48,7 +48,7 @@ function measureMedia(holder: Loose, at: string, measure: Measure): void {
   }
 }
 
-function measurePart(part: Loose, at: string, measure: Measure): void {
+function measurePart(part: JsonObject, at: string, measure: Measure): void {
   for (const [field, value] of Object.entries(part))
     if (!known.has(field) && isSet(value))
       throw invalidValue(`${at}.${field}`, `${at}.${field}: parts of this type are not supported here.`);
@@ -58,7 +58,7 @@ function measurePart(part: Loose, at: string, measure: Measure): void {
   const { functionResponse } = part;
   if (typeof functionResponse !== "object" || functionResponse === null) return;
   measure.framed = true;
-  list((functionResponse as Loose)["parts"]).forEach((each, p) => {
+  list((functionResponse as JsonObject)["parts"]).forEach((each, p) => {
     measureMedia(each, `${at}.functionResponse.parts[${p}]`, measure);
   });
 }
@@ -66,7 +66,7 @@ function measurePart(part: Loose, at: string, measure: Measure): void {
 /** Notes the media of a request and the bytes that it takes, and refuses what has no bound. */
 export function measureRequest(request: GeminiRequest, at: string, features: Map<Feature, string>): Measure {
   const measure = newMeasure(features);
-  const all = (content: Loose, path: string) => {
+  const all = (content: JsonObject, path: string) => {
     list(content["parts"]).forEach((part, p) => measurePart(part, `${path}.parts[${p}]`, measure));
   };
   if (request.systemInstruction) all(request.systemInstruction, `${at}systemInstruction`);

@@ -1,10 +1,10 @@
 import { invalidValue } from "#errors";
-import { type Loose, object } from "../loose.ts";
+import { type JsonObject, object } from "../loose.ts";
 
 /**
- * The maker reads each field under two names (`cachedContent`, `cached_content`), and one object where a list should be.
+ * The provider reads each field under two names (`cachedContent`, `cached_content`), and one object where a list should be.
  * Here everything is brought to one form before it is looked at, and goes on in that form: what was checked is what the
- * maker gets. What the caller named (arguments, results, properties of schemas) stays as it is.
+ * provider gets. What the caller named (arguments, results, properties of schemas) stays as it is.
  */
 interface Shape {
   readonly names: ReadonlySet<string>;
@@ -84,7 +84,7 @@ const schema = shape(
 );
 
 /** The object with its fields under their one name; the same object if they are. */
-function renamed(value: Loose, { names, spellings }: Shape, at: string): Loose {
+function renamed(value: JsonObject, { names, spellings }: Shape, at: string): JsonObject {
   const fields = Object.keys(value);
   if (fields.every((field) => names.has(field))) return value;
   const seen = new Set<string>();
@@ -121,5 +121,5 @@ function formedList(value: unknown, form: Shape, at: string): unknown {
 
 export const formedRequest = (value: unknown): unknown => formed(value, request, "");
 export const formedCount = (value: unknown): unknown => formed(value, countRequest, "");
-export const formedThinking = (value: unknown): Loose => object(formed(value, thinkingConfig, ""));
-export const formedSchema = (value: unknown, at: string): Loose => object(renamed(object(value), schema, at));
+export const formedThinking = (value: unknown): JsonObject => object(formed(value, thinkingConfig, ""));
+export const formedSchema = (value: unknown, at: string): JsonObject => object(renamed(object(value), schema, at));

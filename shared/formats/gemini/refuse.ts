@@ -1,20 +1,20 @@
 import { invalidValue } from "#errors";
-import { type Loose, object } from "../loose.ts";
+import { type JsonObject, object } from "../loose.ts";
 import { isSet, list, strings, text } from "../read.ts";
 import type { Feature } from "../types.ts";
 import type { GeminiRequest } from "./request.ts";
 
-/** Tenants share the operator's maker key: what is kept at the maker under a name may be another tenant's. */
+/** Tenants share the operator's provider key: what is kept at the provider under a name may be another tenant's. */
 const stored = ["cachedContent", "generationOutputConfig"];
 /** Orders that the bound and the bill know nothing of: another model, or an answer that goes on from an earlier one. */
 const unbounded = ["continuationToken", "routingConfig", "modelSelectionConfig"];
 
-function refuseFields(holder: Loose, at: string): void {
+function refuseFields(holder: JsonObject, at: string): void {
   for (const field of stored)
     if (isSet(holder[field]))
       throw invalidValue(
         `${at}${field}`,
-        `${at}${field}: what is kept at the maker cannot be used here; send it itself.`,
+        `${at}${field}: what is kept at the provider cannot be used here; send it itself.`,
       );
   for (const field of unbounded)
     if (isSet(holder[field])) throw invalidValue(`${at}${field}`, `${at}${field} is not supported.`);
@@ -31,7 +31,7 @@ function noteTools({ tools }: GeminiRequest, at: string, features: Map<Feature, 
       if (field !== "functionDeclarations" && value !== null)
         throw invalidValue(
           `${at}tools[${t}].${field}`,
-          `${at}tools[${t}].${field}: tools that the maker runs are not supported.`,
+          `${at}tools[${t}].${field}: tools that the provider runs are not supported.`,
         );
     if (tool.functionDeclarations?.length) features.set("tools", `${at}tools`);
   });
@@ -43,7 +43,7 @@ function noteModality(name: string, at: string, features: Map<Feature, string>):
   features.set("audio_output", at);
 }
 
-function noteOutput(config: Loose, at: string, features: Map<Feature, string>): void {
+function noteOutput(config: JsonObject, at: string, features: Map<Feature, string>): void {
   for (const name of strings(config["responseModalities"])) noteModality(name, `${at}responseModalities`, features);
   for (const format of list(config["responseFormat"])) {
     for (const [field, value] of Object.entries(format))

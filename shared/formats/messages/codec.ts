@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
 import { refuseDeep } from "../depth.ts";
 import { valid } from "../invalid.ts";
-import { type Loose, object } from "../loose.ts";
+import { type JsonObject, object } from "../loose.ts";
 import { type Measure, measuredSize, newMeasure } from "../measure.ts";
 import { isSet, text } from "../read.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
@@ -9,28 +9,28 @@ import { errorBody } from "./error-body.ts";
 import { measureRequest, noteBreakpoint } from "./measure.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
 
-/** Tools that the maker defines and the caller runs. All others with a type of their own run at the maker. */
+/** Tools that the provider defines and the caller runs. All others with a type of their own run at the provider. */
 const callersTool = /^(bash|text_editor|memory)_\d{8}$/;
-/** At most, in tokens of the prompt: what stands before any tools, and one that the maker defines. */
+/** At most, in tokens of the prompt: what stands before any tools, and one that the provider defines. */
 const toolsPreamble = 512;
 const definedTool = 1024;
 
-/** Tenants share the operator's maker key: what is kept at the maker under an id may be another tenant's. */
+/** Tenants share the operator's provider key: what is kept at the provider under an id may be another tenant's. */
 const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
 /** Orders for work, or for whose account it is on, that the bound and the bill know nothing of. */
 const unpriced = ["mcp_servers", "fallbacks", "compaction", "billing_policy"];
 
-function refuseStored(request: Loose): void {
+function refuseStored(request: JsonObject): void {
   const refuse = (param: string) => {
-    throw invalidValue(param, `${param}: what is kept at the maker cannot be used here; send it itself.`);
+    throw invalidValue(param, `${param}: what is kept at the provider cannot be used here; send it itself.`);
   };
   for (const field of stored) if (isSet(request[field])) refuse(field);
   if (isSet(object(request["diagnostics"])["previous_message_id"])) refuse("diagnostics.previous_message_id");
 }
 
-function refuseUnpriced(request: Loose): void {
+function refuseUnpriced(request: JsonObject): void {
   const refuse = (param: string) => {
-    throw invalidValue(param, `${param}: what the maker runs or bills apart is not supported.`);
+    throw invalidValue(param, `${param}: what the provider runs or bills apart is not supported.`);
   };
   for (const field of unpriced) if (isSet(request[field])) refuse(field);
   const { speed, inference_geo, context_management } = request;
@@ -56,7 +56,7 @@ function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
       return;
     }
     if (!callersTool.test(tool.type))
-      throw invalidValue(`${at}.type`, `${at}.type: tools that the maker runs are not supported.`);
+      throw invalidValue(`${at}.type`, `${at}.type: tools that the provider runs are not supported.`);
     tokens += definedTool;
   });
   return tokens;
@@ -96,7 +96,7 @@ function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<Parsed
   };
 }
 
-/** What the maker reads of a caller's headers: they choose among its own behaviours, and nothing of ours. */
+/** What the provider reads of a caller's headers: they choose among its own behaviors, and nothing of ours. */
 export const messagesHeaders: readonly string[] = ["anthropic-version", "anthropic-beta"];
 
 export const messagesCodec: Codec = {

@@ -24,7 +24,7 @@ function errorType({ status }: ServiceError): string {
   }
 }
 
-/** By it the maker's clients know to send the whole conversation where a thread cannot be kept. */
+/** By it the provider's clients know to send the whole conversation where a thread cannot be kept. */
 const unthreaded = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
 
 export function errorBody(error: ServiceError, requestId: string): string {

@@ -1,5 +1,5 @@
 /**
- * Anthropic's Messages format, each way to and from chat, and past it. Sources: the maker's public API reference and the
+ * Anthropic's Messages format, each way to and from chat, and past it. Sources: the provider's public API reference and the
  * types of its client; wire-details ("Streams", "Errors", "What crosses"); OpenRouter's documentation for
  * `reasoning_details`.
  *
@@ -9,27 +9,6 @@
  * Usage in chat shape: `prompt_tokens` has everything in it; of `prompt_tokens_details`, `cached_tokens`,
  * `cache_write_tokens` (kept 5 minutes) and `cache_write_1h_tokens` are parts of it, and none is in another.
  */
-import type { Dialect } from "../dialect.ts";
-import { fromChat, toChatAnswer } from "./answer.ts";
-import { fromChatRequest } from "./from-chat-request.ts";
-import { native } from "./native.ts";
-import { ownField } from "./own-field.ts";
-import { streamFromChat } from "./stream-from-chat.ts";
-import { streamToChat } from "./stream-to-chat.ts";
-import { toChat } from "./to-chat.ts";
-import { placeMessagesUploads } from "./uploads.ts";
-
 export { countTokensCodec, messagesCodec, messagesHeaders } from "./codec.ts";
 export { countTokensRequest, messagesRequest } from "./request.ts";
-
-export const messagesDialect: Dialect = {
-  placeUploads: placeMessagesUploads,
-  toChat,
-  ownField,
-  fromChat,
-  streamFromChat,
-  fromChatRequest,
-  toChatAnswer,
-  streamToChat,
-  native,
-};
+export { messagesUpload } from "./uploads.ts";

@@ -1,11 +1,11 @@
 import { invalidValue } from "#errors";
 import { anthropicLifetimes, noteCacheWrite } from "../cache-writes.ts";
-import { byteLength, type Loose, object } from "../loose.ts";
+import { byteLength, type JsonObject, object } from "../loose.ts";
 import { addPart, addUploaded, type Measure, need } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
 import { isUploadId } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
-import { sourceUpload } from "./uploads.ts";
+import { messagesUpload } from "./uploads.ts";
 
 /** What may stand in the content of each; all else has no bound that the cost could be worked out from. */
 const blocksOf = {
@@ -17,13 +17,13 @@ const blocksOf = {
   search_result: ["text"],
 } as const satisfies Record<string, readonly string[]>;
 
-export function noteBreakpoint(holder: Loose, at: string, measure: Measure): void {
+export function noteBreakpoint(holder: JsonObject, at: string, measure: Measure): void {
   const path = at ? `${at}.cache_control` : "cache_control";
   noteCacheWrite(holder["cache_control"], path, anthropicLifetimes, measure);
 }
 
-function measureSource(kind: "image" | "file", block: Loose, at: string, measure: Measure): void {
-  const upload = sourceUpload(block, at);
+function measureSource(kind: "image" | "file", block: JsonObject, at: string, measure: Measure): void {
+  const upload = messagesUpload(block, at);
   if (upload) {
     addUploaded(measure, kind, upload);
     return;
@@ -46,14 +46,14 @@ function measureSource(kind: "image" | "file", block: Loose, at: string, measure
     case "file":
       throw invalidValue(
         `${path}.type`,
-        `${path}.type: what is kept at the maker cannot be used here; send it itself.`,
+        `${path}.type: what is kept at the provider cannot be used here; send it itself.`,
       );
     default:
       throw invalidValue(`${path}.type`, `${path}.type: sources of this type are not supported.`);
   }
 }
 
-function measureDocument(block: Loose, at: string, measure: Measure): void {
+function measureDocument(block: JsonObject, at: string, measure: Measure): void {
   const source = object(block["source"]);
   measure.features.set("file", at);
   measure.textBytes += byteLength(block["title"]) + byteLength(block["context"]);
@@ -63,7 +63,7 @@ function measureDocument(block: Loose, at: string, measure: Measure): void {
   else measureSource("file", block, at, measure);
 }
 
-function measureBlock(block: Loose, at: string, measure: Measure): void {
+function measureBlock(block: JsonObject, at: string, measure: Measure): void {
   noteBreakpoint(block, at, measure);
   switch (block["type"]) {
     case "text":

@@ -9,7 +9,7 @@ const message = z
   .meta({ id: "MessagesMessage" });
 
 const fields = {
-  model: z.string().min(1).describe("The maker's own id, or provider/model"),
+  model: z.string().min(1).describe("The provider's own id, or provider/model"),
   messages: z.array(message).min(1),
   system: content.nullish(),
   tools: z.array(z.looseObject({ type: z.string().nullish(), name: z.string().nullish() })).nullish(),

@@ -1,14 +1,13 @@
-import { searchFields } from "../chat-fields.ts";
+import { searchFields } from "../chat/fields.ts";
 import { refuseDeep } from "../depth.ts";
 import { commonError } from "../error-body.ts";
 import { valid } from "../invalid.ts";
 import { measuredSize, newMeasure } from "../measure.ts";
 import type { Codec, Feature } from "../types.ts";
 import { errorEvent } from "./events.ts";
-import { logprobsInclude } from "./items.ts";
 import { measureRequest } from "./measure.ts";
 import { checkTools, refuseStored, refuseUnbounded } from "./refuse.ts";
-import { type ResponsesRequest, responsesRequest } from "./request.ts";
+import { logprobsInclude, type ResponsesRequest, responsesRequest } from "./request.ts";
 
 function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();

@@ -5,32 +5,10 @@
  * Towards the caller: `responsesCodec` for the API; `responsesDialect` for workers, whose streams count their events from
  * 0 and can tell of a failure in the middle by `fail`. Item ids are made of the request's id and the item's place, so an
  * item has the same id wherever it is named, streamed or not. What the model says of its reasoning is one summary.
- * Towards the maker: nothing is ever kept (`store: false`), and what would be kept is refused or left out.
+ * Towards the provider: nothing is ever kept (`store: false`), and what would be kept is refused or left out.
  * Throws `invalidValue` naming the field.
  */
-import type { Dialect } from "../dialect.ts";
-import { fromChat } from "./from-chat.ts";
-import { fromChatRequest } from "./from-chat-request.ts";
-import { native } from "./native.ts";
-import { ownField } from "./own-field.ts";
-import { streamFromChat } from "./stream-from-chat.ts";
-import { streamToChat } from "./stream-to-chat.ts";
-import { toChat } from "./to-chat.ts";
-import { toChatAnswer } from "./to-chat-answer.ts";
-import { placeResponsesUploads } from "./uploads.ts";
-
 export { responsesCodec } from "./codec.ts";
-export { responsesFailure } from "./failure.ts";
-export { responsesRequest } from "./request.ts";
-
-export const responsesDialect: Dialect = {
-  placeUploads: placeResponsesUploads,
-  toChat,
-  ownField,
-  fromChat,
-  streamFromChat,
-  fromChatRequest,
-  toChatAnswer,
-  streamToChat,
-  native,
-};
+export { errorEvent, eventText } from "./events.ts";
+export { logprobsInclude, responsesRequest } from "./request.ts";
+export { responsesUpload } from "./uploads.ts";

@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
 import { noteCacheWrite, openaiLifetimes } from "../cache-writes.ts";
-import { byteLength, type Loose, object } from "../loose.ts";
+import { byteLength, type JsonObject, object } from "../loose.ts";
 import { addPart, addUploaded, type Measure, need } from "../measure.ts";
 import { audioMime } from "../media.ts";
 import { addressedPart, inlinePart } from "../media-part.ts";
@@ -8,7 +8,7 @@ import { isSet, text } from "../read.ts";
 import { isUploadId } from "../uploads.ts";
 import { refuseKept } from "./refuse.ts";
 import type { ResponsesRequest } from "./request.ts";
-import { partUpload } from "./uploads.ts";
+import { responsesUpload } from "./uploads.ts";
 
 /** What may stand in the content of each; all else has no bound that the cost could be worked out from. */
 const partsOf = {
@@ -19,7 +19,7 @@ const partsOf = {
 
 const inputRoles: readonly unknown[] = ["user", "system", "developer"];
 
-/** Calls of tools that the maker defines and the caller runs, and their results. */
+/** Calls of tools that the provider defines and the caller runs, and their results. */
 const callersItems: ReadonlySet<unknown> = new Set([
   "apply_patch_call",
   "apply_patch_call_output",
@@ -31,10 +31,10 @@ const callersItems: ReadonlySet<unknown> = new Set([
 
 const kindOf = { input_image: "image", input_audio: "audio", input_file: "file" } as const;
 
-function measureMedia(part: Loose, type: keyof typeof kindOf, at: string, measure: Measure): void {
+function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, measure: Measure): void {
   const kind = kindOf[type];
   measure.features.set(kind, at);
-  const upload = partUpload(part, at);
+  const upload = responsesUpload(part, at);
   if (upload) {
     addUploaded(measure, kind, upload);
     return;
@@ -56,7 +56,7 @@ function measureMedia(part: Loose, type: keyof typeof kindOf, at: string, measur
   addPart(measure, isBare ? inlinePart(kind, "", address, path) : addressedPart(kind, address, path), address.length);
 }
 
-function measurePart(part: Loose, at: string, measure: Measure): void {
+function measurePart(part: JsonObject, at: string, measure: Measure): void {
   if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) refuseKept(`${at}.file_id`);
   noteCacheWrite(part["prompt_cache_breakpoint"], `${at}.prompt_cache_breakpoint`, openaiLifetimes, measure);
   switch (part["type"]) {
@@ -93,15 +93,15 @@ function measureContent(content: unknown, at: string, holder: keyof typeof parts
   });
 }
 
-function measureMessage(item: Loose, at: string, measure: Measure): void {
+function measureMessage(item: JsonObject, at: string, measure: Measure): void {
   const { role, content } = item;
   if (role !== "assistant" && !inputRoles.includes(role))
     throw invalidValue(`${at}.role`, `${at}.role must be user, system, developer or assistant.`);
   measureContent(content, `${at}.content`, role === "assistant" ? "assistant" : "input", measure);
 }
 
-/** State of the maker that comes back, with what it said of it. */
-function measureReasoning(item: Loose, at: string, measure: Measure): void {
+/** State of the provider that comes back, with what it said of it. */
+function measureReasoning(item: JsonObject, at: string, measure: Measure): void {
   measure.textBytes += byteLength(item["encrypted_content"]);
   for (const field of ["summary", "content"]) {
     if (!isSet(item[field])) continue;
@@ -110,7 +110,7 @@ function measureReasoning(item: Loose, at: string, measure: Measure): void {
   }
 }
 
-function measureItem(item: Loose, at: string, measure: Measure): void {
+function measureItem(item: JsonObject, at: string, measure: Measure): void {
   const { type, role } = item;
   switch (type) {
     case "message":

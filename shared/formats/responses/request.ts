@@ -1,5 +1,8 @@
 import { z } from "zod";
 
+/** Asks for the log probabilities of what is said. */
+export const logprobsInclude = "message.output_text.logprobs";
+
 const flag = z.boolean().nullish();
 const typed = z.looseObject({ type: z.string() });
 
@@ -8,7 +11,7 @@ const item = z.looseObject({ type: z.string().nullish(), role: z.string().nullis
 /** The Responses format; fields that are not named pass through. */
 export const responsesRequest = z
   .looseObject({
-    model: z.string().min(1).describe("The maker's own id, or provider/model"),
+    model: z.string().min(1).describe("The provider's own id, or provider/model"),
     input: z.union([z.string(), z.array(item).min(1)]),
     instructions: z.string().nullish(),
     stream: flag.describe("true returns server-sent events"),

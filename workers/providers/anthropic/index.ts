@@ -2,14 +2,14 @@
  * Anthropic's Messages API (https://platform.claude.com/docs/en/api/messages): messages, whole and streamed, and the count
  * of their tokens. Bodies pass as they are; of the caller's headers `anthropic-version` and `anthropic-beta` do. What comes
  * back is hostile until it is parsed: an answer has at most 64 MB, an event of a stream 8 MB, redirects are not followed.
- * Other errors than the request's own never show the caller what the maker said.
+ * Other errors than the request's own never show the caller what the provider said.
  */
 import { messagesHeaders } from "#formats";
 import type { Clock } from "#platform/clock";
 import { type JsonObject, type Provider, type Target, type TextCall, UpstreamFailure } from "../provider.ts";
 import { isObject, parse, whole } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
-import { connectMaker, versioned } from "../wire/maker.ts";
+import { connectProvider, versioned } from "../wire/provider-client.ts";
 import { readStream, type StreamRules } from "../wire/stream.ts";
 
 const answerLimitBytes = 64 * 1024 * 1024;
@@ -28,10 +28,10 @@ const ofAnswers: ReadonlySet<string> = new Set([
 
 export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { clock }: { clock: Clock }): Provider {
   const headers = { "anthropic-version": defaultVersion, ...(apiKey !== undefined && { "x-api-key": apiKey }) };
-  const maker = connectMaker({ baseUrl: versioned(baseUrl, "v1"), concurrency, headers }, clock);
+  const provider = connectProvider({ baseUrl: versioned(baseUrl, "v1"), concurrency, headers }, clock);
 
   const json = async (path: string, body: JsonObject, call: TextCall) => {
-    const answer = await maker.send({ path, json: body, headers: headersOf(call) }, call);
+    const answer = await provider.send({ path, json: body, headers: headersOf(call) }, call);
     const parsed = parse(await whole(answer, answerLimitBytes, call.signal));
     // Some proxies answer 200 with an error inside.
     if (parsed.type === "error") throw failureInside(parsed, clock);
@@ -49,7 +49,7 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
     },
     async *stream(call) {
       const ask = { path: "/messages", json: { ...call.body, stream: true }, headers: headersOf(call) };
-      const answer = await maker.send({ ...ask, accept: "text/event-stream" }, call);
+      const answer = await provider.send({ ...ask, accept: "text/event-stream" }, call);
       yield* readStream(answer, rulesOfStream(), call.signal, clock);
     },
     async count(call) {
@@ -61,7 +61,7 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
     embed: () => Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream makes no embeddings")),
     generate: () => Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream makes no files")),
     takesLinks: true,
-    close: () => maker.close(),
+    close: () => provider.close(),
   };
 }
 

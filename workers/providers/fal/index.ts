@@ -1,6 +1,6 @@
 /**
  * fal (https://fal.ai/docs/documentation/model-apis/inference/queue): requests of an endpoint (`fal-ai/flux/schnell`) in the
- * maker's queue. Nothing is kept there that need not be: neither input nor output in its history, files for an hour.
+ * provider's queue. Nothing is kept there that need not be: neither input nor output in its history, files for an hour.
  * Refused, left alone or down, by fal/failures.ts.
  */
 import { createFalClient } from "@fal-ai/client";
@@ -8,14 +8,14 @@ import type { Clock } from "#platform/clock";
 import { written } from "../hosted/client.ts";
 import { createHosted, type Host } from "../hosted/index.ts";
 import type { JsonObject, Provider, Target } from "../provider.ts";
-import { connectMaker } from "../wire/maker.ts";
+import { connectProvider } from "../wire/provider-client.ts";
 import { falFailure } from "./failures.ts";
 
 const underWay: readonly unknown[] = ["IN_QUEUE", "IN_PROGRESS"];
 
 export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: { clock: Clock }): Provider {
   const headers = apiKey === undefined ? {} : { authorization: `Key ${apiKey}` };
-  const maker = connectMaker({ baseUrl, concurrency, headers, failureOf: falFailure }, clock);
+  const provider = connectProvider({ baseUrl, concurrency, headers, failureOf: falFailure }, clock);
 
   const host: Host = {
     rules: {
@@ -42,7 +42,7 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
     isWaiting: ({ status }) => status === "IN_QUEUE",
     isUnbilled: ({ status }) => status !== "ALREADY_COMPLETED",
   };
-  return createHosted(host, maker, clock);
+  return createHosted(host, provider, clock);
 }
 
 /** Without `credentials` the client would take a key from the environment. */

@@ -1,14 +1,14 @@
 import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { isObject, parse, whole } from "../wire/answers.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 import { answerLimitBytes } from "./answer.ts";
 import { methodOf } from "./method.ts";
 
-/** As many texts as the maker takes at a time. */
+/** As many texts as the provider takes at a time. */
 const batchSize = 100;
 
 /** A call in OpenAI's shape, its answer too. */
-export async function embed(maker: Maker, call: UpstreamCall): Promise<JsonObject> {
+export async function embed(provider: ProviderClient, call: UpstreamCall): Promise<JsonObject> {
   const { input, dimensions } = call.body;
   const texts = Array.isArray(input) ? input : [input];
   if (!texts.every((text) => typeof text === "string"))
@@ -16,7 +16,7 @@ export async function embed(maker: Maker, call: UpstreamCall): Promise<JsonObjec
   const vectors: (readonly number[])[] = [];
   let tokens: number | undefined = 0;
   for (let from = 0; from < texts.length; from += batchSize) {
-    const batch = await embedBatch(maker, call, texts.slice(from, from + batchSize), dimensions ?? undefined);
+    const batch = await embedBatch(provider, call, texts.slice(from, from + batchSize), dimensions ?? undefined);
     vectors.push(...batch.vectors);
     tokens = batch.tokens === undefined || tokens === undefined ? undefined : tokens + batch.tokens;
   }
@@ -26,14 +26,14 @@ export async function embed(maker: Maker, call: UpstreamCall): Promise<JsonObjec
   };
 }
 
-async function embedBatch(maker: Maker, call: UpstreamCall, texts: readonly string[], dimensions: unknown) {
+async function embedBatch(provider: ProviderClient, call: UpstreamCall, texts: readonly string[], dimensions: unknown) {
   const requests = texts.map((text) => ({
     model: `models/${call.model.replace(/^models\//, "")}`,
     content: { parts: [{ text }] },
     // JSON leaves out what is undefined.
     outputDimensionality: dimensions,
   }));
-  const answer = await maker.send({ path: methodOf(call.model, "batchEmbedContents"), json: { requests } }, call);
+  const answer = await provider.send({ path: methodOf(call.model, "batchEmbedContents"), json: { requests } }, call);
   const { embeddings, usageMetadata } = parse(await whole(answer, answerLimitBytes, call.signal));
   const vectors = Array.isArray(embeddings) ? embeddings.map(vectorOf) : [];
   if (vectors.length !== texts.length)
@@ -49,7 +49,7 @@ function vectorOf(embedding: unknown): readonly number[] {
   throw new UpstreamFailure("unavailable", "an embedding that is no list of numbers");
 }
 
-/** The maker cuts a vector short without making it a unit again; callers of OpenAI's interface count on that. */
+/** The provider cuts a vector short without making it a unit again; callers of OpenAI's interface count on that. */
 function ofLengthOne(values: readonly number[]): readonly number[] {
   const length = Math.hypot(...values);
   return length > 0 && Math.abs(length - 1) > 1e-3 ? values.map((value) => value / length) : values;

@@ -1,26 +1,26 @@
-import { createOutside } from "#platform/outside";
+import { createSafeFetch } from "#platform/safe-fetch";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 import { images } from "./images.ts";
 import { speech } from "./speech.ts";
 import { video } from "./video.ts";
 
-export function createGeneration(maker: Maker) {
-  const outside = createOutside({ clock: maker.clock, trusted: maker.origin });
+export function createGeneration(provider: ProviderClient) {
+  const safeFetch = createSafeFetch({ clock: provider.clock, trusted: provider.origin });
   return {
     async generate(call: GenerationCall): Promise<Generated> {
       switch (call.task) {
         case "images":
-          return images(maker, call);
+          return images(provider, call);
         case "video":
-          return video(maker, outside, call);
+          return video(provider, safeFetch, call);
         case "speech":
-          return speech(maker, call);
+          return speech(provider, call);
         case "transcription":
         case "music":
           throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
       }
     },
-    close: () => outside.close(),
+    close: () => safeFetch.close(),
   };
 }

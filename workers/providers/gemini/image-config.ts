@@ -3,7 +3,7 @@ import { refused } from "./inputs.ts";
 
 /** https://ai.google.dev/gemini-api/docs/image-generation: the ratios, of which some models have the more usual ten. */
 const ratios = "1:1 2:3 3:2 3:4 4:3 4:5 5:4 9:16 16:9 21:9 1:4 4:1 1:8 8:1".split(" ");
-/** The maker's own sizes differ as much from their ratios (1184x864 for 4:3), for their sides are multiples of 16 or 32. */
+/** The provider's own sizes differ as much from their ratios (1184x864 for 4:3), for their sides are multiples of 16 or 32. */
 const tolerance = 0.04;
 
 /** The area of each resolution, whatever the ratio, in pixels: up to which it is the nearest. */
@@ -19,7 +19,7 @@ const quotient = (ratio: string): number => {
   return width / height;
 };
 
-/** As the maker calls what `aspect_ratio`, `resolution` and `size` ask for; undefined if nothing does. */
+/** As the provider calls what `aspect_ratio`, `resolution` and `size` ask for; undefined if nothing does. */
 export function imageConfigOf({ aspect_ratio, resolution, size }: JsonObject): JsonObject | undefined {
   const sized = typeof size === "string" ? sizeOf(size) : undefined;
   const aspectRatio = aspect_ratio ?? sized?.ratio;

@@ -1,6 +1,6 @@
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 import { parse, whole } from "../wire/answers.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 import { answerLimitBytes, holdingOf } from "./answer.ts";
 import { imageConfigOf } from "./image-config.ts";
 import { inlineMedia } from "./inline-media.ts";
@@ -8,18 +8,18 @@ import { base64Of, picturesIn, refuseOthers, textOf } from "./inputs.ts";
 import { methodOf } from "./method.ts";
 
 const mostPictures = 14;
-/** Of a request as a whole the maker takes 100 MB, in base64. */
+/** Of a request as a whole the provider takes 100 MB, in base64. */
 const picturesLimitBytes = 64 * 1024 * 1024;
 
-/** The maker makes one picture a call; those that fail, while others do not, are fewer to pay for. */
-export async function images(maker: Maker, call: GenerationCall): Promise<Generated> {
+/** The provider makes one picture a call; those that fail, while others do not, are fewer to pay for. */
+export async function images(provider: ProviderClient, call: GenerationCall): Promise<Generated> {
   const json = await requestOf(call);
   const asked = typeof call.input.n === "number" ? call.input.n : 1;
-  const outcomes = await Promise.allSettled(Array.from({ length: asked }, () => makeOne(maker, call, json)));
+  const outcomes = await Promise.allSettled(Array.from({ length: asked }, () => makeOne(provider, call, json)));
   call.signal.throwIfAborted();
   const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
   const count = asked - failures.length;
-  // What is not the maker's is ours, whatever else went well.
+  // What is not the provider's is ours, whatever else went well.
   const ours = failures.find((failure) => !(failure instanceof UpstreamFailure));
   if (ours !== undefined || count === 0) throw ours ?? failures[0];
   for (const failure of failures) call.log.warn({ kind: (failure as UpstreamFailure).kind }, "an image is lost");
@@ -45,9 +45,9 @@ async function requestOf(call: GenerationCall): Promise<JsonObject> {
 const thinkingOf = ({ thinking_level: level }: JsonObject): JsonObject | undefined =>
   typeof level === "string" ? { thinkingLevel: level.toUpperCase() } : undefined;
 
-async function makeOne(maker: Maker, call: GenerationCall, json: JsonObject): Promise<void> {
-  const answer = await maker.send({ path: methodOf(call.model, "generateContent"), json }, call);
+async function makeOne(provider: ProviderClient, call: GenerationCall, json: JsonObject): Promise<void> {
+  const answer = await provider.send({ path: methodOf(call.model, "generateContent"), json }, call);
   const text = await whole(answer, answerLimitBytes, call.signal, holdingOf(call));
-  const { bytes } = inlineMedia(parse(text), "image", maker.clock);
+  const { bytes } = inlineMedia(parse(text), "image", provider.clock);
   await call.keep(bytes);
 }

@@ -1,6 +1,6 @@
 import { type GenerationCall, type InputFile, type JsonObject, UpstreamFailure } from "../provider.ts";
 
-/** What the maker reads. */
+/** What the provider reads. */
 const imageTypes: readonly string[] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
 
 export function refused(param: string, message: string): UpstreamFailure {
@@ -25,7 +25,7 @@ export function picturesIn({ input, uploads }: GenerationCall, field: string, mo
   });
 }
 
-/** An id elsewhere would reach the maker as a text that it does not know. */
+/** An id elsewhere would reach the provider as a text that it does not know. */
 export function refuseOthers({ uploads }: GenerationCall, placed: readonly InputFile[]): void {
   for (const file of uploads.values()) if (!placed.includes(file)) throw refused(file.param, "takes no upload.");
 }

@@ -20,7 +20,7 @@ export function videoIn(interaction: JsonObject, clock: Clock): JsonObject {
   const error = errorOf(interaction, made);
   if (error) throw failureInside({ error }, clock);
   const text = content.map((each) => (typeof each.text === "string" ? each.text : "")).join(" ");
-  // The maker refuses in words, as if that were what was asked for.
+  // The provider refuses in words, as if that were what was asked for.
   if (status === "completed" && text !== "")
     throw new UpstreamFailure("refused", `The model made no video. ${text.slice(0, mostText)}`);
   throw new UpstreamFailure("unavailable", `a video job that ended as ${String(status)}, without a video`);

@@ -1,14 +1,14 @@
 import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
 import { wavHeader } from "../wav.ts";
 import { parse, whole } from "../wire/answers.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 import { answerLimitBytes, holdingOf } from "./answer.ts";
 import { type InlineMedia, inlineMedia } from "./inline-media.ts";
 import { refused, refuseOthers, textOf } from "./inputs.ts";
 import { methodOf } from "./method.ts";
 
-/** The maker gives bare samples; with a header they are a file. */
-export async function speech(maker: Maker, call: GenerationCall): Promise<Generated> {
+/** The provider gives bare samples; with a header they are a file. */
+export async function speech(provider: ProviderClient, call: GenerationCall): Promise<Generated> {
   const text = textOf(call.input, "text");
   const { voice, format } = call.input;
   if (format != null && format !== "wav") throw refused("format", "this model makes wav alone.");
@@ -19,9 +19,9 @@ export async function speech(maker: Maker, call: GenerationCall): Promise<Genera
     generationConfig: { responseModalities: ["AUDIO"], speechConfig },
     store: false,
   };
-  const answer = await maker.send({ path: methodOf(call.model, "generateContent"), json }, call);
+  const answer = await provider.send({ path: methodOf(call.model, "generateContent"), json }, call);
   const sound = await whole(answer, answerLimitBytes, call.signal, holdingOf(call));
-  const media = inlineMedia(parse(sound), "audio", maker.clock);
+  const media = inlineMedia(parse(sound), "audio", provider.clock);
   await call.keep(wavOf(media));
   return { output: {}, usage: { character: Array.from(text).length } };
 }

@@ -30,7 +30,7 @@ export async function videoRequest(call: GenerationCall): Promise<JsonObject> {
     // JSON leaves out what is undefined.
     response_format: { type: "video", delivery: "uri", duration, aspect_ratio, resolution },
     generation_config: { video_config: { task }, seed },
-    // Else the answer comes when the video is done. What runs so is stored: the maker lets it be removed, not left out.
+    // Else the answer comes when the video is done. What runs so is stored: the provider lets it be removed, not left out.
     background: true,
     store: true,
   };

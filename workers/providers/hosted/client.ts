@@ -1,12 +1,12 @@
 import { UpstreamFailure } from "../provider.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 
-type Ask = Parameters<Maker["send"]>[0];
+type Ask = Parameters<ProviderClient["send"]>[0];
 
 /**
- * The one request that a maker's own client makes when it is asked to. Sending it is ours: the clients repeat by themselves
+ * The one request that a provider's own client makes when it is asked to. Sending it is ours: the clients repeat by themselves
  * whatever breaks off, a submission too, which would be paid twice; they wait without hearing the signal, and one of them
- * knows its maker's address alone.
+ * knows its provider's address alone.
  */
 export async function written(write: (fetch: typeof globalThis.fetch) => Promise<unknown>): Promise<Ask> {
   let ask: Ask | undefined;
@@ -16,9 +16,9 @@ export async function written(write: (fetch: typeof globalThis.fetch) => Promise
       return Promise.resolve(Response.json({}));
     });
   } catch (cause) {
-    throw new UpstreamFailure("misconfigured", "the maker's client does not take this model", { cause });
+    throw new UpstreamFailure("misconfigured", "the provider's client does not take this model", { cause });
   }
-  if (!ask) throw new UpstreamFailure("misconfigured", "the maker's client sends nothing");
+  if (!ask) throw new UpstreamFailure("misconfigured", "the provider's client sends nothing");
   return ask;
 }
 

@@ -7,7 +7,7 @@ import { rounded, secondsAsked, secondsTold } from "./seconds.ts";
 /** What a job made. */
 export interface Made {
   readonly output: unknown;
-  /** As the maker bills it, where it says so. */
+  /** As the provider bills it, where it says so. */
   readonly seconds?: number | undefined;
 }
 
@@ -36,7 +36,7 @@ export async function deliver(
 
 const nothing = () => new UpstreamFailure("unavailable", "an output without a file");
 
-/** A video by the length that the maker tells, else that was asked for, else that the file has; never more than was asked for. */
+/** A video by the length that the provider tells, else that was asked for, else that the file has; never more than was asked for. */
 async function keepMain(
   fetching: Fetching,
   call: GenerationCall,
@@ -65,7 +65,7 @@ export function charactersOf(input: JsonObject): number {
 
 const counts = ["n", "num_images", "num_outputs", "max_images", "number_of_images", "batch_size"];
 
-/** More than were asked for are nobody's to pay; those that the maker's filter blackened are not delivered. */
+/** More than were asked for are nobody's to pay; those that the provider's filter blackened are not delivered. */
 async function keepImages(
   fetching: Fetching,
   call: GenerationCall,
@@ -76,7 +76,7 @@ async function keepImages(
   const isFlagged = (index: number) => Array.isArray(flags) && flags[index] === true;
   const clean = files.filter((_, index) => !isFlagged(index));
   if (clean.length === 0 && files.length > 0)
-    throw new UpstreamFailure("refused", "The maker's safety filter withheld what was made.", { param: "prompt" });
+    throw new UpstreamFailure("refused", "The provider's safety filter withheld what was made.", { param: "prompt" });
   let image = 0;
   let lost: UpstreamFailure | undefined;
   for (const file of clean.slice(0, asked)) {

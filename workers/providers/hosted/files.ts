@@ -1,10 +1,10 @@
 import { sleep } from "#platform/clock";
-import type { Outside } from "#platform/outside";
+import type { SafeFetch } from "#platform/safe-fetch";
 import { type GenerationCall, UpstreamFailure } from "../provider.ts";
 import { secondsOf } from "../recording.ts";
 import { broken } from "../wire/answers.ts";
-import { keepAnswer } from "../wire/keep-stream.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
+import { keepAnswer } from "../wire/store-stream.ts";
 import type { NamedFile } from "./parts.ts";
 
 const megabyte = 1024 * 1024;
@@ -15,20 +15,20 @@ const attempts = 3;
 const againMs = 2_000;
 
 export interface Fetching {
-  readonly maker: Maker;
-  readonly outside: Outside;
+  readonly provider: ProviderClient;
+  readonly safeFetch: SafeFetch;
 }
 
 /** The work is done and paid for: a connection that breaks is no reason to lose it. */
-export async function again<T>({ maker }: Fetching, call: GenerationCall, attempt: () => Promise<T>): Promise<T> {
+export async function again<T>({ provider }: Fetching, call: GenerationCall, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt();
     } catch (error) {
       const passes = error instanceof UpstreamFailure && error.kind !== "refused" && error.kind !== "misconfigured";
       if (!passes || tries === attempts) throw error;
-      call.log.warn({ err: error.message }, "what a maker made could not be fetched");
-      await sleep(maker.clock, Math.max(againMs, Math.min(error.retryAfterMs ?? 0, 10 * againMs)), call.signal);
+      call.log.warn({ err: error.message }, "what a provider made could not be fetched");
+      await sleep(provider.clock, Math.max(againMs, Math.min(error.retryAfterMs ?? 0, 10 * againMs)), call.signal);
     }
   }
 }
@@ -36,7 +36,7 @@ export async function again<T>({ maker }: Fetching, call: GenerationCall, attemp
 export const keepFile = (fetching: Fetching, call: GenerationCall, file: NamedFile): Promise<void> =>
   again(fetching, call, async () => {
     if (isData(file.url)) return call.keep(dataOf(file.url).bytes, file.about);
-    await keepAnswer(fetching.maker, call, await answerOf(fetching, call, file, fileLimitBytes), file.about);
+    await keepAnswer(fetching.provider, call, await answerOf(fetching, call, file, fileLimitBytes), file.about);
   });
 
 /** How long it is, which nobody said. */
@@ -55,8 +55,8 @@ async function fetched(fetching: Fetching, call: GenerationCall, file: NamedFile
   return { bytes: Buffer.concat(parts), mime: headers["content-type"] ?? "" };
 }
 
-const answerOf = ({ outside }: Fetching, { signal }: GenerationCall, { url }: NamedFile, limitBytes: number) =>
-  outside.get({ url, limitBytes, signal }).catch((error: unknown) => broken(error, signal));
+const answerOf = ({ safeFetch }: Fetching, { signal }: GenerationCall, { url }: NamedFile, limitBytes: number) =>
+  safeFetch.get({ url, limitBytes, signal }).catch((error: unknown) => broken(error, signal));
 
 const isData = (url: string) => /^data:/i.test(url);
 

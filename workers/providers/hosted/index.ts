@@ -1,16 +1,16 @@
 /**
- * What replicate and fal have in common: they host models of many makers, each with an input and an output of its own, as
+ * What replicate and fal have in common: they host models of many providers, each with an input and an output of its own, as
  * jobs that are asked for until they are done. The input goes to the model as it is, `n` and `size` of the images route in
- * the maker's own names; an upload in it goes as a link, or as its bytes if it is small. What an output names as a file is
+ * the provider's own names; an upload in it goes as a link, or as its bytes if it is small. What an output names as a file is
  * kept; the rest of it goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription
- * `minute`; music, which makers sell by the piece or by begun minutes, `request`. Their own clients write the requests (client.ts), and nothing but that.
+ * `minute`; music, which providers sell by the piece or by begun minutes, `request`. Their own clients write the requests (client.ts), and nothing but that.
  */
 import type { Clock } from "#platform/clock";
-import { createOutside } from "#platform/outside";
+import { createSafeFetch } from "#platform/safe-fetch";
 import { type GenerationCall, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
 import { parse, whole } from "../wire/answers.ts";
 import { runJob } from "../wire/job.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 import type { written } from "./client.ts";
 import { charactersOf, deliver, type Made } from "./deliver.ts";
 import { again } from "./files.ts";
@@ -19,7 +19,7 @@ import { recordedSeconds } from "./seconds.ts";
 
 type Written = ReturnType<typeof written>;
 
-/** The requests of one maker, and what its answers mean. */
+/** The requests of one provider, and what its answers mean. */
 export interface Host {
   readonly rules: InputRules;
   submit(model: string, input: JsonObject): Written;
@@ -36,16 +36,16 @@ export interface Host {
   isUnbilled(cancelled: JsonObject): boolean;
 }
 
-/** Makers put the input into their answers, and some models a file. */
+/** Providers put the input into their answers, and some models a file. */
 const answerLimitBytes = 64 * 1024 * 1024;
 
-export function createHosted(host: Host, maker: Maker, clock: Clock): Provider {
-  const outside = createOutside({ clock, trusted: maker.origin });
-  const fetching = { maker, outside };
+export function createHosted(host: Host, provider: ProviderClient, clock: Clock): Provider {
+  const safeFetch = createSafeFetch({ clock, trusted: provider.origin });
+  const fetching = { provider, safeFetch };
   const noText = () => Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream makes media alone"));
 
   const ask = async (request: Written, { log }: GenerationCall, signal: AbortSignal): Promise<JsonObject> =>
-    parse(await whole(await maker.send(await request, { signal, log }), answerLimitBytes, signal));
+    parse(await whole(await provider.send(await request, { signal, log }), answerLimitBytes, signal));
 
   const run = (call: GenerationCall) => {
     let seconds: Promise<number> | undefined;
@@ -86,14 +86,14 @@ export function createHosted(host: Host, maker: Maker, clock: Clock): Provider {
     },
     takesLinks: true,
     close: async () => {
-      await Promise.all([maker.close(), outside.close()]);
+      await Promise.all([provider.close(), safeFetch.close()]);
     },
   };
 }
 
 const callersNames: Readonly<Record<string, string>> = { num_images: "n", num_outputs: "n", image_size: "size" };
 
-/** A maker's refusal names its own field of the input: the caller of the images route knows it without `input`. */
+/** A provider's refusal names its own field of the input: the caller of the images route knows it without `input`. */
 function inCallersNames(error: unknown, { task, input }: GenerationCall): unknown {
   if (!(error instanceof UpstreamFailure) || error.kind !== "refused" || error.param === undefined) return error;
   const field = error.param.replace(/^input\.?/, "");

@@ -4,15 +4,15 @@ import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provid
 export interface InputRules {
   /** Bytes of uploads together that go inside the request, where storage cannot be reached from outside. */
   readonly inlineLimitBytes: number;
-  /** Addresses at which the maker keeps what belongs to the operator's key: they may be another tenant's. */
+  /** Addresses at which the provider keeps what belongs to the operator's key: they may be another tenant's. */
   readonly kept: RegExp;
-  /** This maker's own fields for those of the images route. */
+  /** This provider's own fields for those of the images route. */
   renamed(input: JsonObject): JsonObject;
 }
 
 const deepest = 64;
 
-/** The input as the maker takes it, each upload by a link or as its bytes. */
+/** The input as the provider takes it, each upload by a link or as its bytes. */
 export async function inputFor({ task, input, uploads }: GenerationCall, rules: InputRules): Promise<JsonObject> {
   const { response_format: _, stream: __, partial_images: ___, ...fields } = input;
   const given = task === "images" ? rules.renamed(fields) : input;
@@ -40,7 +40,9 @@ function countOf(value: unknown, id: string): number {
 
 function refuseKept(value: unknown, param: string, kept: RegExp, depth: number): void {
   if (typeof value === "string" && [value, `//${URL.parse(value)?.hostname}`].some((each) => kept.test(each)))
-    throw new UpstreamFailure("refused", `${param}: the maker's own store cannot be used; upload the file.`, { param });
+    throw new UpstreamFailure("refused", `${param}: the provider's own store cannot be used; upload the file.`, {
+      param,
+    });
   if (typeof value !== "object" || value === null) return;
   if (depth === deepest) throw new UpstreamFailure("refused", `${param}: is nested too deep.`, { param });
   for (const [field, each] of Object.entries(value)) {

@@ -16,7 +16,7 @@ const functionTool = z.object({
   }),
 });
 
-/** What the local model reads of a chat request; the rest is ignored, as makers ignore what they do not know. */
+/** What the local model reads of a chat request; the rest is ignored, as providers ignore what they do not know. */
 const chatRequest = z.object({
   model: z.string(),
   messages: z.array(
@@ -54,7 +54,7 @@ export type Message = ChatRequest["messages"][number];
 
 export const parseChat = (body: JsonObject): ChatRequest => parseRequest(chatRequest, body);
 
-/** A field that a maker would refuse is refused here too. */
+/** A field that a provider would refuse is refused here too. */
 export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;

@@ -11,8 +11,8 @@ export interface Form {
 const filesLimitBytes = 128 * 1024 * 1024;
 
 /**
- * Lists and objects are written as the makers' own clients do: `image[]`, `chunking_strategy[type]`. A field that names an
- * upload, or is a list of such, carries its bytes, at most as many as the maker takes in that field.
+ * Lists and objects are written as the providers' own clients do: `image[]`, `chunking_strategy[type]`. A field that names an
+ * upload, or is a list of such, carries its bytes, at most as many as the provider takes in that field.
  */
 export async function formOf(
   fields: JsonObject,
@@ -78,7 +78,7 @@ function checkTotal(files: readonly InputFile[]): void {
 /** As browsers escape it: the caller chose the name. */
 const escaped = (name: string) => name.replace(/[\r\n"]/g, (character) => encodeURIComponent(character));
 
-/** Makers tell the format of a recording by the ending of its name. */
+/** Providers tell the format of a recording by the ending of its name. */
 const extensionOf = (type: string): string => extensions[type] ?? type.replace(/^.*\/(x-|vnd\.)?/, "");
 
 const extensions: Readonly<Record<string, string>> = {

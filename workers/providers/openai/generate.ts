@@ -1,27 +1,27 @@
-import { createOutside } from "#platform/outside";
+import { createSafeFetch } from "#platform/safe-fetch";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 import { images } from "./images.ts";
 import { speech } from "./speech.ts";
 import { transcription } from "./transcription.ts";
 import { video } from "./video.ts";
 
 /**
- * Calls that make files. The input goes to the maker in its own names; `text`, `format`, `duration`, `resolution` and
+ * Calls that make files. The input goes to the provider in its own names; `text`, `format`, `duration`, `resolution` and
  * `image` stand for `input`, `response_format`, `seconds`, `size` and `input_reference` where the task has those.
  */
-export function createGeneration(maker: Maker) {
-  const outside = createOutside({ clock: maker.clock, trusted: maker.origin });
+export function createGeneration(provider: ProviderClient) {
+  const safeFetch = createSafeFetch({ clock: provider.clock, trusted: provider.origin });
   const run = (call: GenerationCall): Promise<Generated> => {
     switch (call.task) {
       case "images":
-        return images(maker, outside, call);
+        return images(provider, safeFetch, call);
       case "speech":
-        return speech(maker, call);
+        return speech(provider, call);
       case "transcription":
-        return transcription(maker, call);
+        return transcription(provider, call);
       case "video":
-        return video(maker, call);
+        return video(provider, call);
       case "music":
         throw new UpstreamFailure("misconfigured", "this kind of upstream makes no music");
     }
@@ -36,26 +36,26 @@ export function createGeneration(maker: Maker) {
         throw inCallersNames(error, call);
       }
     },
-    close: () => outside.close(),
+    close: () => safeFetch.close(),
   };
 }
 
 const stored: readonly string[] = ["file_id", "file_ids", "remix_video_id"];
 
-/** What lies at the maker under the operator's key may be another tenant's. */
+/** What lies at the provider under the operator's key may be another tenant's. */
 function refuseStored(value: unknown, at: string): void {
   if (typeof value !== "object" || value === null) return;
   for (const [field, each] of Object.entries(value)) {
     const param = Array.isArray(value) ? `${at}[${field}]` : at ? `${at}.${field}` : field;
     if (stored.includes(field))
-      throw new UpstreamFailure("refused", `${field}: the maker's own store cannot be used; upload the file.`, {
+      throw new UpstreamFailure("refused", `${field}: the provider's own store cannot be used; upload the file.`, {
         param,
       });
     refuseStored(each, param);
   }
 }
 
-/** Bytes go in fields of a form: an id elsewhere would reach the maker as a text that it does not know. */
+/** Bytes go in fields of a form: an id elsewhere would reach the provider as a text that it does not know. */
 function refuseUploads({ task, input, uploads }: GenerationCall): void {
   const placed = task === "speech" ? [] : Object.values(input).flat();
   for (const { id, param } of uploads.values())
@@ -70,7 +70,7 @@ const callersNames: Readonly<Record<string, string>> = {
   input_reference: "image",
 };
 
-/** A maker's refusal names its own parameter: the caller knows it as a field of `input`. */
+/** A provider's refusal names its own parameter: the caller knows it as a field of `input`. */
 function inCallersNames(error: unknown, { task, input }: GenerationCall): unknown {
   if (!(error instanceof UpstreamFailure) || error.kind !== "refused") return error;
   const { message, status, param } = error;

@@ -1,42 +1,42 @@
-import type { Outside } from "#platform/outside";
+import type { SafeFetch } from "#platform/safe-fetch";
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
 import { broken, decoded, isObject, pick } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
-import { keepAnswer } from "../wire/keep-stream.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
+import { keepAnswer } from "../wire/store-stream.ts";
 import { formOf } from "./form.ts";
 import { readImages } from "./image-answer.ts";
 
 const megabyte = 1024 * 1024;
 const pictureLimitBytes = 64 * megabyte;
-/** As the maker documents them for edits. */
+/** As the provider documents them for edits. */
 const inputLimitBytes = (field: string) => (field === "mask" ? 4 : 50) * megabyte;
 
 const told = ["created", "background", "output_format", "quality", "size", "usage"];
 
 /**
- * Pictures come as base64 or as addresses, whichever the maker's model does by itself: `response_format` is never sent,
- * because newer models refuse it and other makers know other values.
+ * Pictures come as base64 or as addresses, whichever the provider's model does by itself: `response_format` is never sent,
+ * because newer models refuse it and other providers know other values.
  */
-export async function images(maker: Maker, outside: Outside, call: GenerationCall): Promise<Generated> {
+export async function images(provider: ProviderClient, safeFetch: SafeFetch, call: GenerationCall): Promise<Generated> {
   const { stream: _, partial_images: __, response_format: ___, ...fields } = call.input;
   const body = { ...fields, model: call.model };
   const ask =
     call.uploads.size === 0
       ? { path: "/images/generations", json: body }
       : { path: "/images/edits", form: await formOf(body, call.uploads, inputLimitBytes) };
-  const response = await maker.send(ask, call);
+  const response = await provider.send(ask, call);
   const { answer, pictures } = await readImages(decoded(response), call.hold).catch((error: unknown) =>
     broken(error, call.signal),
   );
-  if (answer.error != null) throw failureInside(answer, maker.clock);
+  if (answer.error != null) throw failureInside(answer, provider.clock);
   const items = Array.isArray(answer.data) ? answer.data.filter(isObject) : [];
   let count = 0;
   let lost: UpstreamFailure | undefined;
   // More than were asked for are nobody's to pay.
   for (const item of items.slice(0, typeof fields.n === "number" ? fields.n : 1)) {
     try {
-      if (await keepPicture(maker, outside, call, item, pictures)) count++;
+      if (await keepPicture(provider, safeFetch, call, item, pictures)) count++;
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       lost = error;
@@ -48,8 +48,8 @@ export async function images(maker: Maker, outside: Outside, call: GenerationCal
 }
 
 async function keepPicture(
-  maker: Maker,
-  outside: Outside,
+  provider: ProviderClient,
+  safeFetch: SafeFetch,
   call: GenerationCall,
   item: JsonObject,
   pictures: Buffer[][],
@@ -61,10 +61,10 @@ async function keepPicture(
   if (parts?.length) await call.keep(Buffer.concat(parts), about);
   else if (typeof url !== "string") return false;
   else {
-    const answer = await outside
+    const answer = await safeFetch
       .get({ url, limitBytes: pictureLimitBytes, signal })
       .catch((error: unknown) => broken(error, signal));
-    await keepAnswer(maker, call, answer, about);
+    await keepAnswer(provider, call, answer, about);
   }
   return true;
 }

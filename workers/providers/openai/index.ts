@@ -3,10 +3,11 @@
  * catalog says so, embeddings, images and their edits, speech, transcriptions, videos. Bodies pass as they are, but for
  * what makes a stream tell its usage; of files `generate.ts` tells. What comes back is hostile until it is parsed: an
  * answer has at most 64 MB (with images in it 128 MB), an event of a stream 8 MB, redirects are not followed. Other errors
- * than the request's own never show the caller what the maker said.
+ * than the request's own never show the caller what the provider said.
  */
-import { type Format, responsesFailure } from "#formats";
+import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
+import { responsesFailure } from "../../conversion/index.ts";
 import {
   type JsonObject,
   type Provider,
@@ -17,7 +18,7 @@ import {
 } from "../provider.ts";
 import { isObject, parse, whole } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
-import { connectMaker } from "../wire/maker.ts";
+import { connectProvider } from "../wire/provider-client.ts";
 import { readStream, type StreamRules } from "../wire/stream.ts";
 import { createGeneration } from "./generate.ts";
 
@@ -26,11 +27,11 @@ const answerLimitBytes = 64 * 1024 * 1024;
 export function createOpenai(target: Target, { clock }: { clock: Clock }): Provider {
   const { baseUrl, concurrency, apiKey } = target;
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  const maker = connectMaker({ baseUrl, concurrency, headers }, clock);
-  const generation = createGeneration(maker);
+  const provider = connectProvider({ baseUrl, concurrency, headers }, clock);
+  const generation = createGeneration(provider);
 
   const json = async (path: string, body: object, call: UpstreamCall, field: "choices" | "data" | "output") => {
-    const answer = await maker.send({ path, json: body }, call);
+    const answer = await provider.send({ path, json: body }, call);
     const parsed = parse(await whole(answer, answerLimitBytes, call.signal));
     const list = parsed[field];
     // A response that failed is an answer like any other, but for what it says of itself.
@@ -42,7 +43,7 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
     throw new UpstreamFailure("unavailable", `an answer without ${field}`);
   };
 
-  // Tenants share the operator's key: nothing of theirs is kept at the maker. Most servers do not know the field.
+  // Tenants share the operator's key: nothing of theirs is kept at the provider. Most servers do not know the field.
   const storeNothing = (body: JsonObject) =>
     target.storesAnswers || "store" in body ? { ...body, store: false } : body;
 
@@ -56,14 +57,14 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
     async *stream(call: TextCall) {
       const { path, rules } = wayOf(call.format);
       const body = storeNothing({ ...call.body, stream: true, ...streamOptions(call) });
-      const answer = await maker.send({ path, json: body, accept: "text/event-stream" }, call);
+      const answer = await provider.send({ path, json: body, accept: "text/event-stream" }, call);
       yield* readStream(answer, rules, call.signal, clock);
     },
     embed: (call) => json("/embeddings", call.body, call, "data"),
     generate: (call) => generation.generate(call),
     takesLinks: true,
     close: async () => {
-      await Promise.all([maker.close(), generation.close()]);
+      await Promise.all([provider.close(), generation.close()]);
     },
   };
 }

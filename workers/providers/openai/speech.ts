@@ -1,13 +1,13 @@
 import type { Generated, GenerationCall } from "../provider.ts";
-import { keepAnswer } from "../wire/keep-stream.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
+import { keepAnswer } from "../wire/store-stream.ts";
 
 /** The sound goes on as it is made. */
-export async function speech(maker: Maker, call: GenerationCall): Promise<Generated> {
+export async function speech(provider: ProviderClient, call: GenerationCall): Promise<Generated> {
   const { text, input = text, format, response_format = format, stream_format: _, ...fields } = call.input;
   // JSON leaves out what is undefined.
   const json = { ...fields, input, response_format, model: call.model };
-  await keepAnswer(maker, call, await maker.send({ path: "/audio/speech", json, accept: anySound }, call));
+  await keepAnswer(provider, call, await provider.send({ path: "/audio/speech", json, accept: anySound }, call));
   return { output: {}, usage: { character: codePoints(String(input)) } };
 }
 

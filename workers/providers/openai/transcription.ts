@@ -2,29 +2,29 @@ import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure }
 import { secondsOf } from "../recording.ts";
 import { isObject, parse, pick, whole } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
-import type { Maker } from "../wire/maker.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
 import { formOf } from "./form.ts";
 
-/** As the maker documents it. */
+/** As the provider documents it. */
 const recordingLimitBytes = 25 * 1024 * 1024;
 const answerLimitBytes = 64 * 1024 * 1024;
 
 const told = ["text", "language", "languages", "duration", "segments", "words", "logprobs", "usage"];
 const plainFormats: readonly unknown[] = ["text", "srt", "vtt"];
 
-/** Priced by the length that the maker measured; by our own measure where it tells none. */
-export async function transcription(maker: Maker, call: GenerationCall): Promise<Generated> {
+/** Priced by the length that the provider measured; by our own measure where it tells none. */
+export async function transcription(provider: ProviderClient, call: GenerationCall): Promise<Generated> {
   const { stream: _, format, response_format = format, ...fields } = call.input;
   const file = call.uploads.get(String(fields.file));
   if (!file) throw new UpstreamFailure("refused", "A recording is needed: the id of an upload.", { param: "file" });
   const recording = await file.read(recordingLimitBytes);
   const uploads = new Map(call.uploads).set(file.id, { ...file, read: () => Promise.resolve(recording) });
   const form = await formOf({ ...fields, response_format, model: call.model }, uploads, () => recordingLimitBytes);
-  const answer = await maker.send({ path: "/audio/transcriptions", form, accept: "*/*" }, call);
+  const answer = await provider.send({ path: "/audio/transcriptions", form, accept: "*/*" }, call);
   const text = await whole(answer, answerLimitBytes, call.signal);
   const isJson = /\bjson\b/i.test(answer.headers["content-type"] ?? "") || !plainFormats.includes(response_format);
   const parsed = isJson ? parse(text) : { text };
-  if (parsed.error != null) throw failureInside(parsed, maker.clock);
+  if (parsed.error != null) throw failureInside(parsed, provider.clock);
   if (typeof parsed.text !== "string") throw new UpstreamFailure("unavailable", "an answer without a text");
   const seconds = secondsTold(parsed) ?? (await secondsOf(recording, file.mime));
   if (seconds === undefined)

@@ -1,6 +1,6 @@
 /**
- * Replicate (https://replicate.com/docs/reference/http): predictions of `owner/name`, whose version the maker chooses, and of
- * `owner/name:version`. What was made lies at the maker for an hour. Refused, left alone or down, by replicate/failures.ts.
+ * Replicate (https://replicate.com/docs/reference/http): predictions of `owner/name`, whose version the provider chooses, and of
+ * `owner/name:version`. What was made lies at the provider for an hour. Refused, left alone or down, by replicate/failures.ts.
  */
 import Replicate from "replicate";
 import type { Clock } from "#platform/clock";
@@ -8,7 +8,7 @@ import { written } from "../hosted/client.ts";
 import { createHosted, type Host } from "../hosted/index.ts";
 import type { JsonObject, Provider, Target } from "../provider.ts";
 import { isObject } from "../wire/answers.ts";
-import { connectMaker, versioned } from "../wire/maker.ts";
+import { connectProvider, versioned } from "../wire/provider-client.ts";
 import { predictionFailure, replicateFailure } from "./failures.ts";
 
 const ended: readonly unknown[] = ["succeeded", "failed", "canceled", "aborted"];
@@ -18,11 +18,11 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
   const { apiKey, concurrency } = target;
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const baseUrl = versioned(target.baseUrl, "v1");
-  const maker = connectMaker({ baseUrl, concurrency, headers, failureOf: replicateFailure }, clock);
+  const provider = connectProvider({ baseUrl, concurrency, headers, failureOf: replicateFailure }, clock);
 
   const host: Host = {
     rules: {
-      // The maker's client puts up to 10 MB inside, but from about 6 MB on predictions are interrupted.
+      // The provider's client puts up to 10 MB inside, but from about 6 MB on predictions are interrupted.
       inlineLimitBytes: 4 * 1024 * 1024,
       kept: /[\\/]{2}[^\s/]*\bapi\.replicate\.com\b/i,
       renamed: ({ n, ...input }) => (typeof n === "number" && n > 1 ? { num_outputs: n, ...input } : input),
@@ -41,11 +41,11 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
     isWaiting: ({ status }) => status === "starting" || status === "queued",
     isUnbilled: ({ started_at }) => started_at == null,
   };
-  return createHosted(host, maker, clock);
+  return createHosted(host, provider, clock);
 }
 
 /** Without `auth` the client would take a key from the environment. There are no blobs in an input that it could upload. */
-const clientOf = (fetch: typeof globalThis.fetch) => new Replicate({ auth: "-", baseUrl: "https://maker", fetch });
+const clientOf = (fetch: typeof globalThis.fetch) => new Replicate({ auth: "-", baseUrl: "https://provider", fetch });
 
 function versionOf(model: string): { version: string } | { model: string } {
   const [, version] = model.split(":");

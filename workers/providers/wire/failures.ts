@@ -3,8 +3,8 @@ import type { Clock } from "#platform/clock";
 import { type FailureKind, UpstreamFailure } from "../provider.ts";
 import { googleStatuses, readGoogleError } from "./google-error.ts";
 
-/** What a maker says of an error, as far as it can be read. */
-interface MakerError {
+/** What a provider says of an error, as far as it can be read. */
+interface ProviderError {
   readonly message?: string;
   /** The code, else the type. Some servers put the status here. */
   readonly code?: string | number;
@@ -17,7 +17,7 @@ interface MakerError {
 }
 
 /** Reads `{error: {message, code, param}}` and what compatible servers make of it. */
-function readError(body: unknown): MakerError {
+function readError(body: unknown): ProviderError {
   // Gemini's compatible address wraps the object in an array.
   const [whole] = Array.isArray(body) ? body : [body];
   const error = fieldsOf(whole).error ?? whole;
@@ -117,7 +117,11 @@ const accountDetails = /^(\w+_spend_limit_reached|organization_on_hold|cmek_key_
 const accountTexts =
   /^(your credit balance is too low|you have reached your specified (\w+ )?api usage limits|this organization has been disabled)/i;
 
-function kindOf(status: number, { code, type, message = "", detail = "" }: MakerError, saysWhen: boolean): FailureKind {
+function kindOf(
+  status: number,
+  { code, type, message = "", detail = "" }: ProviderError,
+  saysWhen: boolean,
+): FailureKind {
   // No wait helps, though OpenAI answers 429.
   if (code === "insufficient_quota" || code === "billing_hard_limit_reached") return "misconfigured";
   if (status < 500 && (accountDetails.test(detail) || accountTexts.test(message))) return "misconfigured";
@@ -146,7 +150,7 @@ function retryAfter(headers: IncomingHttpHeaders, clock: Clock): number | undefi
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Makers quote keys and organizations in their messages: they are the operator's, nobody else's. */
+/** Providers quote keys and organizations in their messages: they are the operator's, nobody else's. */
 function withoutSecrets(message: string): string {
   return (
     message

@@ -6,8 +6,8 @@ import { finished, within } from "./polling.ts";
 const cancelMs = 5_000;
 const longestId = 1_000;
 
-/** How one kind of job is begun, looked at, fetched and taken back at its maker. */
-export interface MakerJobs {
+/** How one kind of job is begun, looked at, fetched and taken back at its provider. */
+export interface JobProtocol {
   submit(): Promise<JsonObject>;
   idOf(submitted: JsonObject): unknown;
   look(id: string, signal: AbortSignal): Promise<JsonObject>;
@@ -28,7 +28,7 @@ export interface MakerJobs {
  * Submitted once, then asked for until it is done, by another delivery of the call if need be. What nobody will ask for any
  * more is taken back. A job whose caller has disconnected is withdrawn while that is free; else it goes on to its end.
  */
-export async function runJob(clock: Clock, call: GenerationCall, jobs: MakerJobs): Promise<Generated> {
+export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtocol): Promise<Generated> {
   const submitted = call.job === undefined ? await jobs.submit() : undefined;
   // A job takes minutes, and what it was asked with is sent.
   for (const file of call.uploads.values()) file.release();
@@ -55,7 +55,7 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: MakerJobs
   } catch (error) {
     if (!isWithdrawn && !isHandedOver(call.signal))
       within(clock, cancelMs, undefined, (signal) => jobs.cancel(id, signal)).catch((failure: Error) =>
-        call.log.debug({ err: failure.message }, "a job that nobody waits for stays at the maker"),
+        call.log.debug({ err: failure.message }, "a job that nobody waits for stays at the provider"),
       );
     throw error;
   }

@@ -49,7 +49,7 @@ export async function finished(
       const denied = isDenied ? (failures?.denied ?? 0) + 1 : 0;
       if (denied === denials || clock.now() - since >= patienceMs) throw error;
       failures = { since, denied, restMs: Math.min(longestRestMs, retryAfterMs) };
-      log.warn({ kind, err: isDenied ? undefined : error.message }, "looking at a maker's job");
+      log.warn({ kind, err: isDenied ? undefined : error.message }, "looking at a provider's job");
     }
   }
 }

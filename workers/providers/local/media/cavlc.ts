@@ -12,7 +12,7 @@ const write = (into: BitWriter, code: Code | undefined) => {
   if (code) into.bits(code.value, code.length);
 };
 
-/** By count of coefficients, then of trailing ones, where the neighbours have none (table 9-5, 0 <= nC < 2). */
+/** By count of coefficients, then of trailing ones, where the neighbors have none (table 9-5, 0 <= nC < 2). */
 const tokens = read([
   ["1"],
   ["000101", "01"],

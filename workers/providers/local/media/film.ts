@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
+import { type Picture, pictureOf } from "./drawing.ts";
 import { createEncoder, macroblocks, type Samples, type Tile, type Turn } from "./h264.ts";
 import { encodeMp4 } from "./mp4.ts";
-import { type Picture, pictureOf } from "./picture.ts";
 
 interface Film {
   readonly seed: number;
@@ -65,7 +65,7 @@ async function tilesOf(picture: Picture, turn: Turn): Promise<readonly (readonly
     picture.row(y + 1, lower);
     const row: Tile[] = [];
     for (let x = 0; x < picture.width; x += 2)
-      row.push(tileOf([colourAt(upper, x), colourAt(upper, x + 1), colourAt(lower, x), colourAt(lower, x + 1)]));
+      row.push(tileOf([colorAt(upper, x), colorAt(upper, x + 1), colorAt(lower, x), colorAt(lower, x + 1)]));
     tiles.push(row);
     await turn(row.length);
   }
@@ -73,7 +73,7 @@ async function tilesOf(picture: Picture, turn: Turn): Promise<readonly (readonly
 }
 
 /** Of its quarters, from the top left. */
-function tileOf([a, b, c, d]: readonly [Colour, Colour, Colour, Colour]): Tile {
+function tileOf([a, b, c, d]: readonly [Color, Color, Color, Color]): Tile {
   const luma = Math.round((a[0] + b[0] + c[0] + d[0]) / 4);
   const across = Math.round((a[0] - b[0] + c[0] - d[0]) / 4);
   const down = Math.round((a[0] + b[0] - c[0] - d[0]) / 4);
@@ -85,10 +85,10 @@ function tileOf([a, b, c, d]: readonly [Colour, Colour, Colour, Colour]): Tile {
 }
 
 /** Luma, Cb, Cr. */
-type Colour = readonly [number, number, number];
+type Color = readonly [number, number, number];
 
 /** BT.709, limited range. */
-function colourAt(row: Uint8Array, x: number): Colour {
+function colorAt(row: Uint8Array, x: number): Color {
   const [red, green, blue] = [row[x * 3] as number, row[x * 3 + 1] as number, row[x * 3 + 2] as number];
   const luma = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   const [cb, cr] = [(blue - luma) / 1.8556, (red - luma) / 1.5748];

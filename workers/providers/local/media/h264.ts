@@ -153,7 +153,7 @@ function sequence({ width, height, framesPerSecond }: Format): BitWriter {
   into.bits(right + bottom > 0 ? 1 : 0, 1);
   if (right + bottom > 0) for (const cut of [0, right / 2, 0, bottom / 2]) into.ue(cut);
   into.bits(0b1_0_0, 3); // usability information: no aspect ratio, no overscan,
-  into.bits(1, 1); // but the colours:
+  into.bits(1, 1); // but the colors:
   into.bits(0b101_0_1, 5); // no format, limited range,
   for (let each = 0; each < 3; each++) into.bits(1, 8); // BT.709
   into.bits(0b0_1, 2); // no place of chroma, but the time:

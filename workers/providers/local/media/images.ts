@@ -3,7 +3,7 @@ import { type Clock, sleep } from "#platform/clock";
 import type { Generated, GenerationCall } from "../../provider.ts";
 import { parseRequest } from "../request.ts";
 import { mediaTriggerOf } from "../triggers.ts";
-import { pictureOf } from "./picture.ts";
+import { pictureOf } from "./drawing.ts";
 import { encodePng } from "./png.ts";
 import { seedOf } from "./seed.ts";
 import { seedBytes, seeImage } from "./uploads.ts";

@@ -1,8 +1,8 @@
 import { pipeline } from "node:stream/promises";
 import { crc32, createDeflate } from "node:zlib";
-import type { Picture } from "./picture.ts";
+import type { Picture } from "./drawing.ts";
 
-/** Truecolour, 8 bits a channel. https://www.w3.org/TR/png-3/ */
+/** Truecolor, 8 bits a channel. https://www.w3.org/TR/png-3/ */
 export async function encodePng(picture: Picture, signal: AbortSignal): Promise<Buffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(picture.width, 0);

@@ -6,7 +6,7 @@ import { parseRequest } from "../request.ts";
 import { mediaTriggerOf } from "../triggers.ts";
 import { uploadOf } from "./uploads.ts";
 
-/** As the makers of transcription models take. */
+/** As the providers of transcription models take. */
 const limitBytes = 25 * 1024 * 1024;
 
 const input = z.object({ file: z.string(), prompt: z.string().nullish() });

@@ -10,7 +10,7 @@ export function uploadOf({ uploads }: GenerationCall, id: string, field: string,
   throw new UpstreamFailure("refused", message, { param: file.param });
 }
 
-/** As the makers of image models take. */
+/** As the providers of image models take. */
 const imageLimitBytes = 50 * 1024 * 1024;
 
 /** As much of an image is hashed: of all of it that would take too long at a time. */

@@ -37,7 +37,7 @@ const job = z.object({
 
 type Job = z.infer<typeof job>;
 
-/** In two steps, as makers do it: a job is submitted, and fetched when it is done. */
+/** In two steps, as providers do it: a job is submitted, and fetched when it is done. */
 export async function makeVideo(call: GenerationCall, clock: Clock): Promise<Generated> {
   const { signal } = call;
   const { doneAt, image, ...film } = call.job === undefined ? await submit(call, clock) : readJob(call.job);

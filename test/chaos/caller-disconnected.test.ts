@@ -1,0 +1,142 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { expect, test } from "vitest";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  fullCostUsd,
+  leftAfter,
+  lost,
+  never,
+  onlyCall,
+  path,
+  read,
+  redisOf,
+  startProcesses,
+  startProvider,
+} from "../support/chaos-setup.ts";
+import { mockText } from "../support/mock-openai.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, type Customer, eventually } from "../support/service.ts";
+
+async function service(worker: Record<string, string> = {}) {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env, { worker });
+  return { stores, provider, client };
+}
+
+/** A slot that an ended call still held would refuse this one. */
+async function hasFreeSlot(client: Client, customer: Customer) {
+  await eventually(async () => {
+    const response = await customer.post(path, ask());
+    await response.text();
+    return response.status === 200;
+  });
+  await client.settled();
+}
+
+test("the caller leaves while the job waits: it never starts and costs nothing", async () => {
+  const { stores, provider, client } = await service({ WORKER_CONCURRENCY_CHAT: "1" });
+  const [busy, customer] = await Promise.all([
+    client.account("1.00"),
+    client.account("1.00", { limits: { concurrent_requests: 1 } }),
+  ]);
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise });
+  const blocking = busy.post(path, ask());
+  await provider.request(0);
+
+  const leaving = new AbortController();
+  const left = lost(customer.post(path, ask(), { signal: leaving.signal }));
+  const redis = redisOf(stores);
+  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  leaving.abort();
+  expect(await left).toBe(true);
+  const call = await eventually(async () => (await callsOf(client, customer))[0]);
+  expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
+  expect(await redis.zcard("bull:chat:prioritized")).toBe(0);
+  expect(await availableUsd(client, customer)).toBe("1.00");
+
+  gate.resolve();
+  expect((await blocking).status).toBe(200);
+  expect(provider.requests).toHaveLength(1);
+  await hasFreeSlot(client, customer);
+});
+
+test("the caller disconnects while a JSON call runs: the answer is charged though nobody takes it, then the slot is free", async () => {
+  const { provider, client } = await service();
+  const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise });
+  const leaving = new AbortController();
+  const left = lost(customer.post(path, ask(), { signal: leaving.signal }));
+  const request = await provider.request(0);
+  leaving.abort();
+  expect(await left).toBe(true);
+  gate.resolve();
+  await request.closed;
+  expect(request.aborted).toBe(false);
+  expect(await onlyCall(client, customer)).toMatchObject({
+    amount_usd: `-${fullCostUsd}`,
+    request: { status: "succeeded", attempts: 1 },
+  });
+  await hasFreeSlot(client, customer);
+  expect(provider.requests).toHaveLength(2);
+});
+
+test("the caller leaves during a stream: aborted at the provider, charged for what was delivered, the slot free", async () => {
+  const { provider, client } = await service();
+  const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
+  provider.respond({ beforeEvent: { 5: never } });
+  const leaving = new AbortController();
+  const stream = read(await customer.post(path, ask({ stream: true }), { signal: leaving.signal }));
+  await stream.sees(5);
+  const request = await provider.request(0);
+  leaving.abort();
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  const { amount_usd, request: record } = await onlyCall(client, customer);
+  expect(record).toMatchObject({ status: "cancelled", attempts: 1, estimated: true });
+  // "Hello there, how may" are 20 bytes: 5 tokens.
+  expect(stream.text()).toBe(mockText.slice(0, 20));
+  expect(record.usage).toMatchObject({ output: 5 });
+  const cost = (record.usage["input"] ?? 0) + 2 * 5;
+  expect(amount_usd).toBe(`-0.0000${String(cost).padStart(2, "0")}`);
+  expect(await availableUsd(client, customer)).toBe(`0.9999${100 - cost}`);
+  await hasFreeSlot(client, customer);
+});
+
+test("callers who leave at any moment of their admission: no hold stays, and what ran is charged once", async () => {
+  const { provider, client } = await service();
+  const customer = await client.account("1.00");
+  const { hostname, port } = new URL(client.baseUrl);
+  const body = JSON.stringify(ask());
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    `host: ${hostname}`,
+    `authorization: Bearer ${customer.key}`,
+    `content-length: ${body.length}`,
+  ].join("\r\n");
+  const patience = Array.from({ length: 40 }, (_, i) => i);
+  await Promise.all(
+    patience.map(async (turns) => {
+      const socket = connect(Number(port), hostname);
+      await once(socket, "connect");
+      socket.write(`${head}\r\n\r\n${body}`);
+      // A turn of this event loop is some hundred microseconds of the API's: together they meet every step.
+      for (let turn = 0; turn < turns * 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+      socket.destroy();
+    }),
+  );
+  // Whatever was admitted is decided: charged in full if a provider was asked for it, else nothing.
+  const amounts = await eventually(async () => {
+    await client.settled();
+    const decided = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
+    const charged = decided.filter((amount) => amount !== "0.00").length;
+    const isPaid = (await availableUsd(client, customer)) === leftAfter(charged);
+    return isPaid && charged === provider.requests.length && decided;
+  });
+  expect(new Set(["0.00", `-${fullCostUsd}`]).isSupersetOf(new Set(amounts))).toBe(true);
+});

@@ -1,0 +1,126 @@
+import { expect, test } from "vitest";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  heldWire,
+  isAnswered,
+  isWhole,
+  leftAfter,
+  loseAnswers,
+  outcomeOf,
+  pacedMs,
+  path,
+  read,
+  redisOf,
+  startProcesses,
+  startProvider,
+  worksAgain,
+} from "../support/chaos-setup.ts";
+import { ownServers } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+
+const soonMs = 2_500;
+
+test("MongoDB stopped and started: new calls get 503 soon, finished calls wait for their decision", async () => {
+  const { mongo, stores } = await ownServers({ mongo: true });
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+  const stranger = await client.account("1.00");
+  const redis = redisOf(stores);
+
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeEvent: { 4: gate.promise } }, { beforeHeaders: gate.promise });
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  let answered = false;
+  const json = outcomeOf(customer.post(path, ask())).finally(() => {
+    answered = true;
+  });
+  await Promise.all([stream.sees(4), provider.request(1)]);
+
+  await mongo.stop();
+  gate.resolve();
+  await Promise.all(provider.requests.map(({ closed }) => closed));
+  // One whose key is remembered, and one whose key would have to be looked up.
+  for (const each of [customer, stranger, customer]) {
+    const answer = outcomeOf(each.post(path, ask()));
+    expect(await pacedMs(client, answer)).toBeLessThan(soonMs);
+    const refused = await answer;
+    expect(refused).toMatchObject({ status: 503, code: "no_capacity" });
+    expect(Number(refused.retryAfter)).toBeGreaterThan(0);
+  }
+  // The provider has answered, but nothing is decided: no answer goes out, no job is acknowledged.
+  expect(answered).toBe(false);
+  expect(stream.done()).toBe(false);
+  expect(await redis.llen("bull:chat:active")).toBe(2);
+  await mongo.start();
+
+  expect(await json).toMatchObject({ status: 200 });
+  expect(await stream.ended).toBe("closed");
+  expect(isWhole(stream)).toBe(true);
+  await worksAgain(customer);
+  await client.settled();
+  await eventually(async () => (await redis.llen("bull:chat:active")) === 0);
+  expect(provider.requests).toHaveLength(3);
+  expect(await availableUsd(client, customer)).toBe(leftAfter(3));
+  expect(await availableUsd(client, stranger)).toBe("1.00");
+});
+
+test("MongoDB killed and started under the load of 20 callers: every answer is charged once, every error nothing", async () => {
+  const { mongo, stores } = await ownServers({ mongo: true });
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  let answered = 0;
+  let over = false;
+  const load = Array.from({ length: 20 }, async () => {
+    while (!over) {
+      if (await isAnswered(customer.post(path, ask()))) answered += 1;
+    }
+  });
+  await eventually(() => answered > 40);
+  await mongo.kill();
+  // All of the 20 may be waiting for their decision.
+  expect(await isAnswered(customer.post(path, ask()))).toBe(false);
+  await mongo.start();
+  const before = answered;
+  await eventually(() => answered > before + 40);
+  over = true;
+  await Promise.all(load);
+
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
+  expect(provider.requests).toHaveLength(answered);
+});
+
+test("MongoDB away when an API hears that an answer was lost: the caller gets the error, and the cost back", async () => {
+  const { mongo, stores } = await ownServers({ mongo: true });
+  const { provider, env } = await startProvider();
+  const wire = await heldWire(stores.REDIS_URL);
+  const apiStores = { ...stores, REDIS_URL: wire.address };
+  const { client } = await startProcesses(stores, env, { apiStores });
+  const customer = await client.account("1.00");
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise });
+  const json = outcomeOf(customer.post(path, ask()));
+  await provider.request(0);
+  wire.hold();
+  gate.resolve();
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe(leftAfter(1));
+
+  const calls = await callsOf(client, customer);
+  await loseAnswers(
+    redisOf(stores),
+    calls.map(({ id }) => id),
+  );
+  await mongo.stop();
+  wire.mend();
+  await mongo.start();
+  expect(await json).toMatchObject({ status: 503, code: "no_capacity" });
+  await eventually(async () => (await availableUsd(client, customer)) === "1.00");
+  expect(await callsOf(client, customer, "refund")).toHaveLength(1);
+  await client.settled();
+});

@@ -1,0 +1,170 @@
+import { expect, test } from "vitest";
+import {
+  ask,
+  availableUsd,
+  callsOf,
+  heldWire,
+  isAnswered,
+  isWhole,
+  leftAfter,
+  never,
+  onlyCall,
+  outcomeOf,
+  pacedMs,
+  path,
+  read,
+  redisOf,
+  startProcesses,
+  startProvider,
+  worksAgain,
+} from "../support/chaos-setup.ts";
+import { ownServers, testStores } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+
+const soonMs = 1_500;
+
+test("Redis stopped and started: new calls get 503 at once, calls in flight come to their end", async () => {
+  const { redis, stores } = await ownServers({ redis: true });
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeEvent: { 4: gate.promise } }, { beforeHeaders: gate.promise });
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  const json = outcomeOf(customer.post(path, ask()));
+  await Promise.all([stream.sees(4), provider.request(1)]);
+
+  await redis.stop();
+  for (let i = 0; i < 3; i++) {
+    const answer = outcomeOf(customer.post(path, ask()));
+    expect(await pacedMs(client, answer)).toBeLessThan(soonMs);
+    const refused = await answer;
+    expect(refused).toMatchObject({ status: 503, code: "no_capacity" });
+    expect(Number(refused.retryAfter)).toBeGreaterThan(0);
+  }
+  gate.resolve();
+  // Both answers are decided while Redis is away, and wait for it.
+  await eventually(async () => (await callsOf(client, customer)).length === 2);
+  await redis.start();
+
+  expect(await json).toMatchObject({ status: 200 });
+  expect(await stream.ended).toBe("closed");
+  expect(isWhole(stream)).toBe(true);
+  await worksAgain(customer);
+  await client.settled();
+  expect(provider.requests).toHaveLength(3);
+  const calls = await callsOf(client, customer);
+  expect(calls.filter(({ amount_usd }) => amount_usd !== "0.00")).toHaveLength(3);
+  expect(await availableUsd(client, customer)).toBe(leftAfter(3));
+});
+
+test("Redis hangs: new calls get 503 soon, calls in flight come to their end", async () => {
+  const { redis, stores } = await ownServers({ redis: true });
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeEvent: { 4: gate.promise } });
+  const stream = read(await customer.post(path, ask({ stream: true })));
+  await stream.sees(4);
+
+  await redis.kill("SIGSTOP");
+  for (let i = 0; i < 3; i++) {
+    const answer = outcomeOf(customer.post(path, ask()));
+    expect(await pacedMs(client, answer)).toBeLessThan(soonMs);
+    const refused = await answer;
+    expect(refused).toMatchObject({ status: 503, code: "no_capacity" });
+    expect(Number(refused.retryAfter)).toBeGreaterThan(0);
+  }
+  gate.resolve();
+  await redis.kill("SIGCONT");
+
+  expect(await stream.ended).toBe("closed");
+  expect(isWhole(stream)).toBe(true);
+  await worksAgain(customer);
+  await client.settled();
+  expect(provider.requests).toHaveLength(2);
+  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+});
+
+test("Redis hangs under load: whatever was sent of a call, it is answered or refused, and charged only if answered", async () => {
+  const { redis, stores } = await ownServers({ redis: true });
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  let answered = 0;
+  let refused = 0;
+  const call = async () => {
+    if (await isAnswered(customer.post(path, ask()))) answered += 1;
+    else refused += 1;
+  };
+  // Some are in every step of their way when it happens, and new ones keep coming.
+  const load = Array.from({ length: 20 }, async () => {
+    do await call();
+    while (refused < 20);
+  });
+  await eventually(() => answered > 40);
+  await redis.kill("SIGSTOP");
+  await eventually(() => refused > 0);
+  await redis.kill("SIGCONT");
+  refused += 20;
+  await Promise.all(load);
+
+  await client.settled();
+  const calls = await callsOf(client, customer);
+  const charged = calls.filter(({ amount_usd }) => amount_usd !== "0.00");
+  const refunds = await callsOf(client, customer, "refund");
+  expect(charged.length - refunds.length).toBe(answered);
+  expect(provider.requests.length).toBeLessThanOrEqual(calls.length);
+  expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
+});
+
+test("Redis comes back empty, and the API is back after the worker: the answer waits for it", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const wire = await heldWire(stores.REDIS_URL);
+  const apiStores = { ...stores, REDIS_URL: wire.address };
+  const { client } = await startProcesses(stores, env, { apiStores });
+  const customer = await client.account("1.00");
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise });
+  const json = outcomeOf(customer.post(path, ask()));
+  await provider.request(0);
+
+  const redis = redisOf(stores);
+  wire.hold();
+  await redis.flushdb();
+  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  gate.resolve();
+  await eventually(async () => (await callsOf(client, customer)).length === 1);
+  wire.mend();
+  expect(await json).toMatchObject({ status: 200 });
+  await worksAgain(customer);
+  await client.settled();
+  expect(provider.requests).toHaveLength(2);
+  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+});
+
+test("the caller of a stream leaves while Redis is away: the provider is aborted as soon as it is back", async () => {
+  const { redis, stores } = await ownServers({ redis: true });
+  const { provider, env } = await startProvider();
+  const { client } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+  provider.respond({ beforeEvent: { 4: never } });
+  const leaving = new AbortController();
+  const stream = read(await customer.post(path, ask({ stream: true }), { signal: leaving.signal }));
+  await stream.sees(4);
+  await redis.stop();
+  leaving.abort();
+  expect(await stream.ended).toBe("broken");
+  await redis.start();
+  const request = await provider.request(0);
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  const { amount_usd, request: record } = await onlyCall(client, customer);
+  expect(record).toMatchObject({ status: "cancelled", usage: { output: 4 } });
+  expect(Number(amount_usd)).toBeLessThan(0);
+});

@@ -1,0 +1,229 @@
+import { expect, test } from "vitest";
+import {
+  charges,
+  drawing,
+  fileAt,
+  images,
+  type MediaAnswer,
+  media,
+  paid,
+  pngOf,
+  providerImages,
+  uploaded,
+  wavOf,
+} from "../support/generation-setup.ts";
+import { mockError } from "../support/mock-openai.ts";
+import { mockMp3, mockMp4, mockPng, mockTranscript } from "../support/mock-openai-media.ts";
+import {
+  catalogWith,
+  expectUntouched,
+  nanoUsd,
+  type Refusal,
+  refusal,
+  refusalOf,
+  serviceOfFile,
+} from "../support/service-setup.ts";
+
+const speech = { model: "openai/tts-1", input: { text: "Grüße 👋", voice: "nova", format: "mp3" } };
+const video = (input: object = {}) => ({ model: "test/video", input: { prompt: "waves", ...input } });
+
+/** Priced here, so that a price list that moves does not move the tests. */
+const CATALOG_FILE = catalogWith(
+  {},
+  {
+    "openai/tts-1": { pricing: { character: "0.000015" } },
+    "openai/whisper-1": { pricing: { minute: "0.006" } },
+    [providerImages]: {
+      units: { image: { field: "n" } },
+      pricing: { image: "0.04" },
+      variants: [],
+      upstreams: [
+        { upstream: "openai", model: "gpt-image-2" },
+        { upstream: "xai", model: "their-image" },
+      ],
+    },
+  },
+  [
+    {
+      id: "test/video",
+      name: "Video",
+      owned_by: "test",
+      type: "video",
+      task: "video",
+      released: "2026-01-01",
+      input_schema: {
+        type: "object",
+        required: ["prompt"],
+        properties: {
+          prompt: { type: "string", minLength: 1 },
+          duration: { enum: [4, 8], default: 4 },
+          resolution: { enum: ["720x1280", "1024x1792"], default: "720x1280" },
+          image: { type: "string" },
+        },
+      },
+      units: { second: { field: "duration" } },
+      pricing: { second: "0.1" },
+      variants: [{ name: "1024x1792", when: { resolution: ["1024x1792"] }, pricing: { second: "0.3" } }],
+      upstreams: [{ upstream: "openai", model: "video-1" }],
+    },
+  ],
+);
+const running = serviceOfFile({ CATALOG_FILE, XAI_API_KEY: "operator" });
+const small = serviceOfFile({ CATALOG_FILE, WORKER_PAYLOAD_BUDGET_BYTES: String(26 * 1024 * 1024) });
+
+const generated = async (body: object, usd = "10") => {
+  const customer = await running.service.account(usd);
+  return { customer, ...(await paid<MediaAnswer>(running.service, customer, media, body)) };
+};
+
+test("speech: the provider's sound, by the character", async () => {
+  const { answer, entry, costNanoUsd } = await generated(speech);
+  expect(answer.files).toMatchObject([{ content_type: "audio/mpeg", bytes: mockMp3.length }]);
+  expect((await fileAt(answer.files[0]?.url ?? "")).bytes).toEqual(mockMp3);
+  expect(costNanoUsd).toBe(7n * 15_000n);
+  expect(entry.request).toMatchObject({ upstream: "openai", attempts: 1, usage: { character: 7 } });
+  const { path, body } = running.provider.requests[0] ?? {};
+  expect(path).toBe("/v1/audio/speech");
+  expect(body).toEqual({ model: "tts-1", input: "Grüße 👋", voice: "nova", response_format: "mp3" });
+});
+
+test("transcription: the recording's bytes, by the minute that the provider measured", async () => {
+  const customer = await running.service.account("1");
+  const file = await uploaded(running.service, customer, wavOf(10));
+  const body = { model: "openai/whisper-1", input: { file, language: "en" } };
+  const { answer, entry, costNanoUsd } = await paid<MediaAnswer>(running.service, customer, media, body);
+  expect(answer).toMatchObject({ files: [], output: { text: mockTranscript } });
+  // Nine seconds, says the provider.
+  expect(entry.request.usage).toEqual({ minute: 0.15 });
+  expect(costNanoUsd).toBe(900_000n);
+  const { path, form } = running.provider.requests[0] ?? {};
+  expect(path).toBe("/v1/audio/transcriptions");
+  expect(form?.find(({ name }) => name === "file")).toMatchObject({ type: "audio/wav", bytes: wavOf(10) });
+});
+
+test("a provider that measured more than the recording can be: what was held is charged, the rest is shortfall", async () => {
+  const customer = await running.service.account("1");
+  const file = await uploaded(running.service, customer, wavOf(1));
+  running.provider.respond({ body: { text: "x", usage: { type: "duration", seconds: 36_000 } } });
+  const before = nanoUsd(await customer.available());
+  const response = await customer.post(media, { model: "openai/whisper-1", input: { file } });
+  expect(response.status).toBe(200);
+  await running.service.settled();
+  const [entry] = await charges(customer);
+  // 16,044 bytes are 0.5348 minutes of the thriftiest sound.
+  expect(before - nanoUsd(await customer.available())).toBe(3_208_800n);
+  expect(entry).toMatchObject({ amount_usd: "-0.0032088", request: { shortfall_usd: "3.5967912" } });
+  expect(response.headers.get("x-xm-cost-usd")).toBe("0.0032088");
+});
+
+test("video: submitted, looked at, fetched; by the second, in the dearer size", async () => {
+  const { answer, entry, costNanoUsd } = await generated(video({ duration: 8, resolution: "1024x1792" }));
+  expect(answer.files).toMatchObject([{ content_type: "video/mp4", bytes: mockMp4.length }]);
+  expect((await fileAt(answer.files[0]?.url ?? "")).bytes).toEqual(mockMp4);
+  expect(costNanoUsd).toBe(2_400_000_000n);
+  expect(entry.request).toMatchObject({ upstream: "openai", attempts: 1, usage: { second: 8 } });
+  expect(running.provider.requests[0]?.body).toEqual({
+    model: "video-1",
+    prompt: "waves",
+    seconds: "8",
+    size: "1024x1792",
+  });
+});
+
+test("a shorter video than was asked for costs less; a longer one no more", async () => {
+  // Done at once, so that nobody has to look again.
+  const made = (seconds: string) => [
+    { body: { id: "video_1", status: "completed", seconds } },
+    { body: mockMp4, headers: { "content-type": "video/mp4" } },
+  ];
+  running.provider.respond(...made("3"));
+  const shorter = await generated(video(), "0.4");
+  expect([shorter.costNanoUsd, await shorter.customer.available()]).toEqual([300_000_000n, "0.10"]);
+  running.provider.reset();
+  running.provider.respond(...made("12"));
+  const longer = await generated(video(), "0.4");
+  expect([longer.costNanoUsd, longer.entry.request.shortfall_usd]).toEqual([400_000_000n, "0.00"]);
+});
+
+test("a video from a picture: its bytes go in a form", async () => {
+  const customer = await running.service.account("10");
+  const image = await uploaded(running.service, customer, pngOf(30, 20));
+  await paid<MediaAnswer>(running.service, customer, media, video({ image }));
+  const { form } = running.provider.requests[0] ?? {};
+  expect(form?.find(({ name }) => name === "input_reference")?.bytes).toEqual(pngOf(30, 20));
+});
+
+const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };
+const busy: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
+const invalid: Refusal = { status: 400, type: "invalid_request_error", code: "invalid_value" };
+
+test.each([
+  [
+    "refuses a parameter",
+    speech,
+    mockError(400, "No such voice.", { param: "voice" }),
+    { ...invalid, param: "input.voice", message: /No such voice/ },
+  ],
+  [
+    "refuses under its own name",
+    speech,
+    mockError(400, "Too long.", { param: "input" }),
+    { ...invalid, param: "input.text" },
+  ],
+  ["breaks the sound off", speech, { headers: { "content-type": "audio/mpeg" }, body: mockMp3, cutAfter: 1 }, failed],
+  ["sends an empty sound", speech, { headers: { "content-type": "audio/mpeg" }, body: "" }, failed],
+  ["is down", speech, mockError(500, "sk-secret"), failed],
+  ["is full", speech, mockError(429, "Slow down.", { headers: { "retry-after": "1" } }), busy],
+  ["fails the video", video(), { states: ["failed"], error: { code: "server_error", message: "It broke." } }, failed],
+])("the provider %s: told as what it is, no charge, no file", async (_, body, answer, expected) => {
+  const customer = await running.service.account("10");
+  running.provider.respond(answer);
+  expect(await refusalOf(await customer.post(media, body))).toEqual(refusal(expected));
+  await expectUntouched(running.service, customer, "10.00");
+  expect(await charges(customer)).toEqual([]);
+  running.provider.reset();
+  // A success between the failures keeps the breaker closed; a provider that is full gets the second that it asked for.
+  await expect.poll(async () => (await customer.post(media, { ...speech, model: "openai/tts-1" })).status).toBe(200);
+});
+
+test("when the first upstream fails the second one makes it, for one charge", async () => {
+  const customer = await running.service.account("1");
+  running.provider.respond(mockError(500, "broke"), { body: { data: [{ b64_json: mockPng.toString("base64") }] } });
+  const body = { ...drawing("a lighthouse", { size: "1024x1024" }), model: providerImages };
+  const { answer, entry, costNanoUsd } = await paid(running.service, customer, images, body);
+  expect(answer.data).toHaveLength(1);
+  expect(costNanoUsd).toBe(40_000_000n);
+  expect(entry.request).toMatchObject({ upstream: "xai", attempts: 2 });
+  expect(running.provider.requests.map(({ body }) => body["model"])).toEqual(["gpt-image-2", "their-image"]);
+});
+
+test("images inside the answer take of the worker's memory: what does not fit is 503 before a provider is asked", async () => {
+  // Two images of usual size, and their base64.
+  const { service, provider } = small;
+  const customer = await service.account("1");
+  const body = {
+    ...drawing("a lighthouse", { size: "1024x1024" }),
+    model: providerImages,
+    response_format: "b64_json",
+  };
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise });
+  const first = customer.post(images, { ...body, n: 2 });
+  await provider.request(0);
+  const before = await customer.available();
+  const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /memory/ };
+  expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(full));
+  expect([provider.requests.length, await customer.available()]).toEqual([1, before]);
+  gate.resolve();
+  expect((await first).status).toBe(200);
+  expect((await customer.post(images, body)).status).toBe(200);
+
+  // What comes may be larger than usual.
+  const large = Buffer.concat([mockPng, Buffer.alloc(8 * 1024 * 1024)]).toString("base64");
+  provider.respond({ body: { data: [{ b64_json: large }] } });
+  const held = await customer.available();
+  expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(full));
+  await service.settled();
+  expect(await customer.available()).toBe(held);
+  expect((await customer.post(images, body)).status).toBe(200);
+});

@@ -1,0 +1,275 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import {
+  charges,
+  drawing,
+  type ImageAnswer,
+  imagePrices,
+  images,
+  media,
+  providerImages,
+} from "../support/generation-setup.ts";
+import { answerOf, atProvider, keyed, post } from "../support/idempotency-setup.ts";
+import { mockError } from "../support/mock-openai.ts";
+import { mockPng } from "../support/mock-openai-media.ts";
+import { times } from "../support/money-setup.ts";
+import { ownServers, testStores } from "../support/servers.ts";
+import { eventually, startService } from "../support/service.ts";
+import {
+  catalogWith,
+  expectUntouched,
+  gate,
+  type Refusal,
+  refusal,
+  refusalOf,
+  serviceOfFile,
+} from "../support/service-setup.ts";
+
+const env = { CATALOG_FILE: catalogWith({}, imagePrices) };
+const running = serviceOfFile(env);
+
+const conflict: Refusal = { status: 409, type: "conflict_error", code: "conflict" };
+
+describe("the same request again", () => {
+  test.each([
+    ["images of the local model", images, drawing()],
+    ["images of a provider", images, atProvider()],
+    ["speech", media, { model: "local/speech", input: { text: "Hello" } }],
+  ])("%s: the answer as it was, byte for byte, for one charge", async (_, path, body) => {
+    const customer = await running.service.account("1");
+    const first = await post(customer, body, "key-1", path);
+    expect(first).toMatchObject({ status: 200, replayed: null, id: expect.stringMatching(/^req_/) });
+    const again = await post(customer, body, "key-1", path);
+    expect(again).toEqual({ ...first, replayed: "true" });
+    await running.service.settled();
+    expect(await charges(customer)).toMatchObject([{ id: first.id, amount_usd: `-${first.cost}` }]);
+    expect(running.provider.requests).toHaveLength(
+      path === images && "model" in body && body.model === providerImages ? 1 : 0,
+    );
+  });
+
+  test("costs nothing of the balance, needs no more of it than is there, and counts as a request", async () => {
+    const customer = await running.service.account("0.01", { limits: { requests_per_minute: 3 } });
+    const first = await post(customer, drawing(), "key-1");
+    await running.service.settled();
+    expect(await customer.available()).toBe("0.00");
+    for (let n = 0; n < 2; n++)
+      expect(await post(customer, drawing(), "key-1")).toEqual({ ...first, replayed: "true" });
+    expect((await post(customer, drawing(), "key-1")).status).toBe(429);
+  });
+
+  test("under another key, or without one, it is another request", async () => {
+    const customer = await running.service.account("1");
+    const answers = [
+      await post(customer, drawing(), "key-1"),
+      await post(customer, drawing(), "key-2"),
+      await post(customer, drawing()),
+    ];
+    expect(answers.map(({ replayed }) => replayed)).toEqual([null, null, null]);
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(3);
+  });
+
+  test("by another account it is that account's own", async () => {
+    const [one, other] = [await running.service.account("1"), await running.service.account("1")];
+    const answers = [await post(one, drawing(), "key-1"), await post(other, drawing(), "key-1")];
+    expect(answers.map(({ replayed }) => replayed)).toEqual([null, null]);
+    expect(answers[0]?.text).not.toBe(answers[1]?.text);
+    await running.service.settled();
+    for (const [at, each] of [one, other].entries())
+      expect(await charges(each)).toMatchObject([{ id: answers[at]?.id }]);
+  });
+
+  test("needs an API key like any request", async () => {
+    const customer = await running.service.account("1");
+    await post(customer, drawing(), "key-1");
+    const keys = await running.service.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
+    await running.service.admin("DELETE", `/keys/${keys.data[0]?.id}`);
+    // What is not counted hears of it half a second later at the most.
+    const refused = await eventually(async () => {
+      const again = await post(customer, drawing(), "key-1");
+      return again.status !== 200 && again;
+    });
+    expect(refused).toMatchObject({ status: 401, replayed: null });
+  });
+
+  test("an answer of several megabytes comes back from storage", async () => {
+    const customer = await running.service.account("1");
+    const noise = Buffer.concat([mockPng, randomBytes(1_500_000)]).toString("base64");
+    running.provider.respond({ body: { data: [{ b64_json: noise }, { b64_json: noise }] } });
+    const body = atProvider("a lighthouse", { n: 2, response_format: "b64_json" });
+    const first = await post(customer, body, "key-1");
+    expect(first.text.length).toBeGreaterThan(4_000_000);
+    expect((JSON.parse(first.text) as ImageAnswer).data.map(({ b64_json }) => b64_json === noise)).toEqual([
+      true,
+      true,
+    ]);
+    const again = await post(customer, body, "key-1");
+    expect(again.text === first.text).toBe(true);
+    expect(again).toMatchObject({ status: 200, replayed: "true", id: first.id, cost: "0.422" });
+  });
+
+  test("after 24 hours it is new", async () => {
+    let aheadMs = 0;
+    const clock: Clock = { ...systemClock, now: () => Date.now() + aheadMs };
+    const service = await startService(await testStores(), { clock });
+    const customer = await service.account("1");
+    const first = await post(customer, drawing(), "key-1");
+    aheadMs = 24 * 3_600_000 - 60_000;
+    expect(await post(customer, drawing(), "key-1")).toEqual({ ...first, replayed: "true" });
+    aheadMs = 24 * 3_600_000 + 1_000;
+    const second = await post(customer, drawing(), "key-1");
+    expect(second).toMatchObject({ status: 200, replayed: null });
+    expect(second.id).not.toBe(first.id);
+    await service.settled();
+    expect(await charges(customer)).toHaveLength(2);
+  });
+});
+
+describe("another request under the same key", () => {
+  test.each([
+    ["another prompt", images, drawing("a mountain")],
+    ["another number", images, drawing("a lighthouse", { n: 2 })],
+    ["another endpoint", media, { model: "local/speech", input: { text: "x" } }],
+  ])("%s: 409, and it stays the first one's", async (_, path, body) => {
+    const customer = await running.service.account("1");
+    const first = await post(customer, drawing(), "key-1");
+    const response = await customer.post(path, body, keyed());
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect(await refusalOf(response)).toEqual(refusal(conflict));
+    expect(await post(customer, drawing(), "key-1")).toEqual({ ...first, replayed: "true" });
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+  });
+
+  test("the same body to another endpoint: 409", async () => {
+    const customer = await running.service.account("1");
+    const body = drawing("a lighthouse", { input: {} });
+    expect(await post(customer, body, "key-1", images)).toMatchObject({ status: 200 });
+    expect(await post(customer, body, "key-1", media)).toMatchObject({ status: 409 });
+  });
+
+  test("while the first one runs: 409 at once", async () => {
+    const customer = await running.service.account("1");
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const first = post(customer, atProvider(), "key-1");
+    await running.provider.request(0);
+    expect(await post(customer, atProvider("another"), "key-1")).toMatchObject({ status: 409 });
+    answered.open();
+    expect(await first).toMatchObject({ status: 200 });
+  });
+
+  test.each(["", "k".repeat(256)])("a key that is none (%#): 400 by name", async (key) => {
+    const customer = await running.service.account("1");
+    const refused = await refusalOf(await customer.post(images, drawing(), keyed(key)));
+    const named: Refusal = {
+      status: 400,
+      type: "invalid_request_error",
+      code: "invalid_value",
+      param: "idempotency-key",
+    };
+    expect(refused).toEqual(refusal({ ...named, message: /255/ }));
+    await expectUntouched(running.service, customer, "1.00");
+  });
+});
+
+describe("many at once", () => {
+  test("ten under one key, at two instances: one run, one charge, ten equal answers", async () => {
+    const stores = await testStores();
+    const settings = { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: running.provider.url };
+    const [one, two] = [await startService(stores, { env: settings }), await startService(stores, { env: settings })];
+    // Those who wait have a slot each.
+    const customer = await one.account("0.211", { limits: { concurrent_requests: 10 } });
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const answers = times(10, (at) =>
+      answerOf(
+        fetch(`${(at % 2 ? one : two).baseUrl}${images}`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${customer.key}`, "idempotency-key": "key-1" },
+          body: JSON.stringify(atProvider()),
+        }),
+      ),
+    );
+    await running.provider.request(0);
+    answered.open();
+    const all = await Promise.all(answers);
+    const first = all.find(({ replayed }) => replayed === null);
+    expect(first).toMatchObject({ status: 200, cost: "0.211" });
+    expect(all.filter((each) => each !== first)).toEqual(times(9, () => ({ ...first, replayed: "true" })));
+    await one.settled();
+    expect(await charges(customer)).toMatchObject([{ id: first?.id }]);
+    expect(running.provider.requests).toHaveLength(1);
+  });
+
+  test("whoever waits for work that fails does it again, one at a time, until one succeeds", async () => {
+    const customer = await running.service.account("1");
+    const answered = gate();
+    running.provider.respond({ ...mockError(400, "no"), beforeHeaders: answered.opened }, mockError(400, "no"));
+    const answers = times(6, () => post(customer, atProvider(), "key-1"));
+    await running.provider.request(0);
+    answered.open();
+    const statuses = (await Promise.all(answers)).map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([200, 200, 200, 200, 400, 400]);
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+    expect(running.provider.requests).toHaveLength(3);
+  });
+});
+
+describe("what came to nothing frees the key", () => {
+  test.each([
+    ["the provider failed", atProvider(), mockError(500, "broke"), 502],
+    ["the provider refused", atProvider(), mockError(400, "no"), 400],
+    ["the provider made nothing", atProvider(), { body: { data: [] } }, 502],
+  ])("%s", async (_, body, failure, status) => {
+    const customer = await running.service.account("1");
+    running.provider.respond(failure);
+    const failed = await post(customer, body, "key-1");
+    expect(failed).toMatchObject({ status, replayed: null });
+    const again = await post(customer, body, "key-1");
+    expect(again).toMatchObject({ status: 200, replayed: null });
+    expect(again.id).not.toBe(failed.id);
+    expect(await post(customer, body, "key-1")).toEqual({ ...again, replayed: "true" });
+    await running.service.settled();
+    expect(await charges(customer)).toMatchObject([{ id: again.id }]);
+  });
+
+  test("a large answer that storage was not there to keep: 503, no charge, and nothing is lost by asking again", async () => {
+    const { s3, stores } = await ownServers({ s3: true });
+    const settings = { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: running.provider.url };
+    const service = await startService(stores, { env: settings });
+    const customer = await service.account("1");
+    const answered = gate();
+    const large = { body: { data: [{ b64_json: randomBytes(1_100_000).toString("base64") }] } };
+    running.provider.respond({ ...large, beforeHeaders: answered.opened }, large);
+    const body = atProvider("a lighthouse", { response_format: "b64_json" });
+    const first = post(customer, body, "key-1");
+    await running.provider.request(0);
+    await s3.stop();
+    answered.open();
+    expect(await first).toMatchObject({ status: 503, text: expect.stringContaining("no_capacity") as string });
+    await expectUntouched(service, customer, "1.00");
+    await s3.start();
+    expect(await post(customer, body, "key-1")).toMatchObject({ status: 200, replayed: null, cost: "0.211" });
+    expect(await post(customer, body, "key-1")).toMatchObject({ status: 200, replayed: "true", cost: "0.211" });
+    await service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+  });
+
+  test("a balance that was too low, then not", async () => {
+    const customer = await running.service.account("0.001");
+    expect(await post(customer, drawing(), "key-1")).toMatchObject({ status: 402 });
+    const credit = { amount_usd: "1", idempotency_key: "more" };
+    await running.service.admin("POST", `/accounts/${customer.id}/credits`, credit);
+    expect(await post(customer, drawing(), "key-1")).toMatchObject({ status: 200, replayed: null });
+  });
+
+  test("a request that was refused, then mended", async () => {
+    const customer = await running.service.account("1");
+    expect(await post(customer, drawing("x", { size: "4000x16" }), "key-1")).toMatchObject({ status: 400 });
+    expect(await post(customer, drawing("x"), "key-1")).toMatchObject({ status: 200, replayed: null });
+  });
+});

@@ -1,0 +1,130 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import OpenAI from "openai";
+import { expect, onTestFinished, test } from "vitest";
+import { charges, fileAt, imagePrices, providerImages } from "../support/generation-setup.ts";
+import { type Client, type Customer, eventually } from "../support/service.ts";
+import { catalogWith, gate, serviceOfFile } from "../support/service-setup.ts";
+
+const running = serviceOfFile({ CATALOG_FILE: catalogWith({}, imagePrices), MEDIA_SYNC_TIMEOUT: "2" });
+const body = { model: providerImages, prompt: "a lighthouse" };
+const headers = { "Idempotency-Key": "key-1" };
+
+/** The official client as it comes, which repeats what failed twice, on a wire that a test can cut. */
+async function clientOf({ baseUrl }: Client, { key }: Customer) {
+  const { hostname, port } = new URL(baseUrl);
+  let cutAnswer = false;
+  const cuts: (() => void)[] = [];
+  const wire = createServer((client) => {
+    const service = connect(Number(port), hostname);
+    const cut = () => {
+      client.destroy();
+      service.destroy();
+    };
+    cuts.push(cut);
+    for (const socket of [client, service]) socket.on("error", cut).on("close", cut);
+    client.pipe(service);
+    service.on("data", (bytes: Buffer) => {
+      if (!cutAnswer) return void client.write(bytes);
+      cutAnswer = false;
+      client.write(bytes.subarray(0, 100), cut);
+    });
+  });
+  wire.listen(0, "127.0.0.1");
+  await once(wire, "listening");
+  onTestFinished(() => void wire.close());
+  const requests: Headers[] = [];
+  const statuses: number[] = [];
+  /** From an answer to the request that comes after it. */
+  const pausesMs: number[] = [];
+  let answeredAt: number | undefined;
+  const openai = new OpenAI({
+    apiKey: key,
+    baseURL: `http://127.0.0.1:${(wire.address() as AddressInfo).port}/v1`,
+    fetch: async (url, init) => {
+      requests.push(new Headers(init?.headers));
+      if (answeredAt !== undefined) pausesMs.push(performance.now() - answeredAt);
+      const response = await fetch(url, init);
+      answeredAt = performance.now();
+      statuses.push(response.status);
+      return response;
+    },
+  });
+  return {
+    openai,
+    requests,
+    statuses,
+    pausesMs,
+    cut: () => {
+      for (const cut of cuts) cut();
+    },
+    /** The next answer breaks off after 100 bytes. */
+    cutNextAnswer: () => {
+      cutAnswer = true;
+    },
+  };
+}
+
+/** One run, one charge, and the file is there. */
+async function expectOnce(customer: Customer, answering: ReturnType<OpenAI["images"]["generate"]>) {
+  const { data, response } = await answering.withResponse();
+  const { bytes } = await fileAt((data as OpenAI.ImagesResponse).data?.[0]?.url ?? "");
+  expect(bytes.length).toBeGreaterThan(0);
+  await running.service.settled();
+  expect(await charges(customer)).toMatchObject([{ id: response.headers.get("x-request-id"), amount_usd: "-0.211" }]);
+  expect(response.headers.get("x-xm-cost-usd")).toBe("0.211");
+  expect(await customer.available()).toBe("0.789");
+  expect(running.provider.requests).toHaveLength(1);
+  return response.headers.get("idempotent-replayed");
+}
+
+test("the connection dies while the provider works: the client's own retry gets the answer of the one run", async () => {
+  const customer = await running.service.account("1");
+  const { openai, requests, cut } = await clientOf(running.service, customer);
+  const answered = gate();
+  running.provider.respond({ beforeHeaders: answered.opened });
+  const answering = openai.images.generate(body, { headers });
+  const done = expectOnce(customer, answering);
+  await running.provider.request(0);
+  cut();
+  await eventually(() => requests.length === 2);
+  answered.open();
+  expect(await done).toBe("true");
+  expect(requests.map((sent) => sent.get("x-stainless-retry-count"))).toEqual(["0", "1"]);
+});
+
+test("the answer is lost on its way: the client's own retry gets it again", async () => {
+  const customer = await running.service.account("1");
+  const { openai, requests, cutNextAnswer } = await clientOf(running.service, customer);
+  cutNextAnswer();
+  expect(await expectOnce(customer, openai.images.generate(body, { headers }))).toBe("true");
+  expect(requests).toHaveLength(2);
+});
+
+test("the work takes longer than is waited for: the client comes again as it is told, and gets the answer", async () => {
+  const customer = await running.service.account("1");
+  const { openai, statuses, pausesMs } = await clientOf(running.service, customer);
+  const answered = gate();
+  running.provider.respond({ beforeHeaders: answered.opened });
+  const done = expectOnce(customer, openai.images.generate(body, { headers }));
+  await eventually(() => statuses.includes(503));
+  answered.open();
+  expect(await done).toBe("true");
+  expect(statuses).toEqual([503, 200]);
+  expect(pausesMs).toEqual([expect.toSatisfy((ms: number) => ms > 4_900)]);
+});
+
+test("without a key a retry after a lost connection is another request: both are run, one is paid", async () => {
+  const customer = await running.service.account("1");
+  const { openai, cut } = await clientOf(running.service, customer);
+  running.provider.respond({ beforeHeaders: new Promise(() => {}) });
+  const answering = openai.images.generate(body);
+  const first = await running.provider.request(0);
+  cut();
+  await answering;
+  await first.closed;
+  expect(first.aborted).toBe(true);
+  await running.service.settled();
+  expect(await customer.available()).toBe("0.789");
+  expect(running.provider.requests).toHaveLength(2);
+});

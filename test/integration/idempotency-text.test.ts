@@ -1,0 +1,264 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { clientOf as anthropicOf } from "../support/anthropic-client-setup.ts";
+import { clientOf as geminiOf } from "../support/gemini-client-setup.ts";
+import { charges } from "../support/generation-setup.ts";
+import { answerOf, keyed, post } from "../support/idempotency-setup.ts";
+import { mockError } from "../support/mock-openai.ts";
+import { times } from "../support/money-setup.ts";
+import {
+  type Asked,
+  chatFace,
+  type Face,
+  geminiFace,
+  messagesFace,
+  refusalIn,
+  refusalOf,
+  relayedModel,
+  responsesFace,
+  send,
+  streamFaces,
+  withRelayedModel,
+} from "../support/native-formats.ts";
+import { gate, localModel, providerModel, type Refusal, serviceOfFile } from "../support/service-setup.ts";
+
+const env = { CATALOG_FILE: withRelayedModel() };
+const running = serviceOfFile(env);
+type Served = Awaited<ReturnType<typeof running.service.account>>;
+
+interface Sent {
+  readonly headers: Record<string, string>;
+  readonly signal?: AbortSignal;
+}
+
+interface Endpoint {
+  readonly face: Face;
+  readonly model: string;
+  /** By the official client; its answer without what the client adds of the connection. */
+  readonly call: (customer: Served, said: string, sent: Sent) => Promise<object>;
+}
+
+const embeddingModel = "openai/text-embedding-3-small";
+const embeddingsFace: Face = {
+  ...chatFace,
+  name: "embeddings",
+  ask: (model, input, more = {}) => ({ path: "/v1/embeddings", body: { model, input, ...more } }),
+};
+
+const endpoints: readonly Endpoint[] = [
+  {
+    face: chatFace,
+    model: relayedModel,
+    call: ({ openai }, content, sent) =>
+      openai.chat.completions.create({ model: relayedModel, messages: [{ role: "user", content }] }, sent),
+  },
+  {
+    face: embeddingsFace,
+    model: embeddingModel,
+    call: ({ openai }, input, sent) => openai.embeddings.create({ model: embeddingModel, input }, sent),
+  },
+  {
+    face: responsesFace,
+    model: relayedModel,
+    call: ({ openai }, input, sent) => openai.responses.create({ model: relayedModel, input }, sent),
+  },
+  {
+    face: messagesFace,
+    model: relayedModel,
+    call: (customer, content, sent) =>
+      anthropicOf(running.service, customer).messages.create(
+        { model: relayedModel, max_tokens: 100, messages: [{ role: "user", content }] },
+        sent,
+      ),
+  },
+  {
+    face: geminiFace,
+    model: relayedModel,
+    call: async (customer, contents, { headers, signal }) => {
+      const config = { httpOptions: { headers }, ...(signal && { abortSignal: signal }) };
+      const { sdkHttpResponse: _, ...answer } = await geminiOf(running.service, customer).models.generateContent({
+        model: relayedModel,
+        contents,
+        config,
+      });
+      return answer;
+    },
+  },
+];
+const table = endpoints.map((endpoint) => [endpoint.face.name, endpoint] as const);
+const face = (wanted: Face) => endpoints.filter((endpoint) => endpoint.face === wanted);
+
+const at = ({ path, body }: Asked, customer: Served, key = "key-1") => post(customer, body, key, path);
+const conflict: Refusal = { status: 409, type: "conflict_error", code: "conflict" };
+
+describe.each(table)("%s", (_, { face, model, call }) => {
+  test("20 equal calls at once: one provider call, one charge, equal bytes; and again from the store", async () => {
+    const customer = await running.service.account("1");
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const answers = times(20, () => at(face.ask(model, "Hi"), customer));
+    await running.provider.request(0);
+    answered.open();
+    const all = await Promise.all(answers);
+    const first = all.find(({ replayed }) => replayed === null);
+    expect(first).toMatchObject({ status: 200, id: expect.stringMatching(/^req_/) });
+    expect(all.filter((each) => each !== first)).toEqual(times(19, () => ({ ...first, replayed: "true" })));
+    await running.service.settled();
+    const [charge, ...others] = await charges(customer);
+    expect([charge, others]).toMatchObject([{ id: first?.id, amount_usd: `-${first?.cost}` }, []]);
+    expect(await at(face.ask(model, "Hi"), customer)).toEqual({ ...first, replayed: "true" });
+    expect(running.provider.requests).toHaveLength(1);
+  });
+
+  test("by the official client: whoever disconnects and repeats gets the answer of the one run", async () => {
+    const customer = await running.service.account("1");
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const controller = new AbortController();
+    const cut = call(customer, "Hi", { ...keyed(), signal: controller.signal });
+    const request = await running.provider.request(0);
+    controller.abort();
+    await expect(cut).rejects.toThrow(/abort/i);
+    const joined = call(customer, "Hi", keyed());
+    answered.open();
+    await request.closed;
+    expect(request.aborted).toBe(false);
+    expect(await call(customer, "Hi", keyed())).toEqual(await joined);
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+    expect(running.provider.requests).toHaveLength(1);
+  });
+
+  test("another body: 409 in the format's own shape, with nothing charged for it", async () => {
+    const customer = await running.service.account("1");
+    const first = await at(face.ask(model, "Hi"), customer);
+    const { path, body } = face.ask(model, "Hello");
+    const refused = await customer.post(path, body, keyed());
+    expect(refused.headers.get("x-should-retry")).toBe("false");
+    expect(await refusalIn(face, refused)).toEqual(refusalOf(face, conflict));
+    expect(await at(face.ask(model, "Hi"), customer)).toEqual({ ...first, replayed: "true" });
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+  });
+
+  test("a failed call frees its key", async () => {
+    const customer = await running.service.account("1");
+    running.provider.respond(mockError(400, "no"));
+    expect(await at(face.ask(model, "Hi"), customer)).toMatchObject({ status: 400, replayed: null });
+    expect(await at(face.ask(model, "Hello"), customer)).toMatchObject({ status: 200, replayed: null });
+    await running.service.settled();
+    expect(await charges(customer)).toHaveLength(1);
+  });
+});
+
+describe("what else makes it another request", () => {
+  const asked = geminiFace.ask(relayedModel, "Hi");
+  const others: readonly (readonly [string, Asked, Asked, Record<string, string>, number])[] = [
+    ["Gemini: the model in the path", asked, geminiFace.ask(providerModel, "Hi"), {}, 409],
+    [
+      "Gemini: the version of the path is no part of it",
+      asked,
+      { ...asked, path: asked.path.replace("beta", "") },
+      {},
+      200,
+    ],
+    ["Gemini: nor is the query", asked, { ...asked, path: `${asked.path}?prettyPrint=false` }, {}, 200],
+    ...["anthropic-version", "anthropic-beta"].map(
+      (name) =>
+        [
+          `Messages: ${name}`,
+          messagesFace.ask(relayedModel, "Hi"),
+          messagesFace.ask(relayedModel, "Hi"),
+          { [name]: "2024-01-01" },
+          409,
+        ] as const,
+    ),
+    [
+      "another endpoint",
+      chatFace.ask(localModel, "Hi"),
+      { ...chatFace.ask(localModel, "Hi"), path: "/v1/responses" },
+      {},
+      400,
+    ],
+  ];
+  test.each(others)("%s", async (_, one, other, headers, status) => {
+    const customer = await running.service.account("1");
+    expect(await at(one, customer)).toMatchObject({ status: 200 });
+    const init = { headers: { ...keyed().headers, ...headers } };
+    expect(await answerOf(customer.post(other.path, other.body, init))).toMatchObject({
+      status,
+      replayed: status === 200 ? "true" : null,
+    });
+  });
+});
+
+test.each(streamFaces.map((face) => [face.name, face] as const))("%s: a stream ignores the key", async (_, face) => {
+  const customer = await running.service.account("1");
+  for (const said of ["Hi", "Hello"])
+    expect(await at(face.stream(relayedModel, said), customer)).toMatchObject({ status: 200, replayed: null });
+  expect(running.provider.requests).toHaveLength(2);
+});
+
+test.each([
+  ["Messages", "/v1/messages/count_tokens", messagesFace.ask(localModel, "Hi").body],
+  ["Gemini", `/v1beta/models/${localModel}:countTokens`, geminiFace.ask(localModel, "Hi").body],
+])("counting the tokens of %s is free and ignores the key", async (_, path, body) => {
+  const customer = await running.service.account("1");
+  for (const more of [{}, { temperature: 0.5 }])
+    expect(await post(customer, { ...body, ...more }, "key-1", path)).toMatchObject({ replayed: null });
+});
+
+test("the headers are the first answer's: request-id of Messages, and the params that were ignored", async () => {
+  const customer = await running.service.account("1");
+  const { path, body } = messagesFace.ask(relayedModel, "Hi", { top_k: 3 });
+  const ask = async () => {
+    const { headers } = await customer.post(path, body, keyed());
+    return ["request-id", "x-ignored-params", "idempotent-replayed"].map((name) => headers.get(name));
+  };
+  const first = await ask();
+  expect(first).toEqual([expect.stringMatching(/^req_/), "top_k", null]);
+  expect(await ask()).toEqual([...first.slice(0, 2), "true"]);
+});
+
+test("an answer of more than 1 MB compressed comes back from object storage", async () => {
+  const customer = await running.service.account("1");
+  const text = randomBytes(1_500_000).toString("base64");
+  running.provider.respond({ text });
+  const [{ face: chat }] = face(chatFace) as [Endpoint];
+  const first = await at(chat.ask(relayedModel, "Hi"), customer);
+  expect(chat.said(JSON.parse(first.text)) === text).toBe(true);
+  const again = await at(chat.ask(relayedModel, "Hi"), customer);
+  expect(again.text === first.text).toBe(true);
+  expect(again).toMatchObject({ status: 200, replayed: "true", id: first.id, cost: first.cost });
+});
+
+describe("longer than MEDIA_SYNC_TIMEOUT", () => {
+  const short = serviceOfFile({ ...env, MEDIA_SYNC_TIMEOUT: "1" });
+  const inProgress: Refusal = { status: 503, type: "server_error", code: "generation_in_progress" };
+
+  test.each(table)(
+    "%s: 503 in the format's own shape while the work goes on, then its answer",
+    async (_, { face, model }) => {
+      const customer = await short.service.account("1");
+      const answered = gate();
+      short.provider.respond({ beforeHeaders: answered.opened });
+      const { path, body } = face.ask(model, "Hi");
+      const response = await customer.post(path, body, keyed());
+      expect([response.headers.get("retry-after"), response.headers.get("x-should-retry")]).toEqual(["5", null]);
+      expect(await refusalIn(face, response)).toEqual(refusalOf(face, inProgress));
+      answered.open();
+      await short.service.settled();
+      expect(await at(face.ask(model, "Hi"), customer)).toMatchObject({
+        status: 200,
+        replayed: "true",
+        id: response.headers.get("x-request-id"),
+      });
+      expect(short.provider.requests).toHaveLength(1);
+    },
+  );
+
+  test("without a key a call is waited for as long as it may take", async () => {
+    const customer = await short.service.account("1");
+    expect(await send(customer, chatFace.ask(localModel, "slow:1500"))).toMatchObject({ status: 200 });
+  });
+});

@@ -1,0 +1,45 @@
+import { expect, onTestFinished, test } from "vitest";
+import { loadCatalog } from "../../shared/catalog/index.ts";
+import { noCapacity } from "../../shared/errors.ts";
+import { createCancellations } from "../../shared/jobs/index.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { createCounting } from "../../workers/counting/index.ts";
+import { endUnrun } from "../../workers/run-call.ts";
+import { createRunning } from "../../workers/running.ts";
+import { createUpstreams } from "../../workers/upstreams/index.ts";
+import { startIdempotency } from "../support/idempotency-setup.ts";
+import { connect, log, openWriter, paidCall } from "../support/jobs-setup.ts";
+import { balance, createMovableClock, free } from "../support/money-setup.ts";
+
+/** A worker whose caller's API instance is gone for good. */
+async function startAlone() {
+  const clock = createMovableClock();
+  const bank = await startIdempotency(clock);
+  const { redis, replies } = await openWriter(bank.stores, clock);
+  const cancellations = createCancellations({
+    subscriber: await connect(bank.stores, "blocking"),
+    commands: redis,
+    log,
+  });
+  const catalog = loadCatalog(undefined);
+  const upstreams = createUpstreams({ catalog, env: {}, clock, log });
+  onTestFinished(() => upstreams.close());
+  const running = createRunning({ cancellations, replies, clock, log });
+  clock.later(60_000);
+  const counting = createCounting({ clock, log });
+  onTestFinished(() => counting.close());
+  const { money, files, idempotency } = bank;
+  const stores = { money, files, idempotency, replies };
+  return { ...bank, deps: { catalog, upstreams, ...stores, cancellations, running, counting, clock, log } };
+}
+
+test.each([
+  ["without a key: what nobody can get is given back", {}, free(1_000_000n)],
+  ["with a key: the answer is kept, so what it cost stands", { idempotencyKeyId: "a-key" }, free(999_400n)],
+])("a call that succeeded and is delivered again to a worker that cannot run it, %s", async (_, fields, left) => {
+  const { deps, money, account, decide } = await startAlone();
+  const requestId = newRequestId();
+  await decide(requestId, 600n);
+  await endUnrun(deps, paidCall(requestId, { account, held: "1000", ...fields }), noCapacity("It could not be run."));
+  expect(await balance(money, account)).toEqual(left);
+});

@@ -1,0 +1,312 @@
+import { connect } from "node:net";
+import OpenAI from "openai";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { mockChunk, mockUsage } from "../support/mock-openai.ts";
+import { type Customer, eventually } from "../support/service.ts";
+import {
+  asking,
+  entryOf,
+  gate,
+  localModel,
+  providerModel,
+  serviceOfFile,
+  startWithProvider,
+} from "../support/service-setup.ts";
+
+const running = serviceOfFile();
+const never = new Promise<never>(() => {});
+const usageEntry = (customer: { ledger(kind?: string): Promise<readonly Record<string, never>[]> }) =>
+  eventually(async () => (await customer.ledger("usage"))[0] as { id: string } | undefined);
+
+/** What the stand-in bills for "Hello there": nine tokens of input, at the prices of the model. */
+const billed = { input: 9, output: 8, costNanoUsd: 9 * 400 + 8 * 1_600 };
+const usd = (nanoUsd: number) => (nanoUsd / 1e9).toFixed(9).replace(/0{1,7}$/, "");
+
+describe("the caller disconnects", () => {
+  /** The only entry, once nothing is held. */
+  async function settledEntry(customer: Parameters<typeof usageEntry>[0]) {
+    await running.service.settled();
+    return entryOf(running.service, (await usageEntry(customer)).id);
+  }
+
+  test.each([
+    [
+      "chat",
+      (customer: Customer, signal: AbortSignal) =>
+        customer.openai.chat.completions.create(asking(providerModel), { signal }),
+      usd(billed.costNanoUsd),
+    ],
+    [
+      "embeddings",
+      (customer: Customer, signal: AbortSignal) =>
+        customer.openai.embeddings.create({ model: "openai/text-embedding-3-small", input: "x" }, { signal }),
+      "0.00000002",
+    ],
+  ])("%s, JSON: the provider's answer is read to its end and charged as reported", async (_, ask, costUsd) => {
+    const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
+    const answering = gate();
+    running.provider.respond({ beforeHeaders: answering.opened });
+    const controller = new AbortController();
+    const calling = ask(customer, controller.signal);
+    const request = await running.provider.request(0);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    // The provider still works for this call: so its slot is taken.
+    expect((await customer.post("/v1/chat/completions", asking(localModel))).status).toBe(429);
+    answering.open();
+    await request.closed;
+    expect(request.aborted).toBe(false);
+    const entry = await settledEntry(customer);
+    expect(entry).toMatchObject({ amount_usd: `-${costUsd}`, request: { status: "succeeded", estimated: false } });
+    await eventually(async () => (await customer.post("/v1/chat/completions", asking(localModel))).status === 200);
+  });
+
+  test("a stream: the provider is cut, the input and what was delivered are charged", async () => {
+    const customer = await running.service.account("1");
+    running.provider.respond({
+      events: [mockChunk({ role: "assistant", content: "12345678" }), mockChunk({ content: "9 never sent" })],
+      beforeEvent: { 1: never },
+    });
+    const stream = await customer.openai.chat.completions.create({ ...asking(providerModel), stream: true });
+    for await (const chunk of stream) {
+      expect(chunk.choices[0]?.delta.content).toBe("12345678");
+      break;
+    }
+    const request = await running.provider.request(0);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    const entry = await settledEntry(customer);
+    // Eight bytes are two tokens; the input is counted by the tokenizer.
+    expect(entry).toMatchObject({
+      amount_usd: `-${usd(9 * 400 + 2 * 1_600)}`,
+      request: { status: "cancelled", estimated: true, usage: { input: 9, output: 2 } },
+    });
+  });
+
+  test("a stream before its first chunk: the provider is cut, the input is charged", async () => {
+    const customer = await running.service.account("1");
+    running.provider.respond({ beforeEvent: { 0: never } });
+    const controller = new AbortController();
+    const calling = customer.openai.chat.completions.create(
+      { ...asking(providerModel), stream: true },
+      { signal: controller.signal },
+    );
+    const request = await running.provider.request(0);
+    controller.abort();
+    await expect(calling).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
+    await request.closed;
+    expect(request.aborted).toBe(true);
+    expect(await settledEntry(customer)).toMatchObject({
+      amount_usd: `-${usd(9 * 400)}`,
+      request: { status: "cancelled", estimated: true, usage: { input: 9 } },
+    });
+  });
+
+  test("a stream of a model that reasons out of sight: it is read on, and charged what the provider bills", async () => {
+    const customer = await running.service.account("1");
+    const reasoned = { ...mockUsage("a b c"), completion_tokens: 5_000, total_tokens: 5_009 };
+    const rest = gate();
+    running.provider.respond({
+      events: [
+        mockChunk({ role: "assistant", content: "12345678" }),
+        mockChunk({ content: "9 not delivered" }),
+        mockChunk({}, "stop"),
+        mockChunk(undefined, null, { usage: reasoned }),
+      ],
+      beforeEvent: { 1: rest.opened },
+    });
+    const stream = await customer.openai.chat.completions.create({ ...asking("openai/gpt-5.1"), stream: true });
+    for await (const _ of stream) break;
+    const request = await running.provider.request(0);
+    // The service knows of it when the call's slot is asked for by nobody: its cancellation is on its way.
+    rest.open();
+    await request.closed;
+    const { request: record } = await settledEntry(customer);
+    expect(record).toMatchObject({ estimated: false, usage: { input: 9, output: 5_000 } });
+  });
+
+  test("a stream of the local model: no hold is left, the charge is at most the whole answer's", async () => {
+    const customer = await running.service.account("1");
+    const stream = await customer.openai.chat.completions.create({
+      ...asking(localModel, "tokens:8000"),
+      stream: true,
+    });
+    for await (const _ of stream) break;
+    const entry = await settledEntry(customer);
+    expect(["cancelled", "succeeded"]).toContain(entry.request.status);
+    expect(entry.request.usage["output"]).toBeLessThanOrEqual(12_000);
+  });
+});
+
+describe.each([false, true])("what a caller who left had taken is free again, stream: %s", (stream) => {
+  test.each([
+    ["running", providerModel, 100],
+    ["running with a body in storage", providerModel, 100_000],
+  ])("%s", async (_, model, length) => {
+    const customer = await running.service.account("1", { limits: { concurrent_requests: 1 } });
+    const answering = gate();
+    running.provider.respond({ beforeHeaders: answering.opened });
+    const controller = new AbortController();
+    const body = { ...asking(model, "x".repeat(length)), stream };
+    const calling = customer.post("/v1/chat/completions", body, { signal: controller.signal });
+    const request = await running.provider.request(0);
+    controller.abort();
+    await expect(calling).rejects.toThrow("abort");
+    if (!stream) answering.open();
+    await request.closed;
+    await running.service.settled();
+    await eventually(async () => (await customer.post("/v1/chat/completions", asking(localModel))).status === 200);
+  });
+});
+
+test("a stream at its deadline: the caller is told, the input and what was delivered are charged", async () => {
+  const { service, provider } = await startWithProvider({ CALL_TIMEOUT_MS: "1500" });
+  onTestFinished(() => provider.close());
+  const customer = await service.account("1");
+  provider.respond({
+    events: [mockChunk({ role: "assistant", content: "12345678" }), mockChunk({ content: "9 never sent" })],
+    beforeEvent: { 1: never },
+  });
+  const stream = await customer.openai.chat.completions.create({ ...asking(providerModel), stream: true });
+  await expect(Array.fromAsync(stream)).rejects.toMatchObject({ code: "upstream_timeout" });
+  await service.settled();
+  expect(await entryOf(service, (await usageEntry(customer)).id)).toMatchObject({
+    amount_usd: `-${usd(9 * 400 + 2 * 1_600)}`,
+    request: { status: "failed", error: "upstream_timeout", usage: { input: 9, output: 2 } },
+  });
+});
+
+test("callers who leave at any moment leave nothing behind", async () => {
+  const customer = await running.service.account("100", { limits: { concurrent_requests: 60 } });
+  const bodies = [
+    asking(localModel),
+    { ...asking(localModel, "tokens:400"), stream: true },
+    asking(providerModel),
+    { ...asking(providerModel), stream: true },
+    asking(localModel, "x".repeat(70_000)),
+  ];
+  const ends = await Promise.allSettled(
+    Array.from({ length: 60 }, async (_, at) => {
+      const body = bodies[at % bodies.length];
+      const response = await customer.post("/v1/chat/completions", body, { signal: AbortSignal.timeout(at * 5) });
+      await response.text();
+    }),
+  );
+  expect(ends.some(({ status }) => status === "rejected")).toBe(true);
+  await running.service.settled();
+  // Every slot is free again: as many calls as the limit has pass at once.
+  await eventually(async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () => customer.post("/v1/chat/completions", asking(localModel))),
+    );
+    for (const answer of answers) await answer.text();
+    return answers.every(({ status }) => status === 200);
+  });
+  expect(await running.service.settled()).toMatchObject({ ok: true, difference_usd: "0.00", undecided: 0 });
+});
+
+test("a caller who does not read: over 1 MB unsent counts as leaving", async () => {
+  const customer = await running.service.account("100");
+  const event = mockChunk({ content: "x".repeat(1024 * 1024) });
+  running.provider.respond({ events: Array.from({ length: 40 }, () => event), beforeEnd: never });
+  const { hostname, port } = new URL(running.service.baseUrl);
+  const body = JSON.stringify({ ...asking(providerModel), stream: true });
+  const socket = connect(Number(port), hostname).pause();
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${customer.key}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  const request = await running.provider.request(0);
+  await request.closed;
+  expect(request.aborted).toBe(true);
+  await running.service.settled();
+  socket.destroy();
+  const { request: call } = await entryOf(running.service, (await usageEntry(customer)).id);
+  expect(call).toMatchObject({ status: "cancelled", estimated: true });
+  expect(call.usage["output"]).toBeGreaterThan(250_000);
+});
+
+describe("the provider leaves", () => {
+  const begun = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
+  const error = { type: "server_error", code: "upstream_error", param: null };
+
+  /** Failures of the tests before must not open the breaker: a success between them closes it. */
+  async function customerOfHealthyProvider() {
+    const customer = await running.service.account("1");
+    await customer.openai.chat.completions.create(asking(providerModel));
+    return customer;
+  }
+
+  test.each([
+    ["cuts the stream", { events: [...begun, mockChunk({ content: "never" })], cutAfter: 2 }],
+    ["ends it without an end", { events: begun, done: false as const }],
+    ["sends an error in it", { events: [...begun, { error: { message: "sk-secret overloaded", code: 500 } }] }],
+    ["sends what is no JSON", { events: [...begun, "data: {oops\n\n"] }],
+  ])("%s: the client throws, what was delivered is charged and the entry says so", async (_, answer) => {
+    const customer = await customerOfHealthyProvider();
+    const released = gate();
+    running.provider.respond({ ...answer, beforeEvent: { 2: released.opened } });
+    const stream = await customer.openai.chat.completions.create({ ...asking(providerModel), stream: true });
+    const said: string[] = [];
+    const reading = (async () => {
+      for await (const chunk of stream) {
+        said.push(chunk.choices[0]?.delta.content ?? "");
+        if (said.length === 2) released.open();
+      }
+    })();
+    // The end that comes without an end comes by itself.
+    if ("done" in answer) released.open();
+    const thrown: unknown = await reading.catch((each: unknown) => each);
+    expect(thrown).toBeInstanceOf(OpenAI.APIError);
+    expect(thrown).toMatchObject(error);
+    expect(String(thrown)).not.toContain("sk-secret");
+    expect(said.join("")).toBe("abcdefgh");
+    await running.service.settled();
+    const { id } = await usageEntry(customer);
+    const { request } = await entryOf(running.service, id);
+    expect(request).toMatchObject({
+      status: "failed",
+      error: "upstream_error",
+      estimated: true,
+      usage: { input: 9, output: 2 },
+    });
+  });
+
+  test("the stream's last event is the error, in the common shape, and no [DONE] follows", async () => {
+    const customer = await customerOfHealthyProvider();
+    running.provider.respond({ events: begun, done: false });
+    const response = await customer.post("/v1/chat/completions", { ...asking(providerModel), stream: true });
+    expect(response.status).toBe(200);
+    const text = await response.text();
+    const last = text.trimEnd().split("\n\n").at(-1) ?? "";
+    expect(JSON.parse(last.replace("data: ", ""))).toEqual({
+      error: { message: expect.any(String), ...error },
+      request_id: response.headers.get("x-request-id"),
+    });
+    expect(text).not.toContain("[DONE]");
+  });
+
+  test("with its usage already told, the usage counts", async () => {
+    const customer = await customerOfHealthyProvider();
+    running.provider.respond({
+      events: [...begun, mockChunk(undefined, null, { usage: mockUsage("a b") })],
+      done: false,
+    });
+    const response = await customer.post("/v1/chat/completions", { ...asking(providerModel), stream: true });
+    await response.text();
+    await running.service.settled();
+    const { request } = await entryOf(running.service, response.headers.get("x-request-id"));
+    expect(request).toMatchObject({ status: "failed", estimated: false, usage: { input: 9, output: 2 } });
+  });
+
+  test("the local model's broken stream", async () => {
+    const customer = await running.service.account("1");
+    const stream = await customer.openai.chat.completions.create({
+      ...asking(localModel, "stream-error:2"),
+      stream: true,
+    });
+    await expect(Array.fromAsync(stream)).rejects.toMatchObject(error);
+    await running.service.settled();
+    const whole = customer.openai.chat.completions.create(asking(localModel, "stream-error:2"));
+    await expect(whole).rejects.toMatchObject({ status: 502, ...error });
+  });
+});

@@ -1,0 +1,197 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { createSafeFetch } from "../../shared/platform/safe-fetch.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { errorOf } from "../support/upstreams-setup.ts";
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function serve(host: string, answer: Answer) {
+  const requests: string[] = [];
+  const server = createServer((request, response) => {
+    requests.push(`${request.headers.host} ${request.url}`);
+    answer(request, response);
+  });
+  let connections = 0;
+  server.on("connection", () => connections++);
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, requests, connections: () => connections };
+}
+
+/** 127.0.0.2 stands for the internet, and every name for the addresses given. */
+function start({
+  names = {},
+  trusted,
+  isPublic = (ip: string) => ip === "127.0.0.2",
+}: {
+  names?: Readonly<Record<string, string[]>>;
+  trusted?: string;
+  isPublic?: (ip: string) => boolean;
+} = {}) {
+  const safeFetch = createSafeFetch({
+    clock: createManualClock(),
+    ...(trusted !== undefined && { trusted }),
+    isPublic,
+    resolve: (host) => Promise.resolve((names[host] ?? []).map((address) => ({ address, family: 4 }))),
+  });
+  onTestFinished(() => safeFetch.close());
+  const get = async (url: string, limitBytes = 1_000, signal = new AbortController().signal) =>
+    Buffer.concat(await Array.fromAsync((await safeFetch.get({ url, limitBytes, signal })).body)).toString();
+  return { safeFetch, get };
+}
+
+const hello: Answer = (_, response) => response.end("hello");
+const redirectTo =
+  (location: string, status = 302): Answer =>
+  (_, response) =>
+    response.writeHead(status, { location }).end("elsewhere");
+
+test("what a public name leads to is fetched, with nothing that is secret", async () => {
+  let headers: IncomingMessage["headers"] = {};
+  const server = await serve("127.0.0.2", (request, response) => {
+    headers = request.headers;
+    response.end("hello");
+  });
+  const { get } = start({ names: { "cdn.example.com": ["127.0.0.2"] } });
+  expect(await get(`http://cdn.example.com:${server.port}/a/b.png?sig=1`)).toBe("hello");
+  expect(server.requests).toEqual([`cdn.example.com:${server.port} /a/b.png?sig=1`]);
+  expect(Object.keys(headers).sort()).toEqual(["accept", "accept-encoding", "connection", "host", "user-agent"]);
+});
+
+test.each([
+  ["an address", "http://127.0.0.1:PORT/", /127\.0\.0\.1 is no public/],
+  ["an address in another notation", "http://2130706433:PORT/", /127\.0\.0\.1 is no public/],
+  ["an IPv6 address", "http://[::ffff:127.0.0.1]:PORT/", /no public/],
+  ["a name", "http://inside.example.com:PORT/", /inside\.example\.com is no public/],
+  ["another scheme", "file:///etc/passwd", /no http/],
+  ["no address at all", "picture.png", /no http/],
+])("%s that leads inside is refused before anything is connected", async (_, url, message) => {
+  const server = await serve("127.0.0.1", hello);
+  const { get } = start({ names: { "inside.example.com": ["127.0.0.1"] } });
+  expect(await errorOf(get(url.replace("PORT", String(server.port))))).toMatchObject({ message });
+  expect(server.connections()).toBe(0);
+});
+
+test("of a name's addresses only the public ones are connected to", async () => {
+  const server = await serve("127.0.0.2", hello);
+  const { get } = start({ names: { "both.example.com": ["127.0.0.1", "127.0.0.2"] } });
+  expect(await get(`http://both.example.com:${server.port}/`)).toBe("hello");
+});
+
+test("what is connected to is judged once more when the connection stands, and nothing is asked of it", async () => {
+  const server = await serve("127.0.0.2", hello);
+  const judged: string[] = [];
+  const { get } = start({ isPublic: (ip) => judged.push(ip) === 1 });
+  expect(await errorOf(get(`http://127.0.0.2:${server.port}/`))).toMatchObject({ message: /no public/ });
+  expect([judged, server.requests]).toEqual([["127.0.0.2", "127.0.0.2"], []]);
+});
+
+test.each([301, 302, 303, 307, 308])("a redirect (%i) is followed, and checked like every address", async (status) => {
+  const inside = await serve("127.0.0.1", hello);
+  const end = await serve("127.0.0.2", hello);
+  const { get } = start({ names: { "inside.example.com": ["127.0.0.1"] } });
+  const good = await serve("127.0.0.2", redirectTo(`http://127.0.0.2:${end.port}/end`, status));
+  expect(await get(`http://127.0.0.2:${good.port}/`)).toBe("hello");
+  for (const host of ["127.0.0.1", "inside.example.com"]) {
+    const bad = await serve("127.0.0.2", redirectTo(`http://${host}:${inside.port}/`, status));
+    expect(await errorOf(get(`http://127.0.0.2:${bad.port}/`))).toMatchObject({ message: /no public/ });
+  }
+  expect(inside.connections()).toBe(0);
+});
+
+test("a redirect may be relative; a circle of them ends", async () => {
+  const server = await serve("127.0.0.2", (request, response) =>
+    request.url === "/a" ? redirectTo("b")(request, response) : redirectTo("/a")(request, response),
+  );
+  const { get } = start();
+  expect(await errorOf(get(`http://127.0.0.2:${server.port}/a`))).toMatchObject({ message: /more than 5 redirects/ });
+  expect(server.requests.map((each) => each.split(" ")[1])).toEqual(["/a", "/b", "/a", "/b", "/a", "/b"]);
+});
+
+test("the operator's own origin is trusted, but not what it redirects to, nor a way back to it", async () => {
+  const inside = await serve("127.0.0.1", hello);
+  const own = await serve("127.0.0.1", (request, response) => {
+    if (request.url === "/out") redirectTo(`http://127.0.0.1:${inside.port}/`)(request, response);
+    else if (request.url === "/within") redirectTo("/file")(request, response);
+    else response.end("own");
+  });
+  const origin = `http://127.0.0.1:${own.port}`;
+  const back = await serve("127.0.0.2", redirectTo(`${origin}/file`));
+  const { get } = start({ trusted: origin });
+  expect(await get(`${origin}/file`)).toBe("own");
+  expect(await get(`${origin}/within`)).toBe("own");
+  for (const url of [`${origin}/out`, `http://127.0.0.2:${back.port}/`])
+    expect(await errorOf(get(url))).toMatchObject({ message: /no public/ });
+  expect(inside.connections()).toBe(0);
+});
+
+test("no more than the limit is read, whether the length is told or not", async () => {
+  let left = Promise.withResolvers<void>();
+  const endless = await serve("127.0.0.2", (request, response) => {
+    if (request.url === "/told") response.setHeader("content-length", 1_001);
+    const write = () => {
+      while (!response.destroyed && response.write(Buffer.alloc(300)));
+    };
+    response.on("drain", write).on("error", () => {});
+    response.once("close", () => left.resolve());
+    // Of what is told to be too long not a byte is waited for.
+    if (request.url === "/told") response.flushHeaders();
+    else if (request.url === "/exact") response.end(Buffer.alloc(1_000, "a"));
+    else write();
+  });
+  const { get } = start();
+  const url = `http://127.0.0.2:${endless.port}`;
+  expect(await get(`${url}/exact`)).toBe("a".repeat(1_000));
+  left = Promise.withResolvers();
+  expect(await errorOf(get(`${url}/endless`))).toMatchObject({ message: /over 1000 bytes/ });
+  await left.promise;
+  expect(await errorOf(get(`${url}/told`))).toMatchObject({ message: /over 1000 bytes/ });
+});
+
+test.each([
+  ["a status that is no success", { status: 403, headers: {} }, /status 403/],
+  ["a redirect to nowhere", { status: 302, headers: {} }, /status 302/],
+  ["nothing new", { status: 304, headers: {} }, /status 304/],
+  ["a compression that was not asked for", { status: 200, headers: { "content-encoding": "gzip" } }, /compressed/],
+])("%s is no file", async (_, { status, headers }, message) => {
+  const server = await serve("127.0.0.2", (_, response) => response.writeHead(status, headers).end());
+  const { get } = start();
+  expect(await errorOf(get(`http://127.0.0.2:${server.port}/secret?sig=abc`))).toMatchObject({ message });
+});
+
+test("whoever leaves, before or in the middle, or never begins to read, frees the connection", async () => {
+  const open = new Set<ServerResponse>();
+  let arrived = Promise.withResolvers<void>();
+  let empty = Promise.withResolvers<void>();
+  const server = await serve("127.0.0.2", (request, response) => {
+    open.add(response);
+    response.once("close", () => {
+      open.delete(response);
+      empty.resolve();
+    });
+    if (request.url !== "/silent") response.write(Buffer.alloc(100_000));
+    arrived.resolve();
+  });
+  const { safeFetch, get } = start();
+  const url = `http://127.0.0.2:${server.port}`;
+  const reason = new Error("left");
+  for (const path of ["/silent", "/slow"]) {
+    [arrived, empty] = [Promise.withResolvers(), Promise.withResolvers()];
+    const caller = new AbortController();
+    const answer = errorOf(get(url + path, 1e6, caller.signal));
+    await arrived.promise;
+    caller.abort(reason);
+    expect(await answer).toBe(reason);
+    await empty.promise;
+  }
+  empty = Promise.withResolvers();
+  const { body } = await safeFetch.get({ url: `${url}/slow`, limitBytes: 1e6, signal: new AbortController().signal });
+  await body.return?.();
+  await empty.promise;
+  expect(open.size).toBe(0);
+});

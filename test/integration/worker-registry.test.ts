@@ -1,0 +1,152 @@
+import { expect, onTestFinished, test } from "vitest";
+import { announce, createQueues, createWorkerRegistry, type WorkerRecord } from "#jobs";
+import { connect, log, paidCall } from "../support/jobs-setup.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { ownServers, type Stores, testStores } from "../support/servers.ts";
+import { eventually } from "../support/service.ts";
+
+const chatWorker: WorkerRecord = { pools: { chat: { free: 5, running: 0 } }, upstreams: { local: "ready" } };
+
+async function openWorker(stores: Stores, worker: string, record = chatWorker) {
+  const clock = createManualClock();
+  const redis = await connect(stores, "patient");
+  const presence = announce({ worker, redis, clock, log, record: () => record });
+  return { presence, redis, clock };
+}
+
+async function openApi(stores: Stores) {
+  const clock = createManualClock();
+  const redis = await connect(stores, "impatient");
+  const queues = createQueues({ redis, log });
+  const registry = createWorkerRegistry({ redis, queues, clock, log });
+  onTestFinished(() => registry.stop());
+  await registry.start();
+  /** Resolves when the registry, looking every second, shows it. */
+  const shows = (what: () => boolean) =>
+    eventually(() => {
+      clock.advance(1_000);
+      return what();
+    });
+  return { registry, queues, clock, redis, shows };
+}
+
+test("before any worker was seen nothing is served, and nothing is known", async () => {
+  const { registry } = await openApi(await testStores());
+  expect([registry.known(), registry.serving("chat"), registry.backlog("chat")]).toEqual([false, 0, 0]);
+  expect(registry.upstream("local")).toBe("no key");
+});
+
+test("a worker is in the registry a second after it came, and out of it a second after it left", async () => {
+  const stores = await testStores();
+  const { registry, shows } = await openApi(stores);
+  const { presence } = await openWorker(stores, "wrk_1");
+  await presence.write();
+  await shows(() => registry.serving("chat") === 1);
+  expect([registry.known(), registry.serving("embeddings"), registry.upstream("local")]).toEqual([true, 0, "ready"]);
+  await presence.stop();
+  await shows(() => registry.serving("chat") === 0);
+});
+
+test("an upstream is as ready as it is in the best worker", async () => {
+  const stores = await testStores();
+  const worker = (name: string, upstreams: WorkerRecord["upstreams"]) =>
+    openWorker(stores, name, { ...chatWorker, upstreams });
+  const workers = await Promise.all([
+    worker("wrk_1", { a: "ready", b: "open", c: "no key", d: "no key" }),
+    worker("wrk_2", { a: "open", b: "no key", c: "ready", d: "no key" }),
+  ]);
+  await Promise.all(workers.map(({ presence }) => presence.write()));
+  const { registry } = await openApi(stores);
+  expect(registry.serving("chat")).toBe(2);
+  const states = ["a", "b", "c", "d", "unheard"].map((id) => registry.upstream(id));
+  expect(states).toEqual(["ready", "open", "ready", "no key", "no key"]);
+});
+
+test("a record is written every second, and expires 5 s after the last", async () => {
+  const stores = await testStores();
+  const { presence, redis, clock } = await openWorker(stores, "wrk_1");
+  onTestFinished(() => presence.stop());
+  await presence.write();
+  expect(await redis.ttl("worker:wrk_1")).toBe(5);
+  await redis.del("worker:wrk_1");
+  clock.advance(1_000);
+  await eventually(async () => (await redis.ttl("worker:wrk_1")) === 5);
+});
+
+test("when the last worker's record expires nothing is served, but the last known upstreams stay", async () => {
+  const stores = await testStores();
+  const { presence, redis } = await openWorker(stores, "wrk_1");
+  await presence.write();
+  const { registry, shows } = await openApi(stores);
+  await redis.pexpire("worker:wrk_1", 0);
+  await shows(() => registry.serving("chat") === 0);
+  expect([registry.known(), registry.upstream("local")]).toEqual([true, "ready"]);
+  // Another worker takes over: what only the first one had is gone.
+  const other = await openWorker(stores, "wrk_2", { ...chatWorker, upstreams: { other: "open" } });
+  await other.presence.write();
+  await shows(() => registry.serving("chat") === 1);
+  expect([registry.upstream("local"), registry.upstream("other")]).toEqual(["no key", "open"]);
+});
+
+test("a worker that died is forgotten after a minute", async () => {
+  const stores = await testStores();
+  const { presence, redis } = await openWorker(stores, "wrk_1");
+  await presence.write();
+  await redis.del("worker:wrk_1");
+  const { clock } = await openApi(stores);
+  expect(await redis.zcard("worker:index")).toBe(1);
+  clock.advance(60_000);
+  await eventually(async () => {
+    clock.advance(1_000);
+    return (await redis.zcard("worker:index")) === 0;
+  });
+});
+
+test("a worker of a newer version, with pools unheard of, is in the registry", async () => {
+  const stores = await testStores();
+  const { presence } = await openWorker(stores, "wrk_1", {
+    ...chatWorker,
+    pools: { ...chatWorker.pools, video: { free: 1, running: 0 } },
+  });
+  await presence.write();
+  const { registry } = await openApi(stores);
+  expect(registry.serving("chat")).toBe(1);
+});
+
+test("what was added is no backlog while a worker has room for it, or when it has ended", async () => {
+  const stores = await testStores();
+  const [{ presence }, { registry, shows }] = [await openWorker(stores, "wrk_1"), await openApi(stores)];
+  await presence.write();
+  await shows(() => registry.serving("chat") === 1);
+  for (let i = 0; i < 5; i++) registry.added("chat");
+  expect(registry.backlog("chat")).toBe(0);
+  for (let i = 0; i < 3; i++) registry.added("chat");
+  expect(registry.backlog("chat")).toBe(3);
+  registry.ended("chat");
+  expect(registry.backlog("chat")).toBe(2);
+});
+
+test("the backlog is what waits, with what was added since it was read", async () => {
+  const stores = await testStores();
+  const { registry, queues, shows } = await openApi(stores);
+  await Promise.all([0, 1, 2].map((i) => queues.enqueue("chat", paidCall(`req_${i}`), i)));
+  await queues.enqueue("embeddings", paidCall("req_e"), 0);
+  registry.added("chat");
+  expect(registry.backlog("chat")).toBe(1);
+  await shows(() => registry.backlog("chat") === 3);
+  expect(registry.backlog("embeddings")).toBe(1);
+  registry.added("chat");
+  expect(registry.backlog("chat")).toBe(4);
+});
+
+test("while Redis is away the last registry stays, and a worker can stop", async () => {
+  const { redis: server, stores } = await ownServers({ redis: true });
+  const { presence, redis } = await openWorker(stores, "wrk_1");
+  await presence.write();
+  const { registry, clock } = await openApi(stores);
+  await server.stop();
+  await eventually(() => redis.status !== "ready");
+  clock.advance(1_000);
+  await presence.stop();
+  expect([registry.serving("chat"), registry.upstream("local")]).toEqual([1, "ready"]);
+});

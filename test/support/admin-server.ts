@@ -1,0 +1,104 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import express from "express";
+import { onTestFinished } from "vitest";
+import { errorHandler, noSuchRoute } from "../../api/http/errors.ts";
+import { requestId } from "../../api/http/headers.ts";
+import { createAdminRouter } from "../../api/routes/admin/index.ts";
+import { createPayments, type Payments } from "../../shared/payments/index.ts";
+import { createByteBudget } from "../../shared/platform/byte-budget.ts";
+import { systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { type Instance, startInstance } from "./keys-instance.ts";
+import { type Stores, testStores } from "./servers.ts";
+
+export const adminToken = "admin-token-of-the-tests";
+
+/** What tests read of an answer; the rest they compare as a whole. */
+interface Body {
+  readonly id: string;
+  readonly key: string;
+  readonly data: readonly { readonly id: string; readonly created_at: number }[];
+  readonly has_more: boolean;
+  readonly next: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+export interface AdminServer extends Instance {
+  readonly payments: Payments;
+  readonly url: string;
+  /** A string is sent as it is. */
+  readonly ask: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
+}
+
+/** The admin interface alone, over HTTP. */
+export async function startAdminServer(
+  config: { ADMIN_TOKEN?: string } = { ADMIN_TOKEN: adminToken },
+  stores?: Stores,
+): Promise<AdminServer> {
+  const own = stores ?? (await testStores());
+  const instance = await startInstance(own);
+  const log = createLogger("test", "silent");
+  const given = { mongo: instance.mongo, money: instance.money, clock: systemClock, log };
+  const payments = createPayments({ config: loadConfig({ ...own }), ...given });
+  await payments.prepare();
+  const app = express();
+  app.disable("etag").set("query parser", "simple");
+  app.use(requestId(systemClock));
+  const http = { clock: systemClock, log, bodyBudget: createByteBudget(1024 * 1024) };
+  app.use(
+    "/admin/v1",
+    createAdminRouter({ ...instance, ...http, payments, config: { ADMIN_TOKEN: config.ADMIN_TOKEN } }),
+  );
+  app.use(noSuchRoute);
+  app.use(errorHandler(http));
+  const server = app.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    ...instance,
+    payments,
+    url,
+    async ask(method, path, body, headers = { authorization: `Bearer ${adminToken}` }) {
+      const response = await fetch(`${url}/admin/v1${path}`, {
+        method,
+        headers,
+        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      });
+      return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
+    },
+  };
+}
+
+/** A call that was held, decided and applied, as a worker leaves it. */
+export async function settledCall({ money }: Instance, account: string, requestId: string): Promise<void> {
+  const held = { account, requestId, mostNanoUsd: 2_000_000n, leastNanoUsd: 2_000_000n };
+  await money.hold({ ...held, expiresAt: Date.now() + 60_000 });
+  await money.settle({
+    account,
+    requestId,
+    key: "key_1",
+    endpoint: "/v1/chat/completions",
+    model: "local/chat",
+    heldNanoUsd: 2_000_000n,
+    costNanoUsd: 1_234_567n,
+    status: "succeeded",
+    upstream: "local",
+    attempts: 1,
+    usage: { input: 12, output: 30 },
+    estimated: false,
+    queueMs: 3,
+    firstTokenMs: 20,
+    totalMs: 340,
+  });
+}

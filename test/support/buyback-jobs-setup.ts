@@ -1,0 +1,29 @@
+import { Queue } from "bullmq";
+import { onTestFinished } from "vitest";
+import { connect } from "./jobs-setup.ts";
+import type { Stores } from "./servers.ts";
+import { eventually } from "./service.ts";
+
+/** Puts scheduled jobs onto their queue at once, and waits until a worker has ended them. */
+export async function openMaintenance(stores: Stores) {
+  const queue = new Queue("maintenance", { connection: await connect(stores, "patient"), skipVersionCheck: true });
+  onTestFinished(() => queue.close());
+  const add = (name: string) => queue.add(name, { v: 1 });
+
+  async function run(name: string): Promise<void> {
+    const job = await add(name);
+    await eventually(async () => {
+      const state = await job.getState();
+      if (state === "failed") throw new Error(`${name} failed`);
+      return state === "completed" || state === "unknown";
+    });
+  }
+
+  /** Again and again until it has come true: a worker leaves out what it is doing already. */
+  const runUntil = <T>(names: readonly string[], ask: () => Promise<T | undefined | false>): Promise<T> =>
+    eventually(async () => {
+      for (const name of names) await run(name);
+      return ask();
+    });
+  return { add, run, runUntil };
+}

@@ -1,0 +1,165 @@
+import { ListMultipartUploadsCommand, ListObjectsV2Command } from "@aws-sdk/client-s3";
+import type { Redis } from "ioredis";
+import { expect, onTestFinished } from "vitest";
+import { createFiles, type Files } from "#files";
+import { createMoney, type Money } from "#money";
+import { loadConfig } from "#platform/config";
+import { createLogger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
+import { connectS3 } from "#platform/s3";
+import { callsOf, type ErrorBody } from "./chaos-setup.ts";
+import { createManualClock, type ManualClock } from "./manual-clock.ts";
+import type { MockOpenai, MockRequest } from "./mock-openai.ts";
+import { brokenWire, type Command, type Fate } from "./money-proxy.ts";
+import type { Stores } from "./servers.ts";
+import type { Client, Customer } from "./service.ts";
+
+export const imagesPath = "/v1/images/generations";
+export const mediaPath = "/v1/media/generations";
+/** 0.04 USD for an image. */
+export const askImage = (more: object = {}) => ({ model: "mock/image", prompt: "A fox", ...more });
+/** 0.10 USD for a second. */
+export const askVideo = (more: object = {}) => ({ model: "mock/video", input: { prompt: "A fox", ...more } });
+export const keyed = (key = "once") => ({ headers: { "idempotency-key": key } });
+/** A video that is not done at the first look at it, and is at the second. */
+export const slowVideo = { states: ["in_progress", "completed"] };
+
+interface Body extends Partial<ErrorBody> {
+  readonly id?: string;
+  readonly data?: readonly { readonly url?: string; readonly b64_json?: string }[];
+  readonly files?: readonly { readonly url: string; readonly bytes: number }[];
+}
+
+/** How a call that makes files ended. */
+export async function outcomeOf(answer: Promise<Response>) {
+  const { status, headers, ...response } = await answer.then(async (response) => ({
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as Body,
+  }));
+  const { body } = response;
+  return {
+    status,
+    body,
+    code: body.error?.code,
+    requestId: headers.get("x-request-id"),
+    retryAfter: headers.get("retry-after"),
+    replayed: headers.get("idempotent-replayed") === "true",
+    costUsd: headers.get("x-xm-cost-usd"),
+    urls: [...(body.data ?? []), ...(body.files ?? [])].flatMap(({ url }) => url ?? []),
+  };
+}
+export type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
+
+/** One of the errors that a caller is told to come again after; nothing was charged for it. */
+export function isRefusal({ status, code, retryAfter }: Outcome): boolean {
+  return status === 503 && (code === "no_capacity" || code === "generation_in_progress") && Number(retryAfter) > 0;
+}
+
+/** The same request with the same key, as often as the service says that it may be repeated. */
+export async function repeated(ask: () => Promise<Response>): Promise<Outcome> {
+  for (;;) {
+    const outcome = await outcomeOf(ask());
+    if (outcome.status === 200) return outcome;
+    if (!isRefusal(outcome)) throw new Error(`${outcome.status}: ${JSON.stringify(outcome.body)}`);
+  }
+}
+
+/** Every file of the answer is there, whole, whichever instance is asked. */
+export async function expectFiles({ baseUrl }: Client, { urls }: Outcome, bytes: Buffer): Promise<void> {
+  expect(urls).toHaveLength(1);
+  for (const url of urls) {
+    const file = await fetch(`${baseUrl}${new URL(url).pathname}`);
+    expect(file.status).toBe(200);
+    expect(Buffer.from(await file.arrayBuffer()).equals(bytes)).toBe(true);
+  }
+}
+
+/** As the customer's own `post`, at another instance. */
+export const postAt =
+  ({ baseUrl }: Client, { key }: Customer) =>
+  (path: string, body: object, init: { headers?: Record<string, string> } = {}): Promise<Response> =>
+    fetch(`${baseUrl}${path}`, {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { authorization: `Bearer ${key}`, ...init.headers },
+    });
+
+/** What was charged for the account's calls, without those that cost nothing. */
+export async function charges(client: Client, customer: Customer): Promise<string[]> {
+  await client.settled();
+  const calls = await callsOf(client, customer);
+  return calls.filter(({ amount_usd }) => amount_usd !== "0.00").map(({ amount_usd }) => amount_usd);
+}
+
+export const posts = ({ requests }: MockOpenai): readonly MockRequest[] =>
+  requests.filter(({ method }) => method === "POST");
+/** How often a provider's jobs were looked at. */
+export const looks = ({ requests }: MockOpenai): number =>
+  requests.filter(({ method, path }) => method === "GET" && /^\/v1\/videos\/[^/]+$/.test(path)).length;
+
+/**
+ * MongoDB by a wire on which some commands do not get through until they are let. `reached`: the first is under way.
+ */
+export async function holdCommands(stores: Stores, isHeld: (command: Command) => boolean) {
+  const { promise: reached, resolve } = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  const uri = await brokenWire(stores.MONGODB_URI, async (command): Promise<Fate> => {
+    if (isHeld(command)) {
+      resolve();
+      await gate.promise;
+    }
+    return "pass";
+  });
+  return { stores: { ...stores, MONGODB_URI: uri }, reached, letThrough: gate.resolve };
+}
+
+/** As if the workers that have jobs had been silent for long: the next worker that looks gives their jobs to others. */
+export async function endLocks(redis: Redis): Promise<void> {
+  const locks = await redis.keys("bull:*:lock");
+  if (locks.length === 0) throw new Error("no job is locked");
+  for (const lock of locks) {
+    const [bull, pool, id] = lock.split(":") as [string, string, string];
+    await redis.multi().del(lock, `${bull}:${pool}:stalled-check`).sadd(`${bull}:${pool}:stalled`, id).exec();
+  }
+}
+
+export interface Later {
+  readonly clock: ManualClock;
+  readonly files: Files;
+  readonly money: Money;
+  /** Keys of all objects in the bucket, and of multipart uploads that are open. */
+  objects(): Promise<string[]>;
+  /** Moves the time on, ends overdue holds and removes what expired. */
+  pass(ms: number): Promise<void>;
+}
+
+/** The maintenance of the service at another time: the stores are the same, and the clock is the test's. */
+export async function maintenance(stores: Stores): Promise<Later> {
+  const clock = createManualClock(Date.now());
+  const log = createLogger("test", "silent");
+  const mongo = await connectMongo(stores.MONGODB_URI, clock, log);
+  const s3 = connectS3(stores);
+  onTestFinished(async () => {
+    s3.destroy();
+    await mongo.close();
+  });
+  const money = createMoney({ mongo, clock, log });
+  const files = createFiles({ config: loadConfig({ ...stores }), mongo, money, clock, log });
+  const Bucket = stores.S3_BUCKET;
+  return {
+    clock,
+    files,
+    money,
+    async objects() {
+      const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket }));
+      const { Uploads = [] } = await s3.send(new ListMultipartUploadsCommand({ Bucket }));
+      return [...Contents, ...Uploads].map(({ Key = "" }) => Key);
+    },
+    async pass(ms) {
+      clock.advance(ms);
+      await money.sweep(() => Promise.resolve(false));
+      await files.expire();
+    },
+  };
+}

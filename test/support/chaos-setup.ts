@@ -1,0 +1,257 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { createParser } from "eventsource-parser";
+import { Redis } from "ioredis";
+import { onTestFinished } from "vitest";
+import { formatUsd } from "#money";
+import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
+import type { Stores } from "./servers.ts";
+import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
+
+export { ready } from "./service.ts";
+export const path = "/v1/chat/completions";
+/** 1,000 nano-USD for an input token, 2,000 for an output token. */
+const catalogFile = fileURLToPath(new URL("catalog.json", import.meta.url));
+/** What the mock's usual answer costs: 9 input and 8 output tokens. */
+export const fullCostUsd = "0.000025";
+/** What is left of 1 USD after so many usual answers. */
+export const leftAfter = (answers: number) => formatUsd(1_000_000_000n - 25_000n * BigInt(answers));
+/** Never comes: a provider that is silent for as long as the test lasts. */
+export const never = new Promise<never>(() => {});
+
+export const ask = (more: object = {}) => ({
+  model: "mock/chat",
+  messages: [{ role: "user", content: "Hello there" }],
+  max_tokens: 100,
+  ...more,
+});
+
+/** A provider, and the environment of a service whose only model is served by it. */
+export async function startProvider(): Promise<{ provider: MockOpenai; env: Environment }> {
+  const provider = await startMockOpenai();
+  onTestFinished(() => provider.close());
+  return { provider, env: { CATALOG_FILE: catalogFile, MOCK_BASE_URL: provider.url, MOCK_API_KEY: "key-of-the-mock" } };
+}
+
+/** One API and one worker process that know of each other. */
+export async function startProcesses(
+  stores: Stores,
+  env: Environment,
+  only: { api?: Environment; worker?: Environment; workerStores?: Stores; apiStores?: Stores } = {},
+) {
+  const [worker, api] = await Promise.all([
+    spawnWorker(only.workerStores ?? stores, { ...env, ...only.worker }),
+    spawnApi(only.apiStores ?? stores, { ...env, ...only.api }),
+  ]);
+  await ready(api.client);
+  return { api, worker, client: api.client };
+}
+
+export interface Entry {
+  readonly id: string;
+  readonly kind: string;
+  readonly amount_usd: string;
+  readonly request: {
+    readonly status: "succeeded" | "failed" | "cancelled";
+    readonly error?: string;
+    readonly attempts: number;
+    readonly estimated: boolean;
+    readonly usage: Readonly<Record<string, number>>;
+    readonly shortfall_usd: string;
+  };
+}
+
+/** The account's calls, oldest first. Asked of any API instance. */
+export async function callsOf(client: Client, { id }: Customer, kind = "usage"): Promise<Entry[]> {
+  const { data } = await client.admin<{ data: Entry[] }>("GET", `/accounts/${id}/ledger?kind=${kind}&limit=200`);
+  return data.toReversed();
+}
+
+/** The only call of the account, once it is decided and its hold is gone. */
+export async function onlyCall(client: Client, customer: Customer): Promise<Entry> {
+  await client.settled();
+  return eventually(async () => {
+    const [entry, ...more] = await callsOf(client, customer);
+    if (more.length > 0) throw new Error("there are several");
+    return entry;
+  });
+}
+
+export async function availableUsd(client: Client, { id }: Customer): Promise<string> {
+  return (await client.admin<{ available_usd: string }>("GET", `/accounts/${id}`)).available_usd;
+}
+
+export interface ErrorBody {
+  readonly error: { readonly message: string; readonly type: string; readonly code: string };
+  readonly request_id: string;
+}
+
+/** How a call that was not streamed ended. */
+export async function outcomeOf(answer: Promise<Response>) {
+  const response = await answer;
+  const body = (await response.json()) as ErrorBody & { choices?: unknown };
+  const retryAfter = response.headers.get("retry-after");
+  return { status: response.status, code: body.error?.code, retryAfter, body };
+}
+
+const stepMs = 50;
+
+/**
+ * How long something takes, in milliseconds of a machine that has time for the service: a step of them counts when the
+ * API, which waits as well, has answered beside it. Whatever else runs here holds up both.
+ */
+export async function pacedMs({ baseUrl }: Client, awaited: Promise<unknown>): Promise<number> {
+  let over = false;
+  const end = () => {
+    over = true;
+  };
+  awaited.then(end, end);
+  let ms = 0;
+  for (; !over; ms += stepMs) await Promise.all([fetch(`${baseUrl}/healthz`), setTimeout(stepMs)]);
+  return ms;
+}
+
+/** The connection ended without an answer, at either side. */
+export const lost = (answer: Promise<Response>): Promise<boolean> =>
+  answer.then(
+    () => false,
+    () => true,
+  );
+
+/** Answered, or refused as clearly as an outage demands; anything else is a failure. */
+export async function isAnswered(answer: Promise<Response>): Promise<boolean> {
+  const { status, code, retryAfter, body } = await outcomeOf(answer);
+  if (status === 200) return true;
+  if (status === 503 && code === "no_capacity" && Number(retryAfter) > 0) return false;
+  throw new Error(`${status}: ${JSON.stringify(body)}`);
+}
+
+/** After an outage calls run again. */
+export const worksAgain = (customer: Customer) => eventually(() => isAnswered(customer.post(path, ask())));
+
+/** The parts of an event of a chat stream that tests look at. */
+interface ChatEvent extends Partial<ErrorBody> {
+  readonly choices?: readonly { readonly delta?: { readonly content?: string } }[];
+  readonly usage?: object | null;
+}
+
+/** A stream as it comes in. */
+export interface Reading {
+  readonly events: readonly ChatEvent[];
+  text(): string;
+  pings(): number;
+  /** `data: [DONE]` came. */
+  done(): boolean;
+  /** Resolves once so many events are there. */
+  sees(count: number): Promise<void>;
+  /** Resolves when the connection has ended, in order or not. */
+  readonly ended: Promise<"closed" | "broken">;
+}
+
+export function read(response: Response): Reading {
+  const events: ChatEvent[] = [];
+  let done = false;
+  let pings = 0;
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      if (data === "[DONE]") done = true;
+      else events.push(JSON.parse(data) as ChatEvent);
+    },
+    onComment: () => {
+      pings += 1;
+    },
+  });
+  const consume = async () => {
+    const decoder = new TextDecoder();
+    try {
+      for await (const bytes of response.body as ReadableStream<Uint8Array>)
+        parser.feed(decoder.decode(bytes, { stream: true }));
+      return "closed";
+    } catch {
+      return "broken";
+    }
+  };
+  const ended = consume();
+  return {
+    events,
+    text: () => events.map(({ choices }) => choices?.[0]?.delta?.content ?? "").join(""),
+    pings: () => pings,
+    done: () => done,
+    sees: async (count) => {
+      await eventually(() => events.length >= count);
+    },
+    ended,
+  };
+}
+
+/** A whole stream of the mock's usual answer, to the last event. */
+export const isWhole = (reading: Reading): boolean => reading.done() && reading.text() === mockText;
+
+/** A connection to the service's own Redis, to look and to meddle. */
+export function redisOf({ REDIS_URL }: Pick<Stores, "REDIS_URL">): Redis {
+  const redis = new Redis(REDIS_URL);
+  redis.on("error", () => {});
+  onTestFinished(() => redis.disconnect());
+  return redis;
+}
+
+/** The lease of an API instance that died runs out at once. Resolves once there was one. */
+export async function endLeases(redis: Redis): Promise<void> {
+  const keys = await redis.keys("reply:*");
+  if (keys.length === 0) throw new Error("no API instance has a lease");
+  await redis.del(...keys);
+}
+
+/**
+ * As if the worker had died after it decided: what it wrote to the only reply stream is lost, and later deliveries of
+ * the jobs say so.
+ */
+export async function loseAnswers(redis: Redis, requestIds: readonly string[]): Promise<void> {
+  const [key] = (await redis.keys("reply:*")) as [string];
+  const error = { code: "no_capacity", message: "The worker that ran this call died.", retryAfterSeconds: 1 };
+  const words = redis.multi().xtrim(key, "MAXLEN", 0);
+  for (const id of requestIds)
+    words.xadd(key, "*", "r", id, "s", -1, "k", "error", "d", JSON.stringify(error), "o", '{"answerLost":true}');
+  await words.exec();
+}
+
+/** A wire to a server. While it is held nothing gets through, and what is sent is lost; then its connections break. */
+export async function heldWire(address: string): Promise<{ address: string; hold(): void; mend(): void }> {
+  const { hostname, port } = new URL(address);
+  const sockets = new Set<Socket>();
+  let holding = false;
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from);
+      from.on("data", (data) => {
+        if (!holding) to.write(data);
+      });
+      from.on("error", () => to.destroy()).on("close", () => to.destroy());
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const wire = new URL(address);
+  wire.port = String((server.address() as AddressInfo).port);
+  return {
+    address: wire.href,
+    hold: () => {
+      holding = true;
+    },
+    mend: () => {
+      holding = false;
+      for (const socket of sockets) socket.destroy();
+      sockets.clear();
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import { onTestFinished } from "vitest";
+import { systemClock } from "#platform/clock";
+import { createLogger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
+import { ready, redisOf } from "./chaos-setup.ts";
+import type { Stores } from "./servers.ts";
+import { type Environment, spawnApi, spawnWorker } from "./service.ts";
+import { startWorld } from "./x402-setup.ts";
+
+/** A worker and two API processes that take payments: `api` is the one to be hurt, `client` is the other's. */
+export async function startPair(hurt: { stores?: (stores: Stores) => Promise<Stores>; env?: Environment } = {}) {
+  const world = await startWorld();
+  const { stores } = world;
+  const env = { ...world.env, ...hurt.env };
+  const redis = redisOf(stores);
+  const leases = new Set<string>();
+  /** Another API process; `endLease`: the others take it for dead. */
+  async function another(theirs: Stores = stores) {
+    const api = await spawnApi(theirs, env);
+    await ready(api.client);
+    const lease = (await redis.keys("reply:*")).find((key) => !leases.has(key)) as string;
+    leases.add(lease);
+    return { ...api, endLease: () => redis.del(lease) };
+  }
+  const theirs = (await hurt.stores?.(stores)) ?? stores;
+  const [worker, api] = await Promise.all([spawnWorker(stores, env), another(theirs)]);
+  const { client } = await another();
+  return { ...world, env, worker, api, client, another, quotes: await quotesOf(stores) };
+}
+
+/** The quotes, to move their time on. */
+async function quotesOf(stores: Stores) {
+  const mongo = await connectMongo(stores.MONGODB_URI, systemClock, createLogger("test", "silent"));
+  onTestFinished(() => mongo.close());
+  const collection = mongo.connection.collection<{ _id: string; state: string; lookAt?: Date }>("quotes");
+  return {
+    state: async (memo: string) => (await collection.findOne({ _id: memo }))?.state,
+    /** The claim of a process that is dead is over. */
+    endClaim: (memo: string) => collection.updateOne({ _id: memo }, { $set: { lookAt: new Date(0) } }),
+  };
+}

@@ -1,0 +1,75 @@
+import { onTestFinished } from "vitest";
+import type { DueBatch, Execution, SentTransaction } from "../../shared/payments/index.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { createExecutor } from "../../workers/executors/index.ts";
+import { createManualClock } from "./manual-clock.ts";
+import { startMockJupiter } from "./mock-jupiter.ts";
+import { testChain } from "./solana.ts";
+
+/** A wallet with 50 USDC and some SOL, a token that costs a third of a micro-USDC a unit, and Jupiter who sells it. */
+export async function market(usd = "50.00") {
+  const chain = await testChain();
+  const token = await chain.createMint();
+  const wallet = await chain.wallet(usd, { sol: 1n });
+  const jupiter = await startMockJupiter(chain, token, wallet.address);
+  const before = chain.calls.sendTransaction ?? 0;
+  const config = loadConfig({
+    REDIS_URL: "redis://unused",
+    MONGODB_URI: "mongodb://unused",
+    S3_ENDPOINT: "http://unused",
+    S3_ACCESS_KEY_ID: "unused",
+    S3_SECRET_ACCESS_KEY: "unused",
+    BUYBACK_EXECUTOR: "jupiter",
+    BUYBACK_WALLET_KEY: wallet.secret,
+    JUPITER_BASE_URL: jupiter.baseUrl,
+    JUPITER_API_KEY: "key-of-jupiter",
+    JUPITER_PROGRAMS: jupiter.program,
+    SOLANA_RPC_URL: chain.rpcUrl,
+    X402_NETWORK: chain.network,
+  });
+  const batch = (id: string, sent?: SentTransaction): DueBatch => ({
+    id,
+    token,
+    nanoUsd: 12_000_000_999n,
+    ...(sent && { sent }),
+  });
+
+  /** As a process that starts anew: it knows what was remembered, and nothing else. */
+  async function execute(
+    sent?: SentTransaction,
+    remember: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
+    signal: AbortSignal = new AbortController().signal,
+    id = "batch1",
+  ): Promise<{ readonly execution: Execution; readonly sent: SentTransaction | undefined }> {
+    const clock = createManualClock();
+    const timer = setInterval(() => clock.advance(1_000), 10);
+    const executor = await createExecutor({ config, clock });
+    let last = sent;
+    try {
+      const store = async (made: SentTransaction) => {
+        await remember(made);
+        last = made;
+      };
+      return { execution: await executor.execute(batch(id, sent), store, signal), sent: last };
+    } finally {
+      clearInterval(timer);
+      await executor.close();
+    }
+  }
+
+  /** What the wallet has: micro-USDC, and units of the token. */
+  const has = async () => ({
+    usdc: await chain.balance(wallet.address),
+    token: await chain.balance(wallet.address, token),
+  });
+  const swaps = () => jupiter.requests.filter(({ path }) => path === "/swap/v2/build").length;
+  const sendings = () => (chain.calls.sendTransaction ?? 0) - before;
+  onTestFinished(() => chain.faults.clear());
+  return { chain, token, wallet, jupiter, execute, has, swaps, sendings, config };
+}
+
+/** Of 12.000000999 USD: what is less than a micro-USD stays. */
+export const spent = 12_000_000n;
+export const received = 36_000_000n;
+export const untouched = { usdc: 50_000_000n, token: null };
+export const bought = { usdc: 38_000_000n, token: received };

@@ -1,0 +1,173 @@
+import {
+  CreateBucketCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  type S3Client,
+} from "@aws-sdk/client-s3";
+import { expect, onTestFinished } from "vitest";
+import { createFiles, type Files, type Upload } from "../../shared/files/index.ts";
+import type { Money } from "../../shared/money/index.ts";
+import type { Clock } from "../../shared/platform/clock.ts";
+import { newRequestId, randomBase62 } from "../../shared/platform/ids.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import type { Mongo } from "../../shared/platform/mongo.ts";
+import { connectS3 } from "../../shared/platform/s3.ts";
+import { balance, createMovableClock, type MovableClock, openAccount, startMoney } from "./money-setup.ts";
+import { ownServers, type Stores, testStores } from "./servers.ts";
+
+export const minutesMs = 60_000;
+export const hourMs = 60 * minutesMs;
+export const dayMs = 24 * hourMs;
+export const mib = 1024 * 1024;
+export const partSize = 16 * mib;
+export const forever = new AbortController().signal;
+/** 0.10 USD for 2^30 bytes, half up. */
+export const priceOf = (bytes: number) => (BigInt(bytes) * 100_000_000n + 2n ** 29n) / 2n ** 30n;
+const openingNanoUsd = 1_000_000_000n;
+
+export interface Archive {
+  readonly stores: Stores;
+  readonly clock: MovableClock;
+  readonly money: Money;
+  readonly mongo: Mongo;
+  readonly s3: S3Client;
+  readonly files: Files;
+  readonly account: string;
+  /** Another process on the same stores. */
+  another(more?: { clock?: Clock; money?: Money; env?: Partial<FilesConfig> }): Files;
+  readonly ask: () => { account: string; keyId: string; requestId: string };
+  readonly objects: () => Promise<string[]>;
+  readonly multiparts: () => Promise<string[]>;
+  /** Storage's own id of an upload in parts. */
+  uploadIdOf(id: string): Promise<string>;
+  records(collection?: "uploads" | "files"): Promise<Record<string, unknown>[]>;
+  /** No object, no open multipart upload, no hold; the money is right, and so much was paid. */
+  expectNothing(paidNanoUsd?: bigint): Promise<void>;
+  expectMoney(paidNanoUsd: bigint): Promise<void>;
+}
+
+type FilesConfig = Parameters<typeof createFiles>[0]["config"];
+
+/** A bucket and a database of its own, one process on them, an account with a balance. */
+export async function startArchive(options: { stores?: Stores; env?: Partial<FilesConfig> } = {}): Promise<Archive> {
+  const given = options.stores ?? (await testStores());
+  const stores = { ...given, S3_BUCKET: `t-${randomBase62(16).toLowerCase()}` };
+  const clock = createMovableClock();
+  const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
+  const s3 = connectS3(stores);
+  onTestFinished(() => s3.destroy());
+  await s3.send(new CreateBucketCommand({ Bucket: stores.S3_BUCKET }));
+  const log = createLogger("test", "silent");
+  const another: Archive["another"] = (more = {}) =>
+    createFiles({
+      config: { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10", ...options.env, ...more.env },
+      mongo,
+      money: more.money ?? money,
+      clock: more.clock ?? clock,
+      log,
+    });
+  const files = another();
+  await files.prepare();
+  const account = await openAccount(money, openingNanoUsd);
+  const Bucket = stores.S3_BUCKET;
+
+  const archive: Archive = {
+    stores,
+    clock,
+    money,
+    mongo,
+    s3,
+    files,
+    account,
+    another,
+    ask: () => ({ account, keyId: "key_test", requestId: newRequestId() }),
+    async objects() {
+      const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket }));
+      return Contents.map(({ Key = "" }) => Key);
+    },
+    async multiparts() {
+      const { Uploads = [] } = await s3.send(new ListMultipartUploadsCommand({ Bucket }));
+      return Uploads.map(({ Key = "" }) => Key);
+    },
+    async uploadIdOf(id) {
+      const records = mongo.connection.collection<{ _id: string; multipart: { uploadId: string } }>("uploads");
+      const { multipart } = (await records.findOne({ _id: id })) ?? {};
+      if (!multipart) throw new Error(`${id} has no parts`);
+      return multipart.uploadId;
+    },
+    records: (collection = "uploads") =>
+      mongo.connection.collection(collection).find({}).sort({ createdAt: 1 }).toArray(),
+    async expectMoney(paidNanoUsd) {
+      const availableNanoUsd = openingNanoUsd - paidNanoUsd;
+      expect(await balance(money, account)).toEqual({ availableNanoUsd, heldNanoUsd: 0n, openHolds: 0 });
+      expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
+    },
+    async expectNothing(paidNanoUsd = 0n) {
+      expect(await archive.objects()).toEqual([]);
+      expect(await archive.multiparts()).toEqual([]);
+      await archive.expectMoney(paidNanoUsd);
+    },
+  };
+  return archive;
+}
+
+/** The same with a storage server that the test may stop. */
+export async function startOwnStorage() {
+  const { s3: server, stores } = await ownServers({ s3: true });
+  return { server, ...(await startArchive({ stores })) };
+}
+
+const png = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAACXBIWXMAAAABAAAAAQBPJcTWAAAAF0lEQVR4nGP4y8BAEiJN9aiGUQ1DSgMAfsz9ATa/hGgAAAAASUVORK5CYII=",
+  "base64",
+);
+/** A real one; what is after its end means nothing. */
+export const pngOf = (bytes = png.length) => Buffer.concat([png, Buffer.alloc(Math.max(0, bytes - png.length), 7)]);
+/** As long as it is asked to be; no two parts of it are alike. */
+export function wavOf(bytes: number): Buffer {
+  const head = Buffer.from(
+    "RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\0\0\0\0",
+    "latin1",
+  );
+  head.writeUInt32LE(bytes - 8, 4);
+  head.writeUInt32LE(bytes - head.length, 40);
+  return Buffer.concat([head, Buffer.alloc(bytes - head.length, samples)]);
+}
+/** A prime number of them. */
+const samples = Buffer.from(Array.from({ length: 65_521 }, (_, at) => (at * 2_654_435_761) >>> 24));
+
+/** In pieces, as a socket gives them. */
+export async function* pieces(body: Buffer, size = 64 * 1024): AsyncGenerator<Buffer> {
+  for (let at = 0; at < body.length; at += size) yield body.subarray(at, at + size);
+}
+
+/** A raw upload from its beginning to its end. */
+export async function upload({ files, ask }: Pick<Archive, "files" | "ask">, body: Buffer): Promise<Upload> {
+  const receiving = await files.uploads.begin({ ...ask(), mostBytes: body.length });
+  return receiving.store({ bytes: body.length, body: pieces(body) });
+}
+
+/** Sends parts by their links, all or those named. */
+export async function sendParts({ multipart }: Upload, body: Buffer, which?: readonly number[]): Promise<void> {
+  if (!multipart) throw new Error("no parts");
+  const some = multipart.parts.filter(({ partNumber }) => !which || which.includes(partNumber));
+  const sent = some.map(async ({ partNumber, url, bytes }) => {
+    const from = (partNumber - 1) * multipart.partSize;
+    const answer = await fetch(url, { method: "PUT", body: new Uint8Array(body.subarray(from, from + bytes)) });
+    if (!answer.ok) throw new Error(`part ${partNumber}: ${answer.status} ${await answer.text()}`);
+  });
+  await Promise.all(sent);
+}
+
+/** A multipart upload whose parts are all sent. */
+export async function sent(archive: Pick<Archive, "files" | "ask">, body: Buffer, mime = "audio/wav") {
+  const started = await archive.files.uploads.start({ ...archive.ask(), bytes: body.length, mime });
+  await sendParts(started, body);
+  return started;
+}
+
+export const outcomeOf = (each: PromiseSettledResult<unknown>): unknown =>
+  each.status === "fulfilled" ? "done" : (each.reason as { code?: string }).code;
+
+export const refused = (code: string, param?: string) =>
+  expect.objectContaining({ code, ...(param !== undefined && { param }) });

@@ -1,0 +1,73 @@
+import { expect } from "vitest";
+import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
+
+export type Json = Readonly<Record<string, unknown>>;
+export interface Part {
+  text?: string;
+  thought?: boolean;
+  thoughtSignature?: string;
+  functionCall?: Json;
+}
+interface Candidate {
+  readonly content: { readonly parts: readonly Part[]; readonly role: string };
+  readonly index: number;
+  readonly finishReason?: string;
+}
+export interface Answer {
+  readonly candidates: readonly Candidate[];
+  readonly usageMetadata?: Json;
+  readonly modelVersion: string;
+  readonly responseId: string;
+}
+
+export const ours = { model: "local/chat", created: 1_700_000_000, id: "req_abc" };
+export const estimate = { input: 7, output: 9 };
+export const showThoughts = { generationConfig: { thinkingConfig: { includeThoughts: true } } };
+export const google = (thought_signature: string) => ({ extra_content: { google: { thought_signature } } });
+/** As strict as the official client: frames of one `data` line each, and never a mark of the end. */
+export const framesOf = (text: string): Answer[] =>
+  text
+    .split("\n\n")
+    .filter((frame) => frame !== "")
+    .map((frame) => {
+      expect(frame).toMatch(/^data: \{.*\}$/);
+      return JSON.parse(frame.slice("data: ".length)) as Answer;
+    });
+
+/** Pieces of one kind that follow each other are one part; an end without words has an empty one. */
+function joined(parts: readonly Part[]): Part[] {
+  const all: Part[] = [];
+  for (const part of parts) {
+    const last = all.at(-1);
+    if (last?.text !== undefined && part.text !== undefined && last.thought === part.thought)
+      all.splice(-1, 1, { ...last, ...part, text: last.text + part.text });
+    else all.push(part);
+  }
+  return all.filter((part) => part.text !== "" || part.thoughtSignature);
+}
+
+/** What a client holds in the end. */
+export function assemble(events: readonly Answer[]): Json {
+  const candidates = new Map<number, { parts: Part[]; finishReason?: string | undefined }>();
+  let usageMetadata: Json | undefined;
+  for (const event of events) {
+    expect(event).toMatchObject({ modelVersion: ours.model, responseId: ours.id });
+    for (const { content, index, finishReason } of event.candidates) {
+      expect(content.role).toBe("model");
+      expect(content.parts.length).toBeGreaterThan(0);
+      const of = candidates.get(index) ?? { parts: [] };
+      candidates.set(index, { parts: [...of.parts, ...content.parts], finishReason });
+    }
+    usageMetadata = event.usageMetadata ?? usageMetadata;
+  }
+  const all = [...candidates].sort(([a], [b]) => a - b);
+  return {
+    candidates: all.map(([index, { parts, ...rest }]) => ({ index, parts: joined(parts), ...rest })),
+    usageMetadata,
+  };
+}
+
+export function streamed(chunks: readonly Json[], request: Json = {}): Answer[] {
+  const stream = geminiConverter.streamFromChat(ours, request);
+  return framesOf(chunks.map((each) => stream.write(each)).join("") + stream.end(estimate));
+}

@@ -1,0 +1,259 @@
+import type { Format } from "#formats";
+import { type Answer, assemble as assembleGemini, framesOf } from "./formats-gemini-assemble.ts";
+import type { Json, Said } from "./formats-pairs-providers.ts";
+import { assemble as assembleResponses, eventsOf } from "./formats-responses-assemble.ts";
+
+/** A caller who reads a format: a request of theirs, what they hold at the end of a stream, and what they understand. */
+interface Caller {
+  readonly request: Json;
+  /** By the rules of the provider's own client: what a stream was, in the shape of the answer that was not streamed. */
+  readonly assemble: (stream: string) => Json;
+  /** The same of a whole answer: what a stream cannot have is left away. */
+  readonly held: (whole: Json) => Json;
+  readonly heard: (held: Json) => Partial<Said>;
+}
+
+const dataOf = (stream: string): string[] =>
+  stream
+    .split("\n\n")
+    .filter((frame) => frame !== "")
+    .map((frame) => frame.replace(/^data: /, ""));
+
+interface ChatCall {
+  id: string;
+  type: string;
+  index?: number;
+  function: { name: string; arguments: string };
+  extra_content?: unknown;
+}
+interface ChatMessage {
+  role: string;
+  content: string | null;
+  refusal?: string | null;
+  reasoning_content?: string;
+  reasoning_details?: unknown[];
+  extra_content?: unknown;
+  tool_calls?: ChatCall[];
+}
+interface ChatAnswer extends Json {
+  readonly choices: readonly { readonly message: ChatMessage; readonly finish_reason: string }[];
+  readonly usage: Json;
+}
+
+function joinChat(message: ChatMessage, { tool_calls = [], ...delta }: Partial<ChatMessage>): void {
+  for (const field of ["content", "refusal", "reasoning_content"] as const)
+    if (delta[field]) message[field] = (message[field] ?? "") + delta[field];
+  if (delta.role) message.role = delta.role;
+  if (delta.extra_content) message.extra_content = delta.extra_content;
+  if (delta.reasoning_details)
+    message.reasoning_details = [...(message.reasoning_details ?? []), ...delta.reasoning_details];
+  for (const { index = 0, ...given } of tool_calls) {
+    message.tool_calls ??= [];
+    const call = message.tool_calls[index];
+    if (!call) message.tool_calls[index] = { ...given, function: { ...given.function } };
+    else call.function.arguments += given.function.arguments;
+  }
+}
+
+const counts = (usage: Json): Said["usage"] => {
+  const details = (field: string) => usage[field] as Record<string, number>;
+  return {
+    input: usage["prompt_tokens"] as number,
+    cached: details("prompt_tokens_details")["cached_tokens"] ?? 0,
+    output: usage["completion_tokens"] as number,
+    reasoning: details("completion_tokens_details")?.["reasoning_tokens"] ?? 0,
+  };
+};
+
+const chat: Caller = {
+  request: { model: "m", messages: [{ role: "user", content: "Hi" }] },
+  assemble(stream) {
+    const frames = dataOf(stream);
+    if (frames.pop() !== "[DONE]") throw new Error("the stream has no end");
+    const chunks = frames.map((frame) => JSON.parse(frame) as Json);
+    const message: ChatMessage = { role: "", content: null };
+    let finish: unknown;
+    for (const { choices } of chunks as unknown as { choices: { delta: ChatMessage; finish_reason: unknown }[] }[])
+      for (const { delta, finish_reason } of choices) {
+        joinChat(message, delta);
+        finish = finish_reason ?? finish;
+      }
+    const { id, created, model, usage } = chunks.at(-1) ?? {};
+    return { id, created, model, usage, choices: [{ index: 0, message, finish_reason: finish }] };
+  },
+  held(whole) {
+    const { id, created, model, usage, choices } = whole as ChatAnswer;
+    const [{ message, ...choice } = { message: { role: "", content: null }, finish_reason: "" }] = choices;
+    const { refusal, ...said } = message;
+    return { id, created, model, usage, choices: [{ ...choice, message: { ...said, ...(refusal && { refusal }) } }] };
+  },
+  heard(held) {
+    const { choices, usage } = held as ChatAnswer;
+    const [{ message, finish_reason } = { message: { role: "", content: null }, finish_reason: "" }] = choices;
+    return {
+      text: message.content ?? "",
+      refusal: message.refusal ?? "",
+      reasoning: message.reasoning_content ?? "",
+      calls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: args } }) => ({
+        id,
+        name,
+        args: JSON.parse(args) as Json,
+      })),
+      finish: finish_reason as Said["finish"],
+      usage: counts(usage),
+    };
+  },
+};
+
+interface Block extends Record<string, unknown> {
+  type: string;
+  text: string;
+  thinking: string;
+  signature: string;
+  partial: string;
+}
+
+const messages: Caller = {
+  request: { model: "m", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] },
+  assemble(stream) {
+    let message: Json = {};
+    const content: Block[] = [];
+    for (const event of eventsOf(stream)) {
+      const delta = event["delta"] as Json;
+      const index = event["index"] as number;
+      const block = content[index] as Block;
+      switch (event["type"]) {
+        case "message_start":
+          message = event["message"] as Json;
+          break;
+        case "content_block_start":
+          if (index !== content.length) throw new Error("a block is out of its place");
+          content.push({ ...(event["content_block"] as Block) });
+          break;
+        case "content_block_delta":
+          if (delta["type"] === "text_delta") block.text += delta["text"] as string;
+          if (delta["type"] === "thinking_delta") block.thinking += delta["thinking"] as string;
+          if (delta["type"] === "signature_delta") block.signature = delta["signature"] as string;
+          if (delta["type"] === "input_json_delta")
+            block.partial = (block.partial ?? "") + (delta["partial_json"] as string);
+          break;
+        case "message_delta":
+          message = {
+            ...message,
+            ...delta,
+            usage: { ...(message["usage"] as Json), ...(event["usage"] as Json) },
+          };
+      }
+    }
+    const whole = content.map(({ partial, ...block }) => (partial ? { ...block, input: JSON.parse(partial) } : block));
+    return { ...message, content: whole };
+  },
+  held: (whole) => whole,
+  heard(held) {
+    const blocks = held["content"] as Record<string, unknown>[];
+    const usage = held["usage"] as Record<string, number> & { output_tokens_details: Record<string, number> | null };
+    const joined = (field: string) => blocks.map((block) => (block[field] as string | undefined) ?? "").join("");
+    const cached = usage["cache_read_input_tokens"] ?? 0;
+    const finish: Record<string, Said["finish"]> = {
+      end_turn: "stop",
+      max_tokens: "length",
+      tool_use: "tool_calls",
+      refusal: "content_filter",
+    };
+    return {
+      text: joined("text"),
+      reasoning: joined("thinking"),
+      calls: blocks
+        .filter(({ type }) => type === "tool_use")
+        .map(({ id, name, input }) => ({ id: id as string, name: name as string, args: input as Json })),
+      finish: finish[held["stop_reason"] as string] as Said["finish"],
+      usage: {
+        input: (usage["input_tokens"] ?? 0) + cached + (usage["cache_creation_input_tokens"] ?? 0),
+        cached,
+        output: usage["output_tokens"] ?? 0,
+        reasoning: usage.output_tokens_details?.["thinking_tokens"] ?? 0,
+      },
+    };
+  },
+};
+
+interface Item extends Json {
+  readonly summary?: { text: string }[];
+  readonly content?: { text?: string; refusal?: string }[];
+}
+
+const responses: Caller = {
+  request: { model: "m", input: "Hi" },
+  assemble: (stream) => assembleResponses(eventsOf(stream)),
+  held: (whole) => whole,
+  heard(held) {
+    const output = held["output"] as Item[];
+    const { reason } = (held["incomplete_details"] ?? {}) as { reason?: string };
+    const parts = output.flatMap(({ content }) => content ?? []);
+    const calls = output
+      .filter(({ type }) => type === "function_call")
+      .map(({ call_id, name, arguments: args }) => ({
+        id: call_id as string,
+        name: name as string,
+        args: JSON.parse(args as string) as Json,
+      }));
+    const usage = held["usage"] as Record<string, number> & Record<string, Record<string, number>>;
+    const ended = calls.length > 0 ? "tool_calls" : "stop";
+    return {
+      text: parts.map(({ text }) => text ?? "").join(""),
+      refusal: parts.map(({ refusal }) => refusal ?? "").join(""),
+      reasoning: output.flatMap(({ summary }) => (summary ?? []).map(({ text }) => text)).join(""),
+      calls,
+      finish: reason === undefined ? ended : reason === "content_filter" ? "content_filter" : "length",
+      usage: {
+        input: usage["input_tokens"] as number,
+        cached: usage["input_tokens_details"]?.["cached_tokens"] ?? 0,
+        output: usage["output_tokens"] as number,
+        reasoning: usage["output_tokens_details"]?.["reasoning_tokens"] ?? 0,
+      },
+    };
+  },
+};
+
+interface GeminiPart {
+  readonly text?: string;
+  readonly thought?: boolean;
+  readonly functionCall?: { readonly id: string; readonly name: string; readonly args: Json };
+}
+
+const gemini: Caller = {
+  request: {
+    contents: [{ parts: [{ text: "Hi" }] }],
+    generationConfig: { thinkingConfig: { includeThoughts: true } },
+  },
+  assemble: (stream) => assembleGemini(framesOf(stream)),
+  held: (whole) => assembleGemini([whole as unknown as Answer]),
+  heard(held) {
+    const [candidate] = held["candidates"] as { parts: GeminiPart[]; finishReason: string }[];
+    const { parts = [], finishReason = "" } = candidate ?? {};
+    const usage = held["usageMetadata"] as Record<string, number>;
+    const calls = parts.flatMap(({ functionCall }) => functionCall ?? []);
+    const ended = calls.length > 0 ? "tool_calls" : "stop";
+    const finish: Record<string, Said["finish"]> = { STOP: ended, MAX_TOKENS: "length", SAFETY: "content_filter" };
+    const said = (thought: boolean) =>
+      parts
+        .filter((part) => (part.thought ?? false) === thought)
+        .map(({ text }) => text ?? "")
+        .join("");
+    const thoughts = usage["thoughtsTokenCount"] ?? 0;
+    return {
+      text: said(false),
+      reasoning: said(true),
+      calls,
+      finish: finish[finishReason] as Said["finish"],
+      usage: {
+        input: usage["promptTokenCount"] as number,
+        cached: usage["cachedContentTokenCount"] ?? 0,
+        output: (usage["candidatesTokenCount"] as number) + thoughts,
+        reasoning: thoughts,
+      },
+    };
+  },
+};
+
+export const callers: Readonly<Record<Format, Caller>> = { chat, messages, responses, gemini };

@@ -1,0 +1,141 @@
+import { GoogleGenAI, type HttpOptions } from "@google/genai";
+import { type MockAnthropic, startMockAnthropic } from "./mock-anthropic.ts";
+import { type MockGemini, startMockGemini } from "./mock-gemini.ts";
+import { mockText } from "./mock-openai.ts";
+import type { MockProvider } from "./mock-provider.ts";
+import { ofFile } from "./of-file.ts";
+import type { Client, Customer } from "./service.ts";
+import {
+  catalogWith,
+  costBy,
+  entriesOf,
+  localModel,
+  nanoUsd,
+  type Prices,
+  providerModel,
+  type Running,
+  startWithProvider,
+} from "./service-setup.ts";
+
+export { entriesOf, never } from "./service-setup.ts";
+
+/** Google's model by its own name, and ours of the other providers: each behind an interface of its own. */
+export const ownName = "gemini-2.5-flash";
+export const nativeModel = `google/${ownName}`;
+const chatModel = providerModel;
+const responsesModel = "openai/gpt-5.5";
+const messagesModel = "anthropic/claude-sonnet-5";
+
+/** In nano-USD a token, by price key; set here, so that a price list that moves does not move the tests. */
+const prices: Prices = {
+  [localModel]: { input: 100n, cached_input: 50n, output: 400n },
+  [nativeModel]: { input: 300n, cached_input: 30n, audio_input: 1_000n, output: 2_500n },
+  [chatModel]: { input: 400n, cached_input: 100n, output: 1_600n },
+  [responsesModel]: { input: 5_000n, cached_input: 500n, output: 30_000n },
+  [messagesModel]: { input: 2_000n, cached_input: 200n, cache_write: 2_500n, cache_write_1h: 4_000n, output: 10_000n },
+};
+
+const pricing = Object.fromEntries(
+  Object.entries(prices).map(([model, keys]) => [
+    model,
+    {
+      pricing: Object.fromEntries(Object.entries(keys).map(([key, price]) => [key, String(Number(price) / 1_000)])),
+      // What is cut is not read on for its usage.
+      ...(model !== localModel && { hidden_reasoning: false }),
+    },
+  ]),
+);
+
+/** What so many units cost at the list prices. */
+export const costOf = costBy(prices);
+
+export interface Served extends Running {
+  readonly gemini: MockGemini;
+  readonly anthropic: MockAnthropic;
+}
+
+/** Who answers a call: the worker itself, Google, or another provider behind its own interface. */
+export interface Target {
+  readonly name: string;
+  readonly model: string;
+  readonly mock?: (served: Served) => MockProvider;
+  /** What it says to "Hello there". */
+  readonly says: string;
+}
+
+export const local: Target = {
+  name: "local",
+  model: localModel,
+  says: 'You said: "Hello there". This is a model for tests: it repeats what it reads.',
+};
+export const google: Target = {
+  name: "Google's",
+  model: nativeModel,
+  mock: ({ gemini }) => gemini,
+  says: "You said: Hello there",
+};
+export const chatProvider: Target = {
+  name: "chat",
+  model: chatModel,
+  mock: ({ provider }) => provider,
+  says: mockText,
+};
+export const responsesProvider: Target = {
+  name: "responses",
+  model: responsesModel,
+  mock: ({ provider }) => provider,
+  says: mockText,
+};
+export const messagesProvider: Target = {
+  name: "messages",
+  model: messagesModel,
+  mock: ({ anthropic }) => anthropic,
+  says: "You said: Hello there",
+};
+export const others: readonly Target[] = [chatProvider, responsesProvider, messagesProvider];
+export const targets: readonly Target[] = [local, google, ...others];
+
+/** One service for all tests of a file; the providers have forgotten everything before each. */
+export const geminiService = (env: Readonly<Record<string, string>> = {}): Served =>
+  ofFile(
+    async (onEnd) => {
+      const [gemini, anthropic] = await Promise.all([startMockGemini(), startMockAnthropic()]);
+      const providers = {
+        GEMINI_API_KEY: "operator",
+        GEMINI_BASE_URL: gemini.url,
+        ANTHROPIC_API_KEY: "sk-ant-operator",
+        ANTHROPIC_BASE_URL: anthropic.url,
+        CATALOG_FILE: catalogWith({}, pricing),
+        ...env,
+      };
+      const running = await startWithProvider(providers, onEnd);
+      onEnd(() => Promise.all([running.provider.close(), gemini.close(), anthropic.close()]));
+      return { ...running, gemini, anthropic };
+    },
+    ({ provider, gemini, anthropic }) => {
+      for (const mock of [provider, gemini, anthropic]) mock.reset();
+    },
+  );
+
+/** The official client as its documentation sets it up, with this customer's key. */
+export const clientOf = (service: Client, { key }: Customer, httpOptions: HttpOptions = {}) =>
+  new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: service.baseUrl, ...httpOptions } });
+
+/** A customer with a balance, and its client. */
+export async function newCaller({ service }: Served, usd = "10", httpOptions?: HttpOptions) {
+  const customer = await service.account(usd);
+  return { customer, client: clientOf(service, customer, httpOptions) };
+}
+
+/** The least that a request needs. */
+export const asking = (model: string, contents = "Hello there") => ({ model, contents });
+
+/** The last body that the provider of the target got. */
+export const sent = (served: Served, { mock }: Target): Readonly<Record<string, unknown>> =>
+  mock?.(served).requests.at(-1)?.body ?? {};
+
+/** What was taken from the balance for the latest call. */
+export async function chargeOf(service: Client, customer: Customer): Promise<bigint> {
+  const [entry] = await entriesOf(service, customer);
+  return -nanoUsd(entry?.amount_usd ?? "0.00");
+}

@@ -1,0 +1,90 @@
+import { expect } from "vitest";
+import { createFiles } from "../../shared/files/index.ts";
+import {
+  type ClaimRequest,
+  createIdempotencyStore,
+  type IdempotencyStore,
+  type StoredCall,
+} from "../../shared/idempotency/index.ts";
+import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { images, providerImages } from "./generation-setup.ts";
+import { decisionOf, held, holdOf, openAccount, startMoney } from "./money-setup.ts";
+import { type Stores, testStores } from "./servers.ts";
+import type { Customer } from "./service.ts";
+
+/** What one process has: on a connection of its own, which ends with the test. */
+export async function openIdempotency(stores: Stores, clock: Clock = systemClock) {
+  const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
+  const log = createLogger("test", "silent");
+  const files = createFiles({ config: loadConfig({ ...stores }), mongo, money, clock, log });
+  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
+  await Promise.all([files.prepare(), idempotency.prepare()]);
+  return { money, files, idempotency };
+}
+
+/** A database of its own, a process on it, and an account. */
+export async function startIdempotency(clock: Clock = systemClock, given?: Stores) {
+  const stores = given ?? (await testStores());
+  const { money, files, idempotency } = await openIdempotency(stores, clock);
+  const account = await openAccount(money, 1_000_000n);
+  const ask = (fields: Partial<ClaimRequest> = {}): ClaimRequest => ({
+    account,
+    key: "key-1",
+    hash: "hash-1",
+    requestId: newRequestId(),
+    instance: "api_1",
+    pool: "image",
+    ...fields,
+  });
+  /** Holds for a request, and ends it in the ledger. */
+  const decide = async (requestId: string, cost: bigint, status: "succeeded" | "failed" = "succeeded") => {
+    const hold = await held(money, holdOf(account, 1_000n, { requestId }));
+    await money.settle(decisionOf(hold, cost, { status }));
+  };
+  return { stores, money, files, idempotency, account, ask, decide, another: () => openIdempotency(stores, clock) };
+}
+
+export const alive = () => Promise.resolve(true);
+export const dead = () => Promise.resolve(false);
+
+export const keptCall = (text = '{"data":[]}', more: Partial<StoredCall> = {}): StoredCall => ({
+  text,
+  usage: { image: 2 },
+  estimated: false,
+  costNanoUsd: 600n,
+  ...more,
+});
+
+/** Takes a key that must be free. */
+export async function taken(idempotency: IdempotencyStore, ask: ClaimRequest): Promise<string> {
+  const begun = await idempotency.claim(ask, dead);
+  expect(begun).toMatchObject({ kind: "new" });
+  return begun.kind === "new" ? begun.id : "";
+}
+
+/** At the provider: 0.211 USD. */
+export const atProvider = (prompt = "a lighthouse", fields: object = {}) => ({
+  model: providerImages,
+  prompt,
+  ...fields,
+});
+export const keyed = (key = "key-1") => ({ headers: { "idempotency-key": key } });
+
+/** Status, headers that matter here, and the body as it came. */
+export async function answerOf(answering: Promise<Response>) {
+  const response = await answering;
+  const { status, headers } = response;
+  return {
+    status,
+    text: await response.text(),
+    id: headers.get("x-request-id"),
+    cost: headers.get("x-xm-cost-usd"),
+    replayed: headers.get("idempotent-replayed"),
+  };
+}
+
+export const post = (customer: Customer, body: object, key?: string, path = images) =>
+  answerOf(customer.post(path, body, key === undefined ? {} : keyed(key)));

@@ -1,0 +1,64 @@
+import { onTestFinished } from "vitest";
+import { createReplies, createReplyReader, type Frame, type PaidCall } from "#jobs";
+import { type Clock, systemClock } from "#platform/clock";
+import { createLogger } from "#platform/logger";
+import { connectRedis, type RedisManner } from "#platform/redis";
+import type { Stores } from "./servers.ts";
+
+export const log = createLogger("test", "silent");
+
+/** A connection that ends with the test. */
+export async function connect({ REDIS_URL }: Stores, manner: RedisManner) {
+  const redis = connectRedis(REDIS_URL, manner, log);
+  onTestFinished(() => redis.disconnect());
+  await redis.connect();
+  return redis;
+}
+
+/** The API's end, on connections of its own. */
+export async function openReader(stores: Stores, clock: Clock = systemClock, instance = "api_test") {
+  const [blocking, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "impatient")]);
+  const reader = createReplyReader({ instance, reader: blocking, commands, clock, log });
+  onTestFinished(() => reader.stop());
+  return { reader, commands };
+}
+
+/** The worker's end. */
+export async function openWriter(stores: Stores, clock: Clock = systemClock) {
+  const redis = await connect(stores, "patient");
+  return { redis, replies: createReplies({ redis, clock }) };
+}
+
+/** What an API instance makes of a request's frames: their order is checked, and what comes twice is dropped. */
+export function collect(reader: Awaited<ReturnType<typeof openReader>>["reader"], requestId: string) {
+  const frames: Frame[] = [];
+  const twice: Frame[] = [];
+  const ended = new Promise<Frame>((resolve, reject) => {
+    reader.expect(requestId, (frame) => {
+      if (frame.seq >= 0 && frame.seq < frames.length) return void twice.push(frame);
+      if (frame.seq > frames.length) return reject(new Error(`${frame.seq} came after ${frames.length - 1}`));
+      frames.push(frame);
+      if (frame.kind !== "chunk") resolve(frame);
+    });
+  });
+  return { frames, twice, ended, text: () => frames.map(({ data }) => data).join("") };
+}
+
+export const paidCall = (requestId: string, fields: Partial<PaidCall> = {}): PaidCall => ({
+  v: 1,
+  requestId,
+  account: "acct_1",
+  keyId: "key_1",
+  tier: "standard",
+  endpoint: "/v1/chat/completions",
+  model: "local/chat",
+  stream: false,
+  held: "1000",
+  outputCap: 10,
+  inputEstimate: 5,
+  replyTo: "api_test",
+  acceptedAt: Date.now(),
+  deadlineAt: Date.now() + 60_000,
+  body: { json: "{}" },
+  ...fields,
+});

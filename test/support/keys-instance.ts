@@ -1,0 +1,58 @@
+import { onTestFinished } from "vitest";
+import { type Caller, createKeys, type Entered, type Keys, type Limits } from "../../api/keys/index.ts";
+import { createMoney, type Money } from "../../shared/money/index.ts";
+import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { connectRedis } from "../../shared/platform/redis.ts";
+import type { Stores } from "./servers.ts";
+
+export const defaults: Limits = { requestsPerMinute: 1_000, tokensPerMinute: 100_000, concurrentRequests: 100 };
+
+export const uploads = { perMinute: 20, concurrent: 2 };
+
+export interface Instance {
+  readonly keys: Keys;
+  readonly money: Money;
+  readonly mongo: Mongo;
+  readonly redis: ReturnType<typeof connectRedis>;
+}
+
+/** What one API process has: connections and a memory of its own. It ends with the test. */
+export async function startInstance(stores: Stores, clock: Clock = systemClock): Promise<Instance> {
+  const log = createLogger("test", "silent");
+  const mongo = await connectMongo(stores.MONGODB_URI, clock, log);
+  const redis = connectRedis(stores.REDIS_URL, "impatient", log);
+  await redis.connect();
+  onTestFinished(async () => {
+    redis.disconnect();
+    await mongo.close();
+  });
+  const money = createMoney({ mongo, clock, log });
+  const keys = createKeys({ mongo, redis, money, clock, log, defaults, uploads, addressRequestsPerMinute: 5 });
+  await Promise.all([money.prepare(), keys.prepare()]);
+  return { keys, money, mongo, redis };
+}
+
+/** As a paid call does it: in, then its tokens; out again if those are refused. */
+export async function take(
+  { keys }: Pick<Instance, "keys">,
+  caller: Caller,
+  { tokens, ...call }: { requestId: string; tokens: number; ttlMs: number },
+): Promise<Entered> {
+  const entered = await keys.enter(caller, call);
+  try {
+    await keys.takeTokens(entered, tokens);
+    return entered;
+  } catch (error) {
+    await keys.leave(entered, { uncounted: true });
+    throw error;
+  }
+}
+
+/** An account with one key. */
+export async function issueKey({ keys, money }: Instance, limits: Partial<Limits> = {}) {
+  const account = await money.createAccount({ name: "acme" });
+  const { key, secret } = await keys.issue(account.id, { limits });
+  return { account, key, secret };
+}

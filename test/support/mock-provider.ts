@@ -1,0 +1,229 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type FormPart, fieldsOf, partsOf } from "./form-parts.ts";
+import { cut, sendStream, sendWhole } from "./mock-provider-sending.ts";
+
+/**
+ * What every stand-in of a provider's server is made of: an HTTP server that records what it gets, and answers as the test
+ * scripted or else as the provider would. Nothing sleeps: where an answer must wait, the test gives the promise it waits for.
+ *
+ * A provider is a file of its own that says what is usual there, and how its stream events are written:
+ *
+ *     export interface Answer extends ProviderAnswer { readonly text?: string }
+ *     export const startMockAcme = (options?: MockOptions) =>
+ *       startMockProvider<Answer>({ path: "/v1", frame: (event) => `data: ${JSON.stringify(event)}\n\n`, usual }, options);
+ *     function usual({ method, path, headers, body }: MockRequest, { text = "Hi" }: Answer): Usual {
+ *       if (headers["x-key"] === undefined) return { status: 401, body: { detail: "no key" } };
+ *       return body["stream"] ? { events: [{ text }, { end: true }] } : { body: { text } };
+ *     }
+ *
+ * `usual` answers a file by `events` of bytes and a `content-type` header. Jobs that last over several requests live in
+ * a map that `usual` closes over and `reset` empties. A test: `mock.respond({ status: 500, body: {...} }, { cutAfter: 2 })`,
+ * make the calls, look at `mock.requests`, and `close()` in the end.
+ */
+export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
+  /** The base address, with the version's path if the provider has one. */
+  readonly url: string;
+  /** What was received, in order of arrival. */
+  readonly requests: readonly MockRequest[];
+  /** Requests whose answer has not ended. */
+  inFlight(): number;
+  /** Connections that were ever made. */
+  connections(): number;
+  /** Resolves with the request number `index` (from 0) as soon as its body is there. */
+  request(index: number): Promise<MockRequest>;
+  /** Answers for the next requests, one each. */
+  respond(...answers: Answer[]): void;
+  /** The answer when none was scripted for a request; without an argument the usual one again. */
+  always(answer?: Answer): void;
+  /** Forgets requests and scripts. */
+  reset(): void;
+  close(): Promise<void>;
+}
+
+export interface MockRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly headers: IncomingMessage["headers"];
+  /** Parsed JSON; of a form its text fields; else empty. */
+  readonly body: Record<string, unknown>;
+  /** The parts of a form, in their order. */
+  readonly form?: readonly FormPart[];
+  /** Of a body that is neither JSON nor a form. */
+  readonly bytes?: Buffer;
+  /** True when the client closed the connection before the answer had ended. */
+  readonly aborted: boolean;
+  /** Events of a stream that are out, as far as this side knows. */
+  readonly eventsSent: number;
+  /** Resolves when the answer has ended or the client has left. */
+  readonly closed: Promise<void>;
+}
+
+/** What a test may script of any provider's answer. */
+export interface ProviderAnswer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Instead of the usual answer: an object is sent as JSON, text and bytes as they are. */
+  readonly body?: unknown;
+  /** Instead of the usual events of a stream: an object is one event, text and bytes are written as they are. */
+  readonly events?: readonly unknown[];
+  /** The end of a stream waits for it, all of its events are out; of JSON the whole. */
+  readonly beforeEnd?: Promise<unknown>;
+  /** `false`: the stream ends without the provider's last frame (`data: [DONE]`), if it has one. */
+  readonly done?: false;
+  /** Nothing is sent before this resolves. `new Promise(() => {})` is silence forever. */
+  readonly beforeHeaders?: Promise<unknown>;
+  /** The event of this number (from 0) waits for its promise; the headers and the events before it are out. */
+  readonly beforeEvent?: Readonly<Record<number, Promise<unknown>>>;
+  /** The connection is cut after so many events (of JSON: after half of the body); -1 cuts it before the headers. */
+  readonly cutAfter?: number;
+  /** Compresses the answer as a whole. */
+  readonly encoding?: "gzip" | "br";
+}
+
+/** What a provider answers by itself. */
+export type Usual = Pick<ProviderAnswer, "status" | "headers" | "body" | "events" | "done">;
+
+interface Provider<Answer extends ProviderAnswer> {
+  /** Of the base address. */
+  readonly path?: string;
+  /** Sent with every answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The answer to a request that has neither `body` nor `events` scripted; its status wins over the script's. */
+  usual(request: MockRequest, scripted: Answer): Usual;
+  /** One event of a stream. */
+  frame(event: object): string;
+  /** What ends a stream, beside its events. */
+  lastFrame?(request: MockRequest): string;
+  /** Forgets what the provider itself remembers. */
+  reset?(): void;
+}
+
+export interface MockOptions {
+  readonly port?: number;
+  /** `false`: `requests` stays empty. */
+  readonly record?: boolean;
+}
+
+export async function startMockProvider<Answer extends ProviderAnswer>(
+  provider: Provider<Answer>,
+  { port = 0, record = true }: MockOptions = {},
+): Promise<MockProvider<Answer>> {
+  let requests: Recorded[] = [];
+  let script: Answer[] = [];
+  const nothing = {} as Answer;
+  let usual = nothing;
+  let open = 0;
+  const waiting = new Map<number, (request: MockRequest) => void>();
+
+  const server = createServer((incoming, outgoing) => {
+    const parts: Buffer[] = [];
+    incoming.on("data", (part: Buffer) => parts.push(part));
+    incoming.on("end", () => {
+      const request = receive(incoming, outgoing, parts);
+      const answer = script.shift() ?? usual;
+      if (record) {
+        requests.push(request);
+        waiting.get(requests.length - 1)?.(request);
+      }
+      open++;
+      outgoing.once("close", () => open--);
+      reply(provider, request, outgoing, answer).catch((error: unknown) => outgoing.destroy(error as Error));
+    });
+  });
+  let connections = 0;
+  server.on("connection", () => connections++);
+  server.keepAliveTimeout = 60_000;
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${provider.path ?? ""}`,
+    get requests() {
+      return requests;
+    },
+    inFlight: () => open,
+    connections: () => connections,
+    request: (index) => {
+      const there = requests[index];
+      return there ? Promise.resolve(there) : new Promise((resolve) => waiting.set(index, resolve));
+    },
+    respond: (...answers) => {
+      script.push(...answers);
+    },
+    always: (answer = nothing) => {
+      usual = answer;
+    },
+    reset: () => {
+      requests = [];
+      script = [];
+      usual = nothing;
+      waiting.clear();
+      provider.reset?.();
+    },
+    close: () => stop(server),
+  };
+}
+
+interface Recorded extends MockRequest {
+  aborted: boolean;
+  eventsSent: number;
+}
+
+function receive(incoming: IncomingMessage, outgoing: ServerResponse, parts: Buffer[]): Recorded {
+  const bytes = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  const request: Recorded = {
+    method: incoming.method ?? "",
+    path: incoming.url ?? "",
+    headers: incoming.headers,
+    ...contentOf(incoming.headers["content-type"] ?? "", bytes),
+    aborted: false,
+    eventsSent: 0,
+    closed: new Promise((resolve) =>
+      outgoing.once("close", () => {
+        request.aborted = !outgoing.writableFinished && !outgoing.errored;
+        resolve();
+      }),
+    ),
+  };
+  return request;
+}
+
+function contentOf(type: string, bytes: Buffer): Pick<MockRequest, "body" | "form" | "bytes"> {
+  if (type.startsWith("multipart/")) {
+    const form = partsOf(type, bytes);
+    return { body: fieldsOf(form), form };
+  }
+  if (bytes.length === 0) return { body: {} };
+  if (type.startsWith("application/json")) return { body: JSON.parse(bytes.toString("utf8")) };
+  return { body: {}, bytes };
+}
+
+async function reply<Answer extends ProviderAnswer>(
+  provider: Provider<Answer>,
+  request: Recorded,
+  outgoing: ServerResponse,
+  scripted: Answer,
+): Promise<void> {
+  if (scripted.beforeHeaders) await scripted.beforeHeaders;
+  if (scripted.cutAfter === -1) return cut(outgoing);
+  const isScripted = scripted.body !== undefined || scripted.events !== undefined;
+  const usual = isScripted ? {} : provider.usual(request, scripted);
+  const headers = { ...provider.headers, ...usual.headers, ...scripted.headers };
+  const answer: ProviderAnswer = { ...scripted, ...usual, headers };
+  if (answer.events === undefined) {
+    if (answer.beforeEnd) await answer.beforeEnd;
+    return sendWhole(outgoing, answer);
+  }
+  const frames = answer.events.map((event) =>
+    Buffer.from(typeof event === "string" || Buffer.isBuffer(event) ? event : provider.frame(event as object)),
+  );
+  const last = answer.done === false ? undefined : provider.lastFrame?.(request);
+  if (last) frames.push(Buffer.from(last));
+  await sendStream(outgoing, answer, frames, () => request.eventsSent++);
+}
+
+function stop(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve, reject) => server.close((error) => (error ? reject(error) : resolve())));
+}

@@ -1,0 +1,105 @@
+import { expect, onTestFinished } from "vitest";
+import { createMoney, type Decision, type Hold, type Money } from "../../shared/money/index.ts";
+import { type Clock, systemClock } from "../../shared/platform/clock.ts";
+import { newRequestId } from "../../shared/platform/ids.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
+import { testStores } from "./servers.ts";
+
+/** `later` moves the time of the money; back-off between tries is real, and short. */
+export interface MovableClock extends Clock {
+  later(ms: number): void;
+}
+
+export function createMovableClock(): MovableClock {
+  let aheadMs = 0;
+  return {
+    ...systemClock,
+    now: () => Date.now() + aheadMs,
+    later: (ms) => {
+      aheadMs += ms;
+    },
+  };
+}
+
+export const minuteMs = 60_000;
+
+/** What one process has: a connection and groups of its own. It ends with the test. */
+export async function startMoney(uri: string, clock: Clock = systemClock): Promise<{ money: Money; mongo: Mongo }> {
+  const log = createLogger("test", "silent");
+  const mongo = await connectMongo(uri, clock, log);
+  onTestFinished(() => mongo.close());
+  const money = createMoney({ mongo, clock, log });
+  await money.prepare();
+  return { money, mongo };
+}
+
+/** A database of its own, one process on it, and an account with a balance. */
+export async function startBank({ balanceNanoUsd = 1_000n } = {}) {
+  const { MONGODB_URI: uri } = await testStores();
+  const clock = createMovableClock();
+  const { money, mongo } = await startMoney(uri, clock);
+  const account = await openAccount(money, balanceNanoUsd);
+  /** Another process on the same database. */
+  const another = async () => (await startMoney(uri, clock)).money;
+  return { uri, clock, money, mongo, account, another };
+}
+
+export async function openAccount(money: Money, balanceNanoUsd: bigint): Promise<string> {
+  const { id } = await money.createAccount({ name: "acme" });
+  if (balanceNanoUsd > 0n) await money.credit(id, { amountNanoUsd: balanceNanoUsd, idempotencyKey: "opening" });
+  return id;
+}
+
+export const holdOf = (account: string, nanoUsd: bigint, more: Partial<Hold> = {}): Hold => ({
+  account,
+  requestId: newRequestId(),
+  mostNanoUsd: nanoUsd,
+  leastNanoUsd: nanoUsd,
+  expiresAt: Date.now() + 10 * minuteMs,
+  ...more,
+});
+
+/** A hold that must fit. */
+export async function held(money: Money, hold: Hold): Promise<Hold> {
+  expect(await money.hold(hold)).toEqual({ ok: true, heldNanoUsd: hold.mostNanoUsd });
+  return hold;
+}
+
+export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decision> = {}): Decision => ({
+  account: hold.account,
+  requestId: hold.requestId,
+  key: "key_test",
+  endpoint: "/v1/chat/completions",
+  model: "openai/gpt",
+  heldNanoUsd: hold.mostNanoUsd,
+  costNanoUsd,
+  status: "succeeded",
+  upstream: "openai",
+  attempts: 1,
+  usage: { input: 10, output: 5 },
+  estimated: false,
+  totalMs: 1_200,
+  ...more,
+});
+
+export const applicationOf = (hold: Hold, costNanoUsd: bigint) => ({
+  account: hold.account,
+  requestId: hold.requestId,
+  heldNanoUsd: hold.mostNanoUsd,
+  costNanoUsd,
+});
+
+export async function balance(money: Money, account: string) {
+  const found = await money.account(account);
+  if (!found) throw new Error(`no account ${account}`);
+  const { availableNanoUsd, heldNanoUsd, openHolds } = found;
+  return { availableNanoUsd, heldNanoUsd, openHolds };
+}
+
+export const free = (availableNanoUsd: bigint) => ({ availableNanoUsd, heldNanoUsd: 0n, openHolds: 0 });
+
+export const inTurn = <T>(all: readonly T[], at: number): T => all[at % all.length] as T;
+
+export const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, at) => make(at));

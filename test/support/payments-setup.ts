@@ -1,0 +1,137 @@
+import { createHash } from "node:crypto";
+import { x402Client } from "@x402/core/client";
+import {
+  decodePaymentRequiredHeader,
+  decodePaymentResponseHeader,
+  encodePaymentSignatureHeader,
+} from "@x402/core/http";
+import type { PaymentPayload, PaymentRequired, PaymentRequirements } from "@x402/core/types";
+import { ExactSvmScheme } from "@x402/svm/exact/client";
+import { expect } from "vitest";
+import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
+import type { Money } from "../../shared/money/index.ts";
+import {
+  createPayments,
+  type Payments,
+  type QuoteAsk,
+  type SettleAsk,
+  type Settlement,
+  type X402,
+} from "../../shared/payments/index.ts";
+import { loadConfig } from "../../shared/platform/config.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import type { Mongo } from "../../shared/platform/mongo.ts";
+import { createMovableClock, type MovableClock, startMoney } from "./money-setup.ts";
+import { testStores } from "./servers.ts";
+import { testChain } from "./solana.ts";
+
+export interface Instance {
+  readonly payments: Payments;
+  readonly x402: X402;
+  readonly money: Money;
+  readonly mongo: Mongo;
+}
+
+export const hashOf = (request: unknown): string => createHash("sha256").update(JSON.stringify(request)).digest("hex");
+export const usd = (text: string): bigint => BigInt(Math.round(Number(text) * 1e9));
+export const micro = (nanoUsd: bigint): bigint => nanoUsd / 1_000n;
+
+export const settingsOf = (chain: SolanaChain) => ({
+  X402_NETWORK: chain.network,
+  X402_PAY_TO: chain.payTo,
+  SOLANA_RPC_URL: chain.rpcUrl,
+  X402_FEE_PAYER_KEY: chain.feePayer.secret,
+});
+
+/** Lines are written, so that what cannot be written is found, and nobody reads them. */
+const unread = { write: () => {} };
+
+/** What one process has. It ends with the test, or is simply used no more. */
+export async function openPayments(
+  uri: string,
+  clock: MovableClock,
+  settings: Readonly<Record<string, string>>,
+): Promise<Instance> {
+  const stores = { ...(await testStores()), MONGODB_URI: uri };
+  const config = loadConfig({ ...stores, ...settings });
+  const { money, mongo } = await startMoney(uri, clock);
+  const payments = createPayments({ config, mongo, money, clock, log: createLogger("test", "info", unread) });
+  await payments.prepare();
+  if (!payments.x402) throw new Error("payments are off");
+  return { payments, x402: payments.x402, money, mongo };
+}
+
+export const priceNanoUsd = usd("0.04");
+export const request = { model: "local/image", prompt: "a lighthouse", n: 1 };
+
+/** A chain, a database, one process on both, and a payer who has five dollars. */
+export async function startPayments(settings: Readonly<Record<string, string>> = {}) {
+  const chain = await testChain();
+  const { MONGODB_URI: uri } = await testStores();
+  const clock = createMovableClock();
+  const payer = await chain.wallet("5.00");
+  const own = { ...settingsOf(chain), ...settings };
+  const first = await openPayments(uri, clock, own);
+  const another = () => openPayments(uri, clock, own);
+  const ask = (fields: Partial<QuoteAsk> = {}): QuoteAsk => ({
+    requestHash: hashOf(request),
+    priceNanoUsd,
+    resource: { url: "http://localhost/v1/images/generations", description: "An image", mimeType: "application/json" },
+    ...fields,
+  });
+  const quoted = async (fields: Partial<QuoteAsk> = {}): Promise<PaymentRequired> => {
+    const { body, header } = await first.x402.quote(ask(fields));
+    expect(decodePaymentRequiredHeader(header)).toEqual(body);
+    return body;
+  };
+  const received = async () => (await chain.balance(chain.payTo)) ?? 0n;
+  return {
+    ...first,
+    uri,
+    clock,
+    chain,
+    payer,
+    another,
+    ask,
+    quoted,
+    received,
+    /** A quote, paid as the official client pays it: not sent yet. */
+    pay: async (fields: Partial<QuoteAsk> = {}) => payFrom(chain, payer, await quoted(fields)),
+    settle: (header: string, requestHash = hashOf(request), more: Pick<SettleAsk, "hasBegun"> = {}) =>
+      first.x402.settle({ header, requestHash, ...more }),
+  };
+}
+
+const clientOf = (chain: SolanaChain, { signer }: Wallet) =>
+  new x402Client().setSpendControls(false).register("solana:*", new ExactSvmScheme(signer, { rpcUrl: chain.rpcUrl }));
+
+export const payloadFrom = (chain: SolanaChain, payer: Wallet, required: PaymentRequired): Promise<PaymentPayload> =>
+  clientOf(chain, payer).createPaymentPayload(required);
+
+export const headerOf = (payload: PaymentPayload): string => encodePaymentSignatureHeader(payload);
+
+export async function payFrom(chain: SolanaChain, payer: Wallet, required: PaymentRequired) {
+  const header = headerOf(await payloadFrom(chain, payer, required));
+  const [accepted] = required.accepts as [PaymentRequirements];
+  return { header, memo: accepted.extra["memo"] as string, accepted };
+}
+
+/** Signed for other terms than those that were quoted, which it names all the same. */
+export async function paySomethingElse(
+  chain: SolanaChain,
+  payer: Wallet,
+  required: PaymentRequired,
+  other: Partial<PaymentRequirements>,
+): Promise<string> {
+  const [accepted] = required.accepts as [PaymentRequirements];
+  const payload = await payloadFrom(chain, payer, { ...required, accepts: [{ ...accepted, ...other }] });
+  return headerOf({ ...payload, accepted });
+}
+
+export const receiptOf = ({ receipt }: Settlement) => decodePaymentResponseHeader(receipt);
+
+export const quoteDocument = ({ mongo }: Pick<Instance, "mongo">, memo: string) =>
+  mongo.connection.collection<{ _id: string; state: string }>("quotes").findOne({ _id: memo });
+
+export const available = async ({ money }: Pick<Instance, "money">, memo: string) =>
+  (await money.account(`x402:${memo}`))?.availableNanoUsd;

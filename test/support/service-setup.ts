@@ -1,0 +1,169 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { Clock } from "../../shared/platform/clock.ts";
+import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
+import { ofFile } from "./of-file.ts";
+import { testStores } from "./servers.ts";
+import { type Client, type Customer, type Environment, startService } from "./service.ts";
+
+/** A model that runs in the worker, and one of OpenAI's, which the stand-in provider serves. */
+export const localModel = "local/chat";
+export const providerModel = "openai/gpt-4.1-mini";
+export const models = [localModel, providerModel] as const;
+
+export interface Running {
+  readonly service: Client;
+  readonly provider: MockOpenai;
+}
+
+export async function startWithProvider(
+  env: Environment = {},
+  onEnd?: (stop: () => Promise<void>) => void,
+  clock?: Clock,
+): Promise<Running> {
+  const provider = await startMockOpenai();
+  const service = await startService(await testStores(), {
+    env: { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url, XAI_BASE_URL: provider.url, ...env },
+    ...(onEnd && { onEnd }),
+    ...(clock && { clock }),
+  });
+  return { service, provider };
+}
+
+/** One service for all tests of a file; the provider has forgotten everything before each. */
+export const serviceOfFile = (env: Environment = {}): Running =>
+  ofFile(
+    async (onEnd) => {
+      const running = await startWithProvider(env, onEnd);
+      onEnd(() => running.provider.close());
+      return running;
+    },
+    ({ provider }) => provider.reset(),
+  );
+
+const user = (content: string) => [{ role: "user" as const, content }];
+
+/** The least that a chat request needs. */
+export const asking = <Model extends string>(model: Model, content = "Hello there") => ({
+  model,
+  messages: user(content),
+});
+
+export interface Refusal {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string;
+  readonly param?: string | null;
+  readonly message?: RegExp;
+}
+
+/** What `refusalOf` gives for it. */
+export const refusal = ({ status, type, code, param = null, message = /./ }: Refusal) => ({
+  status,
+  error: { type, code, param, message: expect.stringMatching(message) as string },
+});
+
+/** An error answer: specification, part 2. What holds for every one (wire-details, "Errors") is checked here. */
+export async function refusalOf(response: Response): Promise<{ status: number; error: { message: string } }> {
+  const { status, headers } = response;
+  const { request_id, ...body } = (await response.json()) as { request_id: string; error: { message: string } };
+  expect(request_id).toMatch(/^req_/);
+  expect(headers.get("x-request-id")).toBe(request_id);
+  expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(headers.get("x-xm-cost-usd")).toBeNull();
+  // Whole seconds from 1 to 60, where waiting helps, and nowhere else.
+  expect(headers.get("retry-after") ?? "").toMatch(status === 429 || status === 503 ? /^([1-9]|[1-5]\d|60)$/ : /^$/);
+  expect(headers.get("www-authenticate")).toBe(status === 401 ? "Bearer" : null);
+  return { status, ...body };
+}
+
+/** What the tests read of a ledger entry. */
+export interface Entry {
+  readonly id: string;
+  readonly account: string;
+  readonly kind: string;
+  readonly amount_usd: string;
+  readonly request: {
+    readonly model: string;
+    readonly endpoint: string;
+    readonly upstream: string | null;
+    readonly attempts: number;
+    readonly status: string;
+    readonly error?: string;
+    readonly usage: Readonly<Record<string, number>>;
+    readonly estimated: boolean;
+    readonly shortfall_usd: string;
+  };
+}
+
+export const entryOf = (service: Client, requestId: string | null | undefined) =>
+  service.admin<Entry>("GET", `/requests/${requestId}`);
+
+/** The ledger entry of each call that was let in, the latest first, once nothing is held any more. */
+export async function entriesOf(service: Client, customer: Customer): Promise<Entry[]> {
+  await service.settled();
+  const entries = (await customer.ledger("usage")) as unknown as readonly { id: string }[];
+  return Promise.all(entries.map(({ id }) => entryOf(service, id)));
+}
+
+/** In nano-USD for each unit, by model and price key. */
+export type Prices = Readonly<Record<string, Readonly<Record<string, bigint>>>>;
+
+/** What so many units cost at these prices. */
+export const costBy =
+  (prices: Prices) =>
+  (model: string, usage: Readonly<Record<string, number>>): bigint =>
+    Object.entries(usage).reduce((cost, [key, count]) => {
+      const price = prices[model]?.[key];
+      if (price === undefined) throw new Error(`no price of ${key}`);
+      return cost + BigInt(count) * price;
+    }, 0n);
+
+/** `"-0.00123"` in nano-USD. */
+export function nanoUsd(usd: string): bigint {
+  const [, sign, whole = "", decimals = ""] = /^(-?)(\d+)\.(\d{2,9})$/.exec(usd) ?? [];
+  const amount = BigInt(whole + decimals.padEnd(9, "0"));
+  return sign === "-" ? -amount : amount;
+}
+
+/** Nothing was charged, nothing is held. */
+export async function expectUntouched(service: Client, customer: Customer, available: string): Promise<void> {
+  await service.settled();
+  expect(await customer.available()).toBe(available);
+}
+
+/** The shipped catalog with other fields here and there, and more models; the file goes with the machine's temporary folder. */
+export function catalogWith(
+  upstreams: Readonly<Record<string, object>>,
+  models: Readonly<Record<string, object>> = {},
+  more: readonly object[] = [],
+): string {
+  const shipped = JSON.parse(readFileSync(new URL("../../shared/catalog/models.json", import.meta.url), "utf8")) as {
+    upstreams: Record<string, object>;
+    models: { id: string }[];
+  };
+  const changed = {
+    ...shipped,
+    upstreams: Object.fromEntries(
+      Object.entries(shipped.upstreams).map(([id, fields]) => [id, { ...fields, ...upstreams[id] }]),
+    ),
+    models: [...shipped.models.map((model) => ({ ...model, ...models[model.id] })), ...more],
+  };
+  const file = join(tmpdir(), `catalog-${randomUUID()}.json`);
+  writeFileSync(file, JSON.stringify(changed));
+  return file;
+}
+
+/** Promise and its resolver: a test opens what waits for it. */
+export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+export const never = new Promise<never>(() => {});

@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { loadCatalog } from "../../shared/catalog/index.ts";
+import { createLogger } from "../../shared/platform/logger.ts";
+import { createUpstreams } from "../../workers/upstreams/index.ts";
+import { createManualClock } from "./manual-clock.ts";
+import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
+
+export const log = createLogger("test", "silent");
+/** Of a call for files: there is memory enough, and the caller stays. */
+export const undisturbed = { hold: () => {}, disconnected: new AbortController().signal };
+const question = { messages: [{ role: "user", content: "Hi" }] };
+
+interface Options {
+  readonly concurrency?: number;
+  /** Only `test/model`: what is open for it is open for all that its upstreams serve. */
+  readonly oneModel?: true;
+  /** Variables that the catalog's upstreams find; `MAKER_0_API_KEY` and so on are there unless said otherwise. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** As many mock providers as asked for, in this order behind the model `test/model` and (each its own) `test/model-<i>`. */
+export async function startUpstreams(count: number, { concurrency = 10, oneModel, env = {} }: Options = {}) {
+  const mocks: MockOpenai[] = [];
+  for (let index = 0; index < count; index++) mocks.push(await startMockOpenai());
+  const clock = createManualClock();
+  const entries = mocks.map((mock, index) => [
+    `provider-${index}`,
+    {
+      provider: "openai",
+      base_url: mock.url,
+      base_url_env: `MAKER_${index}_BASE_URL`,
+      key_env: `MAKER_${index}_API_KEY`,
+      concurrency,
+      first_byte_timeout_ms: 60_000,
+      silence_timeout_ms: 20_000,
+      total_timeout_ms: 300_000,
+    },
+  ]);
+  const at = (index: number, model: string) => ({ upstream: `provider-${index}`, model });
+  const modelOf = (id: string, upstreams: object[]) => ({
+    id,
+    name: id,
+    owned_by: "test",
+    type: "text",
+    released: "2026-01-01",
+    context_length: 1000,
+    max_output_tokens: 100,
+    pricing: { input: "1", output: "1" },
+    upstreams,
+  });
+  const models = [
+    modelOf(
+      "test/model",
+      mocks.map((_, index) => at(index, `own-name-${index}`)),
+    ),
+    ...(oneModel ? [] : mocks).map((_, index) => modelOf(`test/model-${index}`, [at(index, "other-name")])),
+  ];
+  const folder = mkdtempSync(join(tmpdir(), "catalog-"));
+  const file = join(folder, "catalog.json");
+  writeFileSync(file, JSON.stringify({ elite_discount_bps: 0, upstreams: Object.fromEntries(entries), models }));
+  const catalog = loadCatalog(file);
+  rmSync(folder, { recursive: true });
+
+  const keys = Object.fromEntries(mocks.map((_, index) => [`MAKER_${index}_API_KEY`, `sk-operator-${index}`]));
+  const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock, log });
+  onTestFinished(async () => {
+    await upstreams.close();
+    await Promise.all(mocks.map((mock) => mock.close()));
+  });
+
+  let accounts = 0;
+  /** Of an account of its own, unless said otherwise. */
+  const call = (
+    id = "test/model",
+    signal = new AbortController().signal,
+    account: string | undefined = `acct_${++accounts}`,
+  ) => {
+    const model = catalog.find(id);
+    if (!model) throw new Error(`no ${id}`);
+    const progress: { account: string; attempts: number; upstream?: string } = { account, attempts: 0 };
+    return {
+      progress,
+      json: () =>
+        upstreams.once(model, signal, progress, ({ provider, model }, signal) =>
+          provider.answer({ ...asChat, model, body: { ...question, model }, signal, log }),
+        ),
+      stream: () =>
+        upstreams.stream(model, signal, progress, ({ provider, model }, signal) =>
+          oneByOne(provider.stream({ ...asChat, model, body: { ...question, model }, signal, log })),
+        ),
+    };
+  };
+  return { mocks: mocks as [MockOpenai, ...MockOpenai[]], clock, upstreams, catalog, call };
+}
+
+const asChat = { format: "chat", headers: {} } as const;
+
+/** The chunks of a stream, however they came together. */
+export async function* oneByOne<T>(lists: AsyncIterable<readonly T[]>): AsyncGenerator<T, void, undefined> {
+  for await (const list of lists) yield* list;
+}
+
+/** The error that a promise rejects with. */
+export const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => {
+      throw new Error("it did not fail");
+    },
+    (error: unknown) => error,
+  );
+
+/** A promise and the way to resolve it. */
+export const gate = () => Promise.withResolvers<void>();

@@ -1,0 +1,41 @@
+/**
+ * What each generation of the provider's models takes, by their ids: the versions differ, and answer 400 to what they do
+ * not take. Source: the provider's migration guides up to Opus, Sonnet and Haiku 5.5. A family without a version is its
+ * newest; models of others behind this format take what the oldest took.
+ */
+export interface Generation {
+  /** By a budget of tokens, or by an effort alone. */
+  readonly thinking: "budget" | "adaptive";
+  /** How thinking is turned off; `low`: it cannot be, only kept short. */
+  readonly off: "absent" | "disabled" | "between_tools" | "low";
+  /** `temperature`, `top_p`, `top_k`. */
+  readonly samples: boolean;
+  /** Efforts above `high`. */
+  readonly deepEffort: boolean;
+  /** A choice of tools that leaves the model none. */
+  readonly forcedTools: boolean;
+  /** System messages after the conversation has begun. */
+  readonly lateSystem: boolean;
+}
+
+/** `claude-opus-4-8`, `claude-haiku-4-5-20251001`, `claude-3-7-sonnet-20250219`. */
+function versionOf(model: string): { family: string; version: number } {
+  const family = /(opus|sonnet|haiku|fable|mythos)/.exec(model)?.[1] ?? "";
+  const [, major, minor] = /-(\d)(?:[-.](\d))?(?!\d)/.exec(model) ?? [];
+  if (major !== undefined) return { family, version: Number(`${major}.${minor ?? 0}`) };
+  return { family, version: family ? Number.POSITIVE_INFINITY : 0 };
+}
+
+export function generationOf(model: string): Generation {
+  const { family, version } = versionOf(model);
+  const alwaysThinks = family === "fable" || family === "mythos" || (family === "opus" && version >= 5.5);
+  const offSince5 = family === "sonnet" && version >= 5.5 ? "between_tools" : "disabled";
+  return {
+    thinking: version >= 4.6 ? "adaptive" : "budget",
+    off: alwaysThinks ? "low" : version >= 5 ? offSince5 : "absent",
+    samples: version < 4.7,
+    deepEffort: version >= 4.7,
+    forcedTools: version < 5.1 || family === "haiku" || family === "",
+    lateSystem: version >= 5.5 || (family === "opus" && version >= 4.8),
+  };
+}
