@@ -100,7 +100,7 @@ function closed(stream: boolean, connections: number): Scenario {
   return { title, stream, pace: { kind: "closed", connections }, delayMs: 0, rounds, durationMs };
 }
 
-/** Until V8 has compiled what is hot: before that a call costs up to twice as much. */
+/** V8 needs this long to compile the hot code; before that a call costs up to twice as much. */
 function warmUp(stream: boolean): Scenario {
   return { ...closed(stream, 50), title: "warm-up", durationMs: options.quick ? 3_000 : 10_000 };
 }
@@ -165,7 +165,7 @@ async function compare(bench: Bench): Promise<void> {
     await writeFile(join(benchmarks, "results.md"), text);
 }
 
-/** What large uploads do to the API's memory. */
+/** The API's memory under large uploads. */
 async function uploads({ service }: Bench): Promise<void> {
   const api = service?.processes.find(({ name }) => name === "api");
   if (!service || !api) throw new Error("--uploads needs the service among the gateways");
@@ -178,7 +178,7 @@ async function uploads({ service }: Bench): Promise<void> {
   await writeFile(join(benchmarks, "uploads.md"), text);
 }
 
-/** What translation between formats costs. */
+/** The cost of conversion between formats. */
 async function formats({ service }: Bench): Promise<void> {
   if (!service) throw new Error("--formats needs the service among the gateways");
   const rounds = await measureFormats(service.target, service.processes, options.quick ? 1 : 5);
