@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { embeddingsCodec, finishEmbeddings } from "#formats";
+import { embeddingsCodec } from "#formats";
+import { completeEmbeddings } from "../../workers/conversion/index.ts";
 
 const request = (fields: object = {}) => ({ model: "local/embed", input: "hi", ...fields });
 const parse = (body: unknown) => embeddingsCodec.parse(body, 100);
@@ -43,7 +44,7 @@ const answer = (...embeddings: unknown[]) => ({
 });
 const base64 = (numbers: readonly number[]) => Buffer.from(new Float32Array(numbers).buffer).toString("base64");
 const one = (embedding: unknown, fields: object = {}) =>
-  finishEmbeddings(answer(embedding), request(fields), "local/embed").data[0]?.embedding;
+  completeEmbeddings(answer(embedding), request(fields), "local/embed").data[0]?.embedding;
 
 test("answers in the encoding that was asked for, whatever the provider sends", () => {
   const numbers = [0.5, -2, 1024];
@@ -65,7 +66,7 @@ test("encodes and decodes any vector of 32-bit numbers without loss", () => {
 test("puts the answer under our model id, in the order of the input", () => {
   const { data, ...rest } = answer([1], [2], [3]);
   const shuffled = { ...rest, data: [data[2], data[0], data[1]] };
-  expect(finishEmbeddings(shuffled, request({ input: ["a", "b", "c"] }), "local/embed")).toEqual({
+  expect(completeEmbeddings(shuffled, request({ input: ["a", "b", "c"] }), "local/embed")).toEqual({
     object: "list",
     model: "local/embed",
     data,
@@ -81,7 +82,7 @@ test.each<[what: string, response: unknown, input: unknown]>([
   ["one index twice", { data: [answer([1]).data[0], answer([2]).data[0]] }, ["a", "b"]],
   ["an embedding that holds a text", answer([1, "x"]), "a"],
 ])("does not pass on an answer with %s", (_what, response, input) => {
-  expect(() => finishEmbeddings(response, request({ input }), "local/embed")).toThrow(
+  expect(() => completeEmbeddings(response, request({ input }), "local/embed")).toThrow(
     expect.objectContaining({ code: "upstream_error" }),
   );
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type Codec, imageAnswer, imagesCodec, mediaAnswer, mediaCodec } from "#formats";
+import { type Codec, imagesCodec, mediaCodec } from "#formats";
+import { imageResponse, mediaResponse } from "../../workers/conversion/index.ts";
 
 const image = (fields: object = {}) => ({ model: "local/image", prompt: "a lighthouse", ...fields });
 const media = (fields: object = {}) => ({ model: "local/video", input: { prompt: "waves" }, ...fields });
@@ -140,7 +141,7 @@ test("an image answer has its times in seconds, and each image its own", () => {
     { url: "http://localhost/media/file_1", expiresAt: at + 86_403_999, about },
     { b64_json: "AAAA", about: {} },
   ];
-  expect(imageAnswer({ createdAt: at + 999, expiresAt: at + 86_400_999 }, images)).toEqual({
+  expect(imageResponse({ createdAt: at + 999, expiresAt: at + 86_400_999 }, images)).toEqual({
     created: seconds,
     expires_at: seconds + 86_400,
     data: [
@@ -153,12 +154,12 @@ test("an image answer has its times in seconds, and each image its own", () => {
 test("what a provider says of a file does not replace what is known of it", () => {
   const about = { url: "http://evil", b64_json: "x", expires_at: 1, content_type: "text/html", bytes: 1, seed: 3 };
   const life = { createdAt: at, expiresAt: at };
-  const image = imageAnswer(life, [
+  const image = imageResponse(life, [
     { url: "http://ours", expiresAt: at, about: { url: "http://evil", expires_at: 1, seed: 3 } },
   ]);
   expect(image.data).toEqual([{ url: "http://ours", expires_at: seconds, seed: 3 }]);
   const file = { url: "http://ours", contentType: "video/mp4", bytes: 9, expiresAt: at, about };
-  const answer = mediaAnswer({ id: "gen_1", model: "local/video", ...life }, {}, [file]);
+  const answer = mediaResponse({ id: "gen_1", model: "local/video", ...life }, {}, [file]);
   expect(answer.files).toEqual([
     { url: "http://ours", content_type: "video/mp4", bytes: 9, expires_at: seconds, seed: 3, b64_json: "x" },
   ]);
@@ -167,7 +168,7 @@ test("what a provider says of a file does not replace what is known of it", () =
 test("a media answer", () => {
   const ours = { id: "gen_1", model: "local/video", createdAt: at + 500, expiresAt: at + 86_400_500 };
   const file = { contentType: "video/mp4", bytes: 9, expiresAt: at + 86_400_500, about: {} };
-  expect(mediaAnswer(ours, { seed: 7 }, [{ ...file, url: "http://ours/1" }])).toEqual({
+  expect(mediaResponse(ours, { seed: 7 }, [{ ...file, url: "http://ours/1" }])).toEqual({
     id: "gen_1",
     object: "media.generation",
     created: seconds,

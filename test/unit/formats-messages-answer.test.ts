@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { tokenUsage } from "#formats";
 import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { tokenUsage } from "../../workers/conversion/index.ts";
 import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;

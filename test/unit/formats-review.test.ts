@@ -7,9 +7,8 @@ import {
   geminiCodec,
   messagesCodec,
   responsesCodec,
-  tokenUsage,
 } from "../../shared/formats/index.ts";
-import { converters } from "../../workers/conversion/index.ts";
+import { converters, tokenUsage } from "../../workers/conversion/index.ts";
 
 const gemini = geminiCodec("local/chat", false, false);
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { estimateTokens, tokenUsage } from "#formats";
+import { estimateTokens } from "#formats";
+import { tokenUsage } from "../../workers/conversion/index.ts";
 
 const none = {
   input: 0,

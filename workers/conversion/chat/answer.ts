@@ -1,6 +1,7 @@
-import { completionTokens, type JsonObject, object, outputBytes, promptTokens, tokenUsage } from "#formats";
+import { type JsonObject, object, outputBytes } from "#formats";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { callTracker } from "../tool-calls.ts";
+import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";
 
 /** The provider's usage if it can be believed, else the estimate. What is shown is what is billed: reasoning is in it. */
 function usageShown(usage: unknown, estimate: TokenEstimate) {

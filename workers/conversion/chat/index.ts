@@ -1,8 +1,9 @@
 import { invalidValue } from "#errors";
-import { isDocumented, type JsonObject, list, object, text } from "#formats";
+import { type JsonObject, list, object, text } from "#formats";
 import type { ConvertedRequest, FormatConverter, UpstreamTarget } from "../converter.ts";
 import { ignoredParams } from "../ignored-params.ts";
 import { chatStream, completeChat } from "./answer.ts";
+import { isDocumented } from "./fields.ts";
 import { placeChatUploads } from "./uploads.ts";
 
 const isOthers = (message: JsonObject): boolean =>
@@ -75,7 +76,7 @@ export function withoutUnknown(request: JsonObject): ConvertedRequest {
 export const chatConverter: FormatConverter = {
   resolveUploads: placeChatUploads,
   requestToChat: (request) => ({ request, ignored: [] }),
-  callerField: (field) => field,
+  callerFields: {},
   responseFromChat: (answer) => answer,
   streamFromChat: chatStream,
   requestFromChat: fromChatRequest,

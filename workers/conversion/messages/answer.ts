@@ -1,6 +1,7 @@
-import { contentText, firstChoice, given, type JsonObject, list, object, reasoningText, text } from "#formats";
-import { argumentsObject, writtenArguments } from "../arguments.ts";
+import { given, type JsonObject, list, object, text } from "#formats";
+import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
+import { argumentsObject, stringifyArguments } from "../tool-calls.ts";
 import { finishOf, stopOf } from "./map-stop-reason.ts";
 import { blocksOf, detailsOf, thinkingBlock } from "./reasoning.ts";
 import { chatUsage, messagesUsage } from "./usage.ts";
@@ -105,7 +106,7 @@ export function toChatAnswer(answer: JsonObject): JsonObject {
             tool_calls: calls.map((call) => ({
               id: text(call["id"]),
               type: "function",
-              function: { name: text(call["name"]), arguments: writtenArguments(call["input"]) },
+              function: { name: text(call["name"]), arguments: stringifyArguments(call["input"]) },
             })),
           }),
         },

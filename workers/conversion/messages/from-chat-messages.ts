@@ -1,7 +1,8 @@
 import { invalidValue } from "#errors";
-import { contentText, inlineOf, type JsonObject, list, object, reasoningText, text } from "#formats";
-import { argumentsObject } from "../arguments.ts";
+import { inlineOf, type JsonObject, list, object, text } from "#formats";
+import { contentText, reasoningText } from "../chat/fields.ts";
 import type { IgnoredParams } from "../ignored-params.ts";
+import { argumentsObject } from "../tool-calls.ts";
 import { blocksOf } from "./reasoning.ts";
 
 interface Turn {

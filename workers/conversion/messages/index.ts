@@ -11,7 +11,6 @@
  */
 import type { FormatConverter } from "../converter.ts";
 import { fromChat, toChatAnswer } from "./answer.ts";
-import { ownField } from "./caller-field.ts";
 import { fromChatRequest } from "./from-chat-request.ts";
 import { native } from "./native.ts";
 import { streamFromChat } from "./stream-from-chat.ts";
@@ -22,7 +21,16 @@ import { placeMessagesUploads } from "./uploads.ts";
 export const messagesConverter: FormatConverter = {
   resolveUploads: placeMessagesUploads,
   requestToChat: toChat,
-  callerField: ownField,
+  callerFields: {
+    stop: "stop_sequences",
+    tools: "tools",
+    tool_choice: "tool_choice",
+    parallel_tool_calls: "tool_choice.disable_parallel_tool_use",
+    response_format: "output_config.format",
+    reasoning_effort: "thinking",
+    messages: "messages",
+    max_completion_tokens: "max_tokens",
+  },
   responseFromChat: fromChat,
   streamFromChat,
   requestFromChat: fromChatRequest,

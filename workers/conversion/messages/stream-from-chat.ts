@@ -1,4 +1,5 @@
-import { contentText, firstChoice, type JsonObject, list, object, reasoningText, text } from "#formats";
+import { type JsonObject, list, object, text } from "#formats";
+import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter } from "../converter.ts";
 import { blankMessage } from "./answer.ts";
 import { blockWriter, event } from "./block-writer.ts";

@@ -1,5 +1,5 @@
 import { given, type JsonObject, object, text } from "#formats";
-import { writtenArguments } from "../arguments.ts";
+import { stringifyArguments } from "../tool-calls.ts";
 import { endOf, explanationOf } from "./answer.ts";
 import { encrypted, signedText } from "./reasoning.ts";
 import { chatUsage } from "./usage.ts";
@@ -89,7 +89,7 @@ export function streamToChat() {
     if (block?.type === "thinking" && block.signature)
       return [chunk({ reasoning_details: [signedText(block.said, block.signature, details++)] })];
     if (block?.type === "tool_use" && !block.said)
-      return [callChunk(block.call, { function: { arguments: writtenArguments(block.input) } })];
+      return [callChunk(block.call, { function: { arguments: stringifyArguments(block.input) } })];
     return [];
   }
 

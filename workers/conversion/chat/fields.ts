@@ -1,7 +1,6 @@
-import { type JsonObject, object } from "../loose.ts";
-import { number } from "../read.ts";
+import { type JsonObject, list, number, object, text } from "#formats";
 
-/** Fields of a chat request that every format takes, or looks at and refuses by their value. */
+/** Chat fields that every conversion handles: converts, or refuses by value. */
 export const commonFields: readonly string[] = [
   "model",
   "messages",
@@ -47,17 +46,14 @@ const documentedFields: ReadonlySet<string> = new Set([
 
 export const isDocumented = (field: string): boolean => documentedFields.has(field);
 
-/** Fields of a chat request by which providers take an order to search the web. */
-export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
-
-/** The values of its fields that ask for nothing. */
+// Values that request nothing.
 export const isEmpty = (value: unknown): boolean =>
   !value || (typeof value === "object" && Object.keys(object(value)).length === 0);
 export const isTextOnly = (value: unknown): boolean =>
   value == null || (Array.isArray(value) && value.every((each) => each === "text"));
 export const isStandardTier = (value: unknown): boolean => value == null || value === "auto" || value === "default";
 
-/** The least of its caps. */
+/** The smallest output cap of a request. */
 export function capOf(request: JsonObject): number | undefined {
   const caps = [number(request["max_tokens"]), number(request["max_completion_tokens"])].filter(
     (cap) => cap !== undefined,
@@ -67,3 +63,18 @@ export function capOf(request: JsonObject): number | undefined {
 
 export const stopSequencesOf = ({ stop }: JsonObject): readonly unknown[] =>
   typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];
+
+/** The reasoning of a message or a delta, under either of the names that servers use. */
+export const reasoningText = (message: JsonObject): string =>
+  text(message["reasoning_content"]) || text(message["reasoning"]);
+
+/** The text of a chat message's content; some servers send it in parts. */
+export const contentText = (content: unknown): string =>
+  text(content) ||
+  list(content)
+    .map((part) => text(part["text"]) || text(part["refusal"]))
+    .join("");
+
+/** The first choice of a chat answer or chunk, for formats with a single answer. */
+export const firstChoice = (choices: unknown): JsonObject | undefined =>
+  list(choices).find(({ index }, position) => (typeof index === "number" ? index : position) === 0);

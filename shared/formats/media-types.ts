@@ -1,14 +1,14 @@
 const dataAddress = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
-/** What stands before the data: longer ones are nobody's. */
-const longestHead = 256;
+/** The longest prefix before the data that is searched. */
+const maxPrefix = 256;
 
-/** `data:<mime>;base64,<data>`, taken apart. */
+/** The parts of `data:<mime>;base64,<data>`. */
 export function inlineOf(address: string): { mimeType: string; data: string } | undefined {
-  const [head, mime = ""] = dataAddress.exec(address.slice(0, longestHead)) ?? [];
+  const [head, mime = ""] = dataAddress.exec(address.slice(0, maxPrefix)) ?? [];
   return head === undefined ? undefined : { mimeType: mime, data: address.slice(head.length) };
 }
 
-const endings = new Map([
+const extensions = new Map([
   ["png", "image/png"],
   ["jpg", "image/jpeg"],
   ["jpeg", "image/jpeg"],
@@ -46,16 +46,16 @@ const endings = new Map([
   ["pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"],
 ]);
 
-/** The type that a link's ending has; undefined where it is none that is known. */
+/** The media type of a link's file extension; undefined if it is unknown. */
 export function mimeOfLink(link: string): string | undefined {
   const [path = ""] = link.split(/[?#]/, 1);
-  const [, ending = ""] = /^https?:\/\/[^/]+\/.*\.(\w{1,5})$/is.exec(path) ?? [];
-  return endings.get(ending.toLowerCase());
+  const [, extension = ""] = /^https?:\/\/[^/]+\/.*\.(\w{1,5})$/is.exec(path) ?? [];
+  return extensions.get(extension.toLowerCase());
 }
 
 const wavNames = new Set(["wav", "x-wav", "wave", "vnd.wave", "x-pn-wav"]);
 
-/** As OpenAI names audio formats: `wav`, `mp3`. */
+/** OpenAI's name of an audio format: `wav`, `mp3`. */
 export function audioFormat(mime: string): string {
   const name = mime
     .replace(/^audio\//i, "")
@@ -65,5 +65,5 @@ export function audioFormat(mime: string): string {
   return name === "mpeg" || name === "mpga" ? "mp3" : name.replace(/^x-/, "");
 }
 
-/** A format as OpenAI names it, or a type as it is. */
+/** The media type of a format named as OpenAI does, or a media type unchanged. */
 export const audioMime = (format: string): string => (format.includes("/") ? format : `audio/${format || "wav"}`);

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { invalidValue, type ServiceError } from "#errors";
 
-/** `["messages", 0, "role"]` as callers write it: `messages[0].role`. */
+/** `["messages", 0, "role"]` as `messages[0].role`. */
 const pathText = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(
     (text, step) => (typeof step === "number" ? `${text}[${step}]` : text ? `${text}.${String(step)}` : String(step)),
@@ -9,8 +9,8 @@ const pathText = (path: readonly PropertyKey[]): string =>
   );
 
 /**
- * Of a union's alternatives the complaint that got furthest: the deepest, else one that is not about the type itself (a
- * list that is too long beside "expected string"). Undefined if none came near.
+ * The issue of the union's best matching alternative: the deepest, else one that is not about the type itself (a list that
+ * is too long rather than "expected string"). Undefined if no alternative is close.
  */
 function closest(union: z.core.$ZodIssueInvalidUnion): z.core.$ZodIssue | undefined {
   const inner = union.errors.flat().sort((a, b) => b.path.length - a.path.length);
@@ -23,7 +23,7 @@ const expectedOf = (union: z.core.$ZodIssueInvalidUnion): string =>
     .flatMap((issue) => (issue.code === "invalid_type" ? [issue.expected] : []))
     .join(" or ");
 
-/** The first thing that a schema found wrong, as a 400 that names the field. */
+/** The first issue of a schema as a 400 that names the field. */
 export function invalidFrom(error: z.ZodError): ServiceError {
   let issue = error.issues[0] as z.core.$ZodIssue;
   let path = issue.path;
@@ -43,12 +43,28 @@ export function invalidFrom(error: z.ZodError): ServiceError {
   return invalidValue(param || undefined, param ? `${param}: ${message}.` : `The body is not valid: ${message}.`);
 }
 
-/** A list of a million faults, each told of, would hold the process up for half a minute. */
-const untilTheFirst: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true };
+/** Reporting each of a million invalid items would block the event loop for half a minute. */
+const firstIssueOnly: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true };
 
-/** What a schema makes of a body, or a 400 that names the first field at fault. */
-export function valid<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
-  const parsed = schema.safeParse(body, untilTheFirst);
+/** Parses a body, or throws a 400 that names the first invalid field. */
+export function validate<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
+  const parsed = schema.safeParse(body, firstIssueOnly);
   if (!parsed.success) throw invalidFrom(parsed.error);
   return parsed.data;
 }
+
+/**
+ * Tenants share the operator's provider key, so data stored at the provider may belong to another tenant.
+ * `instead` says what to send.
+ */
+export const storedAtProvider = (param: string, instead = "send the content itself"): ServiceError =>
+  invalidValue(param, `${param} refers to data stored at the provider, which is not available here; ${instead}.`);
+
+export const providerTool = (param: string): ServiceError =>
+  invalidValue(param, `${param}: tools that run at the provider are not supported.`);
+
+/** The common error body (docs/api/inference.md, "Error body"). */
+export const commonError = (error: ServiceError, requestId: string) => ({
+  error: { message: error.message, type: error.type, code: error.code, param: error.param ?? null },
+  request_id: requestId,
+});

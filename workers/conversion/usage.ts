@@ -1,7 +1,6 @@
-import { byteLength, type JsonObject, object } from "./loose.ts";
-import { count, isCount } from "./read.ts";
+import { count, isCount, object } from "#formats";
 
-/** Token counts of one answer by the price key that each is billed under; `input` is what no cache served. */
+/** Token counts of one answer by price key; `input` excludes what the cache served or stored. */
 export interface TokenUsage {
   readonly input: number;
   readonly cached_input: number;
@@ -15,7 +14,7 @@ export interface TokenUsage {
 const part = (details: unknown, field: string): number => count(object(details)[field]);
 
 /**
- * The `usage` object of a chat or embeddings answer; undefined where the provider gave none that can be believed.
+ * Splits the `usage` of a chat or embeddings answer; undefined if it is missing or implausible.
  * Some providers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
  */
 export function tokenUsage(usage: unknown): TokenUsage | undefined {
@@ -43,10 +42,6 @@ export function tokenUsage(usage: unknown): TokenUsage | undefined {
   };
 }
 
-/** A rough count where a provider gives none: four bytes to a token, as English text has it. */
-export const estimateTokens = (bytes: number): number => Math.ceil(bytes / 4);
-
-/** Tokens of the prompt, however each is billed. */
 export const promptTokens = (usage: Partial<TokenUsage>): number =>
   (usage.input ?? 0) +
   (usage.cached_input ?? 0) +
@@ -55,15 +50,3 @@ export const promptTokens = (usage: Partial<TokenUsage>): number =>
   (usage.audio_input ?? 0);
 
 export const completionTokens = (usage: Partial<TokenUsage>): number => (usage.output ?? 0) + (usage.audio_output ?? 0);
-
-/** UTF-8 bytes of what a delta or a message says: text, reasoning, refusal and tool calls. */
-export function outputBytes(delta: JsonObject): number {
-  let bytes = byteLength(delta["content"]) + byteLength(delta["refusal"]);
-  bytes += byteLength(delta["reasoning_content"] ?? delta["reasoning"]);
-  if (Array.isArray(delta["tool_calls"]))
-    for (const call of delta["tool_calls"]) {
-      const { name, arguments: given } = object(object(call)["function"]);
-      bytes += byteLength(name) + byteLength(given);
-    }
-  return bytes;
-}
