@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { outputBytes } from "../../shared/formats/index.ts";
-import { chatStream, completeChat } from "../../workers/conversion/chat/answer.ts";
+import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import type { FormatConverter } from "../../workers/conversion/converter.ts";
 import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 import { tokenUsage } from "../../workers/conversion/index.ts";

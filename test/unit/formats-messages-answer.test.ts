@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import { tokenUsage } from "../../workers/conversion/index.ts";
 import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 

@@ -1,14 +1,14 @@
 import { invalidValue } from "#errors";
 import { isUploadId, type JsonObject, list, object, text, writeJson } from "#formats";
 import type { IgnoredParams } from "../ignored-params.ts";
-import { detailsOf } from "./reasoning.ts";
+import { blocksToDetails } from "./reasoning.ts";
 
 const textPart = (value: string): JsonObject => ({ type: "text", text: value });
 const refuse = (param: string): never => {
-  throw invalidValue(param, `${param}: blocks of this type do not cross to this model.`);
+  throw invalidValue(param, `${param}: this model does not support blocks of this type.`);
 };
 
-/** Where media are, as chat names it: an address, a data address, or the id of an upload. */
+/** A link, a data address, or the id of an upload. */
 function addressOf(source: JsonObject, at: string): string {
   switch (source["type"]) {
     case "url":
@@ -22,13 +22,13 @@ function addressOf(source: JsonObject, at: string): string {
   return refuse(`${at}.type`);
 }
 
-function noteCitations(block: JsonObject, left: IgnoredParams): void {
-  if (object(block["citations"])["enabled"] === true) left.add("citations", true);
+function noteCitations(block: JsonObject, ignored: IgnoredParams): void {
+  if (object(block["citations"])["enabled"] === true) ignored.add("citations", true);
 }
 
-function documentParts(block: JsonObject, at: string, left: IgnoredParams): JsonObject[] {
+function documentParts(block: JsonObject, at: string, ignored: IgnoredParams): JsonObject[] {
   const source = object(block["source"]);
-  noteCitations(block, left);
+  noteCitations(block, ignored);
   const title = text(block["title"]);
   const context = text(block["context"]);
   switch (source["type"]) {
@@ -37,7 +37,7 @@ function documentParts(block: JsonObject, at: string, left: IgnoredParams): Json
     case "content": {
       const { content } = source;
       const parts =
-        typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.source.content`, left);
+        typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.source.content`, ignored);
       const head = [title, context].filter(Boolean).join("\n\n");
       return head ? [textPart(head), ...parts] : parts;
     }
@@ -52,56 +52,59 @@ function searchResultText(block: JsonObject): string {
   return [text(block["title"]), text(block["source"]), ...texts].filter(Boolean).join("\n\n");
 }
 
-/** A block as the parts of a user's message. */
-function blockParts(block: JsonObject, at: string, left: IgnoredParams): JsonObject[] {
-  left.add("cache_control", block["cache_control"]);
+function blockParts(block: JsonObject, at: string, ignored: IgnoredParams): JsonObject[] {
+  ignored.add("cache_control", block["cache_control"]);
   switch (block["type"]) {
     case "text":
       return [textPart(text(block["text"]))];
     case "image":
       return [{ type: "image_url", image_url: { url: addressOf(object(block["source"]), `${at}.source`) } }];
     case "document":
-      return documentParts(block, at, left);
+      return documentParts(block, at, ignored);
     case "search_result":
-      noteCitations(block, left);
+      noteCitations(block, ignored);
       return [textPart(searchResultText(block))];
     default:
       return refuse(`${at}.type`);
   }
 }
 
-const partsOf = (blocks: readonly JsonObject[], at: string, left: IgnoredParams): JsonObject[] =>
-  blocks.flatMap((block, b) => blockParts(block, `${at}[${b}]`, left));
+const partsOf = (blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] =>
+  blocks.flatMap((block, b) => blockParts(block, `${at}[${b}]`, ignored));
 
-/** Chat's tool messages are text: what is none comes in the user's message after them. */
-function resultToChat(block: JsonObject, at: string, left: IgnoredParams): { result: JsonObject; media: JsonObject[] } {
+/** Chat's tool messages are text alone, so that media follow in a user message. */
+function convertToolResult(
+  block: JsonObject,
+  at: string,
+  ignored: IgnoredParams,
+): { result: JsonObject; media: JsonObject[] } {
   const { content } = block;
   const id = text(block["tool_use_id"]);
-  left.add("cache_control", block["cache_control"]);
-  const parts = typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.content`, left);
+  ignored.add("cache_control", block["cache_control"]);
+  const parts = typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.content`, ignored);
   const isText = (part: JsonObject) => part["type"] === "text";
-  const said = parts
+  const resultText = parts
     .filter(isText)
     .map((part) => text(part["text"]))
     .join("\n");
   const media = parts.filter((part) => !isText(part));
-  // Chat has no mark for a result that is an error.
-  const failed = block["is_error"] === true && !/^\W*error/i.test(said);
+  // Chat has no field for `is_error`.
+  const isError = block["is_error"] === true && !/^\W*error/i.test(resultText);
   return {
-    result: { role: "tool", tool_call_id: id, content: failed ? `Error: ${said}` : said },
+    result: { role: "tool", tool_call_id: id, content: isError ? `Error: ${resultText}` : resultText },
     media: media.length > 0 ? [textPart(`Of the result of ${id}:`), ...media] : [],
   };
 }
 
-function userToChat(blocks: readonly JsonObject[], at: string, left: IgnoredParams): JsonObject[] {
+function convertUser(blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] {
   const results: JsonObject[] = [];
   const parts: JsonObject[] = [];
   blocks.forEach((block, b) => {
     if (block["type"] === "tool_result") {
-      const { result, media } = resultToChat(block, `${at}[${b}]`, left);
+      const { result, media } = convertToolResult(block, `${at}[${b}]`, ignored);
       results.push(result);
       parts.push(...media);
-    } else parts.push(...blockParts(block, `${at}[${b}]`, left));
+    } else parts.push(...blockParts(block, `${at}[${b}]`, ignored));
   });
   if (parts.length === 0) return results;
   const [only] = parts;
@@ -109,15 +112,15 @@ function userToChat(blocks: readonly JsonObject[], at: string, left: IgnoredPara
   return [...results, { role: "user", content: isOneText ? only["text"] : parts }];
 }
 
-function assistantToChat(blocks: readonly JsonObject[], at: string, left: IgnoredParams): JsonObject[] {
+function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] {
   const calls: JsonObject[] = [];
-  let said = "";
+  let answer = "";
   blocks.forEach((block, b) => {
-    left.add("cache_control", block["cache_control"]);
-    left.add("citations", block["citations"]);
+    ignored.add("cache_control", block["cache_control"]);
+    ignored.add("citations", block["citations"]);
     switch (block["type"]) {
       case "text":
-        said += text(block["text"]);
+        answer += text(block["text"]);
         break;
       case "tool_use":
         calls.push({
@@ -133,38 +136,38 @@ function assistantToChat(blocks: readonly JsonObject[], at: string, left: Ignore
         refuse(`${at}[${b}].type`);
     }
   });
-  const details = detailsOf(blocks);
-  if (!said && calls.length === 0 && details.length === 0) return [];
+  const details = blocksToDetails(blocks);
+  if (!answer && calls.length === 0 && details.length === 0) return [];
   return [
     {
       role: "assistant",
-      content: said || null,
+      content: answer || null,
       ...(calls.length > 0 && { tool_calls: calls }),
       ...(details.length > 0 && { reasoning_details: details }),
     },
   ];
 }
 
-export function systemText(system: unknown, left: IgnoredParams): string {
+export function systemText(system: unknown, ignored: IgnoredParams): string {
   if (!Array.isArray(system)) return text(system);
   return list(system)
     .map((block) => {
-      left.add("cache_control", block["cache_control"]);
+      ignored.add("cache_control", block["cache_control"]);
       return text(block["text"]);
     })
     .filter(Boolean)
     .join("\n\n");
 }
 
-export function messageToChat({ role, content }: JsonObject, m: number, left: IgnoredParams): JsonObject[] {
+export function convertMessageToChat({ role, content }: JsonObject, m: number, ignored: IgnoredParams): JsonObject[] {
   const at = `messages[${m}].content`;
   switch (role) {
     case "system":
-      return [{ role, content: systemText(content, left) }];
+      return [{ role, content: systemText(content, ignored) }];
     case "user":
-      return Array.isArray(content) ? userToChat(list(content), at, left) : [{ role, content: text(content) }];
+      return Array.isArray(content) ? convertUser(list(content), at, ignored) : [{ role, content: text(content) }];
     case "assistant":
-      return Array.isArray(content) ? assistantToChat(list(content), at, left) : [{ role, content: text(content) }];
+      return Array.isArray(content) ? convertAssistant(list(content), at, ignored) : [{ role, content: text(content) }];
     default:
       throw invalidValue(`messages[${m}].role`, `messages[${m}].role must be user, assistant or system.`);
   }

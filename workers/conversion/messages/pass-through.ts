@@ -1,11 +1,11 @@
 import { byteLength, given, type JsonObject, object } from "#formats";
 import type { FormatConverter, StreamWriter } from "../converter.ts";
-import { fitThinking } from "./effort.ts";
-import { chatUsage } from "./usage.ts";
+import { convertUsageToChat } from "./convert-usage.ts";
+import { fitThinking } from "./reasoning.ts";
 
 const eventName = /^\w{1,64}$/;
 
-/** UTF-8 bytes of what an event says. */
+/** UTF-8 bytes of output in an event. */
 function eventBytes(event: JsonObject): number {
   const { text, thinking, partial_json } = object(event["delta"]);
   const { type, name } = object(event["content_block"]);
@@ -14,13 +14,13 @@ function eventBytes(event: JsonObject): number {
   );
 }
 
-/** The provider's own events, but for our model id. Its pings are left out: ours come when the stream is silent. */
+/** The provider's events with our model id. Its pings are dropped, because the API writes its own. */
 function stream({ model }: { readonly model: string }): StreamWriter {
   let counts: JsonObject = {};
   let usage: JsonObject | undefined;
   let bytes = 0;
 
-  const named = (event: JsonObject): JsonObject => {
+  const withModel = (event: JsonObject): JsonObject => {
     const message = object(event["message"]);
     counts = given(object(message["usage"]));
     return { ...event, message: { ...message, model } };
@@ -33,21 +33,21 @@ function stream({ model }: { readonly model: string }): StreamWriter {
       bytes += eventBytes(event);
       if (type === "message_delta") {
         counts = { ...counts, ...given(object(event["usage"])) };
-        usage = chatUsage(counts);
+        usage = convertUsageToChat(counts);
       }
-      const ours = type === "message_start" ? named(event) : event;
-      return `event: ${type}\ndata: ${JSON.stringify(ours)}\n\n`;
+      const sent = type === "message_start" ? withModel(event) : event;
+      return `event: ${type}\ndata: ${JSON.stringify(sent)}\n\n`;
     },
-    usage: (soFar) => usage ?? (soFar ? chatUsage(counts) : undefined),
+    usage: (soFar) => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
     outputBytes: () => bytes,
-    // The provider's `message_stop` was the end.
+    // The provider's `message_stop` has ended the stream.
     end: () => "",
   };
 }
 
-export const native: FormatConverter["native"] = {
+export const passThrough: FormatConverter["native"] = {
   prepare: (request, { model, cap }) => ({ ...fitThinking(request, cap), model, max_tokens: cap }),
   finish: (answer, { model }) => ({ ...answer, model }),
-  usage: (answer) => chatUsage(answer["usage"]),
+  usage: (answer) => convertUsageToChat(answer["usage"]),
   stream,
 };

@@ -3,8 +3,8 @@ import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter
 import { callTracker } from "../tool-calls.ts";
 import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";
 
-/** The provider's usage if it can be believed, else the estimate. What is shown is what is billed: reasoning is in it. */
-function usageShown(usage: unknown, estimate: TokenEstimate) {
+/** The provider's usage if it is plausible, else the estimate. Equals what is billed, so that it includes reasoning. */
+function completeUsage(usage: unknown, estimate: TokenEstimate) {
   const counted = tokenUsage(usage);
   const prompt = counted ? promptTokens(counted) : estimate.input;
   const completion = counted ? completionTokens(counted) : estimate.output;
@@ -16,26 +16,26 @@ function usageShown(usage: unknown, estimate: TokenEstimate) {
   };
 }
 
-/** Providers take back no more than 40 characters as the id of a tool call. */
+/** Providers accept at most 40 characters in the id of a tool call. */
 const toolCallId = ({ id }: ResponseIdentity, choice: number, call: number) =>
   `call_${id.slice(-24)}_${choice}_${call}`;
 
-/** A provider's whole answer, with all that clients rely on. */
-export function completeChat(response: JsonObject, ours: ResponseIdentity, estimate: TokenEstimate): JsonObject {
+/** A provider's answer with all fields that clients rely on. */
+export function completeChat(response: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject {
   const choices = Array.isArray(response["choices"]) ? response["choices"] : [];
   return {
     ...response,
-    id: response["id"] || ours.id,
+    id: response["id"] || identity.id,
     object: "chat.completion",
-    created: response["created"] ?? ours.created,
-    model: ours.model,
+    created: response["created"] ?? identity.created,
+    model: identity.model,
     choices: choices.map((value: unknown, position) => {
-      const given = object(value);
-      const index = typeof given["index"] === "number" ? given["index"] : position;
-      const message = object(given["message"]);
+      const choice = object(value);
+      const index = typeof choice["index"] === "number" ? choice["index"] : position;
+      const message = object(choice["message"]);
       const calls = message["tool_calls"];
       return {
-        ...given,
+        ...choice,
         index,
         message: {
           ...message,
@@ -45,65 +45,63 @@ export function completeChat(response: JsonObject, ours: ResponseIdentity, estim
             tool_calls: calls.map((call: unknown, at) => ({
               type: "function",
               ...object(call),
-              id: object(call)["id"] || toolCallId(ours, index, at),
+              id: object(call)["id"] || toolCallId(identity, index, at),
             })),
           }),
         },
-        finish_reason: given["finish_reason"] || null,
+        finish_reason: choice["finish_reason"] || null,
       };
     }),
-    usage: usageShown(response["usage"], estimate),
+    usage: completeUsage(response["usage"], estimate),
   };
 }
 
-/** The tool calls of one choice. Clients join what repeats, so only the first delta has the id and the type. */
+/** Completes the tool calls of one choice. Clients concatenate repeated fields, so only the first delta has id and type. */
 function toolCalls(newId: (call: number) => string) {
   const tracker = callTracker(newId);
   return (value: unknown) => {
-    const { id, index, type, ...given } = object(value);
-    const { name } = object(given["function"] ?? given["custom"]);
+    const { id, index, type, ...fields } = object(value);
+    const { name } = object(fields["function"] ?? fields["custom"]);
     const { call, isNew } = tracker.of({ id, index, name });
     return isNew
-      ? { id: call.id, index: call.call, type: type ?? "function", ...given }
-      : { index: call.call, ...given };
+      ? { id: call.id, index: call.call, type: type ?? "function", ...fields }
+      : { index: call.call, ...fields };
   };
 }
 
 /**
- * Turns a provider's chunks into the events that callers read. Compatible servers are sloppy, clients are not: each chunk
- * gets `created` and `finish_reason`, the first delta its role, the first delta of a tool call its id and type.
- * Usage is held back for `end`, which writes it as the last chunk before [DONE].
+ * Writes a provider's chunks with what compatible servers leave out and clients require: `created` and `finish_reason` of
+ * each chunk, the role of the first delta, the id and type of a tool call. `end` writes the usage as the last chunk.
  */
-export function chatStream(to: ResponseIdentity): StreamWriter {
-  /** By choice, once it has begun. */
+export function chatStream(identity: ResponseIdentity): StreamWriter {
+  /** By index of the choices that have begun. */
   const calls = new Map<number, ReturnType<typeof toolCalls>>();
   let usage: unknown;
   let bytes = 0;
-  let { id, created } = to;
+  let { id, created } = identity;
 
-  const choice = (value: unknown, position: number) => {
-    const given = object(value);
-    const index = typeof given["index"] === "number" ? given["index"] : position;
-    const { role, ...delta } = object(given["delta"]);
+  const completeChoice = (value: unknown, position: number) => {
+    const choice = object(value);
+    const index = typeof choice["index"] === "number" ? choice["index"] : position;
+    const { role, ...delta } = object(choice["delta"]);
     bytes += outputBytes(delta);
     let toolCall = calls.get(index);
     const isFirst = toolCall === undefined;
-    toolCall ??= toolCalls((call) => toolCallId(to, index, call));
+    toolCall ??= toolCalls((call) => toolCallId(identity, index, call));
     calls.set(index, toolCall);
     return {
-      ...given,
+      ...choice,
       index,
       delta: {
         ...(isFirst && { role: role || "assistant" }),
         ...delta,
         ...(Array.isArray(delta["tool_calls"]) && { tool_calls: delta["tool_calls"].map(toolCall) }),
       },
-      finish_reason: given["finish_reason"] || null,
+      finish_reason: choice["finish_reason"] || null,
     };
   };
 
   return {
-    /** The event for one chunk; empty for a chunk that says nothing. */
     write(chunk: JsonObject): string {
       if (chunk["usage"] != null) usage = chunk["usage"];
       const choices = chunk["choices"];
@@ -116,23 +114,20 @@ export function chatStream(to: ResponseIdentity): StreamWriter {
         id,
         object: "chat.completion.chunk",
         created,
-        model: to.model,
-        choices: choices.map(choice),
+        model: identity.model,
+        choices: choices.map(completeChoice),
       })}\n\n`;
     },
-    /** The usage as the provider gave it, if it did. */
     usage: () => usage,
-    /** UTF-8 bytes of output written so far. */
     outputBytes: () => bytes,
-    /** The last events of a stream that came to its end. */
     end(estimate): string {
       const last = {
         id,
         object: "chat.completion.chunk",
         created,
-        model: to.model,
+        model: identity.model,
         choices: [],
-        usage: usageShown(usage, estimate),
+        usage: completeUsage(usage, estimate),
       };
       return `data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`;
     },

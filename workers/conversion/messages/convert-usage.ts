@@ -1,11 +1,8 @@
 import { count, isCount, type JsonObject, object } from "#formats";
 import { tokenUsage } from "../usage.ts";
 
-/**
- * The usage of a Messages answer in chat shape; undefined if there is none that can be believed. `prompt_tokens` has everything in it;
- * `cached_tokens`, `cache_write_tokens` (kept 5 minutes) and `cache_write_1h_tokens` are parts of it, none in another.
- */
-export function chatUsage(usage: unknown): JsonObject | undefined {
+/** Undefined if the usage is missing or implausible. */
+export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   const given = object(usage);
   if (!isCount(given["input_tokens"]) || !isCount(given["output_tokens"] ?? 0)) return undefined;
   const cached = count(given["cache_read_input_tokens"]);
@@ -27,11 +24,17 @@ export function chatUsage(usage: unknown): JsonObject | undefined {
   };
 }
 
-/** Fields that the client's types name and that nothing here has a value for. */
-const unknown = { cache_creation: null, inference_geo: null, server_tool_use: null, service_tier: null, speed: null };
+/** Fields that the client's types require and chat has no value for. */
+const unknownFields = {
+  cache_creation: null,
+  inference_geo: null,
+  server_tool_use: null,
+  service_tier: null,
+  speed: null,
+};
 
 export const noUsage: JsonObject = {
-  ...unknown,
+  ...unknownFields,
   input_tokens: 0,
   cache_creation_input_tokens: 0,
   cache_read_input_tokens: 0,
@@ -39,8 +42,8 @@ export const noUsage: JsonObject = {
   output_tokens_details: null,
 };
 
-/** The usage of a chat answer as Messages has it; the estimate where it has none that can be believed. */
-export function messagesUsage(usage: unknown, estimate: { input: number; output: number }): JsonObject {
+/** The estimate replaces usage that is missing or implausible. */
+export function convertUsageFromChat(usage: unknown, estimate: { input: number; output: number }): JsonObject {
   const counted = tokenUsage(usage);
   if (!counted) return { ...noUsage, input_tokens: estimate.input, output_tokens: estimate.output };
   const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);

@@ -1,23 +1,23 @@
 import { audioFormat, chatUpload, type JsonObject, object, type UploadRef } from "#formats";
 import type { ResolvedUpload } from "../converter.ts";
 
-const messagesOf = ({ messages }: JsonObject): readonly unknown[] => (Array.isArray(messages) ? messages : []);
-
-/** The request with each upload's content in the place of its id. */
-export function placeChatUploads(request: JsonObject, placed: (ref: UploadRef) => ResolvedUpload): JsonObject {
-  const messages = messagesOf(request).map((message, m) => {
+/** The request with each upload's id replaced by its content. */
+export function resolveUploads(request: JsonObject, resolve: (ref: UploadRef) => ResolvedUpload): JsonObject {
+  const messages = request["messages"];
+  if (!Array.isArray(messages)) return request;
+  const resolved = messages.map((message: unknown, m) => {
     const { content } = object(message);
     if (!Array.isArray(content)) return message;
-    const parts = content.map((part: unknown, c) => placePart(object(part), `messages[${m}].content[${c}]`, placed));
+    const parts = content.map((part: unknown, c) => resolvePart(object(part), `messages[${m}].content[${c}]`, resolve));
     return { ...object(message), content: parts };
   });
-  return { ...request, messages };
+  return { ...request, messages: resolved };
 }
 
-function placePart(part: JsonObject, at: string, placed: (ref: UploadRef) => ResolvedUpload): JsonObject {
+function resolvePart(part: JsonObject, at: string, resolve: (ref: UploadRef) => ResolvedUpload): JsonObject {
   const ref = chatUpload(part, at);
   if (!ref) return part;
-  const { mime, address, base64 } = placed(ref);
+  const { mime, address, base64 } = resolve(ref);
   switch (part["type"]) {
     case "image_url":
       return { ...part, image_url: { ...object(part["image_url"]), url: address } };

@@ -3,49 +3,49 @@ import { inlineOf, type JsonObject, list, object, text } from "#formats";
 import { contentText, reasoningText } from "../chat/fields.ts";
 import type { IgnoredParams } from "../ignored-params.ts";
 import { argumentsObject } from "../tool-calls.ts";
-import { blocksOf } from "./reasoning.ts";
+import { detailsToBlocks } from "./reasoning.ts";
 
-interface Turn {
+interface Message {
   readonly role: "user" | "assistant" | "system";
   readonly content: JsonObject[];
 }
 
-/** The provider takes no block of white space alone. */
+/** The provider refuses blocks of white space alone. */
 const textBlocks = (value: unknown): JsonObject[] => (text(value).trim() ? [{ type: "text", text: value }] : []);
 
-/** `data:<mime>;base64,<data>` or a link, as a source. */
-function sourceOf(address: string, at: string): JsonObject {
+/** From a link or a data address. */
+function convertSource(address: string, at: string): JsonObject {
   const inline = inlineOf(address);
   if (inline) return { type: "base64", media_type: inline.mimeType, data: inline.data };
   if (/^https?:\/\//i.test(address)) return { type: "url", url: address };
   throw invalidValue(at, `${at} must be an http or https address, or a data address in base64.`);
 }
 
-function imageOf(part: JsonObject, at: string): JsonObject {
+function convertImage(part: JsonObject, at: string): JsonObject {
   const holder = part["image_url"];
   const address = text(holder) || text(object(holder)["url"]);
-  return { type: "image", source: sourceOf(address, `${at}.image_url.url`) };
+  return { type: "image", source: convertSource(address, `${at}.image_url.url`) };
 }
 
-function documentOf(part: JsonObject, at: string): JsonObject {
+function convertFile(part: JsonObject, at: string): JsonObject {
   const { filename, file_data } = object(part["file"]);
   const path = `${at}.file.file_data`;
-  const source = sourceOf(text(file_data), path);
+  const source = convertSource(text(file_data), path);
   const { type, media_type, data } = source;
   const title = text(filename) ? { title: filename } : {};
   if (type === "url" || media_type === "application/pdf") return { type: "document", source, ...title };
   if (text(media_type).startsWith("image/")) return { type: "image", source };
   if (!text(media_type).startsWith("text/"))
-    throw invalidValue(path, `${path}: this model takes PDF, text and images.`);
+    throw invalidValue(path, `${path}: this model supports PDF, text and images.`);
   const plain = Buffer.from(text(data), "base64").toString();
   return { type: "document", source: { type: "text", media_type: "text/plain", data: plain }, ...title };
 }
 
-function blocksOfParts(content: unknown, at: string, left: IgnoredParams): JsonObject[] {
+function convertParts(content: unknown, at: string, ignored: IgnoredParams): JsonObject[] {
   if (!Array.isArray(content)) return textBlocks(content);
   return list(content).flatMap((part, c) => {
     const path = `${at}[${c}]`;
-    left.add("cache_control", part["cache_control"]);
+    ignored.add("cache_control", part["cache_control"]);
     switch (part["type"]) {
       case "text":
         return textBlocks(part["text"]);
@@ -54,42 +54,42 @@ function blocksOfParts(content: unknown, at: string, left: IgnoredParams): JsonO
       case "thinking":
         return [];
       case "image_url":
-        return [imageOf(part, path)];
+        return [convertImage(part, path)];
       case "file":
-        return [documentOf(part, path)];
+        return [convertFile(part, path)];
       default:
-        throw invalidValue(`${path}.type`, `${path}.type: this model does not take parts of this type.`);
+        throw invalidValue(`${path}.type`, `${path}.type: this model does not support parts of this type.`);
     }
   });
 }
 
-/** Ids of other providers may have signs that this one refuses. */
+/** The provider refuses other characters. */
 function callId(value: unknown, at: string): string {
   if (!text(value)) throw invalidValue(at, `${at} must be a string.`);
   return text(value).replace(/[^\w-]/g, "_");
 }
 
-function callOf(call: JsonObject, at: string): JsonObject {
+function convertToolCall(call: JsonObject, at: string): JsonObject {
   const { name, arguments: args } = object(call["function"]);
   if (!text(name)) throw invalidValue(`${at}.function.name`, `${at}.function.name must be a string.`);
   return { type: "tool_use", id: callId(call["id"], `${at}.id`), name, input: argumentsObject(args) };
 }
 
-function assistantBlocks(message: JsonObject, at: string, left: IgnoredParams): JsonObject[] {
-  const thinking = blocksOf(message["reasoning_details"]).filter(
+function convertAssistant(message: JsonObject, at: string, ignored: IgnoredParams): JsonObject[] {
+  const thinking = detailsToBlocks(message["reasoning_details"]).filter(
     (block) => block["type"] === "redacted_thinking" || block["signature"],
   );
-  if (thinking.length === 0 && reasoningText(message)) left.add("reasoning_content", true);
+  if (thinking.length === 0 && reasoningText(message)) ignored.add("reasoning_content", true);
   return [
     ...thinking,
-    ...blocksOfParts(message["content"], `${at}.content`, left),
+    ...convertParts(message["content"], `${at}.content`, ignored),
     ...textBlocks(message["refusal"]),
-    ...list(message["tool_calls"]).map((call, c) => callOf(call, `${at}.tool_calls[${c}]`)),
+    ...list(message["tool_calls"]).map((call, c) => convertToolCall(call, `${at}.tool_calls[${c}]`)),
   ];
 }
 
-function resultOf(message: JsonObject, at: string, left: IgnoredParams): JsonObject {
-  const content = blocksOfParts(message["content"], `${at}.content`, left);
+function convertToolResult(message: JsonObject, at: string, ignored: IgnoredParams): JsonObject {
+  const content = convertParts(message["content"], `${at}.content`, ignored);
   const [only] = content;
   const isOneText = content.length === 1 && only?.["type"] === "text";
   return {
@@ -100,25 +100,25 @@ function resultOf(message: JsonObject, at: string, left: IgnoredParams): JsonObj
 }
 
 /**
- * Chat's messages as turns, and what stands before them all. A later system message follows the user's turn where the
- * model takes it there; else all go to the beginning, as the provider's own chat interface has it.
+ * Merges messages of the same role. System messages within the conversation keep their place, after a user message, if the
+ * model supports that; else they join the system prompt, as in the provider's own chat interface.
  */
-export function turnsOf(
+export function convertMessagesFromChat(
   value: unknown,
   lateSystem: boolean,
-  left: IgnoredParams,
-): { system: string; messages: Turn[] } {
-  const messages: Turn[] = [];
+  ignored: IgnoredParams,
+): { system: string; messages: Message[] } {
+  const messages: Message[] = [];
   const system: string[] = [];
   let late: JsonObject[] = [];
 
-  const add = (role: Turn["role"], blocks: JsonObject[]) => {
+  const add = (role: Message["role"], blocks: JsonObject[]) => {
     if (blocks.length === 0) return;
     const last = messages.at(-1);
     if (last?.role === role) last.content.push(...blocks);
     else messages.push({ role, content: blocks });
   };
-  const settle = () => {
+  const placeLateSystem = () => {
     if (late.length === 0) return;
     if (messages.at(-1)?.role === "user") messages.push({ role: "system", content: late });
     else system.push(...late.map((block) => text(block["text"])));
@@ -130,33 +130,34 @@ export function turnsOf(
     switch (message["role"]) {
       case "system":
       case "developer": {
-        const said = contentText(message["content"]);
-        if (lateSystem && messages.length > 0) late.push(...textBlocks(said));
-        else if (said.trim()) system.push(said);
+        const content = contentText(message["content"]);
+        if (lateSystem && messages.length > 0) late.push(...textBlocks(content));
+        else if (content.trim()) system.push(content);
         return;
       }
       case "user":
-        add("user", blocksOfParts(message["content"], `${at}.content`, left));
+        add("user", convertParts(message["content"], `${at}.content`, ignored));
         return;
       case "tool":
-        add("user", [resultOf(message, at, left)]);
+        add("user", [convertToolResult(message, at, ignored)]);
         return;
       case "assistant":
-        settle();
-        add("assistant", assistantBlocks(message, at, left));
+        placeLateSystem();
+        add("assistant", convertAssistant(message, at, ignored));
         return;
       default:
-        throw invalidValue(`${at}.role`, `${at}.role: this model does not take it.`);
+        throw invalidValue(`${at}.role`, `${at}.role: this model does not support this role.`);
     }
   });
-  settle();
-  if (messages.length === 0) throw invalidValue("messages", "messages: one must have content that is not a system's.");
-  trimBeginning(messages.at(-1));
+  placeLateSystem();
+  if (messages.length === 0)
+    throw invalidValue("messages", "messages: at least one user or assistant message must have content.");
+  trimPrefill(messages.at(-1));
   return { system: system.join("\n\n"), messages };
 }
 
-/** An answer that the model is to go on with must not end in white space. */
-function trimBeginning(last: Turn | undefined): void {
+/** An answer for the model to continue must not end in white space. */
+function trimPrefill(last: Message | undefined): void {
   const block = last?.content.at(-1);
   if (last?.role !== "assistant" || block?.["type"] !== "text") return;
   last.content.splice(-1, 1, { ...block, text: text(block["text"]).trimEnd() });

@@ -1,22 +1,23 @@
 import { given, type JsonObject, object, text } from "#formats";
 import { stringifyArguments } from "../tool-calls.ts";
-import { endOf, explanationOf } from "./answer.ts";
-import { encrypted, signedText } from "./reasoning.ts";
-import { chatUsage } from "./usage.ts";
+import { explanationOf } from "./convert-response-to-chat.ts";
+import { convertUsageToChat } from "./convert-usage.ts";
+import { mapStopReason } from "./map-finish-reason.ts";
+import { encryptedDetail, textDetail } from "./reasoning.ts";
 
-/** A block of the provider's that has begun and not ended. */
-interface Open {
+interface OpenBlock {
   readonly type: unknown;
   readonly input: JsonObject;
-  /** Of a tool's. */
+  /** Position among the tool calls. */
   readonly call: number;
-  said: string;
+  /** Text or arguments so far. */
+  content: string;
   signature: string;
 }
 
-/** The provider's stream events as chat chunks. Usage comes with the last. */
-export function streamToChat() {
-  const open = new Map<unknown, Open>();
+/** The provider's stream events as chat chunks, the last with the usage. */
+export function convertStreamToChat() {
+  const open = new Map<unknown, OpenBlock>();
   let id: unknown;
   let counts: JsonObject = {};
   let usage: JsonObject | undefined;
@@ -30,14 +31,14 @@ export function streamToChat() {
   });
   const callChunk = (index: number, fields: JsonObject): JsonObject => chunk({ tool_calls: [{ index, ...fields }] });
 
-  function think(block: Open | undefined, thinking: string): JsonObject[] {
-    if (block) block.said += thinking;
+  function think(block: OpenBlock | undefined, thinking: string): JsonObject[] {
+    if (block) block.content += thinking;
     return thinking ? [chunk({ reasoning_content: thinking })] : [];
   }
 
-  function start(index: unknown, content: JsonObject): JsonObject[] {
+  function startBlock(index: unknown, content: JsonObject): JsonObject[] {
     const { type } = content;
-    const block: Open = { type, input: object(content["input"]), call: calls, said: "", signature: "" };
+    const block: OpenBlock = { type, input: object(content["input"]), call: calls, content: "", signature: "" };
     open.set(index, block);
     switch (type) {
       case "text":
@@ -46,7 +47,7 @@ export function streamToChat() {
         block.signature = text(content["signature"]);
         return think(block, text(content["thinking"]));
       case "redacted_thinking":
-        return [chunk({ reasoning_details: [encrypted(text(content["data"]), details++)] })];
+        return [chunk({ reasoning_details: [encryptedDetail(text(content["data"]), details++)] })];
       case "tool_use":
         return [
           callChunk(calls++, {
@@ -60,7 +61,7 @@ export function streamToChat() {
     }
   }
 
-  function go(index: unknown, delta: JsonObject): JsonObject[] {
+  function addDelta(index: unknown, delta: JsonObject): JsonObject[] {
     const block = open.get(index);
     switch (delta["type"]) {
       case "text_delta":
@@ -72,9 +73,9 @@ export function streamToChat() {
         return [];
       case "input_json_delta": {
         const args = text(delta["partial_json"]);
-        // Of a tool that the provider runs there is nothing in chat.
+        // Chat has no field for tools that run at the provider.
         if (block?.type !== "tool_use" || !args) return [];
-        block.said += args;
+        block.content += args;
         return [callChunk(block.call, { function: { arguments: args } })];
       }
       default:
@@ -82,13 +83,13 @@ export function streamToChat() {
     }
   }
 
-  /** State goes out whole, once its block is. */
-  function stop(index: unknown): JsonObject[] {
+  /** Signed thinking is sent whole when its block ends. */
+  function stopBlock(index: unknown): JsonObject[] {
     const block = open.get(index);
     open.delete(index);
     if (block?.type === "thinking" && block.signature)
-      return [chunk({ reasoning_details: [signedText(block.said, block.signature, details++)] })];
-    if (block?.type === "tool_use" && !block.said)
+      return [chunk({ reasoning_details: [textDetail(block.content, block.signature, details++)] })];
+    if (block?.type === "tool_use" && !block.content)
       return [callChunk(block.call, { function: { arguments: stringifyArguments(block.input) } })];
     return [];
   }
@@ -96,9 +97,9 @@ export function streamToChat() {
   function end(event: JsonObject): JsonObject[] {
     const delta = object(event["delta"]);
     counts = { ...counts, ...given(object(event["usage"])) };
-    usage = chatUsage(counts);
+    usage = convertUsageToChat(counts);
     const refusal = explanationOf(delta);
-    const choice = { index: 0, delta: refusal ? { refusal } : {}, ...endOf(delta) };
+    const choice = { index: 0, delta: refusal ? { refusal } : {}, ...mapStopReason(delta) };
     return [{ ...chunk({}), choices: [choice], ...(usage && { usage }) }];
   }
 
@@ -113,18 +114,18 @@ export function streamToChat() {
           return [];
         }
         case "content_block_start":
-          return start(index, object(event["content_block"]));
+          return startBlock(index, object(event["content_block"]));
         case "content_block_delta":
-          return go(index, object(event["delta"]));
+          return addDelta(index, object(event["delta"]));
         case "content_block_stop":
-          return stop(index);
+          return stopBlock(index);
         case "message_delta":
           return end(event);
         default:
           return [];
       }
     },
-    /** Of an answer that came to its end; before that the provider counts no more than its input. */
-    usage: (soFar?: boolean): unknown => usage ?? (soFar ? chatUsage(counts) : undefined),
+    /** Before the end of the answer the provider has only counted the input. */
+    usage: (soFar?: boolean): unknown => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
   };
 }

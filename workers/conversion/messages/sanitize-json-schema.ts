@@ -1,20 +1,18 @@
 import { invalidValue } from "#errors";
 import { type JsonObject, object } from "#formats";
 
-/** Deeper than any schema that means something, and shallow enough for the stack. */
-const deepest = 64;
+/** Deeper than any meaningful schema, and shallow enough for the stack. */
+const maxDepth = 64;
 
 const lists = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const maps = ["properties", "$defs", "definitions"];
 
-/**
- * The schema with every object closed: the provider takes no other. What fits the closed schema fits the open one.
- */
-export function closedSchema(schema: unknown, at: string, depth = 0): JsonObject {
-  if (depth === deepest) throw invalidValue(at, `${at}: is nested too deep.`);
+/** The provider requires `additionalProperties: false` on every object. All values of the closed schema fit the open one. */
+export function sanitizeJsonSchema(schema: unknown, at: string, depth = 0): JsonObject {
+  if (depth === maxDepth) throw invalidValue(at, `${at}: is nested too deep.`);
   const closed: Record<string, unknown> = { ...object(schema) };
   const close = (value: unknown) =>
-    typeof value === "object" && value !== null ? closedSchema(value, at, depth + 1) : value;
+    typeof value === "object" && value !== null ? sanitizeJsonSchema(value, at, depth + 1) : value;
   for (const field of lists) {
     const schemas = closed[field];
     if (Array.isArray(schemas)) closed[field] = schemas.map(close);
