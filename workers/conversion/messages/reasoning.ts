@@ -12,7 +12,7 @@ const budgets: Readonly<Record<string, number>> = {
 };
 /** The provider's minimum. */
 const minBudget = 1024;
-/** Thinking counts towards the output cap: this share of it is left for the answer. */
+/** Thinking counts towards the output cap: this share of it is reserved for the answer. */
 const answerShare = 0.2;
 
 /** The chat `reasoning_effort` of a Messages request. */
