@@ -22,42 +22,12 @@ import { entryOf, localModel, nanoUsd } from "../support/service-setup.ts";
 
 const running = anthropicService();
 
-/** Assembles the message of a stream as the documentation describes. */
-function messageOf(events: readonly Anthropic.MessageStreamEvent[]) {
-  const [first] = events;
-  if (first?.type !== "message_start") throw new Error("no message_start");
-  const message = structuredClone(first.message) as unknown as { content: { text?: string }[] } & Record<
-    string,
-    unknown
-  >;
-  for (const event of events.slice(1))
-    switch (event.type) {
-      case "content_block_start":
-        message.content[event.index] = { ...event.content_block } as { text?: string };
-        break;
-      case "content_block_delta": {
-        const block = message.content[event.index] ?? {};
-        if (event.delta.type === "text_delta") block.text = (block.text ?? "") + event.delta.text;
-        break;
-      }
-      case "message_delta":
-        Object.assign(message, event.delta, { usage: { ...(message["usage"] as object), ...event.usage } });
-        break;
-      case "message_start":
-      case "content_block_stop":
-      case "message_stop":
-        break;
-    }
-  return message;
-}
-
 const toolOf = (name: string) => ({
   name,
   description: `Gives the ${name}`,
   input_schema: { type: "object" as const, properties: { city: { type: "string" } }, required: ["city"] },
 });
 const tools = [toolOf("get_weather"), toolOf("get_time")];
-/** Names both. */
 const both = "get_weather and get_time, please";
 const chatCall = (index: number, name: string, city: string) => ({
   id: `call_${index}`,
@@ -71,7 +41,7 @@ const callsOf = ({ content }: Pick<Anthropic.Message, "content">) =>
 const namesOf = (message: Pick<Anthropic.Message, "content">) => callsOf(message).map(({ name }) => name);
 
 describe.each(models)("%s", (model) => {
-  test("create: a message under the service's model id, with its usage, which is what is charged", async () => {
+  test("create: a message with our model id; the charge matches its usage", async () => {
     const { client } = await newCaller(running);
     const message = await client.messages.create(asking(model));
     expect(message).toMatchObject({
@@ -99,7 +69,7 @@ describe.each(models)("%s", (model) => {
     expect(nanoUsd(amount_usd)).toBe(-costOf(model, { input, output }));
   });
 
-  test("stream: the documented events in their order; put together they are what JSON says", async () => {
+  test("stream: the documented events in order", async () => {
     const { client } = await newCaller(running);
     const stream = await client.messages.create({ ...asking(model), stream: true });
     const events = await Array.fromAsync(stream);
@@ -113,14 +83,9 @@ describe.each(models)("%s", (model) => {
       "message_stop",
     ]);
     expect(types.filter((type) => type === "content_block_delta").length).toBeGreaterThan(1);
-    const { id, usage, ...streamed } = messageOf(events);
-    const { id: _, usage: counted, _request_id, ...whole } = await client.messages.create(asking(model));
-    expect(streamed).toEqual(whole);
-    expect(usage).toMatchObject({ output_tokens: counted.output_tokens, input_tokens: counted.input_tokens });
-    expect(id).toMatch(/^msg_/);
   });
 
-  test("the streaming helper: its events, the final message, the charge for its usage", async () => {
+  test("the streaming helper assembles the same message as JSON; the charge matches its usage", async () => {
     const { client } = await newCaller(running);
     const seen = { text: "", snapshot: "", events: 0, blocks: 0 };
     const stream = client.messages
@@ -141,9 +106,14 @@ describe.each(models)("%s", (model) => {
     const { input_tokens: input, output_tokens: output } = message.usage;
     expect(request).toMatchObject({ usage: { input, output }, estimated: false });
     expect(nanoUsd(amount_usd)).toBe(-costOf(model, { input, output }));
+    const { id, usage, parsed_output: _, ...streamed } = message;
+    const { id: __, usage: counted, _request_id, ...whole } = await client.messages.create(asking(model));
+    expect(id).toMatch(/^msg_/);
+    expect(streamed).toEqual(whole);
+    expect([usage.input_tokens, usage.output_tokens]).toEqual([counted.input_tokens, counted.output_tokens]);
   });
 
-  test("raw: every event has its event line, as documented, and nothing comes after message_stop", async () => {
+  test("on the wire each event has its event line, and message_stop is the last", async () => {
     const { customer } = await newCaller(running);
     const response = await customer.post("/v1/messages", { ...asking(model), stream: true });
     expect(response.headers.get("content-type")).toMatch(/^text\/event-stream/);
@@ -159,7 +129,7 @@ describe.each(models)("%s", (model) => {
 });
 
 describe.each(models)("tools of %s", (model) => {
-  test("parallel calls: each with an id, a name and an input, in JSON and in a stream alike", async () => {
+  test("parallel calls are the same in JSON and in a stream", async () => {
     const { client } = await newCaller(running);
     const params = { ...asking(model, both), tools };
     running.provider.respond(chatAnswer({ tool_calls: bothCalls }, "tool_calls"));
@@ -197,7 +167,7 @@ describe.each(models)("tools of %s", (model) => {
     expect(snapshots.at(-1)).toEqual(calls.at(-1)?.input);
   });
 
-  test("the tool runner calls the functions and sends their results, until an answer without calls", async () => {
+  test("the tool runner runs functions until an answer has no calls", async () => {
     const { client, customer } = await newCaller(running);
     const asked: string[] = [];
     const weather = betaZodTool({
@@ -227,7 +197,7 @@ describe.each(models)("tools of %s", (model) => {
       expect(textOf(last)).toContain(`rain in ${asked.at(-1)}`);
     }
     expect(asked).toHaveLength(2);
-    // It asks for a thread first, and goes on without one.
+    // The runner requests a thread first and continues without one.
     for (const { body } of [...running.anthropic.requests, ...running.provider.requests])
       expect(body).not.toHaveProperty("thread");
     expect(await entriesOf(running.service, customer)).toMatchObject(
@@ -240,7 +210,7 @@ describe.each(models)("structured output of %s", (model) => {
   const answer = z.object({ city: z.string(), days: z.array(z.number()) });
   const output_config = { format: zodOutputFormat(answer) };
 
-  test("parse gives an object of the schema, whole and streamed", async () => {
+  test("parse returns an object of the schema, in JSON and in a stream", async () => {
     const { client } = await newCaller(running);
     const text = '{"city":"Oslo","days":[1,2]}';
     running.provider.respond({ text }, { text });
@@ -256,13 +226,13 @@ test.each([
   [nativeModel, nativeModel],
   ["claude-hosted", hostedModel],
   [localModel, localModel],
-])("a model is called by the provider's name or by ours: %s answers as %s", async (asked, named) => {
+])("a model is known by the provider's name and by ours: %s answers as %s", async (asked, named) => {
   const { client } = await newCaller(running);
   expect((await client.messages.create(asking(asked))).model).toBe(named);
   expect((await client.messages.stream(asking(asked)).finalMessage()).model).toBe(named);
 });
 
-test("the key goes as a bearer token, or as x-api-key; the provider gets the operator's", async () => {
+test("the key is a bearer token or x-api-key; the provider receives the operator's key", async () => {
   const { customer } = await newCaller(running);
   const sent: (string | null)[][] = [];
   const fetchSeen: typeof fetch = (url, init) => {
@@ -270,13 +240,13 @@ test("the key goes as a bearer token, or as x-api-key; the provider gets the ope
     sent.push([headers.get("authorization"), headers.get("x-api-key")]);
     return fetch(url, init);
   };
-  const ways = [
+  const options = [
     { apiKey: customer.key },
     { apiKey: null, authToken: customer.key },
     { apiKey: null, defaultHeaders: { authorization: null, "x-api-key": customer.key } },
   ];
-  for (const way of ways) {
-    const client = clientOf(running.service, customer, { ...way, fetch: fetchSeen });
+  for (const option of options) {
+    const client = clientOf(running.service, customer, { ...option, fetch: fetchSeen });
     expect((await client.messages.create(asking(nativeModel))).model).toBe(nativeModel);
   }
   expect(sent).toEqual([
@@ -291,8 +261,7 @@ test("the key goes as a bearer token, or as x-api-key; the provider gets the ope
 });
 
 describe("how an answer ends", () => {
-  const said = "one two END three";
-  const ask = (model: string, more: object) => ({ ...asking(model, said), ...more });
+  const ask = (model: string, more: object) => ({ ...asking(model, "one two END three"), ...more });
 
   test.each([localModel, nativeModel])("%s: at max_tokens", async (model) => {
     const { client } = await newCaller(running);
@@ -303,7 +272,7 @@ describe("how an answer ends", () => {
       expect(message).toMatchObject({ stop_reason: "max_tokens", stop_sequence: null, usage: { output_tokens: 2 } });
   });
 
-  test("its own provider: at a stop sequence, which is named", async () => {
+  test("native: at a stop sequence, which is named", async () => {
     const { client } = await newCaller(running);
     const params = ask(nativeModel, { stop_sequences: ["NEVER", "END"] });
     for (const message of [await client.messages.create(params), await client.messages.stream(params).finalMessage()]) {
@@ -312,31 +281,31 @@ describe("how an answer ends", () => {
     }
   });
 
-  test("local: is cut before a stop sequence", async () => {
+  test("local: before a stop sequence", async () => {
     const { client } = await newCaller(running);
     const message = await client.messages.create(ask(localModel, { stop_sequences: ["END"] }));
     expect(textOf(message)).toMatch(/one two $/);
   });
 });
 
-describe("local", () => {
-  const choices: readonly (readonly [string, Anthropic.ToolChoice, said: string, names: readonly string[]])[] = [
+describe("the local model", () => {
+  const choices: readonly (readonly [string, Anthropic.ToolChoice, prompt: string, names: readonly string[]])[] = [
     ["auto", { type: "auto" }, both, ["get_weather", "get_time"]],
-    ["auto, nothing named", { type: "auto" }, "hi", []],
+    ["auto, no tool mentioned", { type: "auto" }, "hi", []],
     ["any", { type: "any" }, "hi", ["get_weather"]],
     ["tool", { type: "tool", name: "get_time" }, "hi", ["get_time"]],
     ["none", { type: "none" }, both, []],
     ["one at a time", { type: "auto", disable_parallel_tool_use: true }, both, ["get_weather"]],
   ];
 
-  test.each(choices)("tool_choice %s", async (_, tool_choice, said, names) => {
+  test.each(choices)("tool_choice %s", async (_, tool_choice, prompt, names) => {
     const { client } = await newCaller(running);
-    const message = await client.messages.create({ ...asking(localModel, said), tools, tool_choice });
+    const message = await client.messages.create({ ...asking(localModel, prompt), tools, tool_choice });
     expect(namesOf(message)).toEqual(names);
     expect(message.stop_reason).toBe(names.length > 0 ? "tool_use" : "end_turn");
   });
 
-  test("a tool that is not there is refused by its field", async () => {
+  test("a tool_choice that names no tool is refused", async () => {
     const { client } = await newCaller(running);
     const tool_choice = { type: "tool" as const, name: "nothing" };
     const calling = client.messages.create({ ...asking(localModel), tools, tool_choice });
