@@ -105,48 +105,67 @@ const chat: Caller = {
   },
 };
 
-interface Block extends Record<string, unknown> {
-  type: string;
-  text: string;
-  thinking: string;
-  signature: string;
-  partial: string;
+function must(condition: boolean, what: string): void {
+  if (!condition) throw new Error(what);
+}
+
+interface MessagesEvent {
+  readonly index: number;
+  readonly content_block: Json;
+  readonly delta: Readonly<Record<string, string>>;
+  readonly message: Json;
+  readonly usage: Json;
 }
 
 const messages: Caller = {
   request: { model: "m", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] },
+  // As strict as the format's documentation: blocks follow one another, each complete.
   assemble(stream) {
     let message: Json = {};
-    const content: Block[] = [];
-    for (const event of eventsOf(stream)) {
-      const delta = event["delta"] as Json;
-      const index = event["index"] as number;
-      const block = content[index] as Block;
-      switch (event["type"]) {
+    const content: Record<string, unknown>[] = [];
+    let open: { index: number; json: string } | undefined;
+    let isOver = false;
+    for (const item of eventsOf(stream)) {
+      const event = item as unknown as MessagesEvent;
+      const type = item["type"];
+      must(!isOver, "an event after the end");
+      must((type === "message_start") === (message["type"] === undefined), "a message begins once, and first");
+      const block = content[event.index];
+      switch (type) {
         case "message_start":
-          message = event["message"] as Json;
+          message = { ...event.message };
           break;
         case "content_block_start":
-          if (index !== content.length) throw new Error("a block is out of its place");
-          content.push({ ...(event["content_block"] as Block) });
+          must(open === undefined, "a block inside another");
+          must(event.index === content.length, "a block out of order");
+          open = { index: event.index, json: "" };
+          content.push({ ...event.content_block });
           break;
-        case "content_block_delta":
-          if (delta["type"] === "text_delta") block.text += delta["text"] as string;
-          if (delta["type"] === "thinking_delta") block.thinking += delta["thinking"] as string;
-          if (delta["type"] === "signature_delta") block.signature = delta["signature"] as string;
-          if (delta["type"] === "input_json_delta")
-            block.partial = (block.partial ?? "") + (delta["partial_json"] as string);
+        case "content_block_delta": {
+          const { type, text, thinking, signature, partial_json } = event.delta;
+          if (open?.index !== event.index || !block) throw new Error("a delta outside its block");
+          if (type === "text_delta") block["text"] += text ?? "";
+          if (type === "thinking_delta") block["thinking"] += thinking ?? "";
+          if (type === "signature_delta") block["signature"] = signature;
+          if (type === "input_json_delta") open.json += partial_json;
+          break;
+        }
+        case "content_block_stop":
+          must(event.index === open?.index, "the end of another block");
+          if (block && open?.json) block["input"] = JSON.parse(open.json);
+          open = undefined;
           break;
         case "message_delta":
-          message = {
-            ...message,
-            ...delta,
-            usage: { ...(message["usage"] as Json), ...(event["usage"] as Json) },
-          };
+          must(open === undefined, "the end inside a block");
+          message = { ...message, ...event.delta, usage: { ...(message["usage"] as Json), ...event.usage } };
+          break;
+        default:
+          must(type === "message_stop", String(type));
+          isOver = true;
       }
     }
-    const whole = content.map(({ partial, ...block }) => (partial ? { ...block, input: JSON.parse(partial) } : block));
-    return { ...message, content: whole };
+    must(isOver, "no end");
+    return { ...message, content };
   },
   held: (whole) => whole,
   heard(held) {
