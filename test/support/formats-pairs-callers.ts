@@ -3,12 +3,12 @@ import { type Answer, assemble as assembleGemini, framesOf } from "./formats-gem
 import type { Json, Said } from "./formats-pairs-providers.ts";
 import { assemble as assembleResponses, eventsOf } from "./formats-responses-assemble.ts";
 
-/** A caller who reads a format: a request of theirs, what they hold at the end of a stream, and what they understand. */
+/** A client of a format: its request, how it assembles a stream, and what it reads from an answer. */
 interface Caller {
   readonly request: Json;
-  /** By the rules of the provider's own client: what a stream was, in the shape of the answer that was not streamed. */
+  /** Assembles a stream into the shape of a JSON answer, as the provider's own client does. */
   readonly assemble: (stream: string) => Json;
-  /** The same of a whole answer: what a stream cannot have is left away. */
+  /** A JSON answer without what a stream cannot carry. */
   readonly held: (whole: Json) => Json;
   readonly heard: (held: Json) => Partial<Said>;
 }
