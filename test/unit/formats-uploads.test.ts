@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { chatCodec, findUploads, isUploadId, type UploadRef } from "#formats";
-import { converters, type ResolvedUpload } from "../../workers/conversion/index.ts";
+import { converters, type FormatConverter, type ResolvedUpload } from "../../workers/conversion/index.ts";
 
-const { resolveUploads } = converters.chat;
+const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) =>
+  converters.chat.resolveUploads(request, resolve);
 
 const letters = fc.constantFrom(...Array.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"));
 const uploadId = fc.string({ unit: letters, minLength: 1, maxLength: 64 }).map((tail) => `upl_${tail}`);
