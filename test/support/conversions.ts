@@ -9,8 +9,11 @@ export interface Conversion {
   readonly feature: string;
   /** The feature in a request of the caller's format; formats without an entry do not have it. */
   readonly requests: Partial<Record<Format, object>>;
-  /** The feature in the converted request, by the provider's format; a RegExp matches its JSON text. */
-  readonly converted: Partial<Record<Format, object>>;
+  /**
+   * The feature in the converted request, by the provider's format, if it differs from `requests`. A RegExp matches its
+   * JSON text.
+   */
+  readonly converted?: Partial<Record<Format, object>>;
   /** By provider, then caller: where the feature is not converted. Another provider's state is not even passed through. */
   readonly except?: Partial<Record<Format, Partial<Record<Format, Exception>>>>;
   /** By caller: the same for every other provider. */
