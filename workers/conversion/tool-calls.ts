@@ -1,12 +1,10 @@
-import { type JsonObject, object, text } from "#formats";
+import { isDeeper, type JsonObject, object, text } from "#formats";
 
 /** The nesting limit of the strictest provider. */
 const maxDepth = 100;
 
-function isShallow(value: unknown, depth = 0): boolean {
-  if (typeof value !== "object" || value === null) return true;
-  return depth < maxDepth && Object.values(value).every((each) => isShallow(each, depth + 1));
-}
+const isShallow = (value: unknown): boolean =>
+  typeof value !== "object" || value === null || !isDeeper(value, maxDepth);
 
 /** Arguments of a tool call as an object; undefined if they are not one. */
 export function argumentsOf(args: unknown): JsonObject | undefined {

@@ -94,37 +94,27 @@ function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<Parsed
 }
 
 /** docs/api/wire-details.md, "Errors". */
-function errorType({ status }: ServiceError): string {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 402:
-      return "billing_error";
-    case 403:
-      return "permission_error";
-    case 404:
-    case 405:
-    case 410:
-      return "not_found_error";
-    case 429:
-      return "rate_limit_error";
-    case 503:
-      return "overloaded_error";
-    case 504:
-      return "timeout_error";
-    default:
-      return status < 500 ? "invalid_request_error" : "api_error";
-  }
-}
+const errorTypes = new Map([
+  [401, "authentication_error"],
+  [402, "billing_error"],
+  [403, "permission_error"],
+  [404, "not_found_error"],
+  [405, "not_found_error"],
+  [410, "not_found_error"],
+  [429, "rate_limit_error"],
+  [503, "overloaded_error"],
+  [504, "timeout_error"],
+]);
 
 /** Makes the provider's clients send the whole conversation in place of a thread id. */
 const unthreaded = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
 
 function errorBody(error: ServiceError, requestId: string): string {
   const details = error.code === "invalid_value" && error.param === "thread" ? { details: unthreaded } : {};
+  const type = errorTypes.get(error.status) ?? (error.status < 500 ? "invalid_request_error" : "api_error");
   return JSON.stringify({
     type: "error",
-    error: { ...details, type: errorType(error), message: error.message },
+    error: { ...details, type, message: error.message },
     request_id: requestId,
   });
 }

@@ -2,14 +2,14 @@ import { type JsonObject, list, number, object, text } from "#formats";
 import type { ModelCapabilities } from "./model-capabilities.ts";
 
 /** Thinking budgets by effort, in tokens. */
-const budgets: Readonly<Record<string, number>> = {
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 24_576,
-  xhigh: 49_152,
-  max: 98_304,
-};
+const budgets = new Map([
+  ["minimal", 1024],
+  ["low", 2048],
+  ["medium", 8192],
+  ["high", 24_576],
+  ["xhigh", 49_152],
+  ["max", 98_304],
+]);
 /** The provider's minimum. */
 const minBudget = 1024;
 /** Thinking counts towards the output cap: this share of it is reserved for the answer. */
@@ -38,7 +38,7 @@ export function thinkingOf(
     if (off === "absent") return {};
     return off === "low" ? { output_config: { effort: "low" } } : { thinking: { type: off } };
   }
-  const wanted = Object.hasOwn(budgets, effort) ? budgets[effort] : undefined;
+  const wanted = budgets.get(effort);
   if (wanted === undefined) return undefined;
   if (thinking === "adaptive") {
     const known = effort === "minimal" ? "low" : wanted > 24_576 && !highEfforts ? "high" : effort;
