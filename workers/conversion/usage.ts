@@ -11,34 +11,37 @@ export interface TokenUsage {
   readonly audio_output: number;
 }
 
-const part = (details: unknown, field: string): number => count(object(details)[field]);
-
 /**
  * Splits the `usage` of a chat or embeddings answer; undefined if it is missing or implausible.
  * Some providers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
  */
 export function tokenUsage(usage: unknown): TokenUsage | undefined {
   const given = object(usage);
+  const input = object(given["prompt_tokens_details"]);
+  const output = object(given["completion_tokens_details"]);
   const prompt = given["prompt_tokens"];
   if (!isCount(prompt) || !isCount(given["completion_tokens"] ?? 0)) return undefined;
   const completion = Math.max(count(given["completion_tokens"]), count(given["total_tokens"]) - prompt);
-  const cached = Math.min(
-    prompt,
-    part(given["prompt_tokens_details"], "cached_tokens") || count(given["prompt_cache_hit_tokens"]),
-  );
-  const written = Math.min(prompt - cached, part(given["prompt_tokens_details"], "cache_write_tokens"));
-  const longer = Math.min(prompt - cached - written, part(given["prompt_tokens_details"], "cache_write_1h_tokens"));
-  const others = cached + written + longer;
-  const audioInput = Math.min(prompt - others, part(given["prompt_tokens_details"], "audio_tokens"));
-  const audioOutput = Math.min(completion, part(given["completion_tokens_details"], "audio_tokens"));
+  // Each part is limited to what the parts before it leave of the prompt, so that no token counts twice.
+  let rest = prompt;
+  const take = (tokens: unknown): number => {
+    const taken = Math.min(rest, count(tokens));
+    rest -= taken;
+    return taken;
+  };
+  const cached_input = take(count(input["cached_tokens"]) || given["prompt_cache_hit_tokens"]);
+  const cache_write = take(input["cache_write_tokens"]);
+  const cache_write_1h = take(input["cache_write_1h_tokens"]);
+  const audio_input = take(input["audio_tokens"]);
+  const audio_output = Math.min(completion, count(output["audio_tokens"]));
   return {
-    input: prompt - others - audioInput,
-    cached_input: cached,
-    cache_write: written,
-    cache_write_1h: longer,
-    audio_input: audioInput,
-    output: completion - audioOutput,
-    audio_output: audioOutput,
+    input: rest,
+    cached_input,
+    cache_write,
+    cache_write_1h,
+    audio_input,
+    output: completion - audio_output,
+    audio_output,
   };
 }
 

@@ -63,7 +63,7 @@ function convertParts(content: unknown, at: string, ignored: IgnoredParams): Jso
   });
 }
 
-/** The provider refuses other characters. */
+/** The provider refuses ids with other characters. */
 function callId(value: unknown, at: string): string {
   if (!text(value)) throw invalidValue(at, `${at} must be a string.`);
   return text(value).replace(/[^\w-]/g, "_");
