@@ -97,7 +97,7 @@ function thinkingFields(
 /** A chat request as a Messages request. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
   for (const [field, isHarmless] of refused)
-    if (!isHarmless(request[field])) throw invalidValue(field, `${field}: this model does not support it.`);
+    if (!isHarmless(request[field])) throw invalidValue(field, `${field} is not supported by this model.`);
   const ignored = ignoredParams();
   for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
   if (request["parallel_tool_calls"] === true) ignored.add("parallel_tool_calls", true);
