@@ -1,12 +1,12 @@
 import type { Catalog, Model, Tier, Usage } from "#catalog";
 import { noCapacity, ServiceError, toServiceError, upstreamTimeout } from "#errors";
 import type { Files, ProviderJob } from "#files";
-import { completionTokens, promptTokens } from "#formats";
 import type { IdempotencyStore, StoredCall } from "#idempotency";
 import type { Cancellations, Outcome, PaidCall, Replies, Reply } from "#jobs";
 import type { Decision, LedgerEntry, Money } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { completionTokens, promptTokens } from "./conversion/index.ts";
 import type { Counting } from "./counting/index.ts";
 import { type AbortCause, Aborted, isHandedOver, type Running } from "./running.ts";
 import type { Upstreams } from "./upstreams/index.ts";

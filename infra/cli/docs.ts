@@ -60,12 +60,12 @@ function mark(cell: Cell): string {
   switch (cell.how) {
     case "absent":
       return "";
-    case "left out":
+    case "ignored":
       return cell.name === undefined ? "–" : "○";
     case "refused":
       return "✗";
     case "native":
-    case "crosses":
+    case "converted":
       return "✓";
   }
 }
