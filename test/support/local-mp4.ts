@@ -72,8 +72,8 @@ function readSps(nal: Buffer) {
   };
 }
 
-/** All that a player reads of a film with one track, and its frames by the sample tables. */
-export function readFilm(mp4: Buffer) {
+/** What a player reads of a video with one track, and its frames by the sample tables. */
+export function readVideo(mp4: Buffer) {
   const boxes = boxesOf(mp4);
   const movie = words(box(mp4, "moov", "mvhd"));
   const track = box(mp4, "moov", "trak", "tkhd");

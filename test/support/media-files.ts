@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from "node:zlib";
-import { wavHeader } from "../../workers/providers/wav.ts";
+import { wavHeader } from "../../workers/providers/recording.ts";
 
 /** Small files that are what their first bytes say, and whose pages, pixels and seconds are known. */
 

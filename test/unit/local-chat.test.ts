@@ -96,10 +96,10 @@ const zeros = (length: number) => Array.from({ length }, () => 0);
 
 test.each([
   ["PNG", pixel, "a PNG image of 1 x 1 pixels, 70 bytes"],
-  ["GIF", bytesOf("GIF89a", [0x40, 0x01, 0xf0, 0x00]), "a GIF image of 320 x 240 pixels, 10 bytes"],
+  ["GIF", bytesOf("GIF89a", [0x40, 0x01, 0xf0, 0x00], zeros(20)), "a GIF image of 320 x 240 pixels, 30 bytes"],
   [
     "JPEG",
-    bytesOf([0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xff, 0xc0, 0, 11, 8, 0x01, 0xe0, 0x02, 0x80], zeros(6)),
+    bytesOf([0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc0, 0, 11, 8, 0x01, 0xe0, 0x02, 0x80], zeros(20)),
     "a JPEG image of 640 x 480 pixels",
   ],
   [

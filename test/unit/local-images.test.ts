@@ -110,9 +110,9 @@ test("uploaded images are read: the answer says what they are, and the picture i
   expect(one.output).toEqual({ images: [seen] });
   expect(one.kept[0]?.about).toEqual({ revised_prompt: `a fox (with ${seen})` });
   expect(one.kept[0]?.bytes).not.toEqual(await image({}));
-  const other = upload("image/gif", Buffer.from("GIF89a\x02\x00\x01\x00", "latin1"), { id: "upl_2" });
+  const other = upload("image/gif", Buffer.from("GIF89a\x02\x00\x01\x00".padEnd(30, "\0"), "latin1"), { id: "upl_2" });
   const both = await generate("images", { prompt: "a fox", image: [file.id, "upl_2"] }, { uploads: [file, other] });
-  expect(both.output).toEqual({ images: [seen, "a GIF image of 2 x 1 pixels, 10 bytes"] });
+  expect(both.output).toEqual({ images: [seen, "a GIF image of 2 x 1 pixels, 30 bytes"] });
 });
 
 test.each([
@@ -190,7 +190,7 @@ test.each([
   ["images", { prompt: "a fox" }],
   ["speech", { text: "a fox" }],
   ["transcription", { file: "upl_1" }],
-  ["video", { prompt: "a fox", duration: 1, resolution: "64x64" }],
+  ["video", { prompt: "a fox", duration: 1, resolution: "320x240" }],
 ] as const)("a call that is aborted before it begins does nothing: %s", async (task, input) => {
   const reason = new Error("left");
   const { done, storing, jobs } = begin(task, input, { signal: AbortSignal.abort(reason) });

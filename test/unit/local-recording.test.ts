@@ -48,8 +48,8 @@ test("the length of an MP3 file", async () => {
   expect(await secondsOf(mp3(400), "audio/mpeg")).toBeCloseTo((400 * 1152) / 44_100, 1);
 });
 
-test("a film without sound is no recording", async () => {
-  const { kept } = await generate("video", { prompt: "a fox", duration: 3, resolution: "64x64" });
+test("a video without sound is no recording", async () => {
+  const { kept } = await generate("video", { prompt: "a fox", duration: 3, resolution: "320x240" });
   expect(await secondsOf(kept[0]?.bytes as Buffer, "video/mp4")).toBeUndefined();
 });
 

@@ -65,7 +65,7 @@ test("letters sound, blanks and points are silent", async () => {
   expect(point).toBeLessThan(said / 20);
 });
 
-test("vowels sound different, and nothing is cut off at the loudest", async () => {
+test("characters have tones of their own, and none is clipped", async () => {
   const { samples } = decode((await speech("aaaaaaaaiiiiiiii")).wav);
   const turns = (from: number, to: number) =>
     samples.slice(from, to).filter((each, at) => each < 0 !== (samples[from + at - 1] ?? 0) < 0).length;

@@ -1,5 +1,5 @@
 import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
-import { wavHeader } from "../wav.ts";
+import { wavHeader } from "../recording.ts";
 import { parse, whole } from "../wire/answers.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
 import { answerLimitBytes, holdingOf } from "./answer.ts";

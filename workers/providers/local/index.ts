@@ -1,14 +1,14 @@
 /**
- * Models inside the worker, without network and without a key: for building and testing a client, as a test mode is. The
- * same request gets the same answer, as fast as it can be read.
+ * Models inside the worker, without network and without a key, for building and testing a client. The same request gets
+ * the same answer, as fast as it can be read.
  *
  * Chat quotes the last user message, or the results of tools that stand at the end; it says the kind, size and bytes of
  * images that came as data addresses. It calls functions that the last user message names (tools.ts) with arguments made
- * to their schema, and answers `response_format` with an object or a value that satisfies the schema (schema.ts). `stop`,
+ * for their schema, and answers `response_format` with an object or a value that satisfies the schema (schema.ts). `stop`,
  * `n`, `seed` and the output cap work. Tokens are counted exactly, by a rule of its own (tokens.ts): 3 a message, 256 an
  * image, and the text of messages, tools and schema.
  *
- * A user message that is nothing but one of these makes something happen:
+ * A user message that consists of one of these triggers an event:
  *   error:400 error:429 error:502 error:503 error:504   the call fails with that status
  *   slow:<ms>            the first token comes after so many milliseconds
  *   tokens:<n>           an answer of n tokens, unless the cap cuts it
@@ -17,18 +17,19 @@
  * Embeddings are hashed words and trigrams (embeddings.ts), 256 dimensions unless `dimensions` asks for 1 to 3072.
  *
  * Files are made by task (media/), from these fields of the input:
- *   images         prompt, n (1 to 4), size (WxH, 16 to 2048 each; 512x512), image (an upload or several: what they are is
- *                  said, and changes the picture): PNG files
- *   speech         text (up to 4096 characters), voice (any name: another name, another voice), format (wav): a WAV file,
- *                  16 bits, mono, 24 kHz, of 15 characters a second and at least 0.3 s, that sounds like speech and says nothing
+ *   images         prompt, n (1 to 4), size (WxH, 16 to 2048 each; 512x512), image (an upload or several, which the answer
+ *                  describes): PNG files, each a gradient whose colors follow from the input
+ *   speech         text (up to 4096 characters), voice (any name: another name, another pitch), format (wav): a WAV file,
+ *                  16 bits, mono, 24 kHz, a tone for each letter; 15 characters a second and at least 0.3 s
  *   transcription  file (an upload, up to 25 MB), prompt (for triggers): its kind, length and bytes; no file
- *   video          prompt, duration (1 to 20, whole seconds), resolution (WxH, even, 64 to 1920 each), image (an upload): an
- *                  MP4 file, H.264 Constrained Baseline, 24 pictures a second, no sound. A job: another worker goes on with it
+ *   video          prompt, duration (1 to 20, whole seconds), resolution (320x240, 640x360, 1280x720), image (an upload): an
+ *                  MP4 file that repeats a recorded second, H.264 Constrained Baseline, 24 frames a second, no sound. It runs
+ *                  as a job that another worker can continue
  *
- * A prompt (or text) that is nothing but one of these makes something happen:
+ * A prompt (or text) that consists of one of these triggers an event:
  *   error:<status>       as above
  *   slow:<ms>            the work takes so long
- *   deliver:<n>          at most so many of the images, or seconds of the video, are made and paid
+ *   deliver:<n>          at most n images, or seconds of the video, are generated and charged
  */
 import { setImmediate } from "node:timers/promises";
 import { type Clock, sleep } from "#platform/clock";

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { writeJson } from "../wire/json.ts";
-import { describeImage } from "./images.ts";
+import { describeImage } from "./describe-image.ts";
 import { type ChatRequest, type Message, textOf } from "./request.ts";
 import { fill, wordsOf } from "./schema.ts";
 import { countTokens, tokenize } from "./tokens.ts";

@@ -2,9 +2,8 @@
 import type { Task } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
+import { makeSpeech, transcribe } from "./audio.ts";
 import { makeImages } from "./images.ts";
-import { makeSpeech } from "./speech.ts";
-import { transcribe } from "./transcription.ts";
 import { makeVideo } from "./video.ts";
 
 const tasks: Readonly<Partial<Record<Task, (call: GenerationCall, clock: Clock) => Promise<Generated>>>> = {
