@@ -142,7 +142,7 @@ test("what Anthropic does not make is not asked of it", async () => {
   expect(await errorOf(provider.embed(call()))).toMatchObject({ kind: "misconfigured" });
   const { signal } = new AbortController();
   const generation = { task: "image", model: "m", input: {}, uploads: new Map(), job: undefined, signal, log };
-  const rest = { ...undisturbed, remember: () => Promise.resolve(), keep: () => Promise.resolve() };
+  const rest = { ...undisturbed, remember: () => Promise.resolve(), store: () => Promise.resolve() };
   expect(await errorOf(provider.generate({ ...generation, ...rest } as GenerationCall))).toMatchObject({
     kind: "misconfigured",
   });

@@ -155,7 +155,7 @@ describe("several images", () => {
     const error = noCapacity("Storage is away.");
     let kept = 0;
     const keep = () => (kept++ === 0 ? Promise.resolve() : Promise.reject(error));
-    expect(await errorOf(provider.generate(media("images", { ...fox, n: 2 }, { keep })))).toBe(error);
+    expect(await errorOf(provider.generate(media("images", { ...fox, n: 2 }, { store: keep })))).toBe(error);
   });
 });
 

@@ -120,7 +120,7 @@ describe("generations", () => {
     const error = noCapacity("Storage is away.");
     let kept = 0;
     const keep = () => (kept++ === 0 ? Promise.resolve() : Promise.reject(error));
-    expect(await errorOf(provider.generate(call("images", { ...cat, n: 2 }, { keep })))).toBe(error);
+    expect(await errorOf(provider.generate(call("images", { ...cat, n: 2 }, { store: keep })))).toBe(error);
   });
 });
 

@@ -44,7 +44,7 @@ test("the sound is handed on as it comes, not gathered", async () => {
       rest.resolve();
     }
   };
-  await provider.generate(call("speech", hello, { keep }));
+  await provider.generate(call("speech", hello, { store: keep }));
   expect(pieces).toEqual(["first", "second"]);
 });
 
@@ -76,7 +76,7 @@ test("sound that breaks off is the provider's failure, whatever storage makes of
       throw noCapacity("Storage is away.");
     });
   };
-  expect(await errorOf(provider.generate(call("speech", hello, { keep })))).toMatchObject({ kind: "unavailable" });
+  expect(await errorOf(provider.generate(call("speech", hello, { store: keep })))).toMatchObject({ kind: "unavailable" });
 });
 
 test("a refusal names the caller's own field", async () => {
@@ -109,7 +109,7 @@ test.each(["before it reads", "in the middle"])(
       if (when === "in the middle") for await (const _ of body as AsyncIterable<Buffer>) throw error;
       throw error;
     };
-    expect(await errorOf(provider.generate(call("speech", hello, { keep })))).toBe(error);
+    expect(await errorOf(provider.generate(call("speech", hello, { store: keep })))).toBe(error);
     const request = await mock.request(0);
     await request.closed;
     expect(request.aborted).toBe(true);

@@ -153,7 +153,7 @@ describe("the download", () => {
   test("is not repeated when storage fails", async () => {
     const { mock, clock, provider, call } = await startMedia();
     const error = noCapacity("Storage is away.");
-    const failure = errorOf(provider.generate(call("video", fox, { keep: () => Promise.reject(error) })));
+    const failure = errorOf(provider.generate(call("video", fox, { store: () => Promise.reject(error) })));
     await clock.pass(2_000);
     expect(await failure).toBe(error);
     expect(asked(mock).slice(0, 3)).toEqual(usual);

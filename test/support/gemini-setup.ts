@@ -48,7 +48,7 @@ export async function startGemini({ concurrency = 4, path = "" }: Options = {}) 
     uploads: new Map(),
     job: undefined,
     remember: () => Promise.resolve(),
-    keep: async (body, about) => {
+    store: async (body, about) => {
       const bytes = Buffer.isBuffer(body) ? body : Buffer.concat(await Array.fromAsync(body));
       kept.push({ bytes, about });
     },

@@ -41,7 +41,7 @@ async function start<Mock extends { readonly url: string; close(): Promise<void>
     uploads: new Map(),
     job: undefined,
     remember: (job) => Promise.resolve(void remembered.push(job)),
-    keep: async (body, about) => {
+    store: async (body, about) => {
       const bytes = Buffer.isBuffer(body) ? body : Buffer.concat(await Array.fromAsync(body));
       kept.push({ bytes, about });
     },

@@ -51,7 +51,7 @@ export function begin(task: Task, input: JsonObject, options: Options = {}): Wor
       await stored();
       jobs.push(job);
     },
-    keep(body, about) {
+    store(body, about) {
       const work = store(body, about);
       storing.push(work);
       return work;

@@ -13,7 +13,7 @@ export interface Kept {
 }
 
 export type More = Partial<
-  Pick<GenerationCall, "uploads" | "job" | "remember" | "keep" | "hold" | "signal" | "disconnected">
+  Pick<GenerationCall, "uploads" | "job" | "remember" | "store" | "hold" | "signal" | "disconnected">
 >;
 
 /** A mock provider, a provider for it, and calls whose files are kept in a list. */
@@ -40,7 +40,7 @@ export async function startMedia({ concurrency = 2 } = {}) {
     uploads: new Map(),
     job: undefined,
     remember: () => Promise.resolve(),
-    keep: async (body, about) => {
+    store: async (body, about) => {
       const bytes = Buffer.isBuffer(body) ? body : Buffer.concat(await Array.fromAsync(body));
       kept.push({ bytes, about });
     },

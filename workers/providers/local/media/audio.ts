@@ -30,7 +30,7 @@ export async function makeSpeech(call: GenerationCall, clock: Clock): Promise<Ge
   const characters = Array.from(text);
   const seconds = Math.max(minSeconds, characters.length / charactersPerSecond);
   const perCharacter = Math.round((seconds * sampleRate) / characters.length);
-  await call.keep(wavOf(characters, perCharacter, voice ?? "alto", call.signal));
+  await call.store(wavOf(characters, perCharacter, voice ?? "alto", call.signal));
   const duration = (perCharacter * characters.length) / sampleRate;
   return { output: { format: "wav", duration }, usage: { character: characters.length } };
 }

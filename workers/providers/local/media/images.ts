@@ -40,7 +40,7 @@ export async function makeImages(call: GenerationCall, clock: Clock): Promise<Ge
   const count = Math.min(n ?? 1, deliver ?? Number.POSITIVE_INFINITY);
   for (let index = 0; index < count; index++) {
     const png = await encodePng({ width, height, corners: hashOf(...hashes, String(index)) }, signal);
-    await call.keep(png, { revised_prompt: revised });
+    await call.store(png, { revised_prompt: revised });
   }
   return { output: images.length > 0 ? { images } : {}, usage: { image: count } };
 }

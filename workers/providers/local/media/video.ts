@@ -42,7 +42,7 @@ export async function makeVideo(call: GenerationCall, clock: Clock): Promise<Gen
   if (duration > 0) {
     const clip = await readClip(resolution);
     call.signal.throwIfAborted();
-    await call.keep(writeMp4(clip, duration, seed));
+    await call.store(writeMp4(clip, duration, seed));
   }
   return { output: { duration, resolution, ...(image !== undefined && { image }) }, usage: { second: duration } };
 }
