@@ -124,23 +124,22 @@ export interface Provider {
 export type FailureKind = "refused" | "busy" | "unavailable" | "timeout" | "misconfigured";
 
 interface FailureDetails {
-  readonly status?: number;
-  readonly param?: string;
-  readonly retryAfterMs?: number;
+  readonly status?: number | undefined;
+  readonly param?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
   /** No connection could be made, so the request cannot be the reason. */
-  readonly unreachable?: true;
-  readonly cause?: unknown;
+  readonly unreachable?: true | undefined;
 }
 
-export class UpstreamFailure extends Error {
+export class UpstreamFailure extends Error implements FailureDetails {
   override readonly name = "UpstreamFailure";
   readonly kind: FailureKind;
-  readonly status?: number;
-  readonly param?: string;
-  readonly retryAfterMs?: number;
-  readonly unreachable?: true;
+  readonly status: number | undefined;
+  readonly param: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly unreachable: true | undefined;
 
-  constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails = {}) {
+  constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails & { cause?: unknown } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.kind = kind;
     Object.assign(this, details);
@@ -148,11 +147,7 @@ export class UpstreamFailure extends Error {
 
   /** The same failure naming the field as the caller knows it. */
   withParam(param: string | undefined): UpstreamFailure {
-    const { kind, message, status } = this;
-    return new UpstreamFailure(kind, message, {
-      ...(status !== undefined && { status }),
-      ...(param !== undefined && { param }),
-    });
+    return new UpstreamFailure(this.kind, this.message, { status: this.status, param });
   }
 }
 

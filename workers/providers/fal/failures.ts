@@ -18,7 +18,7 @@ export function falFailure(status: number, headers: IncomingHttpHeaders, body: u
   return failureOf(
     statusOf(errors[0]?.type ?? error_type) ?? (isTransient(status, headers) ? 503 : status),
     retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
-    { error: { message, ...(param !== undefined && { param }) } },
+    { error: { message, param } },
     clock,
   );
 }

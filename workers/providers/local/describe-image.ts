@@ -9,7 +9,7 @@ export function describeImage(url: string, param: string): string {
 }
 
 const signatures = [
-  ["PNG", /^\x89PNG\r\n\x1a\n/],
+  ["PNG", /^\x89PNG/],
   ["GIF", /^GIF8[79]a/],
   ["WebP", /^RIFF.{4}WEBP/s],
   ["JPEG", /^\xff\xd8/],

@@ -46,7 +46,7 @@ const turnChunks = 64;
 export function createLocal({ clock }: { clock: Clock }): Provider {
   const begin = async ({ body, signal }: UpstreamCall) => {
     const request = parseChat(body);
-    const { delayMs, speech, breakAfterChunks } = triggerOf(textOf(lastUserMessage(request)).slice(0, 64));
+    const { delayMs, speech, breakAfterChunks } = triggerOf(textOf(lastUserMessage(request)), "messages");
     if (delayMs) await sleep(clock, delayMs, signal);
     const reply = await replyTo(request, speech);
     signal.throwIfAborted();
@@ -130,7 +130,7 @@ function* chunksOf({ choices, usage }: Reply, id: string): Generator<JsonObject,
   yield { choices: [], usage };
 }
 
-/** Eight digits that tell requests apart: calls of one conversation get ids of their own. */
+/** Eight digits that differ between requests, so that the tool calls of a conversation get different ids. */
 function fingerprint(request: ChatRequest): string {
   const seen = `${request.messages.length}${request.seed ?? ""}${textOf(lastUserMessage(request)).slice(0, 4_096)}`;
   let hash = 0x811c9dc5;

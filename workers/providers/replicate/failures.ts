@@ -23,7 +23,7 @@ export function replicateFailure(
   return failureOf(
     isModel ? 404 : status,
     retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
-    { error: { message, ...(param !== undefined && { param }) } },
+    { error: { message, param } },
     clock,
   );
 }

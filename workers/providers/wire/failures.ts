@@ -5,37 +5,37 @@ import { isObject } from "./json.ts";
 
 /** The fields of a provider's error that decide what becomes of the call. */
 interface ProviderError {
-  readonly message?: string;
+  readonly message: string | undefined;
   /** The code, else the type. Some servers put the HTTP status here. */
-  readonly code?: string | number;
-  readonly type?: string;
-  readonly param?: string;
+  readonly code: string | number | undefined;
+  readonly type: string | undefined;
+  readonly param: string | undefined;
   /** The reason within the type, of Anthropic and Google. */
-  readonly detail?: string;
+  readonly detail: string | undefined;
   /** Of Google, which sends no header for it. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs: number | undefined;
 }
+
+const fieldsOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 /** Reads `{error: {message, code, param}}` and its variants on compatible servers. */
 function readError(body: unknown): ProviderError {
   // Gemini's compatible address wraps the object in an array.
   const [whole] = Array.isArray(body) ? body : [body];
   const error = fieldsOf(whole).error ?? whole;
-  if (typeof error === "string") return { message: error };
-  const { message, code, type, param, details } = fieldsOf(error);
-  const detail = fieldsOf(details).error_code;
-  const kind = [code, type].find((value) => typeof value === "string" || typeof value === "number");
+  const fields = fieldsOf(error);
+  const google = readGoogleError(fields);
+  const code = [fields.code, fields.type].find((value) => typeof value === "string" || typeof value === "number");
   return {
-    ...readGoogleError(fieldsOf(error)),
-    ...(typeof message === "string" && { message }),
-    ...((typeof kind === "string" || typeof kind === "number") && { code: kind }),
-    ...(typeof type === "string" && { type }),
-    ...(typeof param === "string" && { param }),
-    ...(typeof detail === "string" && { detail }),
+    message: textOf(error) ?? textOf(fields.message),
+    code: typeof code === "number" ? code : textOf(code),
+    type: textOf(fields.type) ?? google.type,
+    param: textOf(fields.param),
+    detail: textOf(fieldsOf(fields.details).error_code) ?? google.detail,
+    retryAfterMs: google.retryAfterMs,
   };
 }
-
-const fieldsOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
 const googleCodes: Readonly<Record<number, string>> = {
   3: "INVALID_ARGUMENT",
@@ -50,16 +50,14 @@ const googleCodes: Readonly<Record<number, string>> = {
 };
 
 /** https://cloud.google.com/apis/design/errors, https://ai.google.dev/gemini-api/docs/troubleshooting */
-function readGoogleError({ status, code, details }: JsonObject): ProviderError {
-  const type = typeof status === "string" ? status : typeof code === "number" ? googleCodes[code] : undefined;
+function readGoogleError({ status, code, details }: JsonObject) {
   const infos = Array.isArray(details) ? details.map(fieldsOf) : [];
-  const detail = infos.map((info) => info.reason).find((value) => typeof value === "string");
-  const delay = infos.map((info) => info.retryDelay).find((value) => typeof value === "string");
+  const delay = infos.map((info) => textOf(info.retryDelay)).find((value) => value !== undefined);
   const seconds = Number(/^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay ?? "")?.[1]);
   return {
-    ...(type !== undefined && { type }),
-    ...(detail !== undefined && { detail }),
-    ...(seconds >= 0 && { retryAfterMs: Math.round(seconds * 1000) }),
+    type: textOf(status) ?? (typeof code === "number" ? googleCodes[code] : undefined),
+    detail: infos.map((info) => textOf(info.reason)).find((value) => value !== undefined),
+    retryAfterMs: seconds >= 0 ? Math.round(seconds * 1000) : undefined,
   };
 }
 
@@ -68,15 +66,12 @@ export function failureOf(status: number, headers: IncomingHttpHeaders, body: un
   const error = readError(body);
   const retryAfterMs = retryAfter(headers, clock) ?? error.retryAfterMs;
   const kind = kindOf(status, error, retryAfterMs !== undefined);
-  const text = error.message === undefined ? "" : withoutSecrets(error.message);
-  if (kind === "refused") {
-    const { param } = error;
-    const message = text === "" ? "The upstream refused the request." : text;
-    return new UpstreamFailure(kind, message, { status, ...(param !== undefined && { param }) });
-  }
+  const text = withoutSecrets(error.message ?? "");
+  if (kind === "refused")
+    return new UpstreamFailure(kind, text || "The upstream refused the request.", { status, param: error.param });
   return new UpstreamFailure(kind, `status ${status}${text && `: ${text}`}`, {
     status,
-    ...(kind === "busy" && { retryAfterMs: retryAfterMs ?? defaultRetryMs }),
+    retryAfterMs: kind === "busy" ? (retryAfterMs ?? defaultRetryMs) : undefined,
   });
 }
 

@@ -25,10 +25,10 @@ export async function* readStream(
   signal: AbortSignal,
   clock: Clock,
 ): AsyncGenerator<readonly JsonObject[], void, undefined> {
-  const read = (datas: readonly string[]) => {
+  const read = (texts: readonly string[]) => {
     const events: JsonObject[] = [];
     try {
-      for (const data of datas) {
+      for (const data of texts) {
         if (data === "[DONE]") return { events, done: true };
         if (data === "") continue;
         const event = parse(data);
@@ -49,8 +49,8 @@ export async function* readStream(
     throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
   let finished = false;
   try {
-    for await (const datas of eventData(decompressed(answer))) {
-      const { events, done, failure } = read(datas);
+    for await (const texts of eventData(decompressed(answer))) {
+      const { events, done, failure } = read(texts);
       finished ||= events.some(rules.ends);
       if (events.length > 0) yield events;
       if (failure !== undefined) throw failure;

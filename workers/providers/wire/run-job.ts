@@ -36,10 +36,8 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
   let isCanceled = false;
   const cancelUnbilled = async (job: JsonObject) => {
     try {
-      const canceled = withTimeout(clock, cancelTimeoutMs, call.signal, async (signal) =>
-        jobs.cancelUnbilled?.(job, id, signal),
-      );
-      isCanceled = (await canceled) ?? false;
+      const cancel = async (signal: AbortSignal) => jobs.cancelUnbilled?.(job, id, signal) ?? false;
+      isCanceled = await withTimeout(clock, cancelTimeoutMs, call.signal, cancel);
     } catch (error) {
       call.signal.throwIfAborted();
       call.log.debug({ err: (error as Error).message }, "the job of a disconnected caller could not be canceled");
@@ -48,12 +46,9 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
   };
   try {
     if (submitted) await call.remember(id);
-    const job = await finished(clock, call, submitted, {
-      ...jobs,
-      poll: (signal) => jobs.poll(id, signal),
-      cancelUnbilled,
-    });
-    return await jobs.collect(job, id);
+    const poll = (signal: AbortSignal) => jobs.poll(id, signal);
+    const isOver = (job: JsonObject) => jobs.isOver(job);
+    return await jobs.collect(await finished(clock, call, submitted, { poll, isOver, cancelUnbilled }), id);
   } catch (error) {
     if (!isCanceled && !isHandedOver(call.signal))
       withTimeout(clock, cancelTimeoutMs, undefined, (signal) => jobs.cancel(id, signal)).catch((failure: Error) =>
@@ -78,10 +73,10 @@ const maxFailingMs = 5 * 60_000;
 const maxDenials = 3;
 
 interface Polling {
-  poll(signal: AbortSignal): Promise<JsonObject>;
-  isOver(job: JsonObject): boolean | undefined;
+  readonly poll: (signal: AbortSignal) => Promise<JsonObject>;
+  readonly isOver: (job: JsonObject) => boolean | undefined;
   /** Called for each state that is seen while the caller is disconnected. */
-  cancelUnbilled(job: JsonObject): Promise<boolean>;
+  readonly cancelUnbilled: (job: JsonObject) => Promise<boolean>;
 }
 
 /** The job once it is over. Rejects with the reason of `disconnected` if it was canceled for that. */

@@ -4,7 +4,7 @@ import { type Clock, sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
 import { secondsOf, wavHeader } from "../../recording.ts";
 import { parseRequest } from "../request.ts";
-import { mediaTriggerOf } from "../triggers.ts";
+import { triggerOf } from "../triggers.ts";
 import { hashOf, uploadOf } from "./uploads.ts";
 
 const maxCharacters = 4096;
@@ -25,7 +25,7 @@ const speechInput = z.object({
 
 export async function makeSpeech(call: GenerationCall, clock: Clock): Promise<Generated> {
   const { text, voice } = parseRequest(speechInput, call.input);
-  const { delayMs } = mediaTriggerOf(text, "text");
+  const { delayMs } = triggerOf(text, "text");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const characters = Array.from(text);
   const seconds = Math.max(minSeconds, characters.length / charactersPerSecond);
@@ -76,7 +76,7 @@ const transcriptionInput = z.object({ file: z.string(), prompt: z.string().nulli
 
 export async function transcribe(call: GenerationCall, clock: Clock): Promise<Generated> {
   const { file: id, prompt } = parseRequest(transcriptionInput, call.input);
-  const { delayMs } = mediaTriggerOf(prompt ?? "", "prompt");
+  const { delayMs } = triggerOf(prompt ?? "", "prompt");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const file = uploadOf(call, id, "file", ["audio", "video"]);
   const bytes = await file.read(recordingLimitBytes);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
 import type { Generated, GenerationCall } from "../../provider.ts";
 import { parseRequest } from "../request.ts";
-import { mediaTriggerOf } from "../triggers.ts";
+import { triggerOf } from "../triggers.ts";
 import { encodePng } from "./png.ts";
 import { hashOf, readImage } from "./uploads.ts";
 
@@ -24,7 +24,7 @@ const input = z.object({
 export async function makeImages(call: GenerationCall, clock: Clock): Promise<Generated> {
   const { prompt, n, size, image } = parseRequest(input, call.input);
   const { signal } = call;
-  const { delayMs, deliver } = mediaTriggerOf(prompt, "prompt");
+  const { delayMs, deliver } = triggerOf(prompt, "prompt");
   if (delayMs) await sleep(clock, delayMs, signal);
   const [width, height] = (size ?? "512x512").split("x").map(Number) as [number, number];
 

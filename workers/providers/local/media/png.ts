@@ -8,7 +8,7 @@ export interface Gradient {
   readonly corners: Buffer;
 }
 
-/** Truecolor, 8 bits a channel. https://www.w3.org/TR/png-3/ */
+/** RGB, 8 bits a channel. https://www.w3.org/TR/png-3/ */
 export async function encodePng(gradient: Gradient, signal: AbortSignal): Promise<Buffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(gradient.width, 0);
@@ -71,8 +71,8 @@ function fillRow(row: Uint8Array, corners: Buffer, width: number, down: number):
   for (let channel = 0; channel < 3; channel++) {
     const between = (top: number, bottom: number) =>
       corners.readUInt8(top * 3 + channel) * (1 - down) + corners.readUInt8(bottom * 3 + channel) * down;
-    const left = between(0, 2);
-    const step = (between(1, 3) - left) / width;
-    for (let x = 0, value = left + step / 2; x < width; x++, value += step) row[x * 3 + channel] = value;
+    const first = between(0, 2);
+    const step = (between(1, 3) - first) / width;
+    for (let x = 0, value = first + step / 2; x < width; x++, value += step) row[x * 3 + channel] = value;
   }
 }

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
 import { parseRequest } from "../request.ts";
-import { mediaTriggerOf } from "../triggers.ts";
+import { triggerOf } from "../triggers.ts";
 import { writeMp4 } from "./mp4.ts";
 import { hashOf, readImage } from "./uploads.ts";
 
@@ -49,7 +49,7 @@ export async function makeVideo(call: GenerationCall, clock: Clock): Promise<Gen
 
 async function submit(call: GenerationCall, clock: Clock): Promise<Job> {
   const { prompt, duration, resolution, image } = parseRequest(input, call.input);
-  const { delayMs = 0, deliver = duration } = mediaTriggerOf(prompt, "prompt");
+  const { delayMs = 0, deliver = duration } = triggerOf(prompt, "prompt");
   const first = image ? await readImage(call, image, "image") : undefined;
   const submitted: Job = {
     seed: (first ? hashOf(prompt, first.hash) : hashOf(prompt)).readUInt32BE(),
