@@ -12,7 +12,7 @@ const read = async (text: string, size = text.length) => {
   return { answer, images: images.map((parts) => Buffer.concat(parts)) };
 };
 
-test("images and what stands around them are the same wherever the answer is split", async () => {
+test("images and their surroundings are the same wherever the answer is split", async () => {
   const [first, second] = [Buffer.from("fb+/~~ÿÿ>>??", "latin1"), randomBytes(31)];
   // As .NET, PHP and MIME encoders write base64.
   const escaped = first.toString("base64").replaceAll("+", "\\u002B").replaceAll("/", "\\/").replace(/^..../, "$&\\n");
@@ -38,9 +38,9 @@ async function* endless(part: string) {
 }
 
 test.each([
-  ["a picture", '{"data": [{"b64_json": "', "A".repeat(1024 * 1024)],
+  ["an image", '{"data": [{"b64_json": "', "A".repeat(1024 * 1024)],
   ["anything else", '{"data": "', "A".repeat(64 * 1024)],
-])("an answer without an end is not read for ever: %s", async (_, head, part) => {
+])("an endless answer is refused: %s", async (_, head, part) => {
   let bytes = 0;
   const body = async function* () {
     yield Buffer.from(head);

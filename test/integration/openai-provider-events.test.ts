@@ -39,7 +39,7 @@ test.each(["\n", "\r\n", "\r"])(
   },
 );
 
-test("bytes that are no UTF-8 do no harm", async () => {
+test("bytes that are not UTF-8 are replaced", async () => {
   expect(await read(Buffer.from([...Buffer.from("data: a"), 0xff, 0xc3, ...Buffer.from("b\n\n")]), 3)).toEqual([
     "a\ufffd\ufffdb",
   ]);

@@ -23,7 +23,7 @@ export function png(width = 1, height = 1): Buffer {
 }
 
 /** 16 bits, one channel. */
-export function wav(seconds: number, rate = 16_000): Buffer {
+export function wav(seconds: number, rate = 16_000): Buffer<ArrayBuffer> {
   const samples = Math.round(seconds * rate);
   return Buffer.concat([wavHeader(samples, rate), Buffer.alloc(2 * samples)]);
 }

@@ -12,7 +12,7 @@ import {
 /**
  * Stands where Anthropic's API would be: `POST /v1/messages` (JSON and streams), `POST /v1/messages/count_tokens`,
  * `GET /v1/models` and `/v1/models/{id}`, in the shapes of https://platform.claude.com/docs/en/api. Without a script it
- * echoes what the user said, thinks if it is told to, calls the tools that are forced or named in the prompt, fills the
+ * echoes what the user said, thinks if requested, calls the tools that are forced or named in the prompt, fills the
  * schema that an answer must have, and stops where `max_tokens` and `stop_sequences` say; a token is a word. A test
  * scripts other content, errors (`mockAnthropicError`), or events (mock-provider.ts). Its `url` has no version.
  */

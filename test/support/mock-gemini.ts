@@ -14,7 +14,7 @@ import {
  * Stands where Google's Gemini API would be, in the shapes of https://ai.google.dev/api: generateContent and its stream
  * (server-sent events, or without `alt=sse` one JSON array), countTokens, embedContent, batchEmbedContents, the list of
  * models, interactions and the files that they make (mock-gemini-interactions.ts). Without a script it echoes what the user
- * said, thinks if it is told to, calls the tools that are forced or named in the prompt, fills the schema that an answer must
+ * said, thinks if requested, calls the tools that are forced or named in the prompt, fills the schema that an answer must
  * have, draws and speaks if these are the modalities, and stops where `maxOutputTokens` and `stopSequences` say; a token is a
  * word. A test scripts other content, errors (`mockGeminiError`), or events (mock-provider.ts). Its `url` has no version.
  */

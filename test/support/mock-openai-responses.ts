@@ -16,7 +16,7 @@ export interface ResponseScript {
 }
 
 /**
- * Without a script it thinks if it is told to, calls the tools that are forced or named in the prompt, fills the schema
+ * Without a script it thinks if requested, calls the tools that are forced or named in the prompt, fills the schema
  * that the text must have, or says `usual`.
  */
 export function responsesAnswer(
@@ -90,9 +90,9 @@ function outputFor(body: Fields, text: string | undefined, usual: string): reado
 
 function reasoningFor({ reasoning, include }: Fields): readonly Fields[] {
   if (!reasoning) return [];
-  const isKept = Array.isArray(include) && include.includes("reasoning.encrypted_content");
+  const isStored = Array.isArray(include) && include.includes("reasoning.encrypted_content");
   const summary = [{ type: "summary_text", text: "Let me think about it." }];
-  return [{ type: "reasoning", summary, ...(isKept && { encrypted_content: "ZW5jcnlwdGVk" }) }];
+  return [{ type: "reasoning", summary, ...(isStored && { encrypted_content: "ZW5jcnlwdGVk" }) }];
 }
 
 function toolCalls({ input, tools, tool_choice }: Fields): readonly Fields[] {

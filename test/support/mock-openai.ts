@@ -66,7 +66,7 @@ export const mockError = (
   },
 });
 
-/** One `chat.completion.chunk`; the choice is left out for a chunk that carries the usage alone. */
+/** One `chat.completion.chunk`; without a choice for a chunk that carries the usage alone. */
 export const mockChunk = (
   delta: object | undefined,
   finishReason: string | null = null,

@@ -6,8 +6,8 @@ import { createManualClock } from "../support/manual-clock.ts";
 const ask = { prompt: "a fox", duration: 2, resolution: "320x240" };
 const video = async (input: object = {}) => {
   const made = await generate("video", { ...ask, ...input });
-  expect(made.kept).toHaveLength(1);
-  return { ...made, mp4: made.kept[0]?.bytes as Buffer };
+  expect(made.stored).toHaveLength(1);
+  return { ...made, mp4: made.stored[0]?.bytes as Buffer };
 };
 
 test.each([
@@ -15,7 +15,7 @@ test.each([
   ["640x360", 1],
   ["1280x720", 5],
   ["320x240", 20],
-])("an MP4 file has exactly the size and length asked for: %s, %d s", async (resolution, duration) => {
+])("an MP4 file has the requested size and length: %s, %d s", async (resolution, duration) => {
   const { mp4, output, usage } = await video({ resolution, duration });
   const { boxes, header, sps, pps, seconds, frames } = readVideo(mp4);
   expect(boxes).toEqual(["ftyp", "moov", "mdat"]);
@@ -61,7 +61,7 @@ test("the job id is stored before the work, and another worker can continue from
   await new Promise(setImmediate);
   clock.advance(59_999);
   expect(clock.pending()).toBe(1);
-  expect(work.kept).toEqual([]);
+  expect(work.stored).toEqual([]);
   expect(work.jobs[0]).toMatch(/^[\w-]+$/);
 
   const [job] = work.jobs as [string];
@@ -69,18 +69,18 @@ test("the job id is stored before the work, and another worker can continue from
   expect(other.jobs).toEqual([]);
   clock.advance(1);
   expect(await other.done).toEqual(await work.done);
-  expect(other.kept).toEqual(work.kept);
+  expect(other.stored).toEqual(work.stored);
   expect(other.jobs).toEqual([]);
 
   const late = await generate("video", {}, { clock, job });
-  expect(late.kept).toEqual(work.kept);
+  expect(late.stored).toEqual(work.stored);
 });
 
 test("a job id that cannot be stored ends the call before any work", async () => {
   const error = new Error("storage is unavailable");
-  const { done, kept } = begin("video", ask, { stored: () => Promise.reject(error) });
+  const { done, stored } = begin("video", ask, { beforeStore: () => Promise.reject(error) });
   await expect(done).rejects.toBe(error);
-  expect(kept).toEqual([]);
+  expect(stored).toEqual([]);
 });
 
 const encoded = (job: object) => Buffer.from(JSON.stringify(job)).toString("base64url");
@@ -93,22 +93,22 @@ test("a job that was never submitted is refused as unavailable", async () => {
     encoded({ ...known, resolution: "4096x64" }),
   ];
   for (const job of jobs) {
-    const { done, kept } = begin("video", ask, { job });
+    const { done, stored } = begin("video", ask, { job });
     await expect(done).rejects.toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   }
-  expect((await generate("video", {}, { job: encoded(known) })).kept).toHaveLength(1);
+  expect((await generate("video", {}, { job: encoded(known) })).stored).toHaveLength(1);
 });
 
 test("the answer describes the first image, also when another worker continues the job", async () => {
-  const own = (await generate("images", { prompt: "a hen", size: "40x30" })).kept[0]?.bytes as Buffer;
+  const own = (await generate("images", { prompt: "a hen", size: "40x30" })).stored[0]?.bytes as Buffer;
   const file = upload("image/png", own);
   const made = await generate("video", { ...ask, image: file.id }, { uploads: [file] });
   expect(made.output).toMatchObject({ image: `a PNG image of 40 x 30 pixels, ${own.length} bytes` });
-  expect(made.kept[0]?.bytes).not.toEqual((await video()).mp4);
+  expect(made.stored[0]?.bytes).not.toEqual((await video()).mp4);
   const again = await generate("video", {}, { job: made.jobs[0] as string });
   expect(again.output).toEqual(made.output);
-  expect(again.kept).toEqual(made.kept);
+  expect(again.stored).toEqual(made.stored);
   const { done } = begin("video", { ...ask, image: file.id }, { uploads: [upload("video/mp4", own)] });
   await expect(done).rejects.toMatchObject({ kind: "refused", param: "input.file" });
 });
@@ -129,12 +129,12 @@ test.each([
   expect(jobs).toEqual([]);
 });
 
-test("deliver:<n> makes only so many seconds and counts those", async () => {
+test("deliver:<n> makes and counts only n seconds", async () => {
   const short = await generate("video", { ...ask, prompt: "deliver:1" });
   expect(short).toMatchObject({ usage: { second: 1 }, output: { duration: 1 } });
-  expect(readVideo(short.kept[0]?.bytes as Buffer).frames).toHaveLength(24);
+  expect(readVideo(short.stored[0]?.bytes as Buffer).frames).toHaveLength(24);
   expect(await generate("video", { ...ask, prompt: "deliver:9" })).toMatchObject({ usage: { second: 2 } });
-  expect(await generate("video", { ...ask, prompt: "deliver:0" })).toMatchObject({ usage: { second: 0 }, kept: [] });
+  expect(await generate("video", { ...ask, prompt: "deliver:0" })).toMatchObject({ usage: { second: 0 }, stored: [] });
 });
 
 test("error:<status> fails before a job is submitted", async () => {
@@ -144,25 +144,25 @@ test("error:<status> fails before a job is submitted", async () => {
 });
 
 test("once aborted it rejects with the reason: while it waits, works, submits and stores", async () => {
-  const reason = new Error("left");
-  for (const [input, stored] of [
+  const reason = new Error("disconnected");
+  for (const [input, beforeStore] of [
     [{ prompt: "slow:5000" }],
     [{ resolution: "1280x720", duration: 20 }],
     [{ duration: 1 }, never],
   ] as const) {
     const controller = new AbortController();
     const clock = createManualClock();
-    const options = { clock, signal: controller.signal, ...(stored && { stored }) };
-    const { done, kept } = begin("video", { ...ask, ...input }, options);
+    const options = { clock, signal: controller.signal, ...(beforeStore && { beforeStore }) };
+    const { done, stored } = begin("video", { ...ask, ...input }, options);
     setImmediate(() => controller.abort(reason));
     await expect(done).rejects.toBe(reason);
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
     expect(clock.pending()).toBe(0);
   }
 });
 
 test("once aborted nothing is stored any more", async () => {
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   const controller = new AbortController();
   const input = { ...ask, resolution: "1280x720", duration: 1 };
   const { done, storing } = begin("video", input, { signal: controller.signal });
