@@ -11,8 +11,6 @@ import type { JsonObject, Provider, Target } from "../provider.ts";
 import { connectProvider } from "../wire/provider-client.ts";
 import { falFailure } from "./failures.ts";
 
-const running: readonly unknown[] = ["IN_QUEUE", "IN_PROGRESS"];
-
 export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: { clock: Clock }): Provider {
   const headers = apiKey === undefined ? {} : { authorization: `Key ${apiKey}` };
   const client = connectProvider({ baseUrl, concurrency, headers, failureOf: falFailure }, clock);
@@ -27,7 +25,8 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
     idOf: (model, { request_id: id }) =>
       typeof id === "string" && /^[\w-]{1,100}$/.test(id) ? `${model}/requests/${id}` : undefined,
     poll: (job) => captureRequest((fetch) => queueOf(fetch).status(...jobParts(job))),
-    isOver: ({ status }) => (status === "COMPLETED" ? true : running.includes(status) ? false : undefined),
+    running: ["IN_QUEUE", "IN_PROGRESS"],
+    ended: ["COMPLETED"],
     async outputOf({ error, error_type }, job, send) {
       const failure = { detail: error, error_type };
       // The platform's own failures have no result.

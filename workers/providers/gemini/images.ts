@@ -31,7 +31,7 @@ async function requestFor(call: GenerationCall): Promise<JsonObject> {
   const parts = files.map(({ mime: mimeType }, at) => ({ inlineData: { mimeType, data: contents[at] } }));
   return {
     contents: [{ role: "user", parts: [...parts, { text: prompt }] }],
-    // Text beside the image would cost, and callers would not get it.
+    // Text in the answer would cost, and callers would not get it.
     generationConfig: { responseModalities: ["IMAGE"], imageConfig, thinkingConfig: thinkingConfigOf(call.input) },
     store: false,
   };

@@ -15,6 +15,7 @@
  * Usage: {image}, {second}, {character}, as delivered and never more than requested. Answers are untrusted: one has at most
  * 64 MB, an event of a stream 8 MB. Callers see the provider's message only if their request is at fault.
  */
+import type { Task } from "#catalog";
 import type { Clock } from "#platform/clock";
 import {
   type Generated,
@@ -59,25 +60,19 @@ export function createGemini({ baseUrl, concurrency, apiKey }: Target, { clock }
       throw new UpstreamFailure("unavailable", "an answer without a count of tokens");
     },
     embed: (call) => embed(client, call),
-    generate: (call) => generate(client, call),
+    async generate(call) {
+      const run = tasks[call.task];
+      if (!run) throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
+      return run(client, call);
+    },
     takesLinks: true,
     close: () => client.close(),
   };
 }
 
-async function generate(client: ProviderClient, call: GenerationCall): Promise<Generated> {
-  switch (call.task) {
-    case "images":
-      return images(client, call);
-    case "video":
-      return video(client, call);
-    case "speech":
-      return speech(client, call);
-    case "transcription":
-    case "music":
-      throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
-  }
-}
+type Generate = (client: ProviderClient, call: GenerationCall) => Promise<Generated>;
+
+const tasks: Readonly<Partial<Record<Task, Generate>>> = { images, video, speech };
 
 function bodyOf({ format, body }: TextCall): JsonObject {
   if (format !== "gemini") throw new UpstreamFailure("misconfigured", `this kind of upstream does not speak ${format}`);

@@ -7,17 +7,6 @@ import { runJob } from "../wire/run-job.ts";
 import { retryDownload, storeAnswer } from "../wire/store-answer.ts";
 import { imagesIn, readBase64, refused, refuseOtherUploads, textIn } from "./inputs.ts";
 
-const running: readonly unknown[] = ["queued", "in_progress"];
-const ended: readonly unknown[] = [
-  "completed",
-  "failed",
-  "cancelled",
-  "incomplete",
-  "budget_exceeded",
-  "requires_action",
-  "requires_continuation",
-];
-
 /** https://ai.google.dev/api/interactions-api: an interaction in the background is a job. */
 export const video = (client: ProviderClient, call: GenerationCall): Promise<Generated> =>
   runJob(client.clock, call, {
@@ -32,7 +21,16 @@ export const video = (client: ProviderClient, call: GenerationCall): Promise<Gen
         throw new UpstreamFailure("misconfigured", error.message, { cause: error });
       }
     },
-    isOver: ({ status }) => (ended.includes(status) ? true : running.includes(status) ? false : undefined),
+    running: ["queued", "in_progress"],
+    ended: [
+      "completed",
+      "failed",
+      "cancelled",
+      "incomplete",
+      "budget_exceeded",
+      "requires_action",
+      "requires_continuation",
+    ],
     async collect(job) {
       await storeVideo(client, call, videoIn(job, client.clock));
       return { output: {}, usage: { second: secondsIn(call.input) } };
@@ -70,7 +68,7 @@ async function requestFor(call: GenerationCall): Promise<JsonObject> {
     input: [...images, { type: "text", text }],
     response_format: { type: "video", delivery: "uri", duration, aspect_ratio, resolution },
     generation_config: { video_config: { task }, seed },
-    // In the foreground the answer would come when the video is done. What runs in the background has to be stored.
+    // In the foreground, the answer would arrive when the video is done. The provider requires that background work is stored.
     background: true,
     store: true,
   };

@@ -21,7 +21,8 @@ export interface Host {
   /** What another worker needs to continue the job. */
   idOf(model: string, submitted: JsonObject): string | undefined;
   poll(id: string): Promise<ProviderRequest>;
-  isOver(job: JsonObject): boolean | undefined;
+  readonly running: readonly unknown[];
+  readonly ended: readonly unknown[];
   /** Throws if the job failed. `send` fetches more of it. */
   outputOf(
     job: JsonObject,
@@ -56,7 +57,8 @@ export function createHosted(host: Host, client: ProviderClient, clock: Clock): 
       },
       idOf: (submitted) => host.idOf(call.model, submitted),
       poll: (id, signal) => send(host.poll(id), call, signal),
-      isOver: (job) => host.isOver(job),
+      running: host.running,
+      ended: host.ended,
       async collect(job, id) {
         const more = (request: Promise<ProviderRequest>) =>
           retryAfterFailure(client, call, () => send(request, call, call.signal));

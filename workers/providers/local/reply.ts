@@ -18,7 +18,7 @@ export interface Reply {
   readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
-/** An answer depends on so much of the prompt. Usage counts all of it. */
+/** An answer depends only on this much of the prompt. Usage counts all of it. */
 const readCharacters = 16_384;
 const quotedCharacters = 400;
 /** At most so many tokens of a prompt are counted: the context length in the catalog. */

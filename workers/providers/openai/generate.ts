@@ -1,8 +1,13 @@
+import type { Task } from "#catalog";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
 import { speech, transcription } from "./audio.ts";
 import { images } from "./images.ts";
 import { video } from "./video.ts";
+
+type Generate = (client: ProviderClient, call: GenerationCall) => Promise<Generated>;
+
+const tasks: Readonly<Partial<Record<Task, Generate>>> = { images, speech, transcription, video };
 
 /**
  * Calls that generate or read files. The input is sent under the provider's names; `text`, `format`, `duration`, `resolution`
@@ -11,25 +16,12 @@ import { video } from "./video.ts";
 export async function generate(client: ProviderClient, call: GenerationCall): Promise<Generated> {
   refuseProviderFiles(call.input, call.task === "images" ? "" : "input");
   refuseUploads(call);
+  const run = tasks[call.task];
+  if (!run) throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
   try {
     return await run(client, call);
   } catch (error) {
     throw inCallersNames(error, call);
-  }
-}
-
-async function run(client: ProviderClient, call: GenerationCall): Promise<Generated> {
-  switch (call.task) {
-    case "images":
-      return images(client, call);
-    case "speech":
-      return speech(client, call);
-    case "transcription":
-      return transcription(client, call);
-    case "video":
-      return video(client, call);
-    case "music":
-      throw new UpstreamFailure("misconfigured", "this kind of upstream makes no music");
   }
 }
 

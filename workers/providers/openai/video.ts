@@ -9,8 +9,6 @@ import { formOf } from "./form.ts";
 const limitBytes = 1024 * 1024;
 /** The provider's documented limit for images. */
 const referenceLimitBytes = 50 * 1024 * 1024;
-const running: readonly unknown[] = ["queued", "in_progress"];
-const ended: readonly unknown[] = ["completed", "failed", "cancelled", "expired"];
 const outputFields = ["created_at", "completed_at", "seconds", "size"];
 
 export const video = (client: ProviderClient, call: GenerationCall): Promise<Generated> =>
@@ -18,7 +16,8 @@ export const video = (client: ProviderClient, call: GenerationCall): Promise<Gen
     submit: async () => client.sendForJson({ path: "/videos", ...(await contentFor(call)) }, call, { limitBytes }),
     idOf: ({ id }) => id,
     poll: (id, signal) => client.sendForJson({ path: pathOf(id) }, { signal, log: call.log }, { limitBytes }),
-    isOver: ({ status }) => (ended.includes(status) ? true : running.includes(status) ? false : undefined),
+    running: ["queued", "in_progress"],
+    ended: ["completed", "failed", "cancelled", "expired"],
     async collect(job, id) {
       if (job.status !== "completed") throw failureInside(job, client.clock);
       const second = secondsOf(job, call.input);

@@ -11,9 +11,6 @@ import { isObject } from "../wire/json.ts";
 import { connectProvider, versioned } from "../wire/provider-client.ts";
 import { predictionFailure, replicateFailure } from "./failures.ts";
 
-const ended: readonly unknown[] = ["succeeded", "failed", "canceled", "aborted"];
-const running: readonly unknown[] = ["starting", "processing", "queued"];
-
 export function createReplicate(target: Target, { clock }: { clock: Clock }): Provider {
   const { apiKey, concurrency } = target;
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
@@ -31,7 +28,8 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
       captureRequest((fetch) => clientOf(fetch).predictions.create({ ...versionOf(model), input })),
     idOf: (_, { id }) => (typeof id === "string" && /^[a-z0-9]{1,64}$/i.test(id) ? id : undefined),
     poll: (id) => captureRequest((fetch) => clientOf(fetch).predictions.get(id)),
-    isOver: ({ status }) => (ended.includes(status) ? true : running.includes(status) ? false : undefined),
+    running: ["starting", "processing", "queued"],
+    ended: ["succeeded", "failed", "canceled", "aborted"],
     outputOf(prediction) {
       if (prediction.status !== "succeeded") throw predictionFailure(prediction, clock);
       return Promise.resolve({ output: prediction.output, seconds: secondsBilled(prediction) });

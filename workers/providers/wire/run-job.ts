@@ -1,14 +1,15 @@
 import { type Clock, sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, isHandedOver, type JsonObject, UpstreamFailure } from "../provider.ts";
 
-/** A kind of job at its provider. A job is what the provider says of it, by its last answer. */
+/** How a kind of job is run at its provider. A job is represented by the provider's last answer about it. */
 export interface JobProtocol {
   submit(): Promise<JsonObject>;
   idOf(submitted: JsonObject): unknown;
-  /** A poll that fails says nothing of the job. */
+  /** A poll that fails does not fail the job. */
   poll(id: string, signal: AbortSignal): Promise<JsonObject>;
-  /** Whether it succeeded, failed or was canceled; undefined for a job in an unknown state. */
-  isOver(job: JsonObject): boolean | undefined;
+  /** The values of a job's `status` while it is queued or runs, and once it is over. */
+  readonly running: readonly unknown[];
+  readonly ended: readonly unknown[];
   /** Stores the files of a job that is over. Throws if it failed. */
   collect(job: JsonObject, id: string): Promise<Generated>;
   /** As far as the provider supports it. Its outcome is only logged. */
@@ -46,8 +47,12 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
   };
   try {
     if (submitted) await call.remember(id);
-    const poll = (signal: AbortSignal) => jobs.poll(id, signal);
-    const isOver = (job: JsonObject) => jobs.isOver(job);
+    const poll = async (signal: AbortSignal) => {
+      const job = await jobs.poll(id, signal);
+      if (jobs.running.includes(job.status) || jobs.ended.includes(job.status)) return job;
+      throw new UpstreamFailure("unavailable", "a job in an unknown state");
+    };
+    const isOver = (job: JsonObject) => jobs.ended.includes(job.status);
     return await jobs.collect(await finished(clock, call, submitted, { poll, isOver, cancelUnbilled }), id);
   } catch (error) {
     if (!isCanceled && !isHandedOver(call.signal))
@@ -69,12 +74,12 @@ const maxRetryAfterMs = 60_000;
 const pollTimeoutMs = 30_000;
 /** A job is assumed to run on for this long while polls fail. */
 const maxFailingMs = 5 * 60_000;
-/** After so many polls in a row that were refused (no such job, no such key) the job has failed. */
+/** The job has failed after this many refused polls in a row (no such job, no such key). */
 const maxDenials = 3;
 
 interface Polling {
   readonly poll: (signal: AbortSignal) => Promise<JsonObject>;
-  readonly isOver: (job: JsonObject) => boolean | undefined;
+  readonly isOver: (job: JsonObject) => boolean;
   /** Called for each state that is seen while the caller is disconnected. */
   readonly cancelUnbilled: (job: JsonObject) => Promise<boolean>;
 }
@@ -99,7 +104,6 @@ async function finished(
     }
     try {
       job = await withTimeout(clock, pollTimeoutMs, signal, poll);
-      if (isOver(job) === undefined) throw new UpstreamFailure("unavailable", "a job in an unknown state");
       failures = undefined;
     } catch (error) {
       if (signal.aborted || !(error instanceof UpstreamFailure)) throw error;

@@ -8,7 +8,7 @@ interface Clip {
   readonly frames: readonly Buffer[];
 }
 
-/** The bytes that a box is made of: numbers are 32 bits. */
+/** The content of a box. Numbers have 32 bits. */
 type Part = number | string | Buffer;
 
 const bytesOf = (part: Part) => {
@@ -32,7 +32,7 @@ const millisecond = 1000;
 /** How long each frame is, in parts of the track's time scale. */
 const frameTicks = 512;
 
-/** The frame tables stand before the frames, so that a player can start while the file loads. ISO/IEC 14496-12 and -15. */
+/** The frame tables come before the frames, so that a player can start while the file loads. ISO/IEC 14496-12 and -15. */
 export function writeMp4(clip: Clip, seconds: number, seed: number): Buffer {
   const type = box("ftyp", "isom", 0x200, "isomiso2avc1mp41");
   const frames = Array.from({ length: seconds }, () => clip.frames).flat();

@@ -25,7 +25,7 @@ export async function readImage(call: GenerationCall, id: string, field: string)
   return { description, hash: hashOf(description, bytes.subarray(0, hashedBytes)) };
 }
 
-/** SHA-256 of the parts with their lengths: what is generated depends on nothing else, so equal inputs give equal files. */
+/** SHA-256 of the parts with their lengths. Generated files depend only on such hashes, so equal inputs make equal files. */
 export function hashOf(...parts: readonly (string | Buffer)[]): Buffer {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(`${part.length} `).update(part);
