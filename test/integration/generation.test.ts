@@ -121,11 +121,13 @@ describe("speech, by the character", () => {
   test("the whole balance is enough, a nano-USD less is not", async () => {
     const { customer } = await generated(speech("x".repeat(100)), { usd: "0.0005" });
     expect(await customer.available()).toBe("0.00");
-    const other = await running.service.account("0.000499999");
-    const answer = await refusalOf(await other.post(media, speech("x".repeat(100))));
-    const insufficient: Refusal = { status: 402, type: "insufficient_quota", code: "insufficient_balance" };
-    expect(answer).toEqual(refusal({ ...insufficient, message: /can cost 0\.0005 USD; the balance has 0\.000499999/ }));
-    await expectUntouched(running.service, other, "0.000499999");
+    const insufficient = await running.service.account("0.000499999");
+    const answer = await refusalOf(await insufficient.post(media, speech("x".repeat(100))));
+    const insufficientBalance: Refusal = { status: 402, type: "insufficient_quota", code: "insufficient_balance" };
+    expect(answer).toEqual(
+      refusal({ ...insufficientBalance, message: /can cost 0\.0005 USD; the balance has 0\.000499999/ }),
+    );
+    await expectUntouched(running.service, insufficient, "0.000499999");
   });
 });
 
@@ -215,12 +217,12 @@ describe("transcription, by the minute", () => {
   test("the hold depends on the size of the file: 402 below it", async () => {
     const customer = await running.service.account("0.01");
     const file = await uploaded(running.service, customer, wavOf(10));
-    const balance = await customer.available();
+    const before = await customer.available();
     // 160,044 bytes may be 5.3 minutes of the thriftiest sound: 0.0107 USD.
     expect(await refusalOf(await customer.post(media, transcription(file)))).toEqual(
       refusal({ status: 402, type: "insufficient_quota", code: "insufficient_balance", message: /can cost 0\.010669/ }),
     );
-    await expectUntouched(running.service, customer, balance);
+    await expectUntouched(running.service, customer, before);
   });
 
   test("generated speech can be uploaded and transcribed", async () => {
@@ -260,7 +262,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   ["a recording that is no upload", transcription("recording.wav"), invalid("input.file", /id of an upload/)],
   ["a recording by its address", transcription("https://example.com/a.wav"), invalid("input.file", /id of an upload/)],
   ["a buyback token beside a key", { ...speech("x"), buyback_token: "mint" }, invalid("buyback_token", /API key/)],
-  ["a prompt that triggers a refusal", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
+  ["what the local model is made to refuse", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
   [
     "an unknown model",
     { ...speech("x"), model: "nobody/nothing" },

@@ -23,7 +23,7 @@ const respond = (name: ProviderName, answers: readonly object[]) => {
   provider.respond(...answers);
 };
 
-/** Ends the cooldowns of the provider and its model before the next test. */
+/** So that neither the provider nor its model gets a cooldown in the tests that follow. */
 async function succeeds(name: ProviderName, id: string): Promise<void> {
   running[name].reset();
   const customer = await running.service.account("20");
@@ -54,7 +54,7 @@ type Row = readonly [
   model: string,
   fields: object,
   answers: object[],
-  expected: Refusal,
+  refused: Refusal,
 ];
 const rows: readonly Row[] = [
   [
@@ -136,15 +136,15 @@ const rows: readonly Row[] = [
   ["fails the video", "gemini", omni, waves, [{ states: ["failed"], outcome: {} }], failed],
 ];
 
-test.each(rows)("the provider %s (%s, %s): answered with its error; no charge, no hold, no file", async (...row) => {
-  const [, name, id, fields, answers, expected] = row;
+test.each(rows)("the provider %s (%s, %s): the error says so; no charge, no hold, no file", async (...row) => {
+  const [, name, id, fields, answers, refused] = row;
   const customer = await running.service.account("20");
   const { path, body } = asking(shipped(id), fields);
   respond(name, answers);
   const response = await customer.post(path, body);
   const text = await response.clone().text();
   expect(text).not.toMatch(/secret|AIza|r8_|operator/i);
-  expect(await refusalOf(response)).toEqual(refusal(expected));
+  expect(await refusalOf(response)).toEqual(refusal(refused));
   // What was submitted is submitted once, whatever became of it.
   expect(posted(running[name]).filter(({ path }) => !path.endsWith("/cancel"))).toHaveLength(1);
   await expectNothing(running, customer, "20.00");
@@ -227,13 +227,13 @@ describe("the same request with the same key", () => {
       return { status, replayed: headers.get("idempotent-replayed"), text: await response.text() };
     };
     const leaving = new AbortController();
-    const abandoned = ask(leaving.signal);
+    const disconnected = ask(leaving.signal);
     await running[name].request(0);
     const joined = ask();
     const other = await customer.post(path, asking(shipped(id), { prompt: "other" }).body, init);
     expect(other.status).toBe(409);
     leaving.abort();
-    await expect(abandoned).rejects.toThrow("abort");
+    await expect(disconnected).rejects.toThrow("abort");
     open();
     const first = await joined;
     expect([first.status, first.text]).toEqual([200, expect.stringContaining("/media/file_")]);

@@ -151,7 +151,7 @@ export class UpstreamFailure extends Error implements FailureDetails {
   }
 }
 
-/** Why an attempt was aborted. */
+/** Why a call was ended from outside. */
 export type AbortCause =
   /** The caller disconnected. */
   | "disconnected"
@@ -170,11 +170,11 @@ export class Aborted extends Error {
   override readonly name = "Aborted";
   override readonly cause: AbortCause;
   constructor(cause: AbortCause) {
-    super(`the attempt was aborted: ${cause}`);
+    super(`the call was aborted: ${cause}`);
     this.cause = cause;
   }
 }
 
 /** Whether another worker has the call, or will have it. */
-export const isHandedOver = ({ reason }: AbortSignal): boolean =>
+export const isHandedOver = ({ reason }: { readonly reason: unknown }): boolean =>
   reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
