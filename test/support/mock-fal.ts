@@ -10,21 +10,21 @@ import {
 import { addressed } from "./mock-replicate.ts";
 
 /**
- * Stands where fal's queue would be, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit,
- * status, result, cancel; and the files under `/out/`. A request that is cancelled while it waits is removed and not
- * billed; one in progress goes on, and is billed.
+ * Stands in for fal's queue, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit,
+ * status, result, cancel; and the files under `/out/`. A request that is canceled while it is queued is removed and
+ * not billed; one in progress continues, and is billed.
  */
 export interface MockFal extends MockProvider<Answer> {
-  /** Requests that have to be paid, those under way too. */
+  /** The number of billed requests, with those in progress. */
   billed(): number;
 }
 
 interface Answer extends ProviderAnswer {
-  /** Of a new request: what the looks at it tell, one each; the last one stays. */
+  /** The states of a new request, one for each poll; the last one is repeated. */
   readonly states?: readonly string[];
-  /** What it makes: file names become addresses. Else an image. */
+  /** The output, in which file names become URLs. By default an image. */
   readonly output?: unknown;
-  /** Instead of the output: what the result's address answers. */
+  /** The answer for the result, instead of the output. */
   readonly result?: Usual;
   /** Reported with the last state. */
   readonly failed?: Readonly<Record<string, unknown>>;
@@ -53,7 +53,7 @@ const image = {
   prompt: "a fox",
 };
 
-/** An error of a model, in fal's shape. */
+/** A model's error, in fal's shape. */
 export const falError = (
   status: number,
   type: string,

@@ -5,13 +5,13 @@ import type { MockRequest, Usual } from "./mock-provider.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may say of the usual response. */
+/** What a test may script of the usual response. */
 export interface ResponseScript {
-  /** All items of the output, instead of the usual ones. A stream sends each in pieces. */
+  /** All items of the output, instead of the usual ones. A stream sends each in parts. */
   readonly output?: readonly Fields[];
   /** Why the response breaks off early. */
   readonly incomplete?: "max_output_tokens" | "content_filter";
-  /** What the response fails of: a stream when its output is out, JSON with a status of 200. */
+  /** The error of the response: a stream fails after its output, JSON with a status of 200. */
   readonly failed?: Fields;
 }
 

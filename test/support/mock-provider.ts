@@ -4,10 +4,10 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 import { type FormPart, fieldsOf, partsOf } from "./form-parts.ts";
 
 /**
- * What every stand-in of a provider's server is made of: an HTTP server that records what it gets, and answers as the test
- * scripted or else as the provider would. Nothing sleeps: where an answer must wait, the test gives the promise it waits for.
+ * The base of every mock provider: an HTTP server that records requests, and answers as the test scripted or else as the
+ * provider would. Nothing sleeps: where an answer must wait, the test passes the promise that it waits for.
  *
- * A provider is a file of its own that says what is usual there, and how its stream events are written:
+ * Each provider has a file with its usual answers and the encoding of its stream events:
  *
  *     export interface Answer extends ProviderAnswer { readonly text?: string }
  *     export const startMockAcme = (options?: MockOptions) =>
@@ -17,18 +17,18 @@ import { type FormPart, fieldsOf, partsOf } from "./form-parts.ts";
  *       return body["stream"] ? { events: [{ text }, { end: true }] } : { body: { text } };
  *     }
  *
- * `usual` answers a file by `events` of bytes and a `content-type` header. Jobs that last over several requests live in
- * a map that `usual` closes over and `reset` empties. A test: `mock.respond({ status: 500, body: {...} }, { cutAfter: 2 })`,
- * make the calls, look at `mock.requests`, and `close()` in the end.
+ * `usual` answers a file by `events` of bytes and a `content-type` header. Jobs that last over several requests are in
+ * a map that `usual` closes over and `reset` empties. A test scripts answers, `mock.respond({ status: 500 }, { cutAfter: 2 })`,
+ * makes its calls, reads `mock.requests`, and calls `close()` at the end.
  */
 export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
   /** The base address, with the version's path if the provider has one. */
   readonly url: string;
   /** What was received, in order of arrival. */
   readonly requests: readonly MockRequest[];
-  /** Requests whose answer has not ended. */
+  /** The number of requests whose answer has not ended. */
   inFlight(): number;
-  /** Connections that were ever made. */
+  /** The number of connections since the start. */
   connections(): number;
   /** Resolves with the request number `index` (from 0) as soon as its body is there. */
   request(index: number): Promise<MockRequest>;
@@ -82,7 +82,7 @@ export interface ProviderAnswer {
   readonly encoding?: "gzip" | "br";
 }
 
-/** What a provider answers by itself. */
+/** The answer without a script. */
 export type Usual = Pick<ProviderAnswer, "status" | "headers" | "body" | "events" | "done">;
 
 interface Provider<Answer extends ProviderAnswer> {

@@ -9,19 +9,19 @@ import {
 } from "./mock-provider.ts";
 
 /**
- * Stands where Replicate's API would be: predictions of official models and of versions, in the shapes of
+ * Stands in for Replicate's API: predictions of official models and of versions, in the shapes of
  * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`. A prediction that
- * is cancelled before it processes is not billed; after that it is, although nothing comes of it.
+ * is canceled before it processes is not billed; after that it is, although it has no output.
  */
 export interface MockReplicate extends MockProvider<Answer> {
-  /** Predictions that have to be paid, those under way too. */
+  /** The number of billed predictions, with those in progress. */
   billed(): number;
 }
 
 interface Answer extends ProviderAnswer {
-  /** Of a new prediction: what the answer and the looks at it tell, one each; the last one stays. */
+  /** The states of a new prediction, one for the submission and each poll; the last one is repeated. */
   readonly states?: readonly string[];
-  /** What it makes: file names become addresses. Else two images. */
+  /** The output, in which file names become URLs. By default two images. */
   readonly output?: unknown;
   readonly error?: unknown;
   readonly metrics?: Readonly<Record<string, unknown>>;
@@ -106,7 +106,7 @@ function stateOf(job: Job): object {
   return status === "canceled" ? { ...common, output: null, error: null, metrics: {} } : { ...common, ...ended };
 }
 
-/** File names at any place, as addresses. */
+/** Replaces file names by URLs, at any depth. */
 export function addressed(value: unknown, at: string): unknown {
   if (typeof value === "string") return /^\w+\.(png|mp4|mp3|txt)$/.test(value) ? at + value : value;
   if (typeof value !== "object" || value === null) return value;
