@@ -68,12 +68,7 @@ const unsupported = () =>
   Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream generates only text"));
 
 const headersOf = ({ headers }: TextCall): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    messagesHeaders.flatMap((name) => {
-      const value = headers[name];
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
+  Object.fromEntries(Object.entries(headers).filter(([name]) => messagesHeaders.includes(name)));
 
 /** Clients cannot read a stream that does not begin with `message_start`. */
 function streamRules(): StreamRules {

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../provider.ts";
+import { isObject } from "../wire/json.ts";
 
 /**
  * A value that satisfies a JSON schema. Supports what tools and structured outputs use
@@ -147,8 +148,6 @@ function resolve(root: unknown, reference: string): unknown {
   }, root);
 }
 
-const isObject = (each: unknown): each is JsonObject =>
-  typeof each === "object" && each !== null && !Array.isArray(each);
 const objectOf = (each: unknown): JsonObject => (isObject(each) ? each : {});
 const listOf = (each: unknown): readonly unknown[] => (Array.isArray(each) ? each : []);
 const numberOf = (each: unknown): number | undefined => (typeof each === "number" ? each : undefined);

@@ -47,13 +47,7 @@ export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtoc
   };
   try {
     if (submitted) await call.remember(id);
-    const poll = async (signal: AbortSignal) => {
-      const job = await jobs.poll(id, signal);
-      if (jobs.running.includes(job.status) || jobs.ended.includes(job.status)) return job;
-      throw new UpstreamFailure("unavailable", "a job in an unknown state");
-    };
-    const isOver = (job: JsonObject) => jobs.ended.includes(job.status);
-    return await jobs.collect(await finished(clock, call, submitted, { poll, isOver, cancelUnbilled }), id);
+    return await jobs.collect(await finished(clock, call, jobs, id, submitted, cancelUnbilled), id);
   } catch (error) {
     if (!isCanceled && !isHandedOver(call.signal))
       withTimeout(clock, cancelTimeoutMs, undefined, (signal) => jobs.cancel(id, signal)).catch((failure: Error) =>
@@ -77,25 +71,23 @@ const maxFailingMs = 5 * 60_000;
 /** The job has failed after this many refused polls in a row (no such job, no such key). */
 const maxDenials = 3;
 
-interface Polling {
-  readonly poll: (signal: AbortSignal) => Promise<JsonObject>;
-  readonly isOver: (job: JsonObject) => boolean;
-  /** Called for each state that is seen while the caller is disconnected. */
-  readonly cancelUnbilled: (job: JsonObject) => Promise<boolean>;
-}
-
-/** The job once it is over. Rejects with the reason of `disconnected` if it was canceled for that. */
+/**
+ * The job once it is over. `cancelUnbilled` is called for each state that is seen while the caller is disconnected; if it
+ * canceled the job, rejects with the reason of `disconnected`.
+ */
 async function finished(
   clock: Clock,
   { signal, disconnected, log }: GenerationCall,
+  jobs: JobProtocol,
+  id: string,
   submitted: JsonObject | undefined,
-  { poll, isOver, cancelUnbilled }: Polling,
+  cancelUnbilled: (job: JsonObject) => Promise<boolean>,
 ): Promise<JsonObject> {
   let job = submitted;
   let pauseMs = firstPauseMs;
   let failures: { readonly since: number; readonly denials: number; readonly retryAfterMs: number } | undefined;
   for (;;) {
-    if (job && isOver(job)) return job;
+    if (job && jobs.ended.includes(job.status)) return job;
     if (job && !failures && disconnected.aborted && (await cancelUnbilled(job))) throw disconnected.reason;
     // The job of an earlier delivery may be over already, so its first poll does not wait.
     if (job || failures) {
@@ -103,7 +95,9 @@ async function finished(
       pauseMs = Math.min(maxPauseMs, pauseMs * 1.5);
     }
     try {
-      job = await withTimeout(clock, pollTimeoutMs, signal, poll);
+      job = await withTimeout(clock, pollTimeoutMs, signal, (signal) => jobs.poll(id, signal));
+      if (!jobs.running.includes(job.status) && !jobs.ended.includes(job.status))
+        throw new UpstreamFailure("unavailable", "a job in an unknown state");
       failures = undefined;
     } catch (error) {
       if (signal.aborted || !(error instanceof UpstreamFailure)) throw error;
