@@ -89,14 +89,14 @@ async function generate<Made>(
         made = [];
         // Nobody waits for what a provider would have to begin.
         if (!job) disconnected.throwIfAborted();
-        const keep: GenerationCall["keep"] = async (body, about = {}) => {
+        const keep: GenerationCall["store"] = async (body, about = {}) => {
           made.push(await keeping.keep(body, about, signal));
         };
         const hold = (bytes: number) => {
           if (!memory.take(bytes)) throw noMemory();
         };
         const asked = { task, model, input, uploads, job: job?.job };
-        return provider.generate({ ...asked, remember, keep, hold, signal, disconnected, log });
+        return provider.generate({ ...asked, remember, store: keep, hold, signal, disconnected, log });
       },
       log,
     );

@@ -1,63 +1,63 @@
 import { type JsonObject, UpstreamFailure } from "../provider.ts";
-import { parse } from "../wire/answers.ts";
+import { parse } from "../wire/json.ts";
 
 const answerLimitBytes = 128 * 1024 * 1024;
-const outlineLimit = 4 * 1024 * 1024;
+const maxOutlineCharacters = 4 * 1024 * 1024;
 
-/** In a JSON string every quote has a backslash before it, so this is never found inside one. */
+/** Never matches inside a JSON string, where every quote has a backslash before it. */
 const marker = /"b64_json"\s*:\s*"/g;
 const markerLength = 256;
 
 /**
- * Reads the answer of an images call as it comes. Pictures are decoded on the way, so that neither all of the answer nor
- * all of a picture's base64 is ever in memory, and no parser stops the event loop for it: `b64_json` becomes an
- * index into `pictures`.
+ * Reads the answer of an images call as it arrives. Images are decoded part by part, so that neither the whole answer nor
+ * the whole base64 of an image is ever in memory, and no parser blocks the event loop for it. In the answer, `b64_json`
+ * becomes an index into `images`.
  */
 export async function readImages(
   body: AsyncIterable<Buffer>,
   hold: (bytes: number) => void,
-): Promise<{ answer: JsonObject; pictures: Buffer[][] }> {
-  const pictures: Buffer[][] = [];
+): Promise<{ answer: JsonObject; images: Buffer[][] }> {
+  const images: Buffer[][] = [];
   let outline = "";
-  let picture: Base64 | undefined;
-  let searched = 0;
+  let image: Base64 | undefined;
+  let searchedUntil = 0;
   let bytes = 0;
 
   const read = (text: string): void => {
     for (let rest = text; rest !== ""; ) {
-      if (picture) {
+      if (image) {
         const end = rest.indexOf('"');
-        picture.add(end === -1 ? rest : rest.slice(0, end));
+        image.add(end === -1 ? rest : rest.slice(0, end));
         if (end === -1) return;
-        pictures.push(picture.end());
-        picture = undefined;
-        outline += `${pictures.length - 1}"`;
-        searched = outline.length;
+        images.push(image.end());
+        image = undefined;
+        outline += `${images.length - 1}"`;
+        searchedUntil = outline.length;
         rest = rest.slice(end + 1);
       }
       outline += rest;
-      marker.lastIndex = searched;
+      marker.lastIndex = searchedUntil;
       const found = marker.exec(outline);
       if (!found) {
-        searched = Math.max(searched, outline.length - markerLength);
+        searchedUntil = Math.max(searchedUntil, outline.length - markerLength);
         return;
       }
       const start = found.index + found[0].length;
       rest = outline.slice(start);
       outline = outline.slice(0, start);
-      picture = base64();
+      image = base64();
     }
   };
 
   for await (const part of body) {
     bytes += part.length;
-    if (bytes > answerLimitBytes || outline.length > outlineLimit)
+    if (bytes > answerLimitBytes || outline.length > maxOutlineCharacters)
       throw new UpstreamFailure("unavailable", "an answer that is too large");
     hold(part.length);
-    // Byte for byte: a character that is split over two parts is whole again at the end.
+    // One character a byte, so that UTF-8 split over two parts is whole again at the end.
     read(part.toString("latin1"));
   }
-  return { answer: parse(Buffer.from(outline, "latin1").toString("utf8")), pictures };
+  return { answer: parse(Buffer.from(outline, "latin1").toString("utf8")), images };
 }
 
 interface Base64 {
@@ -65,7 +65,7 @@ interface Base64 {
   end(): Buffer[];
 }
 
-/** Some encoders write `/`, `+` or line ends in it as escapes. */
+/** Decodes base64 in which some encoders escape `/`, `+` or line ends. */
 function base64(): Base64 {
   const parts: Buffer[] = [];
   let rest = "";
@@ -95,6 +95,6 @@ function unescaped(text: string): string {
   try {
     return JSON.parse(`"${text}"`) as string;
   } catch {
-    throw new UpstreamFailure("unavailable", "what came is not a JSON object");
+    throw new UpstreamFailure("unavailable", "the answer is not a JSON object");
   }
 }
