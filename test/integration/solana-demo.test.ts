@@ -6,10 +6,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Address, address, createSolanaRpc, type Signature } from "@solana/kit";
 import { expect, onTestFinished, test } from "vitest";
-import { networks } from "../../infra/embedded/solana/networks.ts";
+import { networks, openWallet, tokenAccountOf } from "../../infra/embedded/solana/index.ts";
 import { startSolana } from "../../infra/embedded/solana/server.ts";
-import { tokenAccountOf } from "../../infra/embedded/solana/tokens.ts";
-import { openWallet } from "../../infra/embedded/solana/wallets.ts";
 import { startMockPaid } from "../support/mock-paid.ts";
 import { createMovableClock } from "../support/money-setup.ts";
 import { openPayments } from "../support/payments-setup.ts";
@@ -56,7 +54,7 @@ test("the demo's chain goes on after a restart and after a crash with the same w
     names.unshift(settled.transaction as Signature);
     await stop();
     // A crash may cut off the last line, of which nobody was told.
-    if (stop === server.kill) await appendFile(join(dataDir, "data", "journal"), "AAAA");
+    if (stop === server.kill) await appendFile(join(dataDir, "data", "transactions.journal"), "AAAA");
     await server.start();
     expect(await balance(chain.payTo)).toBe(String(40_000 * names.length));
     expect(await balance(payer.address)).toBe(String(100_000_000 - 40_000 * names.length));

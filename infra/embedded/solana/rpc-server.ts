@@ -3,11 +3,31 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import type { Chain } from "./chain.ts";
-import { RpcError } from "./failures.ts";
-import { createFaults, type Fault } from "./faults.ts";
-import { methods } from "./methods.ts";
+import { methods, RpcError } from "./rpc-methods.ts";
+import type { TransactionError } from "./transactions.ts";
 
-const call = z.object({
+/** What a test makes go wrong with one call. */
+export type Fault =
+  /** The connection is closed, before the call takes effect or before its answer is sent. */
+  | { readonly lose: "request" | "answer" }
+  /** This result, without running the call. */
+  | { readonly answer: unknown }
+  /** This HTTP status (429, 503), without running the call. */
+  | { readonly status: number }
+  /** This JSON-RPC error, without running the call. */
+  | { readonly code: number; readonly message: string }
+  /** The call runs at once; its answer is sent when this settles. */
+  | { readonly after: Promise<unknown> };
+
+/** The fault for a simulation that fails with this error. */
+export const failedSimulation = (err: TransactionError): Fault => ({
+  answer: {
+    context: { apiVersion: "3.0.0", slot: 0 },
+    value: { err, logs: [], unitsConsumed: 0, accounts: null, returnData: null, innerInstructions: null },
+  },
+});
+
+const requestShape = z.object({
   id: z.unknown(),
   method: z.string(),
   params: z
@@ -15,61 +35,75 @@ const call = z.object({
     .nullish()
     .transform((params) => params ?? []),
 });
-const identified = z.object({ id: z.union([z.string(), z.number(), z.null()]) });
+const idShape = z.object({ id: z.union([z.string(), z.number(), z.null()]) });
 const limitBytes = 1_000_000;
 
-/** Serves the chain as JSON-RPC over HTTP on this machine alone. */
-export async function openFace(chain: Chain, port = 0) {
-  const faults = createFaults();
+/** Ends the HTTP request with this status; without one, closes the connection. */
+class HttpFault extends Error {
+  readonly status: number | undefined;
+  constructor(status?: number) {
+    super("fault");
+    this.status = status;
+  }
+}
+
+/** Serves the chain as JSON-RPC over HTTP on 127.0.0.1. */
+export async function startRpcServer(chain: Chain, port = 0) {
+  const faults = new Map<string, Fault[]>();
   const calls: Record<string, number> = {};
 
-  async function run({ method, params }: z.infer<typeof call>, fault: Fault | undefined): Promise<unknown> {
+  async function run(method: string, params: readonly unknown[], fault: Fault | undefined): Promise<unknown> {
     if (fault && "answer" in fault) return fault.answer;
     if (fault && "code" in fault) throw new RpcError(fault.code, fault.message);
-    const known = Object.hasOwn(methods, method) ? methods[method] : undefined;
-    if (!known) throw new RpcError(-32601, "Method not found");
-    const result = await known(chain, params);
+    const handler = Object.hasOwn(methods, method) ? methods[method] : undefined;
+    if (!handler) throw new RpcError(-32601, "Method not found");
+    const result = await handler(chain, params);
     if (fault && "after" in fault) await fault.after;
     return result;
   }
 
-  /** Undefined: there is no answer, and the connection is to be cut. */
-  async function answerTo(asked: unknown): Promise<Answer | undefined> {
-    const { id = null } = identified.safeParse(asked).data ?? {};
-    const given = call.safeParse(asked);
-    if (!given.success) return { body: { id, error: { code: -32600, message: "Invalid request" } } };
-    const { method } = given.data;
+  async function respond(request: unknown): Promise<object> {
+    const { id = null } = idShape.safeParse(request).data ?? {};
+    const parsed = requestShape.safeParse(request);
+    if (!parsed.success) return { id, error: { code: -32600, message: "Invalid request" } };
+    const { method, params } = parsed.data;
     calls[method] = (calls[method] ?? 0) + 1;
-    const fault = faults.take(method);
-    if (fault && "status" in fault) return { status: fault.status };
+    const fault = faults.get(method)?.shift();
+    if (fault && "status" in fault) throw new HttpFault(fault.status);
     const lost = fault && "lose" in fault ? fault.lose : undefined;
-    if (lost === "request") return undefined;
-    const body = await run(given.data, fault).then(
+    if (lost === "request") throw new HttpFault();
+    const body = await run(method, params, fault).then(
       (result) => ({ id, result }),
-      (error) => ({ id, ...failure(error) }),
+      (error: unknown) => ({ id, error: errorJson(error) }),
     );
-    return lost === "answer" ? undefined : { body };
+    if (lost === "answer") throw new HttpFault();
+    return body;
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.method !== "POST") return withoutCall(request, response);
-    const asked = parse(await bodyOf(request));
-    if (asked === undefined)
-      return answer(response, [{ body: { id: null, error: { code: -32700, message: "Parse error" } } }]);
-    const answers = await Promise.all((Array.isArray(asked) ? asked : [asked]).map(answerTo));
-    if (!answers.every((each) => each !== undefined)) return void request.socket.destroy();
-    answer(response, answers, Array.isArray(asked));
+    if (request.method !== "POST") return serveOther(request, response);
+    const body = parseJson(await readBody(request));
+    if (body === undefined) return write(response, { id: null, error: { code: -32700, message: "Parse error" } });
+    write(response, Array.isArray(body) ? await Promise.all(body.map(respond)) : await respond(body));
   }
 
   const server = createServer((request, response) => {
-    serve(request, response).catch(() => request.socket.destroy());
+    serve(request, response).catch((error: unknown) => {
+      if (error instanceof HttpFault && error.status !== undefined) response.writeHead(error.status).end();
+      else request.socket.destroy();
+    });
   });
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    faults,
+    faults: {
+      /** The next calls of this method meet this fault, after those planned before. */
+      next: (method: string, fault: Fault, times = 1): void =>
+        void faults.set(method, [...(faults.get(method) ?? []), ...Array<Fault>(times).fill(fault)]),
+      clear: (): void => faults.clear(),
+    },
     /** How often each method was called. */
     calls: calls as Readonly<Record<string, number>>,
     close: async (): Promise<void> => {
@@ -80,52 +114,44 @@ export async function openFace(chain: Chain, port = 0) {
   };
 }
 
-function failure(error: unknown) {
-  if (error instanceof RpcError) return { error: { code: error.code, message: error.message, data: error.data } };
-  return { error: { code: -32603, message: error instanceof Error ? error.message : String(error) } };
+function errorJson(error: unknown) {
+  if (error instanceof RpcError) return { code: error.code, message: error.message, data: error.data };
+  return { code: -32603, message: error instanceof Error ? error.message : String(error) };
 }
 
-interface Answer {
-  /** Of an HTTP answer without a body. */
-  readonly status?: number;
-  readonly body?: Readonly<Record<string, unknown>>;
+/** Browser wallets call from pages of other origins. */
+const cors = { "access-control-allow-origin": "*" };
+
+function write(response: ServerResponse, body: object | readonly object[]): void {
+  const withVersion = (each: object) => ({ jsonrpc: "2.0", ...each });
+  // Slots and lamports are far below the integers that a number cannot hold.
+  const asNumbers = (_: string, value: unknown) => (typeof value === "bigint" ? Number(value) : value);
+  response.writeHead(200, { "content-type": "application/json", ...cors });
+  response.end(JSON.stringify(Array.isArray(body) ? body.map(withVersion) : withVersion(body), asNumbers));
 }
 
-function answer(response: ServerResponse, answers: readonly Answer[], isBatch = false): void {
-  const status = answers.find((each) => each.status !== undefined)?.status;
-  if (status !== undefined) return void response.writeHead(status).end();
-  const bodies = answers.map(({ body }) => ({ jsonrpc: "2.0", ...body }));
-  response.writeHead(200, { "content-type": "application/json", ...anywhere });
-  // Slots and lamports are far from where a number loses precision.
-  const numbers = (_: string, value: unknown) => (typeof value === "bigint" ? Number(value) : value);
-  response.end(JSON.stringify(isBatch ? bodies : bodies[0], numbers));
-}
-
-/** A wallet in a browser asks from a page of its own. */
-const anywhere = { "access-control-allow-origin": "*" };
-
-function withoutCall({ method, url }: IncomingMessage, response: ServerResponse): void {
+function serveOther({ method, url }: IncomingMessage, response: ServerResponse): void {
   if (method === "OPTIONS") {
     const allow = { "access-control-allow-methods": "POST, GET, OPTIONS", "access-control-max-age": "86400" };
-    return void response.writeHead(204, { ...anywhere, ...allow, "access-control-allow-headers": "*" }).end();
+    return void response.writeHead(204, { ...cors, ...allow, "access-control-allow-headers": "*" }).end();
   }
-  if (method === "GET" && url === "/health") return void response.writeHead(200, anywhere).end("ok");
+  if (method === "GET" && url === "/health") return void response.writeHead(200, cors).end("ok");
   response.writeHead(405, { allow: "POST", "content-type": "text/plain" });
   response.end("JSON-RPC by POST; there is no WebSocket here.\n");
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request) {
     size += chunk.length;
-    if (size > limitBytes) throw new Error("too large");
+    if (size > limitBytes) throw new Error("the body is too large");
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
 }
 
-function parse(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
