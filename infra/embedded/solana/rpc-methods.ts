@@ -38,7 +38,7 @@ export class RpcError extends Error {
 type Method = (chain: Chain, params: readonly unknown[]) => unknown;
 
 const size = z.number().int().min(0);
-const addressParam = z.string().refine(isAddress, "is not an address");
+const addressParam = z.string().refine(isAddress, { error: ({ input }) => `${String(input)} is not an address` });
 const accountEncoding = z.enum(["base58", "base64", "base64+zstd", "jsonParsed"]).default("base64");
 const wireEncoding = z.enum(["base58", "base64"]).default("base58");
 const transactionEncoding = z.enum(transactionEncodings).default("json");
@@ -64,7 +64,7 @@ const badSignature = () => new RpcError(-32003, "Transaction signature verificat
 function parse<T>(type: z.ZodType<T>, value: unknown): T {
   const parsed = type.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw invalidParams(parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`).join("; "));
+  throw invalidParams(parsed.error.issues.map(({ path, message }) => [...path, message].join(" ")).join("; "));
 }
 
 const text = (value: unknown) => parse(z.string(), value);
