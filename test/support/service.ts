@@ -67,8 +67,9 @@ export interface ServiceProcess {
   exited: Promise<number | null>;
 }
 
-function run(kind: "api" | "workers", env: Environment): ServiceProcess {
+function run(kind: "api" | "workers", env: Environment, cwd = "."): ServiceProcess {
   const child = spawn(process.execPath, [`${kind}/main.ts`], {
+    cwd,
     env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -111,16 +112,20 @@ function run(kind: "api" | "workers", env: Environment): ServiceProcess {
   };
 }
 
-/** An API process that listens. */
-export async function spawnApi(stores: Stores, env: Environment = {}): Promise<ServiceProcess & { client: Client }> {
-  const api = run("api", environment(stores, env));
+/** An API process that listens. `cwd` is the folder of the service's files. */
+export async function spawnApi(
+  stores: Stores,
+  env: Environment = {},
+  cwd?: string,
+): Promise<ServiceProcess & { client: Client }> {
+  const api = run("api", environment(stores, env), cwd);
   const { url } = await api.line(({ msg }) => msg === "listening");
   return { ...api, client: createClient(url as string) };
 }
 
 /** A worker process that takes jobs. */
-export async function spawnWorker(stores: Stores, env: Environment = {}): Promise<ServiceProcess> {
-  const worker = run("workers", environment(stores, env));
+export async function spawnWorker(stores: Stores, env: Environment = {}, cwd?: string): Promise<ServiceProcess> {
+  const worker = run("workers", environment(stores, env), cwd);
   await worker.line(({ msg }) => msg === "taking jobs");
   return worker;
 }
