@@ -16,7 +16,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { newSecret, openWallet } from "../../infra/embedded/solana/index.ts";
 import { testChain } from "../support/solana.ts";
 
-test("an account that was closed is not there after a restart either", async () => {
+test("a closed account does not exist after a restart", async () => {
   const folder = await mkdtemp(join(tmpdir(), "inference-solana-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const secret = newSecret();

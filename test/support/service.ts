@@ -34,8 +34,8 @@ const runSteps = async (steps: readonly Step[]) => {
 };
 
 /**
- * API and worker inside the test's own process, with a clock that the test may move. They end with the test, unless
- * `onEnd` takes over what ends them.
+ * API and worker inside the test's own process, with a clock that the test may move. They end with the test, or by what
+ * `onEnd` gets.
  */
 export async function startService(
   stores: Stores,
@@ -56,12 +56,12 @@ export async function startService(
   return createClient(api.publicUrl);
 }
 
-/** A process of the service: its log lines, and ways to end it. */
+/** A process of the service, with its log lines. */
 export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly log: readonly Record<string, unknown>[];
-  /** Resolves with the first line, past or future, that fits. */
+  /** Resolves with the first matching line, past or future. */
   line(fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>;
   kill(signal: NodeJS.Signals): void;
   exited: Promise<number | null>;
@@ -85,7 +85,7 @@ function run(kind: "api" | "workers", env: Environment, cwd = "."): ServiceProce
     checkLine(text);
     process.stderr.write(`${text}\n`);
   });
-  // Its last lines may come after its exit.
+  // Lines may still arrive after the exit event.
   const exited = once(child, "close").then(([code]) => code as number | null);
   onTestFinished(async () => {
     child.kill("SIGKILL");
@@ -137,7 +137,7 @@ export interface Check {
   readonly undecided: number;
 }
 
-/** A service as its operator and its users see it: over HTTP alone. */
+/** A service over HTTP, for its operator and its users. */
 export interface Client {
   readonly baseUrl: string;
   admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
@@ -211,11 +211,11 @@ function createClient(baseUrl: string): Client {
   return client;
 }
 
-/** The instance sees a worker and both stores. */
+/** Resolves when the instance is ready: it reaches a worker and both stores. */
 export const ready = ({ baseUrl }: Pick<Client, "baseUrl">) =>
   eventually(async () => (await fetch(`${baseUrl}/readyz`)).ok);
 
-/** Asks again until there is an answer. The limit is patience, not a bar: a busy machine takes its time. */
+/** Polls until there is a value. The limit is generous, because a busy machine is slow. */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | false> | T | undefined | false,
   withinMs = 60_000,

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import { type ChainOptions, type SolanaChain, startChain } from "../../infra/embedded/solana/index.ts";
 
-/** A chain of its own for the running test, with mint, merchant and fee payer; it ends with the test. */
+/** A new chain with mint, merchant and fee payer. It ends with the running test. */
 export async function testChain(options?: ChainOptions): Promise<SolanaChain> {
   const chain = await startChain(options);
   onTestFinished(chain.close);
