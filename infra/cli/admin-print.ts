@@ -7,6 +7,25 @@ interface List {
   readonly next: string | null;
 }
 
+type Value = string | number | boolean | null | undefined;
+type Counts = Readonly<Record<string, number | null>>;
+
+/** The parts of a ledger entry that are not shown as they are. */
+interface Entry {
+  readonly reason?: string;
+  readonly transaction?: string;
+  readonly buyback?: { readonly token: string; readonly amount_usd: string; readonly batch: string | null };
+  readonly request?: {
+    readonly model: string;
+    readonly upstream: string | null;
+    readonly status: string;
+    readonly error?: string;
+    readonly usage: Counts;
+    readonly estimated: boolean;
+    readonly shortfall_usd: string;
+  };
+}
+
 interface View {
   /** Heading to field. */
   readonly columns: Readonly<Record<string, string>>;
@@ -38,14 +57,14 @@ const key: View = {
     "LAST USED": "last_used_at",
     REVOKED: "revoked_at",
   },
-  derive: ({ limits }) => ({ limits: counts(limits) || "default" }),
+  derive: ({ limits }) => ({ limits: counts(limits as Counts) || "default" }),
 };
 
 const entry: View = {
   columns: { "TIME (UTC)": "created_at", KIND: "kind", "AMOUNT USD": "amount_usd", WHAT: "what", ID: "id" },
-  derive: ({ request, reason, transaction }) => {
-    const { model, status } = (request ?? {}) as Item;
-    return { what: request ? `${model} ${status}` : (reason ?? transaction ?? null) };
+  derive: (item) => {
+    const { request, reason, transaction }: Entry = item;
+    return { what: request ? `${request.model} ${request.status}` : (reason ?? transaction ?? null) };
   },
 };
 
@@ -69,19 +88,16 @@ const request: View = {
     BUYBACK: "buyback",
   },
   derive: (item) => {
-    const buyback = item["buyback"] as Item | undefined;
-    const paid = {
-      buyback: buyback && `${buyback["amount_usd"]} to ${buyback["token"]}, ${buyback["batch"] ?? "no batch yet"}`,
-    };
-    const call = item["request"] as Item | undefined;
-    if (!call) return paid;
+    const { request: call, buyback }: Entry = item;
     return {
-      ...call,
-      ...paid,
-      upstream: call["upstream"] ?? "none",
-      status: call["error"] ? `${call["status"]} (${call["error"]})` : call["status"],
-      usage: `${counts(call["usage"]) || "none"}${call["estimated"] ? " (estimated)" : ""}`,
-      shortfall_usd: Number(call["shortfall_usd"]) === 0 ? undefined : call["shortfall_usd"],
+      buyback: buyback && `${buyback.amount_usd} to ${buyback.token}, ${buyback.batch ?? "no batch yet"}`,
+      ...(call && {
+        ...call,
+        upstream: call.upstream ?? "none",
+        status: call.error ? `${call.status} (${call.error})` : call.status,
+        usage: `${counts(call.usage) || "none"}${call.estimated ? " (estimated)" : ""}`,
+        shortfall_usd: Number(call.shortfall_usd) === 0 ? undefined : call.shortfall_usd,
+      }),
     };
   },
 };
@@ -114,13 +130,13 @@ const batch: View = {
   },
 };
 
-const counts = (value: unknown) =>
-  Object.entries(value as Readonly<Record<string, number | null>>)
+const counts = (all: Counts) =>
+  Object.entries(all)
     .filter(([, count]) => count !== null)
     .map(([name, count]) => `${name} ${count}`)
     .join(", ");
 
-function format(field: string, value: unknown): string {
+function format(field: string, value: Value): string {
   if (value === null || value === undefined) return "-";
   if (field.endsWith("_at") || field.endsWith("_until"))
     return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
@@ -135,7 +151,7 @@ const table =
     if (data.length === 0) return "None.\n";
     const rows = data.map((item) => {
       const all = { ...item, ...derive?.(item) };
-      return Object.values(columns).map((field) => format(field, all[field]));
+      return Object.values(columns).map((field) => format(field, all[field] as Value));
     });
     const lines = [Object.keys(columns), ...rows];
     const widths = Object.keys(columns).map((_, n) => Math.max(...lines.map((line) => line[n]?.length ?? 0)));
@@ -155,7 +171,9 @@ const card =
     const all: Item = { ...item, ...derive?.(item) };
     const shown = Object.entries(columns).filter(([, field]) => all[field] !== undefined);
     const width = Math.max(...shown.map(([heading]) => heading.length));
-    return shown.map(([heading, field]) => `${heading.padEnd(width)}  ${format(field, all[field])}\n`).join("");
+    return shown
+      .map(([heading, field]) => `${heading.padEnd(width)}  ${format(field, all[field] as Value)}\n`)
+      .join("");
   };
 
 const withColumns = ({ columns, derive }: View, more: View["columns"]): View => ({
@@ -168,7 +186,8 @@ export const show = {
   account: card(withColumns(account, { "BUYBACK TOKEN": "buyback_token" })),
   accounts: table(account),
   key: card(key),
-  newKey: (item: Item) => `${card(key)(item)}\n${item["key"]}\n\nThis is the only time that the key is shown.\n`,
+  newKey: (item: Item) =>
+    `${card(key)(item)}\n${item["key"] as string}\n\nThis is the only time that the key is shown.\n`,
   keys: table(key),
   entry: card(withColumns(entry, { ACCOUNT: "account", TRANSACTION: "transaction" })),
   entries: table(entry),
