@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { failedSimulation } from "../../infra/embedded/solana/index.ts";
+import { failedSimulation } from "../support/solana.ts";
 import { payFrom, payments } from "../support/solana-setup.ts";
 
 test("a payment by the official client, settled by the official facilitator, moves exactly its micro-USDC", async () => {

@@ -11,7 +11,7 @@ import {
 } from "./accounts.ts";
 import { createChain } from "./chain.ts";
 import { networks } from "./networks.ts";
-import { startRpcServer } from "./rpc-server.ts";
+import { type Intercept, startRpcServer } from "./rpc-server.ts";
 
 /**
  * A Solana chain for tests and for the demo of `npm start`: LiteSVM (the real runtime and token program) behind a JSON-RPC
@@ -26,7 +26,9 @@ import { startRpcServer } from "./rpc-server.ts";
  */
 export { newSecret, openWallet, tokenAccountOf, type Wallet } from "./accounts.ts";
 export { networks } from "./networks.ts";
-export { failedSimulation } from "./rpc-server.ts";
+export { RpcError } from "./rpc-methods.ts";
+export { HttpFault, type Intercept } from "./rpc-server.ts";
+export type { TransactionError } from "./transactions.ts";
 
 export interface ChainOptions {
   readonly network?: keyof typeof networks;
@@ -36,6 +38,8 @@ export interface ChainOptions {
   readonly slotMs?: number;
   /** Restores the chain, and writes to it. Absent: a new chain that ends with the process. */
   readonly stored?: StoredChain;
+  /** Sees every JSON-RPC call, for tests. */
+  readonly intercept?: Intercept;
 }
 
 export interface StoredChain {
@@ -71,7 +75,7 @@ export async function startChain(options: ChainOptions = {}) {
   const merchant = await wallet("0", { secret: stored?.merchant });
   if (stored) await wallet(stored.payer.usd, { secret: stored.payer.secret, sol: 1n });
   chain.restore();
-  const server = await startRpcServer(chain, options.port);
+  const server = await startRpcServer(chain, options.port, options.intercept);
 
   return {
     rpcUrl: server.url,
@@ -102,8 +106,6 @@ export async function startChain(options: ChainOptions = {}) {
     },
     holdAt: chain.blocks.holdAt,
     mempool: chain.mempool,
-    faults: server.faults,
-    calls: server.calls,
     close: async (): Promise<void> => {
       chain.stop();
       await server.close();

@@ -4,28 +4,9 @@ import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import type { Chain } from "./chain.ts";
 import { methods, RpcError } from "./rpc-methods.ts";
-import type { TransactionError } from "./transactions.ts";
 
-/** What a test makes go wrong with one call. */
-export type Fault =
-  /** The connection is closed, before the call takes effect or before its answer is sent. */
-  | { readonly lose: "request" | "answer" }
-  /** This result, without running the call. */
-  | { readonly answer: unknown }
-  /** This HTTP status (429, 503), without running the call. */
-  | { readonly status: number }
-  /** This JSON-RPC error, without running the call. */
-  | { readonly code: number; readonly message: string }
-  /** The call runs at once; its answer is sent when this settles. */
-  | { readonly after: Promise<unknown> };
-
-/** The fault for a simulation that fails with this error. */
-export const failedSimulation = (err: TransactionError): Fault => ({
-  answer: {
-    context: { apiVersion: "3.0.0", slot: 0 },
-    value: { err, logs: [], unitsConsumed: 0, accounts: null, returnData: null, innerInstructions: null },
-  },
-});
+/** Called for each call: it may run it, delay it, answer in its place, or throw RpcError or HttpFault. */
+export type Intercept = (method: string, run: () => Promise<unknown>) => Promise<unknown>;
 
 const requestShape = z.object({
   id: z.unknown(),
@@ -39,7 +20,7 @@ const idShape = z.object({ id: z.union([z.string(), z.number(), z.null()]) });
 const limitBytes = 1_000_000;
 
 /** Ends the HTTP request with this status; without one, closes the connection. */
-class HttpFault extends Error {
+export class HttpFault extends Error {
   readonly status: number | undefined;
   constructor(status?: number) {
     super("fault");
@@ -48,18 +29,11 @@ class HttpFault extends Error {
 }
 
 /** Serves the chain as JSON-RPC over HTTP on 127.0.0.1. */
-export async function startRpcServer(chain: Chain, port = 0) {
-  const faults = new Map<string, Fault[]>();
-  const calls: Record<string, number> = {};
-
-  async function run(method: string, params: readonly unknown[], fault: Fault | undefined): Promise<unknown> {
-    if (fault && "answer" in fault) return fault.answer;
-    if (fault && "code" in fault) throw new RpcError(fault.code, fault.message);
+export async function startRpcServer(chain: Chain, port = 0, intercept: Intercept = (_, run) => run()) {
+  async function run(method: string, params: readonly unknown[]): Promise<unknown> {
     const handler = Object.hasOwn(methods, method) ? methods[method] : undefined;
     if (!handler) throw new RpcError(-32601, "Method not found");
-    const result = await handler(chain, params);
-    if (fault && "after" in fault) await fault.after;
-    return result;
+    return handler(chain, params);
   }
 
   async function respond(request: unknown): Promise<object> {
@@ -67,17 +41,12 @@ export async function startRpcServer(chain: Chain, port = 0) {
     const parsed = requestShape.safeParse(request);
     if (!parsed.success) return { id, error: { code: -32600, message: "Invalid request" } };
     const { method, params } = parsed.data;
-    calls[method] = (calls[method] ?? 0) + 1;
-    const fault = faults.get(method)?.shift();
-    if (fault && "status" in fault) throw new HttpFault(fault.status);
-    const lost = fault && "lose" in fault ? fault.lose : undefined;
-    if (lost === "request") throw new HttpFault();
-    const body = await run(method, params, fault).then(
-      (result) => ({ id, result }),
-      (error: unknown) => ({ id, error: errorJson(error) }),
-    );
-    if (lost === "answer") throw new HttpFault();
-    return body;
+    try {
+      return { id, result: await intercept(method, () => run(method, params)) };
+    } catch (error) {
+      if (error instanceof HttpFault) throw error;
+      return { id, error: errorJson(error) };
+    }
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -98,14 +67,6 @@ export async function startRpcServer(chain: Chain, port = 0) {
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    faults: {
-      /** The next calls of this method meet this fault, after those planned before. */
-      next: (method: string, fault: Fault, times = 1): void =>
-        void faults.set(method, [...(faults.get(method) ?? []), ...Array<Fault>(times).fill(fault)]),
-      clear: (): void => faults.clear(),
-    },
-    /** How often each method was called. */
-    calls: calls as Readonly<Record<string, number>>,
     close: async (): Promise<void> => {
       server.close();
       server.closeAllConnections();
