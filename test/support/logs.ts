@@ -2,8 +2,8 @@ import type { DestinationStream } from "pino";
 import { createLogger, type Logger } from "../../shared/platform/logger.ts";
 
 /**
- * Every line that the service logs in a test is searched for prompts and secrets; `check-logs.ts` fails the test file if
- * one is found. The first patterns are the usual prompt and answer of the tests, and API keys.
+ * Every line that the service logs in a test is searched for what no log may hold; `check-logs.ts` fails the file in
+ * which a line holds any of it. Here are the patterns: the usual prompt and answer of the tests, and keys of accounts.
  */
 const forbidden = new Set(["Hello there", "the-words-of-a-prompt", "live_[0-9A-Za-z]{40}"]);
 let pattern: RegExp | undefined;
@@ -12,15 +12,15 @@ let leaks: string[] = [];
 
 const isSecret = (name: string) => /(KEY|SECRET|TOKEN)$/.test(name) && name !== "BUYBACK_TOKEN";
 /** A shorter one may be a word. */
-const minSecretLength = 10;
+const shortestSecret = 10;
 
-/** From now on no line may contain the secrets of this configuration. */
+/** From here on no line may hold the secrets of this configuration. */
 export function forbidSecrets(env: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(env))
-    if (isSecret(name) && value.length >= minSecretLength) forbidText(value);
+    if (isSecret(name) && value.length >= shortestSecret) forbidText(value);
 }
 
-/** From now on no line may contain this text. */
+/** From here on no line may hold this text. */
 function forbidText(text: string): void {
   forbidden.add(RegExp.escape(text));
   pattern = undefined;
@@ -35,7 +35,7 @@ export function checkLine(line: string): void {
 /** How many lines were searched. */
 export const linesRead = (): number => read;
 
-/** The lines found since the last call. */
+/** The lines found since this was last asked. */
 export function takeLeaks(): readonly string[] {
   const found = leaks;
   leaks = [];
@@ -44,7 +44,7 @@ export function takeLeaks(): readonly string[] {
 
 const printed = process.env["TEST_LOG_LEVEL"];
 
-/** Everything is logged and searched. TEST_LOG_LEVEL sets another level, and prints the lines. */
+/** As much as the service can say, unless TEST_LOG_LEVEL names a level: then it is also printed. */
 export const testLogLevel = printed ?? "trace";
 
 const output: DestinationStream = {
@@ -54,5 +54,5 @@ const output: DestinationStream = {
   },
 };
 
-/** For services in the test's own process. */
+/** For what a test starts in its own process. */
 export const createTestLogger = (): Logger => createLogger("test", testLogLevel, output);
