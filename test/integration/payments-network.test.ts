@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { failedSimulation } from "../../infra/embedded/solana/index.ts";
 import {
   available,
   hashOf,
@@ -13,6 +12,7 @@ import {
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
+import { failedSimulation } from "../support/solana.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
