@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openMaintenance } from "../support/buyback-jobs-setup.ts";
 import { createMovableClock } from "../support/money-setup.ts";
-import { openPayments, quoteDocument, settingsOf } from "../support/payments-setup.ts";
+import { openPayments, quoteDocument, settingsOf, settlePayment } from "../support/payments-setup.ts";
 import { startService } from "../support/service.ts";
 import { drawing, payFor, startWorld } from "../support/x402-setup.ts";
 
@@ -18,7 +18,7 @@ async function leftBehind() {
   const victim = await openPayments(stores.MONGODB_URI, clock, settingsOf(chain));
   const requestHash = ((await quoteDocument(victim, memo)) as unknown as { requestHash: string }).requestHash;
   chain.faults.next("getSignatureStatuses", { after: never });
-  victim.x402.settle({ header: headers["PAYMENT-SIGNATURE"], requestHash }).catch(() => undefined);
+  settlePayment(victim, headers["PAYMENT-SIGNATURE"], { requestHash }).catch(() => undefined);
   await expect.poll(() => chain.balance(chain.payTo)).toBe(40_000n);
   await victim.mongo.close();
   return { ...world, clock, service, memo, account, ...(await openMaintenance(stores)) };

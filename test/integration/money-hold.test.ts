@@ -18,7 +18,7 @@ import {
 test("of parallel calls in several processes exactly those that the balance pays for are held", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 2_099n });
   const processes = [money, await another(), await another()] as const;
-  const asked = times(200, (at) => holdOf(account, 100n, { leastNanoUsd: at % 2 === 0 ? 100n : 1n }));
+  const asked = times(200, (at) => holdOf(account, 100n, { minNanoUsd: at % 2 === 0 ? 100n : 1n }));
   const answers = await Promise.all(asked.map((hold, at) => inTurn(processes, at).hold(hold)));
 
   const sumNanoUsd = answers.reduce((sum, answer) => sum + (answer.ok ? answer.heldNanoUsd : 0n), 0n);
@@ -37,15 +37,15 @@ test("a group that does not fit is filled in order, with less where less is of u
   const asks = [
     holdOf(account, 100n),
     holdOf(account, 300n),
-    holdOf(account, 300n, { leastNanoUsd: 10n }),
+    holdOf(account, 300n, { minNanoUsd: 10n }),
     holdOf(account, 1n),
     holdOf(account, 0n),
   ];
   expect(await Promise.all(asks.map((ask) => money.hold(ask)))).toEqual([
     { ok: true, heldNanoUsd: 100n },
-    { ok: false, reason: "poor", availableNanoUsd: 150n, heldNanoUsd: 100n },
+    { ok: false, reason: "insufficient", availableNanoUsd: 150n, heldNanoUsd: 100n },
     { ok: true, heldNanoUsd: 150n },
-    { ok: false, reason: "poor", availableNanoUsd: 0n, heldNanoUsd: 250n },
+    { ok: false, reason: "insufficient", availableNanoUsd: 0n, heldNanoUsd: 250n },
     { ok: true, heldNanoUsd: 0n },
   ]);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 0n, heldNanoUsd: 250n, openHolds: 3 });
@@ -101,10 +101,10 @@ test.each(["req_a.amount", "req_$inc", "a", "req_", "req_a\u0000b", "holds.req_a
   },
 );
 
-test.each([-1n, 2n ** 63n, 1 as unknown as bigint])("an amount of %s is refused", async (mostNanoUsd) => {
+test.each([-1n, 2n ** 63n, 1 as unknown as bigint])("an amount of %s is refused", async (maxNanoUsd) => {
   const { money, account } = await startBank();
-  await expect(money.hold(holdOf(account, mostNanoUsd, { leastNanoUsd: 0n }))).rejects.toThrow("mostNanoUsd");
-  await expect(money.hold(holdOf(account, 1n, { leastNanoUsd: mostNanoUsd }))).rejects.toThrow("leastNanoUsd");
+  await expect(money.hold(holdOf(account, maxNanoUsd, { minNanoUsd: 0n }))).rejects.toThrow("maxNanoUsd");
+  await expect(money.hold(holdOf(account, 1n, { minNanoUsd: maxNanoUsd }))).rejects.toThrow("minNanoUsd");
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
@@ -125,7 +125,7 @@ test("a hold whose answer was lost twice is unknown, is not tried again, and set
     return isHold ? "lose the answer" : "pass";
   });
   const { money: far } = await startMoney(wire);
-  const lost = [holdOf(account, 300n, { leastNanoUsd: 1n }), holdOf(account, 200n)];
+  const lost = [holdOf(account, 300n, { minNanoUsd: 1n }), holdOf(account, 200n)];
   const [one, two, theirs] = await Promise.allSettled([...lost, holdOf(other, 5n)].map((hold) => far.hold(hold)));
 
   expect(one).toMatchObject({ status: "rejected", reason: { name: "HoldUnknown", heldNanoUsd: 300n } });
@@ -149,7 +149,7 @@ test("an unknown hold says what its write asked for, also when that was less tha
     return holds === 1 ? "pass" : "lose the answer";
   });
   const { money: far } = await startMoney(wire);
-  const hold = holdOf(account, 100n, { leastNanoUsd: 1n });
+  const hold = holdOf(account, 100n, { minNanoUsd: 1n });
   await expect(far.hold(hold)).rejects.toMatchObject({ name: "HoldUnknown", heldNanoUsd: 70n });
   await money.settle(decisionOf(hold, 0n, { heldNanoUsd: 70n, status: "failed" }));
   expect(await balance(money, account)).toEqual(free(70n));

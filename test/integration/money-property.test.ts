@@ -61,11 +61,11 @@ function createCalls() {
     async hold(money: Money, hold: Hold): Promise<void> {
       try {
         const answer = await money.hold(hold);
-        if (answer.ok) calls.push({ ...hold, mostNanoUsd: answer.heldNanoUsd });
+        if (answer.ok) calls.push({ ...hold, maxNanoUsd: answer.heldNanoUsd });
       } catch (error) {
         if (!(error instanceof HoldUnknown)) return orRefused(Promise.reject(error), 503);
         unknown += 1;
-        const tried = { ...hold, mostNanoUsd: error.heldNanoUsd };
+        const tried = { ...hold, maxNanoUsd: error.heldNanoUsd };
         await money.settle(decisionOf(tried, 0n, { status: "failed" }));
       }
     },
@@ -78,7 +78,7 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
   switch (it.do) {
     case "hold":
       // Overdue from the start, so that a sweep may come at any time.
-      return calls.hold(money, holdOf(account, it.most, { leastNanoUsd: it.least, expiresAt: Date.now() - 1 }));
+      return calls.hold(money, holdOf(account, it.most, { minNanoUsd: it.least, expiresAt: Date.now() - 1 }));
     case "settle":
     case "decide": {
       const call = calls.pick(it.pick);

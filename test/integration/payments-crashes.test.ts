@@ -1,31 +1,30 @@
 import { expect, test } from "vitest";
-import type { Settlement } from "../../shared/payments/index.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
 import {
   available,
-  hashOf,
   type Instance,
   micro,
   openPayments,
   payFrom,
   priceNanoUsd,
   quoteDocument,
+  quoteRequest,
   receiptOf,
   request,
   settingsOf,
+  settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
-const requestHash = hashOf(request);
 const leaseMs = 60_000;
 const never = new Promise<never>(() => {});
 
 /** Asks a process that will die over it: nobody hears of what becomes of it. */
-function abandon({ x402 }: Pick<Instance, "x402">, header: string): void {
-  x402.settle({ header, requestHash }).catch(() => undefined);
+function abandon(instance: Pick<Instance, "x402">, header: string): void {
+  settlePayment(instance, header).catch(() => undefined);
 }
 
 /** A process whose MongoDB dies with it: of what it writes there, what `isLost` names never arrives. */
@@ -40,8 +39,8 @@ async function doomed({ uri, clock, chain }: Started, isLost: (command: Command)
 
 const stateOf = async (all: Instance, memo: string) => (await quoteDocument(all, memo))?.state;
 
-async function expectPaid(all: Started, memo: string, settlement: Settlement) {
-  expect(settlement).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+async function expectPaid(all: Started, memo: string, settlement: Awaited<ReturnType<typeof settlePayment>>) {
+  expect(settlement).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   expect(await all.received()).toBe(micro(priceNanoUsd));
   expect(await available(all, memo)).toBe(priceNanoUsd);
   expect(await stateOf(all, memo)).toBe("settled");
@@ -89,7 +88,7 @@ test("sendTransaction never reaches the network: the quote opens again once the 
   expect(await all.settle(header)).toMatchObject({ kind: "refused" });
   const again = await payFrom(chain, payer, required);
   expect(again.memo).toBe(memo);
-  expect(await all.settle(again.header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await all.settle(again.header)).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   expect(await received()).toBe(micro(priceNanoUsd));
 });
 
@@ -207,7 +206,7 @@ test("a process whose claim was taken over sends nothing any more", async () => 
   const { header, memo } = await all.pay();
   const gate = Promise.withResolvers<void>();
   chain.faults.next("simulateTransaction", { after: gate.promise });
-  const slow = victim.x402.settle({ header, requestHash });
+  const slow = settlePayment(victim, header);
   await eventually(async () => (chain.calls["simulateTransaction"] ?? 0) === 1, 5_000);
   await waitOut(all);
   await x402.reconcile();
@@ -256,13 +255,13 @@ test("while MongoDB is away nothing is quoted or taken, and the caller is told t
   const all = await startPayments();
   const wire = { isCut: false };
   const uri = await brokenWire(all.uri, () => (wire.isCut ? "lose the request" : "pass"));
-  const { x402 } = await openPayments(uri, all.clock, settingsOf(all.chain));
-  await x402.start();
+  const instance = await openPayments(uri, all.clock, settingsOf(all.chain));
+  await instance.x402.start();
   const { header, memo } = await all.pay();
   wire.isCut = true;
   const away = { status: 503, code: "no_capacity" };
-  await expect(x402.quote(all.ask())).rejects.toMatchObject(away);
-  await expect(x402.settle({ header, requestHash })).rejects.toMatchObject(away);
+  await expect(quoteRequest(instance)).rejects.toMatchObject(away);
+  await expect(settlePayment(instance, header)).rejects.toMatchObject(away);
   expect(await stateOf(all, memo)).toBe("open");
   wire.isCut = false;
   await expectPaid(all, memo, await all.settle(header));

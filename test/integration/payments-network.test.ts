@@ -2,21 +2,20 @@ import { expect, test } from "vitest";
 import { failedSimulation } from "../../infra/embedded/solana/index.ts";
 import {
   available,
-  hashOf,
   micro,
   openPayments,
   payFrom,
   priceNanoUsd,
   quoteDocument,
-  request,
+  quoteRequest,
   settingsOf,
+  settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
-const requestHash = hashOf(request);
 const stateOf = async (all: Started, memo: string) => (await quoteDocument(all, memo))?.state;
 
 /** A node that knows of no transaction, and says how far it has seen. */
@@ -28,7 +27,7 @@ async function forgotten(all: Started) {
   const { header, memo } = await all.pay();
   const victim = await all.another();
   chain.faults.next("getSignatureStatuses", { after: new Promise<never>(() => {}) });
-  victim.x402.settle({ header, requestHash }).catch(() => undefined);
+  settlePayment(victim, header).catch(() => undefined);
   await eventually(async () => chain.calls["getSignatureStatuses"] === 1, 5_000);
   clock.later(60_000);
   chain.faults.next("getSignatureStatuses", knowsNothing(1));
@@ -63,20 +62,20 @@ test("a payment that the network forgot and remembers is taken when it comes aga
   const { header, memo } = await forgotten(all);
   all.chain.faults.next("getSignatureStatuses", knowsNothing(1e9));
   expect(await all.x402.reconcile()).toEqual({ settled: 0, reopened: 1, unknown: 0 });
-  expect(await all.settle(header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await all.settle(header)).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   await expectPaid(all, memo);
 });
 
 test("while the fee payer has no SOL nothing is quoted, and the process starts all the same", async () => {
   const all = await startPayments();
   const { secret } = await all.chain.wallet();
-  const { x402 } = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
-  await x402.start();
-  await expect(x402.quote(all.ask())).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  const instance = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
+  await instance.x402.start();
+  await expect(quoteRequest(instance)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
   await all.chain.wallet(undefined, { secret, sol: 1n });
-  const { body } = await x402.quote(all.ask());
+  const { body } = await quoteRequest(instance);
   const { header } = await payFrom(all.chain, all.payer, body);
-  expect(await x402.settle({ header, requestHash })).toMatchObject({ kind: "paid" });
+  expect(await settlePayment(instance, header)).toMatchObject({ kind: "settled" });
 });
 
 test.each(["AccountNotFound", "InsufficientFundsForFee", { InsufficientFundsForRent: { account_index: 0 } }])(
@@ -87,7 +86,7 @@ test.each(["AccountNotFound", "InsufficientFundsForFee", { InsufficientFundsForR
     all.chain.faults.next("simulateTransaction", failedSimulation(reason));
     await expect(all.settle(header)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
     expect(await stateOf(all, memo)).toBe("open");
-    expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+    expect(await all.settle(header)).toMatchObject({ kind: "settled" });
   },
 );
 

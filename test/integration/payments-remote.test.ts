@@ -8,7 +8,6 @@ import { expect, onTestFinished, test } from "vitest";
 import type { SolanaChain } from "../../infra/embedded/solana/index.ts";
 import {
   available,
-  hashOf,
   type Instance,
   micro,
   openPayments,
@@ -16,8 +15,10 @@ import {
   paySomethingElse,
   priceNanoUsd,
   quoteDocument,
+  quoteRequest,
   request,
   settingsOf,
+  settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
@@ -80,8 +81,8 @@ async function start() {
   };
   const far = await openPayments(all.uri, all.clock, settings);
   await far.x402.start();
-  const quoted = async () => (await far.x402.quote(all.ask())).body;
-  const settle = (header: string) => far.x402.settle({ header, requestHash: hashOf(request) });
+  const quoted = async () => (await quoteRequest(far)).body;
+  const settle = (header: string) => settlePayment(far, header);
   return { ...all, far, url, quoted, settle, state, pay: async () => payFrom(all.chain, all.payer, await quoted()) };
 }
 
@@ -98,7 +99,7 @@ test("a remote facilitator settles, and is asked with the bearer token; no key i
   const all = await start();
   const { header, memo } = await all.pay();
   const settlement = await all.settle(header);
-  expect(settlement).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(settlement).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   expect(await all.settle(header)).toEqual(settlement);
   expect(all.state).toMatchObject({ settles: 1, tokens: new Set(["Bearer secret-token"]) });
   await expectPaid(all, memo);
@@ -108,7 +109,7 @@ test("who paid is read from the transaction, not from its answer", async () => {
   const all = await start();
   all.state.fate = "lie";
   const { header, memo } = await all.pay();
-  expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+  expect(await all.settle(header)).toMatchObject({ kind: "settled" });
   expect(await quoteDocument(all, memo)).toMatchObject({ payer: all.payer.address });
 });
 
@@ -133,7 +134,7 @@ test.each(["answer", "refuse with 400"] as const)("what it refuses (%s) opens th
   expect(all.state.settles).toBe(1);
   all.state.fate = "answer";
   const { header: good, memo } = await payFrom(all.chain, all.payer, required);
-  expect(await all.settle(good)).toMatchObject({ kind: "paid" });
+  expect(await all.settle(good)).toMatchObject({ kind: "settled" });
   await expectPaid(all, memo);
 });
 
@@ -143,7 +144,7 @@ test.each(["lose the answer", "say pending"] as const)(
     const all = await start();
     all.state.fate = fate;
     const { header, memo } = await all.pay();
-    expect(await all.settle(header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+    expect(await all.settle(header)).toMatchObject({ kind: "settled", account: `x402:${memo}` });
     expect(all.state.settles).toBe(1);
     await expectPaid(all, memo);
   },
@@ -221,5 +222,5 @@ test("a transaction that somebody had the same facilitator settle for less is no
   expect(await (await fetch(`${all.url}/settle`, { method: "POST", body })).json()).toMatchObject({ success: true });
   expect(await all.received()).toBe(1n);
   expect(await all.settle(header)).toMatchObject({ kind: "refused" });
-  expect(await all.payments.owed.total()).toEqual({ nanoUsd: 0n, payments: 0 });
+  expect(await all.payments.unused.total()).toEqual({ nanoUsd: 0n, payments: 0 });
 });

@@ -54,15 +54,15 @@ export async function openAccount(money: Money, balanceNanoUsd: bigint): Promise
 export const holdOf = (account: string, nanoUsd: bigint, more: Partial<Hold> = {}): Hold => ({
   account,
   requestId: newRequestId(),
-  mostNanoUsd: nanoUsd,
-  leastNanoUsd: nanoUsd,
+  maxNanoUsd: nanoUsd,
+  minNanoUsd: nanoUsd,
   expiresAt: Date.now() + 10 * minuteMs,
   ...more,
 });
 
 /** A hold that must fit. */
 export async function held(money: Money, hold: Hold): Promise<Hold> {
-  expect(await money.hold(hold)).toEqual({ ok: true, heldNanoUsd: hold.mostNanoUsd });
+  expect(await money.hold(hold)).toEqual({ ok: true, heldNanoUsd: hold.maxNanoUsd });
   return hold;
 }
 
@@ -72,7 +72,7 @@ export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decisi
   key: "key_test",
   endpoint: "/v1/chat/completions",
   model: "openai/gpt",
-  heldNanoUsd: hold.mostNanoUsd,
+  heldNanoUsd: hold.maxNanoUsd,
   costNanoUsd,
   status: "succeeded",
   upstream: "openai",
@@ -86,7 +86,7 @@ export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decisi
 export const applicationOf = (hold: Hold, costNanoUsd: bigint) => ({
   account: hold.account,
   requestId: hold.requestId,
-  heldNanoUsd: hold.mostNanoUsd,
+  heldNanoUsd: hold.maxNanoUsd,
   costNanoUsd,
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { accrualOf } from "../../shared/money/accrual.ts";
-import { beganWith, networkOf } from "../../shared/payments/network.ts";
-import { amountOf } from "../../shared/payments/quote.ts";
+import { accrualOf } from "../../shared/money/accruals.ts";
+import { beganWith, networkOf } from "../../shared/payments/config.ts";
+import { unitsOf } from "../../shared/payments/quotes.ts";
 
 test.each([
   [1n, 1n],
@@ -11,7 +11,7 @@ test.each([
   [39_999_999n, 40_000n],
   [40_000_000n, 40_000n],
 ])("a price of %s nano-USD is %s units of USDC: rounded up, never down", (priceNanoUsd, units) => {
-  expect(amountOf(priceNanoUsd)).toBe(units);
+  expect(unitsOf(priceNanoUsd)).toBe(units);
 });
 
 test.each([
