@@ -40,7 +40,7 @@ export function createHoldForCall({ hold, release, background, clock }: Deps) {
     const signal = AbortSignal.timeout(releaseTimeoutMs);
     const call = { kind, account, requestId, key, endpoint, model, heldNanoUsd, totalMs: 0, signal };
     const released = release(call, { status: "failed", error: "no_capacity" });
-    background.run("a hold whose outcome is unknown is left to the sweeper", released, { requestId });
+    background.run("the sweeper will end a hold whose outcome is unknown", released, { requestId });
   }
 
   return async function holdForCall(call: CallHold): Promise<bigint> {
@@ -58,7 +58,7 @@ export function createHoldForCall({ hold, release, background, clock }: Deps) {
         throw rateLimited(`This account has ${max} calls in flight, which is the maximum.`, 1);
       }
       case "insufficient":
-        // A caller who has paid is not told to top up: another call of the payment holds all of it, or has just ended.
+        // A caller who has paid need not top up: another call of the payment holds all of it, or has just ended.
         if (isPaymentAccount(call.account) && result.availableNanoUsd < unitNanoUsd)
           throw noCapacity("This payment is in use by another call of the same request. Repeat it as it is.", 1);
         throw insufficientBalance(call.insufficientText(result.availableNanoUsd));

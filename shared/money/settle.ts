@@ -192,17 +192,14 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
     };
   }
 
-  return {
-    /** Retries until there is a decision, this one or an earlier one. */
-    async decide(decision: AnyDecision): Promise<Decided> {
-      const insertOnce = insertOf(decision);
-      const { signal } = decision;
-      return retry({ clock, signal, backoff }, () => unlessAborted(signal, insertOnce));
-    },
-    /** Does not retry. */
-    decideOnce: async (decision: AnyDecision): Promise<Decided> => insertOf(decision)(),
-    shortfalls: () => shortfalls,
-  };
+  async function decide(decision: AnyDecision): Promise<Decided> {
+    const insertOnce = insertOf(decision);
+    const { signal } = decision;
+    return retry({ clock, signal, backoff }, () => unlessAborted(signal, insertOnce));
+  }
+  const decideOnce = async (decision: AnyDecision): Promise<Decided> => insertOf(decision)();
+
+  return { decide, decideOnce, shortfalls: () => shortfalls };
 }
 
 /** Applications: each ends one hold on its account, once, by its filter. */

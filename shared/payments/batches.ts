@@ -5,7 +5,22 @@ import type { Clock } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
-import type { Execution, SentTransaction } from "./buyback.ts";
+
+export interface SentTransaction {
+  readonly signature: string;
+  /** Base64, signed: it may be sent again as it is. */
+  readonly transaction: string;
+  /** After this height, at finalized commitment, it can no longer land. */
+  readonly lastValidBlockHeight: bigint;
+}
+
+export type Execution =
+  /** Nothing was bought: the operator buys. */
+  | { readonly kind: "recorded" }
+  /** Bought on chain. Amounts are base units. */
+  | { readonly kind: "bought"; readonly signature: string; readonly spent: bigint; readonly received: bigint }
+  /** Sent, but its outcome is not final. */
+  | { readonly kind: "pending" };
 
 const states = ["open", "due", "done"] as const;
 

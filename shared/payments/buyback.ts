@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
 import type { Accrued, Money, Page } from "#money";
 import type { Logger } from "#platform/logger";
-import type { Batches, ListedBatch, StoredBatch } from "./batches.ts";
+import type { Batches, Execution, ListedBatch, SentTransaction, StoredBatch } from "./batches.ts";
 import type { BuybackConfig } from "./config.ts";
 
 /**
@@ -33,22 +33,6 @@ export interface DueBatch {
   /** The last transaction that was recorded. */
   readonly sent?: SentTransaction;
 }
-
-export interface SentTransaction {
-  readonly signature: string;
-  /** Base64, signed: it may be sent again as it is. */
-  readonly transaction: string;
-  /** After this height, at finalized commitment, it can no longer land. */
-  readonly lastValidBlockHeight: bigint;
-}
-
-export type Execution =
-  /** Nothing was bought: the operator buys. */
-  | { readonly kind: "recorded" }
-  /** Bought on chain. Amounts are base units. */
-  | { readonly kind: "bought"; readonly signature: string; readonly spent: bigint; readonly received: bigint }
-  /** Sent, but its outcome is not final. */
-  | { readonly kind: "pending" };
 
 /** Amounts are nano-USD; `spent` and `received` are base units of USDC and of the token. */
 export type Batch = Omit<ListedBatch, "_id" | "sent" | "signature"> & {
@@ -101,7 +85,7 @@ export function createBuyback({ config, batches, money, log }: Deps) {
    */
   async function gatherToken(token: string): Promise<Gathered> {
     let entries = 0;
-    // Entries that are added meanwhile are left to the next run, or this one might not end.
+    // The next run takes the entries that are added meanwhile, or this one might not end.
     let isMore = true;
     for (let chunks = 0; ; ) {
       const batch = await batches.openOf(token);

@@ -33,7 +33,8 @@ import type { Pending, SentPayment, Settled, Unpaid } from "./settle.ts";
 import { createUnusedPayments, type UnusedPayment, type UnusedQuery } from "./unused-payments.ts";
 import { createX402, type PaidRequest, type PaymentDecision } from "./x402.ts";
 
-export type { Batch, BuybackExecutor, DueBatch, Executed, Execution, Gathered, SentTransaction } from "./buyback.ts";
+export type { Execution, SentTransaction } from "./batches.ts";
+export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
 export { connectRpc, type Rpc } from "./chain.ts";
 export { buybackConfig, networkOf, walletOf } from "./config.ts";
 export type { Reconciled } from "./reconcile.ts";

@@ -6,7 +6,6 @@ import { unitNanoUsd } from "#money";
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
-import type { Payment } from "./payment.ts";
 
 const states = ["open", "settling", "unknown", "settled"] as const;
 
@@ -46,7 +45,13 @@ export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], nul
   readonly requirements: PaymentRequirements;
 };
 /** A quote that a payment has claimed. */
-export type Claimed = Quote & { readonly messageHash: string; readonly blockhash: string; readonly payer: string };
+export type Claimed = Quote & ClaimingPayment;
+
+interface ClaimingPayment {
+  readonly messageHash: string;
+  readonly blockhash: string;
+  readonly payer: string;
+}
 
 export const isClaimed = (quote: Quote): quote is Claimed =>
   quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;
@@ -103,7 +108,7 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
   }
 
   /** The id of the claim. Refused if the quote is not open, or if the payment has claimed another one. */
-  async function claim(memo: string, payment: Payment): Promise<Claiming> {
+  async function claim(memo: string, payment: ClaimingPayment): Promise<Claiming> {
     const id = randomBytes(12).toString("base64url");
     const { messageHash, blockhash, payer } = payment;
     const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer };

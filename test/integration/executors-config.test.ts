@@ -9,13 +9,13 @@ test("without Jupiter a buyback is only recorded", async () => {
     config: { ...config, BUYBACK_EXECUTOR: "record" },
     clock: createManualClock(),
   });
-  const remember = () => Promise.reject(new Error("nothing is sent"));
+  const recordSent = () => Promise.reject(new Error("nothing is sent"));
   const batch = { id: "batch1", token: "-", nanoUsd: 1n };
   const { signal } = new AbortController();
-  expect(await executor.execute(batch, remember, signal)).toEqual({ kind: "recorded" });
+  expect(await executor.execute(batch, recordSent, signal)).toEqual({ kind: "recorded" });
   // What Jupiter has sent may stand: whoever bought it by hand would buy it twice.
   const sent = { signature: "5".repeat(88), transaction: "AA==", lastValidBlockHeight: 1n };
-  await expect(executor.execute({ ...batch, sent }, remember, signal)).rejects.toThrow(sent.signature);
+  await expect(executor.execute({ ...batch, sent }, recordSent, signal)).rejects.toThrow(sent.signature);
 });
 
 test.each(["BUYBACK_WALLET_KEY", "SOLANA_RPC_URL"] as const)("Jupiter does not start without %s", async (name) => {

@@ -40,7 +40,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
   [
     "only takes",
     () => ({ quote: (quote) => ({ ...quote, setupInstructions: [], otherInstructions: [] }) }),
-    "buys for somebody else",
+    "buys for another wallet",
   ],
   [
     "opens accounts for others at the wallet's cost",
@@ -66,7 +66,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
         return [getSetAuthorityInstruction({ owned, owner, authorityType, newAuthority: pool.address })];
       },
     }),
-    "gives an account away",
+    "transfers rights over an account",
   ],
   [
     "closes an account of the wallet's, for its rent",
@@ -78,7 +78,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
         return [getCloseAccountInstruction({ account, destination: pool.address, owner })];
       },
     }),
-    "gives an account away",
+    "transfers rights over an account",
   ],
   [
     "takes another token of the wallet",
@@ -110,7 +110,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
         return [getApproveInstruction({ source, delegate: pool.address, owner, amount: 1_000_000n })];
       },
     }),
-    "gives an account away",
+    "transfers rights over an account",
   ],
   [
     "takes what it has bought away again",
@@ -154,8 +154,8 @@ const between = async (chain: Market["chain"], from: Address, to: Address, mint:
 test.each(swapsThatLie)("a swap that %s is not signed away: nothing is remembered or sent", async (_, lie, why) => {
   const given = await market();
   Object.assign(given.jupiter.behavior, lie(given));
-  const remember = () => Promise.reject(new Error("was remembered"));
-  await expect(given.execute(undefined, remember)).rejects.toThrow(why);
+  const recordSent = () => Promise.reject(new Error("was recorded"));
+  await expect(given.execute(undefined, recordSent)).rejects.toThrow(why);
   expect(given.sendings()).toBe(0);
   expect(await given.has()).toEqual(untouched);
 });

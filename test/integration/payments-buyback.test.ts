@@ -208,10 +208,10 @@ test("a batch that is sent and not decided comes again, in any process, with wha
   const seen: (SentTransaction | undefined)[] = [];
   const executor: BuybackExecutor = {
     name: "swap",
-    async execute(batch, remember) {
+    async execute(batch, recordSent) {
       seen.push(batch.sent);
       if (!batch.sent) {
-        await remember(sent("first"));
+        await recordSent(sent("first"));
         return { kind: "pending" };
       }
       return { kind: "bought", signature: batch.sent.signature, spent: 10n, received: 77n };
@@ -239,11 +239,11 @@ test("a batch whose executor fails comes again; one that another process took ov
   const remembered: unknown[] = [];
   const slow: BuybackExecutor = {
     name: "slow",
-    async execute(_, remember) {
+    async execute(_, recordSent) {
       entered.resolve();
       await gate.promise;
       remembered.push(
-        await remember(sent("late")).then(
+        await recordSent(sent("late")).then(
           () => "sent",
           () => "refused",
         ),

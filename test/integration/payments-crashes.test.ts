@@ -10,7 +10,6 @@ import {
   quoteDocument,
   quoteRequest,
   receiptOf,
-  request,
   settingsOf,
   settlePayment,
   startPayments,

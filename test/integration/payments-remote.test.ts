@@ -16,7 +16,6 @@ import {
   priceNanoUsd,
   quoteDocument,
   quoteRequest,
-  request,
   settingsOf,
   settlePayment,
   startPayments,

@@ -34,10 +34,10 @@ export async function market(usd = "50.00") {
     ...(sent && { sent }),
   });
 
-  /** As a process that starts anew: it knows what was remembered, and nothing else. */
+  /** As a process that starts anew: it knows what was recorded, and nothing else. */
   async function execute(
     sent?: SentTransaction,
-    remember: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
+    recordSent: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
     signal: AbortSignal = new AbortController().signal,
     id = "batch1",
   ): Promise<{ readonly execution: Execution; readonly sent: SentTransaction | undefined }> {
@@ -47,7 +47,7 @@ export async function market(usd = "50.00") {
     let last = sent;
     try {
       const store = async (made: SentTransaction) => {
-        await remember(made);
+        await recordSent(made);
         last = made;
       };
       return { execution: await executor.execute(batch(id, sent), store, signal), sent: last };
