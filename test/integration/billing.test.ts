@@ -23,10 +23,10 @@ async function paid(service: Client, customer: Customer, body: object, path = ch
   const entry = await entryOf(service, response.headers.get("x-request-id"));
   const costNanoUsd = -nanoUsd(entry.amount_usd);
   expect(before - nanoUsd(await customer.available())).toBe(costNanoUsd);
-  const told = response.headers.get("x-xm-cost-usd");
+  const headerUsd = response.headers.get("x-xm-cost-usd");
   // It is not known before the first byte of a stream.
-  expect(told === null ? null : nanoUsd(told)).toBe("stream" in body ? null : costNanoUsd);
-  return { entry, costNanoUsd, told, text };
+  expect(headerUsd === null ? null : nanoUsd(headerUsd)).toBe("stream" in body ? null : costNanoUsd);
+  return { entry, costNanoUsd, headerUsd, text };
 }
 
 /** In both of the provider's formats: newer models are served by Responses alone. */
@@ -224,7 +224,7 @@ describe("caps and holds", () => {
   });
 });
 
-test("100 mixed calls: every account of the money agrees", async () => {
+test("after 100 mixed calls all records of their cost agree", async () => {
   const customer = await running.service.account("100");
   const vectors = { model: "local/embeddings", input: ["some", "texts"] };
   const kinds: readonly (() => Promise<Response>)[] = [
@@ -253,13 +253,13 @@ test("100 mixed calls: every account of the money agrees", async () => {
   expect(usages).toHaveLength(90);
   const charged = usages.reduce((sum, entry) => sum + nanoUsd(entry.amount_usd), 0n);
   expect(nanoUsd(await customer.available())).toBe(100_000_000_000n + charged);
-  const told = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
+  const headerUsd = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
   const inStreams = usages
     .filter(
       ({ id }) => !answers.some(({ headers }) => headers.get("x-xm-cost-usd") && headers.get("x-request-id") === id),
     )
     .reduce((sum, entry) => sum + nanoUsd(entry.amount_usd), 0n);
-  expect(charged).toBe(inStreams - told);
+  expect(charged).toBe(inStreams - headerUsd);
   expect(await running.service.check()).toMatchObject({
     ok: true,
     difference_usd: "0.00",

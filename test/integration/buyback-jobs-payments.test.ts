@@ -9,7 +9,7 @@ const never = new Promise<never>(() => {});
 const leaseMs = 60_000;
 
 /** A service, and a payment that went out from a process that died before it heard of its end. */
-async function leftBehind() {
+async function startWithUnknownPayment() {
   const world = await startWorld();
   const { chain, stores } = world;
   const clock = createMovableClock();
@@ -27,8 +27,8 @@ async function leftBehind() {
 const found = (service: { admin: (method: string, path: string) => Promise<Record<string, unknown>> }, path: string) =>
   service.admin("GET", path).catch(() => undefined);
 
-test("a payment whose process died is found on chain by the job, is owed, and what goes back is recorded", async () => {
-  const { service, clock, payer, memo, account, run, runUntil } = await leftBehind();
+test("a payment whose process died is settled by the job, is listed as owed, and its refund is recorded", async () => {
+  const { service, clock, payer, memo, account, run, runUntil } = await startWithUnknownPayment();
   await run("reconcile-payments");
   expect(await found(service, `/accounts/${account}`)).toBeUndefined();
   clock.later(leaseMs);
@@ -57,8 +57,8 @@ test("a payment whose process died is found on chain by the job, is owed, and wh
   expect(await service.check()).toMatchObject({ ok: true });
 });
 
-test("a job that waits long for the network runs once in a worker, and leaves room for the others", async () => {
-  const { chain, clock, add, run } = await leftBehind();
+test("a job that waits for the network runs once in a worker, and does not block the others", async () => {
+  const { chain, clock, add, run } = await startWithUnknownPayment();
   // Every way to ask the chain, for longer than the test.
   for (const method of ["getBlockHeight", "getSignatureStatuses", "getTransaction", "isBlockhashValid"])
     chain.faults.next(method, { after: never }, 1_000);

@@ -24,7 +24,7 @@ test.each(["BUYBACK_WALLET_KEY", "SOLANA_RPC_URL"] as const)("Jupiter does not s
   await expect(created).rejects.toThrow(`${name} is missing`);
 });
 
-test("Jupiter does not start with a minimum of less than the unit that it spends", async () => {
+test("Jupiter does not start with a minimum below one unit of USDC", async () => {
   const { config } = await market();
   const created = createExecutor({
     config: { ...config, BUYBACK_MINIMUM_USD: "0.0000009" },
@@ -33,7 +33,7 @@ test("Jupiter does not start with a minimum of less than the unit that it spends
   await expect(created).rejects.toThrow("BUYBACK_MINIMUM_USD");
 });
 
-test("a key that is none is refused by its name, and not shown", async () => {
+test("an invalid key is refused by the name of its variable, without its value", async () => {
   const { config } = await market();
   const wrong = { ...config, BUYBACK_WALLET_KEY: "hunter2hunter2" };
   const failed = await createExecutor({ config: wrong, clock: createManualClock() }).catch((error: Error) => error);

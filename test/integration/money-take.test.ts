@@ -25,23 +25,23 @@ const takeOf = (account: string, nanoUsd: bigint, more: Partial<CallHold> = {}):
   ...more,
 });
 
-test("what is there is held, in full or what there is of it", async () => {
+test("the call's maximum is held, or all that is available", async () => {
   const { money, account } = await startBank();
   expect(await money.holdForCall(takeOf(account, 600n))).toBe(600n);
   expect(await money.holdForCall(takeOf(account, 600n, { minNanoUsd: 1n }))).toBe(400n);
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n });
 });
 
-test("who is too poor or frozen is told so, with nothing held", async () => {
+test("an insufficient balance and a frozen account have their own errors, with nothing held", async () => {
   const { money, account } = await startBank();
-  const poor = { code: "insufficient_balance", status: 402, message: "There are 1000." };
-  await expect(money.holdForCall(takeOf(account, 1_001n))).rejects.toMatchObject(poor);
+  const insufficient = { code: "insufficient_balance", status: 402, message: "There are 1000." };
+  await expect(money.holdForCall(takeOf(account, 1_001n))).rejects.toMatchObject(insufficient);
   await money.updateAccount(account, { frozen: true });
   await expect(money.holdForCall(takeOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("what a call before held and is about to give back gets a moment", async () => {
+test("a hold waits a moment for the rest of an earlier call's hold", async () => {
   const { uri, money, account } = await startBank();
   const before = await held(money, holdOf(account, 600n));
   const clock = createManualClock();
@@ -55,7 +55,7 @@ test("what a call before held and is about to give back gets a moment", async ()
   expect(await taken).toBe(600n);
 });
 
-test("a hold of unknown fate is 503, is settled at zero in the background, and settled() waits for that", async () => {
+test("a hold of unknown outcome is 503, is settled at zero in the background, and settled() waits for that", async () => {
   const { uri, money, account } = await startBank();
   let lose = true;
   const wire = await brokenWire(uri, (command) => {
@@ -76,7 +76,7 @@ test("a hold of unknown fate is 503, is settled at zero in the background, and s
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("who is refused again costs one read and no write, and what is credited or given back counts at once", async () => {
+test("a repeated refusal costs one read and no write, and a credit or release counts at once", async () => {
   const { uri, money, account } = await startBank();
   const sent: string[] = [];
   const wire = await brokenWire(uri, (command) => {
@@ -107,7 +107,7 @@ test("who is refused again costs one read and no write, and what is credited or 
   expect(sent.splice(0)).toEqual(["find", "update"]);
 });
 
-test("a balance that cannot be read is 503, with nothing held and nothing to settle", async () => {
+test("a balance that cannot be read is 503, with nothing held and nothing to release", async () => {
   const { uri, money, account } = await startBank();
   let lose = false;
   const wire = await brokenWire(uri, (command) =>

@@ -18,10 +18,10 @@ type Started = Awaited<ReturnType<typeof startPayments>>;
 
 const stateOf = async (all: Started, memo: string) => (await quoteDocument(all, memo))?.state;
 
-/** A node that knows of no transaction, and says how far it has seen. */
+/** The answer of an RPC node that has no transaction, at a slot. */
 const knowsNothing = (slot: number) => ({ answer: { context: { apiVersion: "3.0.0", slot }, value: [null] } });
 
-/** A payment on chain whose process died, past its blockhash's life, while the node that was asked knew nothing of it. */
+/** A payment on chain whose process died and whose blockhash has expired, while the RPC node did not have it. */
 async function forgotten(all: Started) {
   const { chain, clock } = all;
   const { header, memo } = await all.pay();
@@ -46,7 +46,7 @@ async function expectPaid(all: Started, memo: string) {
   expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
 
-test("that a payment is not on chain says no node that is behind; it is asked for again, after the others", async () => {
+test("an RPC node that is behind cannot show that a payment is absent; it is looked up again after the others", async () => {
   const all = await startPayments();
   const { memo } = await forgotten(all);
   all.chain.faults.next("getSignatureStatuses", knowsNothing(1));
@@ -57,7 +57,7 @@ test("that a payment is not on chain says no node that is behind; it is asked fo
   await expectPaid(all, memo);
 });
 
-test("a payment that the network forgot and remembers is taken when it comes again, and not sent again", async () => {
+test("a payment that a node did not know is settled when it is repeated, and not sent again", async () => {
   const all = await startPayments();
   const { header, memo } = await forgotten(all);
   all.chain.faults.next("getSignatureStatuses", knowsNothing(1e9));
@@ -66,7 +66,7 @@ test("a payment that the network forgot and remembers is taken when it comes aga
   await expectPaid(all, memo);
 });
 
-test("while the fee payer has no SOL nothing is quoted, and the process starts all the same", async () => {
+test("while the fee payer has no SOL the process starts but nothing is quoted", async () => {
   const all = await startPayments();
   const { secret } = await all.chain.wallet();
   const instance = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
@@ -90,7 +90,7 @@ test.each(["AccountNotFound", "InsufficientFundsForFee", { InsufficientFundsForR
   },
 );
 
-test("a network that answers 429 to the payment itself leaves it to the chain", async () => {
+test("a payment that the RPC answers with 429 is decided from the chain", async () => {
   const all = await startPayments();
   const { header, memo } = await all.pay();
   all.chain.faults.next("sendTransaction", { status: 429 });

@@ -42,7 +42,7 @@ test.each<[string, Partial<PaymentRequirements>, string]>([
   ["another network", { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" }, "requirements_mismatch"],
   ["a longer time", { maxTimeoutSeconds: 600 }, "requirements_mismatch"],
   ["a memo that nobody quoted", { extra: { memo: "x" } }, "quote_not_found"],
-])("terms with %s are not those that were quoted", async (_, terms, reason) => {
+])("accepted terms with %s are refused", async (_, terms, reason) => {
   const all = await startPayments();
   const required = await all.quoted();
   const payload = await payloadFrom(all.chain, all.payer, required);
@@ -135,7 +135,7 @@ test.each<BadPayment>([
   await expectOpen(all, required);
 });
 
-test("a payment made by hand within the caps is as good as the official client's, and costs what the caps allow", async () => {
+test("a payment made by hand within the caps is accepted, at the highest allowed fee", async () => {
   const all = await startPayments();
   const { chain } = all;
   const before = chain.lamports(chain.feePayer.address);
@@ -144,7 +144,7 @@ test("a payment made by hand within the caps is as good as the official client's
   expect(before - chain.lamports(chain.feePayer.address)).toBe(20_000n);
 });
 
-test("a request that costs more by now is quoted anew, and nothing is taken for it", async () => {
+test("a request whose price has risen gets a new quote, and nothing is taken", async () => {
   const all = await startPayments();
   const required = await all.quoted();
   const { header } = await payFrom(all.chain, all.payer, required);
@@ -156,7 +156,7 @@ test("a request that costs more by now is quoted anew, and nothing is taken for 
   expect(await all.settle(header)).toMatchObject({ kind: "settled" });
 });
 
-test("a quote of a fee payer that is no more is not settled by another", async () => {
+test("a quote of an earlier fee payer is not settled by another", async () => {
   const all = await startPayments();
   const required = await all.quoted();
   const { header, memo } = await payFrom(all.chain, all.payer, required);
@@ -193,7 +193,7 @@ test.each([
   await expect(settle(sent)).rejects.toMatchObject({ status: 400, param: "payment-signature" });
 });
 
-test("a quote that has expired is paid no more", async () => {
+test("an expired quote cannot be paid", async () => {
   const { pay, settle, clock, received } = await startPayments({ X402_QUOTE_SECONDS: "60" });
   const { header } = await pay();
   clock.later(60_000);
@@ -201,7 +201,7 @@ test("a quote that has expired is paid no more", async () => {
   expect(await received()).toBe(0n);
 });
 
-test("a quote that is paid takes no second payment", async () => {
+test("a settled quote takes no second payment", async () => {
   const { quoted, settle, chain, payer, received } = await startPayments();
   const required = await quoted();
   const first = await payFrom(chain, payer, required);
@@ -226,7 +226,7 @@ test("two payments for one quote at once: one is taken", async () => {
   expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
 });
 
-test("a payment that is a day old pays for nothing but what began before", async () => {
+test("a payment that is a day old pays only for work that began before", async () => {
   const { pay, settle, clock, x402 } = await startPayments();
   const { header, memo } = await pay();
   expect(await settle(header)).toMatchObject({ kind: "settled" });

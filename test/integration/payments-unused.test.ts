@@ -29,7 +29,7 @@ async function paid(all: Started) {
   return { header, memo, account: settlement.account, signature: receiptOf(settlement).transaction, call };
 }
 
-test("what calls leave of payments is owed, and listed with who paid it", async () => {
+test("the unused part of payments is listed with its payer", async () => {
   const all = await startPayments();
   const { payments, payer, received, money } = all;
   const [full, half, none] = [await paid(all), await paid(all), await paid(all)];
@@ -59,7 +59,7 @@ test("what calls leave of payments is owed, and listed with who paid it", async 
   expect(await money.accounts({ limit: 10 })).toEqual([]);
 });
 
-test("failed work leaves the payment good: the same request runs again on it", async () => {
+test("after a failed call the same request runs again on the payment", async () => {
   const all = await startPayments();
   const { header, call, account } = await paid(all);
   await call(0n, "failed");
@@ -69,7 +69,7 @@ test("failed work leaves the payment good: the same request runs again on it", a
   expect(await all.money.check()).toMatchObject({ ok: true });
 });
 
-test("a refund counts once for each transaction, however often and by however many it is recorded", async () => {
+test("a refund counts once for each transaction, also when it is recorded concurrently", async () => {
   const all = await startPayments();
   const { money, payments } = all;
   const other = await all.another();
@@ -116,7 +116,7 @@ test("the same transaction with another amount is a conflict", async () => {
   expect(await available(all, memo)).toBe(priceNanoUsd - 1_000n);
 });
 
-test("accounts that are empty go a day after they were paid into; what is owed stays; the check is right", async () => {
+test("spent accounts are removed a day after the payment, accounts with a balance stay, and the check passes", async () => {
   const all = await startPayments();
   const { payments, money, clock } = all;
   const [empty, dust, owing, busy] = [await paid(all), await paid(all), await paid(all), await paid(all)];
@@ -141,7 +141,7 @@ test("accounts that are empty go a day after they were paid into; what is owed s
   expect(await all.settle(empty.header)).toMatchObject({ kind: "refused", reason: "quote_not_found" });
 });
 
-test("the check finds money that lies on the ledger of a payment's account that is gone", async () => {
+test("the check finds a balance in the ledger of a payment account that was removed", async () => {
   const all = await startPayments();
   const { account } = await paid(all);
   await all.mongo.connection.collection<{ _id: string }>("accounts").deleteOne({ _id: account });

@@ -11,7 +11,7 @@ import {
   usd,
 } from "../support/payments-setup.ts";
 
-test("a quote says what the specification says", async () => {
+test("a quote has the form of the specification", async () => {
   const { quoted, chain } = await startPayments();
   expect(await quoted({ priceNanoUsd: 40_000_001n })).toEqual({
     x402Version: 2,
@@ -35,7 +35,7 @@ test("a quote says what the specification says", async () => {
   });
 });
 
-test("a payment by the official client opens an account with what came in on chain", async () => {
+test("a payment by the official client opens an account with the amount received on chain", async () => {
   const { pay, settle, payer, chain, received, money, ...all } = await startPayments();
   const { header, memo } = await pay({ buybackToken: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" });
   const settlement = await settle(header);
@@ -56,7 +56,7 @@ test("a payment by the official client opens an account with what came in on cha
   expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
 });
 
-test("the same payment with the same request is the same account again; with another request it pays nothing", async () => {
+test("a repeated payment with the same request returns the same account; with another request it is refused", async () => {
   const { pay, settle, received, ...all } = await startPayments();
   const { header, memo } = await pay();
   const first = await settle(header);
@@ -70,7 +70,7 @@ test("the same payment with the same request is the same account again; with ano
   expect(await available(all, memo)).toBe(priceNanoUsd);
 });
 
-test("the same payment twenty times at once in two processes is settled once", async () => {
+test("twenty concurrent uses of one payment in two processes settle it once", async () => {
   const first = await startPayments();
   const { pay, another, received, chain, money } = first;
   const other = await another();

@@ -6,7 +6,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 import { testStores } from "./servers.ts";
 
-/** `later` moves the time of the money; back-off between tries is real, and short. */
+/** `later` moves the time of the modules; delays between retries are real, and short. */
 export interface MovableClock extends Clock {
   later(ms: number): void;
 }
@@ -24,7 +24,7 @@ export function createMovableClock(): MovableClock {
 
 export const minuteMs = 60_000;
 
-/** What one process has: a connection and groups of its own. It ends with the test. */
+/** The connection and the groups of one process. They end with the test. */
 export async function startMoney(uri: string, clock: Clock = systemClock): Promise<{ money: Money; mongo: Mongo }> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);

@@ -43,10 +43,10 @@ export const settingsOf = (chain: SolanaChain) => ({
   X402_FEE_PAYER_KEY: chain.feePayer.secret,
 });
 
-/** Lines are written, so that what cannot be written is found, and nobody reads them. */
+/** Lines are serialized, so that fields that cannot be are found, and then dropped. */
 const unread = { write: () => {} };
 
-/** What one process has. It ends with the test, or is simply used no more. */
+/** The connections of one process. They end with the test. */
 export async function openPayments(
   uri: string,
   clock: MovableClock,
@@ -134,7 +134,7 @@ export async function payFrom(chain: SolanaChain, payer: Wallet, required: Payme
   return { header, memo: accepted.extra["memo"] as string, accepted };
 }
 
-/** Signed for other terms than those that were quoted, which it names all the same. */
+/** A payment that names the quoted terms, but is signed for others. */
 export async function paySomethingElse(
   chain: SolanaChain,
   payer: Wallet,

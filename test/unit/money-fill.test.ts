@@ -13,7 +13,7 @@ const hold = (most: bigint, least = most) => ({
 const account = { frozen: false, available: 100n, held: 5n, openHolds: 0, holds: {} };
 const amounts = ({ fitting }: ReturnType<typeof fitHolds>) => fitting.map(({ amountNanoUsd }) => amountNanoUsd);
 
-test("who comes first is filled first, and a smaller one still fits after a refused one", () => {
+test("holds are fitted in order, and a smaller one still fits after a refused one", () => {
   const group = [hold(60n), hold(50n), hold(40n), hold(1n)];
   const filled = fitHolds(account, group);
   expect(amounts(filled)).toEqual([60n, 40n]);
@@ -25,18 +25,18 @@ test("who comes first is filled first, and a smaller one still fits after a refu
   ]);
 });
 
-test("who can do with less gets what is left, but not less than the least", () => {
+test("a hold with a lower minimum gets the rest, but not less than its minimum", () => {
   expect(amounts(fitHolds(account, [hold(150n, 100n)]))).toEqual([100n]);
   expect(amounts(fitHolds(account, [hold(150n, 101n)]))).toEqual([]);
 });
 
-test("the places left go to the first", () => {
+test("the last free places go to the first holds", () => {
   const filled = fitHolds({ ...account, openHolds: maxOpenHolds - 2 }, [hold(1n), hold(1n), hold(1n)]);
   expect(amounts(filled)).toEqual([1n, 1n]);
   expect([...filled.refused.values()]).toEqual([{ ok: false, reason: "full", availableNanoUsd: 98n, heldNanoUsd: 7n }]);
 });
 
-test("never more than is there, never less than asked for, nobody without an answer", () => {
+test("the sum never exceeds the balance, each amount is in its bounds, and every hold has a result", () => {
   const money = fc.bigInt({ min: 0n, max: 50n });
   const asks = fc.array(fc.record({ least: money, more: money }), { maxLength: 30 });
   fc.assert(

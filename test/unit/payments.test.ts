@@ -22,7 +22,7 @@ test.each([
   expect(networkOf(id)).toEqual({ id, usdc });
 });
 
-test("a network of one's own has no USDC that is known, and is told by its first block", () => {
+test("a private network has no known USDC, and is identified by its genesis block", () => {
   const id = `solana:${"4".repeat(32)}` as const;
   expect(networkOf(id)).toEqual({ id, usdc: undefined });
   expect(beganWith(id, "4".repeat(44))).toBe(true);
