@@ -3,7 +3,7 @@ import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
-import type { Accounts, StoredHold } from "./accounts.ts";
+import type { Accounts, StoredAccount, StoredHold } from "./accounts.ts";
 import { assertRequestId } from "./ledger.ts";
 import { assertAmount } from "./usd.ts";
 
@@ -59,13 +59,9 @@ interface SizedHold {
   readonly amountNanoUsd: bigint;
 }
 
-interface AccountState {
-  readonly frozen: boolean;
-  readonly available: bigint;
-  readonly held: bigint;
-  readonly openHolds: number;
+type AccountState = Pick<StoredAccount, "frozen" | "available" | "held" | "openHolds"> & {
   readonly holds: Readonly<Record<string, unknown>>;
-}
+};
 
 /** The holds of a group that the account can take, in order, and the results of the others. */
 export function fitHolds(state: AccountState | null, group: readonly Hold[]) {
