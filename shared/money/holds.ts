@@ -165,14 +165,14 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
 
   const commit = groupCommit<Hold, HoldResult>({ limit: groupLimit, write: writeGroup });
 
-  return async function hold(asked: Hold): Promise<HoldResult> {
-    assertRequestId(asked.requestId);
-    assertAmount(asked.maxNanoUsd, "maxNanoUsd");
-    assertAmount(asked.minNanoUsd, "minNanoUsd");
-    if (!Number.isSafeInteger(asked.expiresAt)) throw new RangeError("expiresAt must be unix milliseconds");
+  return async function hold(request: Hold): Promise<HoldResult> {
+    assertRequestId(request.requestId);
+    assertAmount(request.maxNanoUsd, "maxNanoUsd");
+    assertAmount(request.minNanoUsd, "minNanoUsd");
+    if (!Number.isSafeInteger(request.expiresAt)) throw new RangeError("expiresAt must be unix milliseconds");
     // While MongoDB is unavailable no hold is sent: then none is unknown, and nothing has to be released.
     if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);
-    return commit(asked.account, asked.requestId, asked);
+    return commit(request.account, request.requestId, request);
   };
 }
 
