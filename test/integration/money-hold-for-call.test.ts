@@ -16,7 +16,7 @@ import {
 } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 
-const takeOf = (account: string, nanoUsd: bigint, more: Partial<CallHold> = {}): CallHold => ({
+const callHoldOf = (account: string, nanoUsd: bigint, more: Partial<CallHold> = {}): CallHold => ({
   ...holdOf(account, nanoUsd),
   kind: "storage",
   key: "key_test",
@@ -27,17 +27,17 @@ const takeOf = (account: string, nanoUsd: bigint, more: Partial<CallHold> = {}):
 
 test("the call's maximum is held, or all that is available", async () => {
   const { money, account } = await startBank();
-  expect(await money.holdForCall(takeOf(account, 600n))).toBe(600n);
-  expect(await money.holdForCall(takeOf(account, 600n, { minNanoUsd: 1n }))).toBe(400n);
+  expect(await money.holdForCall(callHoldOf(account, 600n))).toBe(600n);
+  expect(await money.holdForCall(callHoldOf(account, 600n, { minNanoUsd: 1n }))).toBe(400n);
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n });
 });
 
 test("an insufficient balance and a frozen account have their own errors, with nothing held", async () => {
   const { money, account } = await startBank();
   const insufficient = { code: "insufficient_balance", status: 402, message: "There are 1000." };
-  await expect(money.holdForCall(takeOf(account, 1_001n))).rejects.toMatchObject(insufficient);
+  await expect(money.holdForCall(callHoldOf(account, 1_001n))).rejects.toMatchObject(insufficient);
   await money.updateAccount(account, { frozen: true });
-  await expect(money.holdForCall(takeOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });
+  await expect(money.holdForCall(callHoldOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
@@ -48,7 +48,7 @@ test("a hold waits a moment for the rest of an earlier call's hold", async () =>
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
-  const taken = createMoney({ mongo, clock, log }).holdForCall(takeOf(account, 600n));
+  const taken = createMoney({ mongo, clock, log }).holdForCall(callHoldOf(account, 600n));
   await eventually(() => clock.pending() === 1);
   await money.settle(decisionOf(before, 10n));
   clock.advance(50);
@@ -64,7 +64,7 @@ test("a hold of unknown outcome is 503, is settled at zero in the background, an
     return "lose the answer";
   });
   const far = (await startMoney(`${wire}&retryWrites=false`, createMovableClock())).money;
-  const ask = takeOf(account, 300n);
+  const ask = callHoldOf(account, 300n);
   await expect(far.holdForCall(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await far.settled();
   const entry = await money.entry(ask.requestId);
@@ -87,7 +87,7 @@ test("a repeated refusal costs one read and no write, and a credit or release co
   const { money: far } = await startMoney(wire);
   sent.length = 0;
   const refuse = (nanoUsd: bigint) =>
-    expect(far.holdForCall(takeOf(account, nanoUsd))).rejects.toMatchObject({ code: "insufficient_balance" });
+    expect(far.holdForCall(callHoldOf(account, nanoUsd))).rejects.toMatchObject({ code: "insufficient_balance" });
   await refuse(1_001n);
   expect(sent.splice(0)).toEqual(["update", "find"]);
   for (let again = 0; again < 3; again++) await refuse(1_001n);
@@ -95,7 +95,7 @@ test("a repeated refusal costs one read and no write, and a credit or release co
   expect(sent.splice(0)).toEqual(["find", "find", "find", "find"]);
 
   await money.credit(account, { amountNanoUsd: 1n, idempotencyKey: "more" });
-  const all = takeOf(account, 1_001n);
+  const all = callHoldOf(account, 1_001n);
   expect(await far.holdForCall(all)).toBe(1_001n);
   expect(sent.splice(0)).toEqual(["find", "update"]);
   // It asks for more than there would be if all that is held came back, so it does not wait for that.
@@ -103,7 +103,7 @@ test("a repeated refusal costs one read and no write, and a credit or release co
   await refuse(1_002n);
   expect(sent.splice(0)).toEqual(["update", "find", "find"]);
   await money.settle(decisionOf(all, 1n));
-  expect(await far.holdForCall(takeOf(account, 1_000n))).toBe(1_000n);
+  expect(await far.holdForCall(callHoldOf(account, 1_000n))).toBe(1_000n);
   expect(sent.splice(0)).toEqual(["find", "update"]);
 });
 
@@ -115,7 +115,7 @@ test("a balance that cannot be read is 503, with nothing held and nothing to rel
   );
   const { money: far } = await startMoney(wire);
   lose = true;
-  const ask = takeOf(account, 1_001n);
+  const ask = callHoldOf(account, 1_001n);
   await expect(far.holdForCall(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await far.settled();
   expect(await money.entry(ask.requestId)).toBeUndefined();

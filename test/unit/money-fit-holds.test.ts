@@ -15,9 +15,9 @@ const amounts = ({ fitting }: ReturnType<typeof fitHolds>) => fitting.map(({ amo
 
 test("holds are fitted in order, and a smaller one still fits after a refused one", () => {
   const group = [hold(60n), hold(50n), hold(40n), hold(1n)];
-  const filled = fitHolds(account, group);
-  expect(amounts(filled)).toEqual([60n, 40n]);
-  expect(group.map((each) => filled.refused.get(each))).toEqual([
+  const fitted = fitHolds(account, group);
+  expect(amounts(fitted)).toEqual([60n, 40n]);
+  expect(group.map((each) => fitted.refused.get(each))).toEqual([
     undefined,
     { ok: false, reason: "insufficient", availableNanoUsd: 40n, heldNanoUsd: 65n },
     undefined,
@@ -31,9 +31,9 @@ test("a hold with a lower minimum gets the rest, but not less than its minimum",
 });
 
 test("the last free places go to the first holds", () => {
-  const filled = fitHolds({ ...account, openHolds: maxOpenHolds - 2 }, [hold(1n), hold(1n), hold(1n)]);
-  expect(amounts(filled)).toEqual([1n, 1n]);
-  expect([...filled.refused.values()]).toEqual([{ ok: false, reason: "full", availableNanoUsd: 98n, heldNanoUsd: 7n }]);
+  const fitted = fitHolds({ ...account, openHolds: maxOpenHolds - 2 }, [hold(1n), hold(1n), hold(1n)]);
+  expect(amounts(fitted)).toEqual([1n, 1n]);
+  expect([...fitted.refused.values()]).toEqual([{ ok: false, reason: "full", availableNanoUsd: 98n, heldNanoUsd: 7n }]);
 });
 
 test("the sum never exceeds the balance, each amount is in its bounds, and every hold has a result", () => {
