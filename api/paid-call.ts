@@ -22,9 +22,9 @@ import {
 } from "./idempotency.ts";
 import type { OpenCalls } from "./open-calls/index.ts";
 import type { PaidRoute } from "./paid-route.ts";
-import { countAnonymous, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
+import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
 
-export interface CallDeps extends AdmissionDeps, IdempotencyDeps, PayerDeps {
+export interface CallDeps extends AdmissionDeps, IdempotencyDeps, PayPerCallDeps {
   readonly openCalls: OpenCalls;
   readonly readBody: BodyReader;
   readonly instance: string;
@@ -53,22 +53,22 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     let unused: string | undefined;
     try {
       submitted = deps.openCalls.arrive();
-      const keyed = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
+      const keyed = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
       if (keyed) entered = await enter(keyed, requestId);
       else await countAnonymous(deps, req, res);
       body = await deps.readBody(req, res, entered?.caller ?? "anonymous");
       // A slow body takes nothing from the call's time, and gives it none.
       const readAt = deps.clock.now();
       const call = codec.parse(body.value, body.bytes);
-      const payer = entered
+      const paidBy = entered
         ? byKey(route, req, entered.caller, body, call)
-        : await payerOf(deps, route, { req, res, body, call });
-      if (!payer) return;
-      entered ??= await enter(payer.caller, requestId);
+        : await payPerCall(deps, route, { req, res, body, call });
+      if (!paidBy) return;
+      entered ??= await enter(paidBy.caller, requestId);
       const { caller } = entered;
       // Nobody waits longer than this; only an answer that is kept may come later.
       const answerBy = readAt + deps.syncTimeoutMs;
-      const { idempotency } = payer;
+      const { idempotency } = paidBy;
       const claimed = idempotency && (await claim(deps, route, res, { caller, idempotency, answerBy }));
       if (claimed?.kind === "answered") {
         const holding = entered;
@@ -79,7 +79,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       }
       unused = claimed?.id;
       // Whoever has the key is the only call of its payment: what is held there is held for one that died.
-      if (!keyed) await deps.money.abandon(caller.account);
+      if (!keyed) await deps.money.releaseAll(caller.account);
       const endsEarly = route.endsAtSyncTimeout && !claimed;
       const longestMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
       const deadlineAt = readAt + longestMs;
@@ -169,7 +169,7 @@ function byKey(
   caller: Caller,
   body: JsonBody,
   { buybackToken, stream }: ParsedCall,
-): Partial<Payer> & Pick<Payer, "caller"> {
+): Partial<PaidBy> & Pick<PaidBy, "caller"> {
   if (buybackToken !== undefined)
     throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
   const key = route.isFree || stream ? undefined : req.get("idempotency-key");

@@ -49,17 +49,6 @@ export interface Admitted extends Held {
 /** What can be said before anything is taken. */
 type Checking = Pick<Ask, "call" | "serves" | "pool"> & { readonly caller: Pick<Caller, "account" | "tier"> };
 
-/** How a hold is decided of a call that a limit refuses after all. */
-const unused = {
-  costNanoUsd: 0n,
-  status: "failed",
-  error: "rate_limit_exceeded",
-  attempts: 0,
-  usage: {},
-  estimated: false,
-  totalMs: 0,
-} as const;
-
 const nothing = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
 
 /** A refused caller waits no longer for what it held to be given back. */
@@ -106,8 +95,9 @@ export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
   const held = holding.value;
   if (tokens.status === "rejected") {
     const signal = AbortSignal.timeout(settleMs);
+    const released = { ...whose, heldNanoUsd: held.heldNanoUsd, totalMs: 0, signal };
     await deps.money
-      .settle({ ...whose, ...unused, heldNanoUsd: held.heldNanoUsd, signal })
+      .release(released, { status: "failed", error: "rate_limit_exceeded" })
       .catch((error: unknown) => deps.log.warn({ err: error, requestId }, "a hold is left to the sweeper"));
     throw tokens.reason;
   }

@@ -1,5 +1,5 @@
 import type { Bound } from "#catalog";
-import { formatUsd, type Money, type Take } from "#money";
+import { type CallHold, formatUsd, type Money } from "#money";
 
 export interface Held {
   readonly heldNanoUsd: bigint;
@@ -10,12 +10,16 @@ export interface Held {
 /** Holds the most that the call can cost; for a caller who set no cap, what the balance covers if that is less. */
 export async function hold(
   money: Money,
-  call: Omit<Take, "mostNanoUsd" | "leastNanoUsd" | "poor"> & { readonly bound: Bound },
+  call: Omit<CallHold, "maxNanoUsd" | "minNanoUsd" | "insufficientText"> & { readonly bound: Bound },
 ): Promise<Held> {
   const { bound, ...whose } = call;
   const { mostNanoUsd, leastNanoUsd } = bound;
-  const poor = (availableNanoUsd: bigint) => insufficientText(bound, availableNanoUsd);
-  const heldNanoUsd = await money.take({ ...whose, mostNanoUsd, leastNanoUsd, poor });
+  const heldNanoUsd = await money.holdForCall({
+    ...whose,
+    maxNanoUsd: mostNanoUsd,
+    minNanoUsd: leastNanoUsd,
+    insufficientText: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
+  });
   return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
 }
 

@@ -34,22 +34,19 @@ export function createEnding({ reader, queues, money, clock, answering, end, bac
   }
 
   const settleNothing = (call: OpenCall, status: "failed" | "cancelled", error?: string, signal?: AbortSignal) =>
-    money.settle({
-      account: call.payload.account,
-      requestId: call.payload.requestId,
-      key: call.payload.keyId,
-      endpoint: call.payload.endpoint,
-      model: call.payload.model,
-      heldNanoUsd: BigInt(call.payload.held),
-      costNanoUsd: 0n,
-      status,
-      ...(error !== undefined && { error }),
-      attempts: 0,
-      usage: {},
-      estimated: false,
-      totalMs: clock.now() - call.payload.acceptedAt,
-      signal,
-    });
+    money.release(
+      {
+        account: call.payload.account,
+        requestId: call.payload.requestId,
+        key: call.payload.keyId,
+        endpoint: call.payload.endpoint,
+        model: call.payload.model,
+        heldNanoUsd: BigInt(call.payload.held),
+        totalMs: clock.now() - call.payload.acceptedAt,
+        signal,
+      },
+      { status, error },
+    );
 
   /**
    * An error is a decision too: it is answered once nothing was charged for good. If a cost stands already the answer
