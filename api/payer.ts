@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import { canonicalJson, type ParsedCall } from "#formats";
-import { jobCatalog } from "#jobs";
 import type { Caller } from "#keys";
 import type { Payments } from "#payments";
 import { type AdmissionDeps, check } from "./admission/admit.ts";
@@ -57,8 +56,7 @@ export async function payerOf(
 
   async function priceNanoUsd(): Promise<bigint> {
     if (buybackToken !== undefined) payments.buyback.tokenOf(buybackToken);
-    const { pool } = jobCatalog[route.job];
-    const { bound } = await check(deps, { call, serves: route, pool, caller: anonymous });
+    const { bound } = await check(deps, { call, route, caller: anonymous });
     // Nothing can be paid by a payment of nothing.
     return bound.mostNanoUsd > 0n ? bound.mostNanoUsd : 1n;
   }
