@@ -204,8 +204,8 @@ export async function endUnrun(deps: CallDeps, payload: PaidCall, error: Service
   const { money, log, clock } = deps;
   const { account, requestId, stream, idempotencyKeyId } = payload;
   const progress = { account, attempts: 0 };
-  const decision = { ...describe(payload, progress, clock.now(), clock.now()), ...free("failed", error) };
-  const { entry } = await money.settle(decision);
+  const call = describe(payload, progress, clock.now(), clock.now());
+  const { entry } = await money.release(call, { status: "failed", error: error.code });
   const answerLost = entry.costNanoUsd > 0n;
   log.warn({ requestId, answerLost, code: error.code }, "a call ended without being run here");
   const told = await tellEnded(deps, payload, entry, error);

@@ -40,17 +40,6 @@ export interface Admitted extends Held {
   readonly inputEstimate: number;
 }
 
-/** How the hold of a call is settled that the token limit refuses. */
-const refusedByLimit = {
-  costNanoUsd: 0n,
-  status: "failed",
-  error: "rate_limit_exceeded",
-  attempts: 0,
-  usage: {},
-  estimated: false,
-  totalMs: 0,
-} as const;
-
 const freeOfCharge = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
 
 /** How long a refused caller waits for its hold to be settled. */
@@ -92,9 +81,10 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   if (holding.status === "rejected") throw holding.reason;
   const held = holding.value;
   if (taken.status === "rejected") {
-    const signal = AbortSignal.timeout(settleMs);
+    const { heldNanoUsd } = held;
+    const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(settleMs) };
     await deps.money
-      .settle({ ...entry, ...refusedByLimit, heldNanoUsd: held.heldNanoUsd, signal })
+      .release(refused, { status: "failed", error: "rate_limit_exceeded" })
       .catch((error: unknown) => deps.log.warn({ err: error, requestId }, "the sweeper has to settle a hold"));
     throw taken.reason;
   }

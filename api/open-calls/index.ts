@@ -31,7 +31,7 @@ import {
   type Submission,
   startOrContinueAttempt,
 } from "./open-call.ts";
-import { notifyWorkers, settleAtZero, withdraw } from "./settle.ts";
+import { notifyWorkers, releaseHold, withdraw } from "./settle.ts";
 import { checkProgress, writeError, writeEvents, writeFinal, writePing } from "./write-answer.ts";
 
 export interface OpenCalls {
@@ -141,7 +141,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   ): Promise<void> {
     if (isFinished(call) || call.state.kind === "deciding") return;
     call.state = { kind: "deciding" };
-    const { entry } = await settleAtZero(deps, call, { status: "failed", error: error.code, signal });
+    const { entry } = await releaseHold(deps, call, { status: "failed", error: error.code }, signal);
     if (isFinished(call)) return;
     const isCharged = entry.costNanoUsd > 0n;
     if (isCharged && mayBeAnswered) {
@@ -230,7 +230,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
       // Failed meanwhile, by a deadline or a shutdown.
       if (call.state.kind !== "preparing") return files.dropBody(payload.requestId);
       if (isDetached(call) && !hasIdempotencyKey(call)) {
-        await settleAtZero(deps, call, { status: "cancelled" });
+        await releaseHold(deps, call, { status: "cancelled" });
         return open.end(call, 499);
       }
       call.state = { kind: "queued" };

@@ -1,5 +1,5 @@
-import { type Queues, type ReplyReader } from "#jobs";
-import type { Decided, Money } from "#money";
+import type { Queues, ReplyReader } from "#jobs";
+import type { Decided, Money, ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
 import { lastFrameAt, type OpenCall, poolOf } from "./open-call.ts";
 
@@ -10,27 +10,19 @@ interface Deps {
   readonly clock: Clock;
 }
 
-/** Decides that the call costs nothing. Resolves with the entry that stands, which may be an earlier one. */
-export const settleAtZero = (
+/** Settles the call at zero. Resolves with the entry that stands, which may be an earlier one with a cost. */
+export const releaseHold = (
   { money, clock }: Pick<Deps, "money" | "clock">,
-  { payload }: OpenCall,
-  end: { readonly status: "failed" | "cancelled"; readonly error?: string; readonly signal?: AbortSignal | undefined },
-): Promise<Decided> =>
-  money.settle({
-    account: payload.account,
-    requestId: payload.requestId,
-    key: payload.keyId,
-    endpoint: payload.endpoint,
-    model: payload.model,
-    heldNanoUsd: BigInt(payload.held),
-    costNanoUsd: 0n,
-    attempts: 0,
-    usage: {},
-    estimated: false,
-    totalMs: clock.now() - payload.acceptedAt,
-    signal: undefined,
-    ...end,
-  });
+  { payload: { account, requestId, keyId: key, endpoint, model, held, acceptedAt } }: OpenCall,
+  reason: ReleaseReason,
+  signal?: AbortSignal,
+): Promise<Decided> => {
+  const totalMs = clock.now() - acceptedAt;
+  return money.release(
+    { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), totalMs, signal },
+    reason,
+  );
+};
 
 export const notifyWorkers = (
   { reader, clock }: Pick<Deps, "reader" | "clock">,
@@ -45,7 +37,7 @@ export const notifyWorkers = (
 export async function withdraw(deps: Deps, call: OpenCall): Promise<boolean> {
   if (await deps.queues.remove(poolOf(call), call.payload.requestId)) {
     // The job may also have just ended: then its cost stands.
-    await settleAtZero(deps, call, { status: "cancelled" });
+    await releaseHold(deps, call, { status: "cancelled" });
     return true;
   }
   await notifyWorkers(deps, "disconnected", call);

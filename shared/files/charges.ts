@@ -1,4 +1,4 @@
-import { formatUsd, type Money } from "#money";
+import { formatUsd, type Money, type ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
 import type { StoredUpload } from "./records.ts";
 import type { UploadAsk } from "./types.ts";
@@ -6,20 +6,13 @@ import { unlessAborted } from "./unless-aborted.ts";
 
 export type Charges = ReturnType<typeof createCharges>;
 
-/** Why an upload was not charged. */
-export interface Reason {
-  readonly status: "failed" | "cancelled";
-  /** The code of the error that is answered. */
-  readonly error?: string;
-}
-
 const endpoint = "/v1/uploads";
 
 /** The storage charge of an upload: held before its first byte, decided before it is active, once. */
 export function createCharges(deps: { money: Money; price: (bytes: number) => bigint; clock: Clock }) {
   const { money, price, clock } = deps;
 
-  const decision = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
+  const callOf = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
     kind: "storage" as const,
     account,
     requestId,
@@ -27,9 +20,6 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     endpoint,
     heldNanoUsd: held,
     buybackToken,
-    attempts: 0,
-    usage: {},
-    estimated: false,
     totalMs: clock.now() - createdAt.getTime(),
   });
 
@@ -53,9 +43,12 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
   /** What stands: undefined if it was decided elsewhere that this upload is not charged. */
   async function charge(record: StoredUpload, bytes: number, signal: AbortSignal): Promise<bigint | undefined> {
     const { entry } = await money.decide({
-      ...decision(record),
+      ...callOf(record),
       costNanoUsd: price(bytes),
       status: "succeeded",
+      attempts: 0,
+      usage: {},
+      estimated: false,
       signal,
     });
     return entry.request?.status === "succeeded" ? entry.costNanoUsd : undefined;
@@ -67,8 +60,8 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
   }
 
   /** Of an upload that never was active: ends the hold, and gives back what a completion had charged already. */
-  async function release(record: StoredUpload, reason: Reason, signal: AbortSignal): Promise<void> {
-    const { entry } = await money.settle({ ...decision(record), ...reason, costNanoUsd: 0n, signal });
+  async function release(record: StoredUpload, reason: ReleaseReason, signal: AbortSignal): Promise<void> {
+    const { entry } = await money.release({ ...callOf(record), signal }, reason);
     if (entry.costNanoUsd === 0n) return;
     // It goes on by itself until it is done; here it is waited for no longer than for the rest.
     await unlessAborted(signal, () => money.refund(record.account, record.requestId));

@@ -1,7 +1,8 @@
 import { noCapacity } from "#errors";
+import type { ReleaseReason } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import type { Charges, Reason } from "./charges.ts";
+import type { Charges } from "./charges.ts";
 import type { Expiry } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";
 import type { Records, StoredUpload } from "./records.ts";
@@ -66,7 +67,7 @@ export function createOutcome(deps: {
    * It failed: nothing stays. Never rejects; what cannot be done now is left to expiry. `unsureUntil`: storage may still be
    * making an object of it; then expiry looks again at that time.
    */
-  async function fail(record: StoredUpload, reason: Reason, lives: Expiry, unsureUntil?: Date): Promise<void> {
+  async function fail(record: StoredUpload, reason: ReleaseReason, lives: Expiry, unsureUntil?: Date): Promise<void> {
     const { _id: id } = record;
     try {
       const ended = (await records.fail(id, unsureUntil ?? new Date(clock.now()))) ?? (await records.read(id));
@@ -98,7 +99,7 @@ export function createOutcome(deps: {
   }
 
   async function settleOne(record: StoredUpload, signal: AbortSignal): Promise<void> {
-    const reason: Reason =
+    const reason: ReleaseReason =
       record.status === "expired"
         ? { status: "failed", error: "upload_expired" }
         : { status: "cancelled", error: "upload_deleted" };

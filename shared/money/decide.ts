@@ -41,6 +41,16 @@ export interface Decision {
 /** The sweeper decides for a call of which only the hold is known. */
 export type AnyDecision = Omit<Decision, "key" | "endpoint"> & Partial<Decision>;
 
+/** A call whose hold is released. */
+export type ReleasedCall = Omit<Decision, "costNanoUsd" | "status" | "error" | "attempts" | "usage" | "estimated">;
+
+/** Why a call is not charged. */
+export interface ReleaseReason {
+  readonly status: "failed" | "cancelled";
+  /** The code of the error that is answered. */
+  readonly error?: string | undefined;
+}
+
 export interface Decided {
   /** Ours is the entry that stands. Exact, also when the answer to our insert was lost. */
   readonly won: boolean;

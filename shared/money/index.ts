@@ -20,7 +20,7 @@ import { type Accrued, type Claimable, createAccruals } from "./accruals.ts";
 import { type Application, createApply } from "./apply.ts";
 import { type Check, createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
-import { createDecide, type Decided, type Decision } from "./decide.ts";
+import { createDecide, type Decided, type Decision, type ReleasedCall, type ReleaseReason } from "./decide.ts";
 import { createHold, type Hold, type HoldAnswer } from "./holds.ts";
 import { createLedger, type EntryKind, type LedgerEntry } from "./ledger.ts";
 import { createMove, type Moved } from "./move.ts";
@@ -33,7 +33,7 @@ export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { BuybackTerms } from "./accrual.ts";
 export type { Accrued, Claimable } from "./accruals.ts";
 export type { Check } from "./check.ts";
-export type { Decided, Decision } from "./decide.ts";
+export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./decide.ts";
 export { type Hold, type HoldAnswer, HoldUnknown } from "./holds.ts";
 export { type Accrual, type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export type { Moved } from "./move.ts";
@@ -69,6 +69,8 @@ export interface Money {
   apply(application: Application): Promise<void>;
   /** Decides, then applies what stands. */
   settle(decision: Decision): Promise<Decided>;
+  /** Settles at zero a call that is not charged. An entry that already stands keeps its cost. */
+  release(call: ReleasedCall, reason: ReleaseReason): Promise<Decided>;
   /** Calls since this process started that cost more than was held. Should be 0. */
   shortfalls(): number;
 
@@ -151,15 +153,19 @@ export function createMoney(deps: {
     return decided;
   }
 
+  const release = (call: ReleasedCall, { status, error }: ReleaseReason): Promise<Decided> =>
+    settle({ ...call, costNanoUsd: 0n, status, error, attempts: 0, usage: {}, estimated: false });
+
   return {
     async prepare() {
       await Promise.all([accounts.prepare(), ledger.prepare(), checkpoints.prepare()]);
     },
     hold,
-    take: createTake({ hold, settle, background, clock }),
+    take: createTake({ hold, release, background, clock }),
     decide,
     apply,
     settle,
+    release,
     shortfalls,
     credit,
     refund,

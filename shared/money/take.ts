@@ -1,7 +1,7 @@
 import { accountFrozen, insufficientBalance, noCapacity, rateLimited } from "#errors";
 import type { Background } from "#platform/background";
 import { type Clock, sleep } from "#platform/clock";
-import type { Decided, Decision } from "./decide.ts";
+import type { Decided, Decision, ReleasedCall, ReleaseReason } from "./decide.ts";
 import { type Hold, type HoldAnswer, HoldUnknown, mostOpenHolds } from "./holds.ts";
 import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 
@@ -13,7 +13,7 @@ export interface Take extends Hold, Pick<Decision, "kind" | "key" | "endpoint" |
 
 interface Deps {
   readonly hold: (hold: Hold) => Promise<HoldAnswer>;
-  readonly settle: (decision: Decision) => Promise<Decided>;
+  readonly release: (call: ReleasedCall, reason: ReleaseReason) => Promise<Decided>;
   readonly background: Background;
   readonly clock: Clock;
 }
@@ -26,7 +26,7 @@ const momentMs = 50;
 /** After this the sweeper ends a hold of unknown fate. It also bounds `settled`. */
 const unknownMs = 120_000;
 
-export function createTake({ hold, settle, background, clock }: Deps) {
+export function createTake({ hold, release, background, clock }: Deps) {
   async function patiently(ask: Hold): Promise<HoldAnswer> {
     const answer = await hold(ask);
     if (answer.ok || answer.reason !== "poor") return answer;
@@ -37,24 +37,11 @@ export function createTake({ hold, settle, background, clock }: Deps) {
 
   /** Whether the hold stands is unknown: settle at zero in the background. */
   function releaseUnknown({ kind, account, requestId, key, endpoint, model }: Take, unknown: HoldUnknown): void {
-    const settled = settle({
-      kind,
-      account,
-      requestId,
-      key,
-      endpoint,
-      model,
-      heldNanoUsd: unknown.heldNanoUsd,
-      costNanoUsd: 0n,
-      status: "failed",
-      error: "no_capacity",
-      attempts: 0,
-      usage: {},
-      estimated: false,
-      totalMs: 0,
-      signal: AbortSignal.timeout(unknownMs),
-    });
-    background.run("a hold of unknown fate is left to the sweeper", settled, { requestId });
+    const signal = AbortSignal.timeout(unknownMs);
+    const { heldNanoUsd } = unknown;
+    const call = { kind, account, requestId, key, endpoint, model, heldNanoUsd, totalMs: 0, signal };
+    const released = release(call, { status: "failed", error: "no_capacity" });
+    background.run("a hold of unknown fate is left to the sweeper", released, { requestId });
   }
 
   return async function take(ask: Take): Promise<bigint> {
