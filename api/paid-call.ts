@@ -3,7 +3,7 @@ import type { Request, RequestHandler, Response } from "express";
 import { invalidValue, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
 import { jobCatalog, type PaidCall } from "#jobs";
-import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
+import { type Caller, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
@@ -11,7 +11,7 @@ import { answerParts, stalledMs } from "./http/answer.ts";
 import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { refuse } from "./http/refuse.ts";
-import { type Claimed, type IdempotencyRequest, markReplayed } from "./idempotency.ts";
+import { type Claimed, markReplayed } from "./idempotency.ts";
 import type { PaidRoute } from "./paid-route.ts";
 import { countAnonymous, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
 import { createReservation, type Reservation, type ReservationDeps } from "./reservation.ts";
@@ -28,59 +28,69 @@ interface RequestContext {
   readonly requestId: string;
 }
 
-/** The pipeline of every paid route. What it submits is answered by `OpenCalls`, everything else here. */
+/** A paid route. Its calls are answered by `OpenCalls` once they are submitted, and here if they are refused. */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
+  const { endpoint, codec } = route;
   return async (req, res) => {
     const { requestId } = localsOf(res);
-    const context = { req, res, requestId };
     const reservation = createReservation(deps, requestId);
     try {
       reservation.arrive();
-      await serveCall(deps, route, context, reservation);
+      await submitCall(deps, route, { req, res, requestId }, reservation);
     } catch (thrown) {
-      await refuseCall(deps, route, context, reservation, thrown);
+      const error = toServiceError(thrown);
+      if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
+      // Before the caller is answered, so that a corrected retry with the same key succeeds.
+      await reservation.release(error);
+      if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
+      if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
     } finally {
       reservation.end();
     }
   };
 }
 
-async function serveCall(
+/** The steps of every call. Those that take something take it through the reservation. */
+async function submitCall(
   deps: CallDeps,
   route: PaidRoute,
   context: RequestContext,
   reservation: Reservation,
 ): Promise<void> {
   const { req, res, requestId } = context;
-  const { money, openCalls, clock } = deps;
+  const { job, codec, format } = route;
 
   // A caller over a limit is refused before a byte of the body is read.
-  const keyOwner = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, route.format);
+  const keyOwner = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
   const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
   if (!keySlot) await countAnonymous(deps, req, res);
 
   const body = await reservation.readBody(req, res);
   // The time of the call counts from the end of its body.
-  const acceptedAt = clock.now();
-  const call = route.codec.parse(body.value, body.bytes);
+  const acceptedAt = deps.clock.now();
+  const call = codec.parse(body.value, body.bytes);
 
   const payer = keySlot
     ? keyPayer(route, req, keySlot.caller, body, call)
     : await payerOf(deps, route, { req, res, body, call });
   if (!payer) return;
   const slot = keySlot ?? (await reservation.takeSlot(payer.caller));
+  const { account } = slot.caller;
 
   // No caller waits longer than this; only an answer that is stored may come later.
   const answerBy = acceptedAt + deps.syncTimeoutMs;
-  const claimRequest = payer.idempotency && claimRequestOf(deps, route, requestId, slot.caller, payer.idempotency);
-  const claim = claimRequest && (await reservation.claimKey(claimRequest, { answerBy, res }));
+  const owner = { account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
+  const claim =
+    payer.idempotency && (await reservation.claimKey({ ...payer.idempotency, ...owner }, { answerBy, res }));
   if (claim?.kind === "answered") {
     reservation.handOver();
-    return answerAgain(deps, res, claim, slot);
+    // As for any other answer, the slot is taken until the caller has it.
+    res.once("close", () => void deps.keys.release(slot));
+    return answerAgain(res, claim);
   }
 
-  // A payment has one call at a time: what is held on its account was held for one that died.
-  if (!keySlot) await money.abandon(slot.caller.account);
+  // A payment has one call at a time: what is still held on its account was held for a call that died.
+  if (!keySlot) await deps.money.abandon(account);
   const endsEarly = route.endsAtSyncTimeout && !claim;
   const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
   const deadlineAt = acceptedAt + timeoutMs;
@@ -93,25 +103,9 @@ async function serveCall(
     deadlineAt,
     ...(claim && { idempotencyKeyId: claim.id }),
   };
-  const { job, codec } = route;
   const { maxTokens } = admitted;
   reservation.handOver();
-  await openCalls.submit({ job, payload, slot, maxTokens, ...(claim && { answerBy }), codec, res }, body);
-}
-
-async function refuseCall(
-  { clock, log }: CallDeps,
-  { endpoint, codec }: PaidRoute,
-  { req, res, requestId }: RequestContext,
-  reservation: Reservation,
-  thrown: unknown,
-): Promise<void> {
-  const error = toServiceError(thrown);
-  if (error.status >= 500) log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
-  // Before the caller is answered, so that a corrected retry with the same key succeeds.
-  await reservation.release(error);
-  if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
-  if (!res.headersSent) refuse(clock, { req, res }, error, codec.error(error, requestId));
+  await deps.openCalls.submit({ job, payload, slot, maxTokens, ...(claim && { answerBy }), codec, res }, body);
 }
 
 /** The owner of a key, and the call's `Idempotency-Key`, which a stream ignores: it cannot be repeated. */
@@ -144,22 +138,8 @@ const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, 
     return value === undefined ? [] : [[name, value]];
   });
 
-const claimRequestOf = (
-  { instance }: CallDeps,
-  { job }: PaidRoute,
-  requestId: string,
-  { account }: Caller,
-  idempotency: IdempotencyRequest,
-) => ({ ...idempotency, account, requestId, instance, pool: jobCatalog[job].pool });
-
-/** The stored answer of an earlier request. The slot is taken until it is written, as for any other answer. */
-function answerAgain(
-  { keys }: CallDeps,
-  res: Response,
-  { requestId, answer }: Extract<Claimed, { kind: "answered" }>,
-  slot: Slot,
-): void {
-  res.once("close", () => void keys.release(slot));
+/** The stored answer of an earlier request. */
+function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { kind: "answered" }>): void {
   if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
   markReplayed(res, requestId);
   res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(answer.costNanoUsd) });

@@ -7,8 +7,7 @@ import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PaidRoute } from "../paid-route.ts";
-import { boundOf } from "./bound.ts";
-import { type Held, hold } from "./hold.ts";
+import { boundOf, type Held, hold } from "./hold.ts";
 import { checkCapacity, resolveModel } from "./model.ts";
 
 export interface AdmissionDeps {

@@ -1,5 +1,6 @@
-import type { Clock } from "#platform/clock";
+import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { retry } from "#platform/retry";
 
 type Write = () => Promise<void>;
 
@@ -13,62 +14,42 @@ const losableMs = 5_000;
  * outage of Redis does not keep the slots of finished calls taken until they expire.
  */
 export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger }) {
-  const pending = new Set<Write>();
   /** When each recent write was made, the earliest first. */
   const recent = new Map<Write, number>();
-  let stopRetrying: (() => void) | undefined;
-  let flushing = false;
+  let pending = 0;
 
-  async function flush() {
-    if (flushing) return;
-    flushing = true;
-    try {
-      for (const write of pending) {
-        pending.delete(write);
-        await write().catch((error: unknown) => {
-          // To the end of the queue: a write that can never succeed must not hold up the others.
-          pending.add(write);
-          throw error;
-        });
-      }
-      stopRetrying?.();
-      stopRetrying = undefined;
-    } catch {
-      // Redis is still unavailable: the next round tries again.
-    } finally {
-      flushing = false;
-    }
+  async function repeat(write: Write): Promise<void> {
+    if (pending === maxPending) return;
+    pending++;
+    await sleep(clock, retryDelayMs);
+    await retry({ clock, backoff: { firstMs: retryDelayMs, maxMs: retryDelayMs } }, write);
+    pending--;
   }
 
-  function add(write: Write) {
-    if (pending.size < maxPending) pending.add(write);
-    stopRetrying ??= clock.every(retryDelayMs, () => void flush());
-  }
-
-  function defer(write: Write) {
-    if (pending.size === 0) log.warn("redis is unavailable; the limits of finished calls are updated when it is back");
-    add(write);
+  function defer(write: Write): void {
+    if (pending === 0) log.warn("redis is unavailable; the limits of finished calls are updated when it is back");
+    void repeat(write);
   }
 
   return {
     defer,
     /** To be called after a reconnect: repeats what a failover may have lost. */
-    repeatRecent() {
-      for (const write of recent.keys()) add(write);
+    repeatRecent(): void {
+      for (const write of recent.keys()) void repeat(write);
       recent.clear();
     },
     /** Makes the write now, or later. Never rejects. */
     async run(write: Write): Promise<void> {
       try {
         await write();
-        const now = clock.now();
-        recent.set(write, now);
-        for (const [earlier, at] of recent) {
-          if (now - at <= losableMs) break;
-          recent.delete(earlier);
-        }
       } catch {
-        defer(write);
+        return defer(write);
+      }
+      const now = clock.now();
+      recent.set(write, now);
+      for (const [earlier, at] of recent) {
+        if (now - at <= losableMs) break;
+        recent.delete(earlier);
       }
     },
   };

@@ -1,21 +1,14 @@
-import type { Files } from "#files";
-import type { WorkerRegistry } from "#jobs";
-import type { Keys } from "#keys";
-import { atMost, type Clock } from "#platform/clock";
-import type { Logger } from "#platform/logger";
-import { type OpenCall, poolOf } from "./open-call.ts";
+import { noCapacity } from "#errors";
+import { atMost } from "#platform/clock";
+import { type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
 
-interface Deps {
-  readonly registry: WorkerRegistry;
-  readonly keys: Keys;
-  readonly files: Files;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly background: (what: string, call: OpenCall, work: Promise<unknown>) => void;
-}
+export const shuttingDown = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
 /** The calls that are open in this process, and the requests that may become calls. */
-export function createCallRegistry({ registry, keys, files, clock, log, background }: Deps) {
+export function createCallRegistry(
+  { registry, keys, files, clock, log }: OpenCallDeps,
+  background: (what: string, call: OpenCall, work: Promise<unknown>) => void,
+) {
   const calls = new Map<string, OpenCall>();
   const callsByAccount = new Map<string, number>();
   const idle = Promise.withResolvers<void>();
@@ -36,9 +29,9 @@ export function createCallRegistry({ registry, keys, files, clock, log, backgrou
     values: () => [...calls.values()],
     /** How many other calls of its account are open. */
     others: ({ payload }: OpenCall): number => (callsByAccount.get(payload.account) ?? 1) - 1,
-    isDraining: () => draining,
 
     arrive(): () => void {
+      if (draining) throw shuttingDown();
       arriving++;
       return () => {
         arriving--;
@@ -55,7 +48,11 @@ export function createCallRegistry({ registry, keys, files, clock, log, backgrou
      * Releases everything that the call took. Its money is decided by now, unless its work goes on without this process:
      * then its body stays.
      */
-    end(call: OpenCall, status: number, { code, workContinues = false }: EndOptions = {}): void {
+    end(
+      call: OpenCall,
+      status: number,
+      { code, workContinues = false }: { code?: string | undefined; workContinues?: boolean } = {},
+    ): void {
       if (call.state.kind === "ended") return;
       call.state = { kind: "ended" };
       call.unsubscribe();
@@ -78,9 +75,4 @@ export function createCallRegistry({ registry, keys, files, clock, log, backgrou
       await atMost(clock, graceMs, idle.promise);
     },
   };
-}
-
-interface EndOptions {
-  readonly code?: string | undefined;
-  readonly workContinues?: boolean;
 }

@@ -12,20 +12,16 @@ import {
   ServiceError,
   upstreamTimeout,
 } from "#errors";
-import type { Files } from "#files";
-import type { Frame, Queues, ReplyReader, WorkerRegistry } from "#jobs";
-import type { Keys } from "#keys";
-import type { Money } from "#money";
-import type { Background } from "#platform/background";
-import { type Clock, sleep } from "#platform/clock";
-import type { Logger } from "#platform/logger";
-import { createCallRegistry } from "./call-registry.ts";
+import type { Frame } from "#jobs";
+import { sleep } from "#platform/clock";
+import { createCallRegistry, shuttingDown } from "./call-registry.ts";
 import {
   hasIdempotencyKey,
   isDetached,
   isFinished,
   lastFrameAt,
   type OpenCall,
+  type OpenCallDeps,
   openCall,
   poolOf,
   type Submission,
@@ -48,19 +44,6 @@ export interface OpenCalls {
   drain(graceMs: number): Promise<void>;
 }
 
-interface Deps {
-  readonly reader: ReplyReader;
-  readonly queues: Queues;
-  readonly registry: WorkerRegistry;
-  readonly money: Money;
-  readonly keys: Keys;
-  readonly files: Files;
-  readonly background: Background;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly pingIntervalMs: number;
-}
-
 /** Larger bodies go to object storage, not into the job. */
 const maxInlineBodyBytes = 64 * 1024;
 /** How long a worker gets to write the last frames of a call whose job is lost. */
@@ -71,15 +54,14 @@ const lastDecisionMs = 10_000;
 const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
-const shuttingDown = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
-export function createOpenCalls(deps: Deps): OpenCalls {
+export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
   const { reader, queues, registry, money, files, clock, log } = deps;
 
   const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
     deps.background.run(what, work, { requestId: call.payload.requestId });
 
-  const open = createCallRegistry({ ...deps, background });
+  const open = createCallRegistry(deps, background);
   const stopPulse = clock.every(Math.min(1_000, deps.pingIntervalMs / 2), pulse);
 
   function onFrame(call: OpenCall, frame: Frame): void {
@@ -207,10 +189,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
   }
 
   return {
-    arrive() {
-      if (open.isDraining()) throw shuttingDown();
-      return open.arrive();
-    },
+    arrive: open.arrive,
 
     async submit(submission, body) {
       const call = openCall(submission, clock.now());

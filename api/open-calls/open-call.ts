@@ -1,7 +1,34 @@
 import type { Response } from "express";
+import type { Files } from "#files";
 import type { Codec } from "#formats";
-import { type Frame, jobCatalog, type PaidCall, type PaidJobName, type Pool } from "#jobs";
-import type { Slot } from "#keys";
+import {
+  type Frame,
+  jobCatalog,
+  type PaidCall,
+  type PaidJobName,
+  type Pool,
+  type Queues,
+  type ReplyReader,
+  type WorkerRegistry,
+} from "#jobs";
+import type { Keys, Slot } from "#keys";
+import type { Money } from "#money";
+import type { Background } from "#platform/background";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+
+export interface OpenCallDeps {
+  readonly reader: ReplyReader;
+  readonly queues: Queues;
+  readonly registry: WorkerRegistry;
+  readonly money: Money;
+  readonly keys: Keys;
+  readonly files: Files;
+  readonly background: Background;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly pingIntervalMs: number;
+}
 
 /** An admitted call, before its job is on the queue. */
 export interface Submission {

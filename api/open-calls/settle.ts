@@ -1,18 +1,9 @@
-import type { Queues, ReplyReader } from "#jobs";
-import type { Decided, Money, ReleaseReason } from "#money";
-import type { Clock } from "#platform/clock";
-import { lastFrameAt, type OpenCall, poolOf } from "./open-call.ts";
-
-interface Deps {
-  readonly reader: ReplyReader;
-  readonly queues: Queues;
-  readonly money: Money;
-  readonly clock: Clock;
-}
+import type { Decided, ReleaseReason } from "#money";
+import { lastFrameAt, type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
 
 /** Settles the call at zero. Resolves with the entry that stands, which may be an earlier one with a cost. */
 export const releaseHold = (
-  { money, clock }: Pick<Deps, "money" | "clock">,
+  { money, clock }: OpenCallDeps,
   { payload: { account, requestId, keyId: key, endpoint, model, held, acceptedAt } }: OpenCall,
   reason: ReleaseReason,
   signal?: AbortSignal,
@@ -25,7 +16,7 @@ export const releaseHold = (
 };
 
 export const notifyWorkers = (
-  { reader, clock }: Pick<Deps, "reader" | "clock">,
+  { reader, clock }: OpenCallDeps,
   notice: "cancelled" | "disconnected",
   call: OpenCall,
 ): Promise<void> => reader.notify(notice, call.payload.requestId, lastFrameAt(call) - clock.now());
@@ -34,7 +25,7 @@ export const notifyWorkers = (
  * The caller disconnected. True: the job was still waiting, and its call is settled. False: a worker has it, is notified,
  * and decides the call.
  */
-export async function withdraw(deps: Deps, call: OpenCall): Promise<boolean> {
+export async function withdraw(deps: OpenCallDeps, call: OpenCall): Promise<boolean> {
   if (await deps.queues.remove(poolOf(call), call.payload.requestId)) {
     // The job may also have just ended: then its cost stands.
     await releaseHold(deps, call, { status: "cancelled" });

@@ -17,7 +17,7 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
-import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
+import { type mongo as driver, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { conflict, invalidValue, noCapacity, ServiceError } from "#errors";
 import type { Files } from "#files";
@@ -75,9 +75,7 @@ export interface StoredCall {
 }
 type Headers = Readonly<Record<string, string>>;
 export type StoredOutcome = StoredCall | { readonly upload: string };
-export type Answer =
-  | { readonly text: string; readonly costNanoUsd: bigint; readonly headers?: Headers }
-  | { readonly upload: string };
+export type Answer = Pick<StoredCall, "text" | "costNanoUsd" | "headers"> | { readonly upload: string };
 
 /** Larger compressed answers go to object storage. */
 const maxInlineBytes = 1024 * 1024;
@@ -92,37 +90,19 @@ const zstd = promisify(zstdCompress);
 const zstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 const unzstd = promisify(zstdDecompress);
 
-const answer = {
-  upload: { type: String },
-  zstd: { type: Buffer },
-  headers: { type: Map, of: String },
-  usage: { type: Map, of: Number },
-  estimated: { type: Boolean },
-  costNanoUsd: { type: BigInt },
-} as const;
-const definition = {
-  _id: { type: String, required: true },
-  account: { type: String, required: true },
-  requestId: { type: String, required: true },
-  instance: { type: String, required: true },
-  pool: { type: String },
-  hash: { type: String },
-  answer: { type: answer, _id: false },
-  expiresAt: { type: Date, required: true },
-} as const;
-const schema = new Schema(definition, { collection: "idempotency", strict: "throw", versionKey: false });
-schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
-
-interface StoredAnswer {
-  readonly upload?: string;
-  /** Absent if it is in object storage. */
-  readonly zstd?: Buffer;
-  readonly headers?: Headers;
-  readonly usage?: Usage;
-  readonly estimated?: boolean;
-  readonly costNanoUsd?: bigint;
+interface Stored extends Owner {
+  readonly _id: string;
+  readonly account: string;
+  readonly hash?: string;
+  readonly answer?: StoredAnswer;
+  readonly expiresAt: Date;
 }
-type Stored = Omit<InferRawDocType<typeof definition>, "answer"> & { readonly answer?: StoredAnswer };
+/** The compressed text is absent if it is in object storage. */
+type StoredAnswer = Partial<Omit<StoredCall, "text"> & { readonly upload: string; readonly zstd: Buffer }>;
+
+// Documents are written by the driver, which casts nothing: the schema is for the index alone.
+const schema = new Schema({}, { collection: "idempotency", strict: "throw", versionKey: false });
+schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 
 const idOf = (account: string, key: string) =>
   createHash("sha256")
@@ -191,7 +171,7 @@ export function createIdempotencyStore(deps: {
     if (answer?.upload !== undefined) return { costNanoUsd: 0n };
     const entry = await money.entry(requestId);
     if (!entry) {
-      if (await isAlive({ requestId, instance, pool: pool ?? undefined })) return "running";
+      if (await isAlive({ requestId, instance, pool })) return "running";
       // The request may have ended between the two reads.
       return (await money.entry(requestId)) ? "changed" : "free";
     }
@@ -213,7 +193,7 @@ export function createIdempotencyStore(deps: {
       }
       const state = isExpired(stored) ? "free" : await stateOf(stored, isAlive);
       if (state === "changed") continue;
-      if (state !== "free" && request.hash !== undefined && stored.hash != null && stored.hash !== request.hash)
+      if (state !== "free" && request.hash !== undefined && stored.hash !== undefined && stored.hash !== request.hash)
         throw conflict("This Idempotency-Key was used with another request.");
       if (state === "running") return { kind: "running" };
       if (state !== "free") {
