@@ -124,7 +124,7 @@ function keyPayer(
 
 /**
  * Of everything that decides the answer: the headers that are sent on choose among the provider's behaviors. The query is
- * left out: it changes no answer but a stream's, and may hold the API key.
+ * not included: it changes no answer but a stream's, and may hold the API key.
  */
 function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: JsonBody): string {
   const headers = passedHeaders(req, passed).map((header) => header.join(": "));

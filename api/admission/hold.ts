@@ -43,8 +43,12 @@ export async function hold(
 ): Promise<Held> {
   const { bound, ...target } = call;
   const { mostNanoUsd, leastNanoUsd } = bound;
-  const poor = (availableNanoUsd: bigint) => insufficientText(bound, availableNanoUsd);
-  const heldNanoUsd = await money.take({ ...target, mostNanoUsd, leastNanoUsd, poor });
+  const heldNanoUsd = await money.take({
+    ...target,
+    mostNanoUsd,
+    leastNanoUsd,
+    poor: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
+  });
   return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
 }
 

@@ -62,8 +62,8 @@ async function run(redis: Redis, [sha1, source]: Script, keys: string[], args: (
 }
 
 /**
- * Buckets hold what is used rather than what is left: an absent bucket is a full one, a changed limit is in force at
- * once, and the key may expire when nothing is used any more. Time is Redis's own.
+ * Buckets hold what is used, not what remains: an absent bucket is a full one, a changed limit is in force at once, and
+ * the key may expire when nothing is used any more. The time is that of the Redis server.
  */
 const buckets = `
 local buckets, running = KEYS[1], KEYS[2]
@@ -81,8 +81,8 @@ end
 `;
 
 /**
- * Calls in the order in which they came: id and time to live of each. All limits of a call are checked before any is
- * counted; tokens are counted later, but a bucket in debt refuses. Slots of calls past their deadline are free.
+ * Arguments: the id and time to live of each call, in order. All limits of a call are checked before any is counted; tokens
+ * are counted later, but a bucket in debt refuses. Slots of calls past their deadline are free.
  */
 const enterScript = script(`${buckets}
 local slots, expected = tonumber(ARGV[3]), ARGV[4]
@@ -116,7 +116,7 @@ if changed then save() end
 return answer
 `);
 
-/** The tokens of calls that have a slot, in the order in which they came. */
+/** Arguments: the tokens of each call that has a slot, in order. */
 const takeTokensScript = script(`${buckets}
 local answer, changed = {}, false
 for i = 3, #ARGV do
@@ -135,8 +135,8 @@ return answer
 `);
 
 /**
- * Calls: id, and what to add to the requests and tokens of each. Frees a slot once: its removal is what makes the
- * correction count. More tokens than were taken may drive the bucket down to minus its capacity, never above it.
+ * Arguments: the id of each call, and what to add to its requests and tokens. A slot is freed once: only its removal makes
+ * the correction count. Usage beyond the tokens taken may put the bucket in debt, by its capacity at most.
  */
 const freeScript = script(`${buckets}
 local changed = false

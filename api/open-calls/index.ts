@@ -67,10 +67,10 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
   function onFrame(call: OpenCall, frame: Frame): void {
     if (isFinished(call)) return;
     if (frame.seq >= 0) {
-      if (!startOrContinueAttempt(call, frame)) return background("second attempt", call, giveUp(call, runTwice()));
+      if (!startOrContinueAttempt(call, frame)) return background("second attempt", call, fail(call, runTwice()));
       if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.
       if (frame.seq > call.nextSeq)
-        return background("missing frame", call, giveUp(call, internalError("a frame was lost")));
+        return background("missing frame", call, fail(call, internalError("a frame was lost")));
       call.nextSeq++;
     }
     const { data, outcome } = frame;
@@ -84,8 +84,8 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
       case "error": {
         const error = new ServiceError(JSON.parse(data) as ErrorFields);
         call.usedTokens = outcome?.tokens ?? 0;
-        if (outcome?.answerLost) return background("refund", call, refundAndFail(call, error));
-        return fail(call, error, outcome?.ending);
+        if (outcome?.answerLost) return background("refund", call, refundAndFinish(call, error));
+        return finishWithError(call, error, outcome?.ending);
       }
     }
   }
@@ -99,24 +99,24 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
     write();
   }
 
-  const fail = (call: OpenCall, error: ServiceError, ending?: string) =>
+  const finishWithError = (call: OpenCall, error: ServiceError, ending?: string) =>
     finish(call, { status: error.status, code: error.code }, () => writeError(call, error, ending));
 
-  /** Takes no frame from here on: what is refunded is not delivered as well. */
-  async function refundAndFail(call: OpenCall, error: ServiceError): Promise<void> {
+  /** Frames that come from here on are ignored: what is refunded is not delivered as well. */
+  async function refundAndFinish(call: OpenCall, error: ServiceError): Promise<void> {
     call.unsubscribe();
     const { account, requestId, stream } = call.payload;
     // A caller who disconnected from a stream has received a part of it, and pays for that.
     const isDelivered = stream && isDetached(call);
     if (!isDelivered && !hasIdempotencyKey(call)) await money.refund(account, requestId);
-    fail(call, error);
+    finishWithError(call, error);
   }
 
   /**
-   * Fails a call that no frame ends. If a cost stands already, its answer is on its way: it is refunded and not awaited,
-   * unless the call `mayBeAnswered`.
+   * Ends a call that no frame has ended: decides that it costs nothing, then answers the error. If a cost stands already, the
+   * answer was written by a worker: the call goes on waiting for it if it `mayBeAnswered`, else the cost is refunded.
    */
-  async function giveUp(
+  async function fail(
     call: OpenCall,
     error: ServiceError,
     { mayBeAnswered = false, signal }: { mayBeAnswered?: boolean; signal?: AbortSignal } = {},
@@ -131,11 +131,11 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
       return;
     }
     if (call.jobAdded) background("cancel", call, notifyWorkers(deps, "cancelled", call));
-    if (isCharged) await refundAndFail(call, error);
-    else fail(call, error);
+    if (isCharged) await refundAndFinish(call, error);
+    else finishWithError(call, error);
   }
 
-  async function disconnect(call: OpenCall): Promise<void> {
+  async function handleDisconnect(call: OpenCall): Promise<void> {
     if (call.state.kind === "queued") call.state = { kind: "disconnected" };
     try {
       if (await withdraw(deps, call)) open.end(call, 499);
@@ -151,7 +151,7 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
     if (state.kind === "answered")
       return res.writableFinished ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
     if (state.kind !== "ended" && call.jobAdded && !hasIdempotencyKey(call))
-      background("disconnect", call, disconnect(call));
+      background("disconnect", call, handleDisconnect(call));
   }
 
   /** Answers that the work goes on and the result can be fetched later. */
@@ -166,26 +166,26 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
       checkProgress(call, now);
       const { state, payload } = call;
       if (state.kind === "answered") continue;
-      if (now > lastFrameAt(call)) background("deadline", call, giveUp(call, outOfTime()));
+      if (now > lastFrameAt(call)) background("deadline", call, fail(call, outOfTime()));
       else if (hasIdempotencyKey(call)) {
         if (call.jobAdded && call.answerBy !== undefined && now >= call.answerBy)
           postpone(call, generationInProgress());
       } else if (isDetached(call)) {
-        if (state.kind === "queued") background("disconnect", call, disconnect(call));
+        if (state.kind === "queued") background("disconnect", call, handleDisconnect(call));
       } else if (payload.stream && now - call.lastWriteAt >= deps.pingIntervalMs) writePing(call, now);
     }
   }
 
-  /** Fails the calls whose jobs are gone, after what their workers had written. */
+  /** Fails the calls whose jobs are gone, once the frames that their workers had written are read. */
   async function failLostCalls(): Promise<void> {
     const queued = open.values().filter((call) => call.jobAdded && !isFinished(call));
     const pending = await Promise.all(queued.map((call) => queues.isPending(poolOf(call), call.payload.requestId)));
     const lost = queued.filter((_, at) => !pending[at]);
     if (lost.length === 0) return;
-    // A worker may have waited with its last frames for this instance to renew its stream.
+    // A worker may hold its last frames back until this instance has renewed its reply stream.
     await sleep(clock, lastFramesMs);
     await reader.caughtUp();
-    for (const call of lost) background("lost job", call, giveUp(call, jobLost()));
+    for (const call of lost) background("lost job", call, fail(call, jobLost()));
   }
 
   return {
@@ -204,7 +204,7 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
         }
       } catch (cause) {
         const error = noCapacity("Storage for large requests is unavailable; nothing was charged.", 5, cause);
-        return giveUp(call, error);
+        return fail(call, error);
       }
       // Failed meanwhile, by a deadline or a shutdown.
       if (call.state.kind !== "preparing") return files.dropBody(payload.requestId);
@@ -223,10 +223,10 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
         );
       } catch (cause) {
         const error = noCapacity("The queue is unavailable; nothing was charged.", 1, cause);
-        return giveUp(call, error, { mayBeAnswered: true });
+        return fail(call, error, { mayBeAnswered: true });
       }
       // A disconnect while the job was being added may have found no job to remove.
-      if (isDetached(call) && !hasIdempotencyKey(call)) await disconnect(call);
+      if (isDetached(call) && !hasIdempotencyKey(call)) await handleDisconnect(call);
     },
 
     reconnected() {
@@ -244,7 +244,7 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
           return open.end(call, error.status, { code: error.code, workContinues: true });
         }
         // Without a decision the hold stays until it expires and the sweeper settles it.
-        await giveUp(call, error, { signal }).catch(() => fail(call, error));
+        await fail(call, error, { signal }).catch(() => finishWithError(call, error));
       });
       await Promise.all(ending);
       stopPulse();

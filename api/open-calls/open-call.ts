@@ -98,7 +98,7 @@ export const poolOf = ({ job }: OpenCall): Pool => jobCatalog[job].pool;
 /** The answer is stored under an `Idempotency-Key`: a disconnect ends nothing, and the cost stands. */
 export const hasIdempotencyKey = ({ payload }: OpenCall): boolean => payload.idempotencyKeyId !== undefined;
 
-/** Nobody waits for the answer: the caller disconnected, or was told to fetch it later. */
+/** No caller waits for the answer: it disconnected, or was answered that the result can be fetched later. */
 export const isDetached = ({ res }: OpenCall): boolean => res.closed || res.writableEnded;
 
 /** Nothing that comes now changes how the call ends. */

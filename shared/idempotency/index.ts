@@ -86,9 +86,9 @@ const releaseTimeoutMs = 600_000;
  * Measured on Node 24 with chat answers and embeddings: zstd at level 1 takes a quarter to a half of the processor time of
  * gzip 1 and of brotli 1, for the same or a smaller size. Both directions run in libuv's thread pool.
  */
-const zstd = promisify(zstdCompress);
+const compress = promisify(zstdCompress);
 const zstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
-const unzstd = promisify(zstdDecompress);
+const decompress = promisify(zstdDecompress);
 
 interface Stored extends Owner {
   readonly _id: string;
@@ -161,7 +161,7 @@ export function createIdempotencyStore(deps: {
   const find = (filter: Pick<Stored, "_id"> & Partial<Pick<Stored, "requestId">>) =>
     answered(collection.findOne(filter, { promoteBuffers: true }));
   const textOf = async ({ requestId, answer }: Stored) =>
-    (await unzstd(answer?.zstd ?? (await files.getAnswer(requestId)))).toString("utf8");
+    (await decompress(answer?.zstd ?? (await files.getAnswer(requestId)))).toString("utf8");
 
   /** Of the request that has the key: the cost if it was answered. */
   async function stateOf(
@@ -206,9 +206,9 @@ export function createIdempotencyStore(deps: {
 
   /** What the document holds of an answer; the text of a large one goes to object storage. */
   async function storeText(requestId: string, { text, ...rest }: StoredCall): Promise<StoredAnswer> {
-    const compressed = await zstd(text, zstdOptions);
-    if (compressed.length <= maxInlineBytes) return { ...rest, zstd: compressed };
-    await files.putAnswer(requestId, compressed).catch((error: unknown) => {
+    const zstd = await compress(text, zstdOptions);
+    if (zstd.length <= maxInlineBytes) return { ...rest, zstd };
+    await files.putAnswer(requestId, zstd).catch((error: unknown) => {
       throw noCapacity("Storage for large answers is unavailable; nothing was charged.", 5, error);
     });
     return rest;
