@@ -189,7 +189,7 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
   }
 
   return {
-    arrive: open.arrive,
+    arrive: () => open.arrive(),
 
     async submit(submission, body) {
       const call = openCall(submission, clock.now());

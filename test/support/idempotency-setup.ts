@@ -50,7 +50,7 @@ export async function startIdempotency(clock: Clock = systemClock, given?: Store
 export const alive = () => Promise.resolve(true);
 export const dead = () => Promise.resolve(false);
 
-export const keptCall = (text = '{"data":[]}', more: Partial<StoredCall> = {}): StoredCall => ({
+export const storedCall = (text = '{"data":[]}', more: Partial<StoredCall> = {}): StoredCall => ({
   text,
   usage: { image: 2 },
   estimated: false,
@@ -59,7 +59,7 @@ export const keptCall = (text = '{"data":[]}', more: Partial<StoredCall> = {}): 
 });
 
 /** Takes a key that must be free. */
-export async function taken(idempotency: IdempotencyStore, ask: ClaimRequest): Promise<string> {
+export async function claimNew(idempotency: IdempotencyStore, ask: ClaimRequest): Promise<string> {
   const begun = await idempotency.claim(ask, dead);
   expect(begun).toMatchObject({ kind: "new" });
   return begun.kind === "new" ? begun.id : "";
