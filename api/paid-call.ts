@@ -13,10 +13,10 @@ import { localsOf } from "./http/headers.ts";
 import { refuse } from "./http/refuse.ts";
 import { type Claimed, markReplayed } from "./idempotency.ts";
 import type { PaidRoute } from "./paid-route.ts";
-import { countAnonymous, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
+import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
 import { createReservation, type Reservation, type ReservationDeps } from "./reservation.ts";
 
-export interface CallDeps extends AdmissionDeps, PayerDeps, ReservationDeps {
+export interface CallDeps extends AdmissionDeps, PayPerCallDeps, ReservationDeps {
   readonly instance: string;
   readonly publicUrl: () => string;
   readonly syncTimeoutMs: number;
@@ -61,7 +61,7 @@ async function submitCall(
   const { job, codec, format } = route;
 
   // A caller over a limit is refused before a byte of the body is read.
-  const keyOwner = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
+  const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
   const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
   if (!keySlot) await countAnonymous(deps, req, res);
 
@@ -70,18 +70,18 @@ async function submitCall(
   const acceptedAt = deps.clock.now();
   const call = codec.parse(body.value, body.bytes);
 
-  const payer = keySlot
-    ? keyPayer(route, req, keySlot.caller, body, call)
-    : await payerOf(deps, route, { req, res, body, call });
-  if (!payer) return;
-  const slot = keySlot ?? (await reservation.takeSlot(payer.caller));
+  const paidBy = keySlot
+    ? paidByKey(route, req, keySlot.caller, body, call)
+    : await payPerCall(deps, route, { req, res, body, call });
+  if (!paidBy) return;
+  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller));
   const { account } = slot.caller;
 
   // No caller waits longer than this; only an answer that is stored may come later.
   const answerBy = acceptedAt + deps.syncTimeoutMs;
   const owner = { account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
   const claim =
-    payer.idempotency && (await reservation.claimKey({ ...payer.idempotency, ...owner }, { answerBy, res }));
+    paidBy.idempotency && (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }));
   if (claim?.kind === "answered") {
     reservation.handOver();
     // As for any other answer, the slot is taken until the caller has it.
@@ -90,7 +90,7 @@ async function submitCall(
   }
 
   // A payment has one call at a time: what is still held on its account was held for a call that died.
-  if (!keySlot) await deps.money.abandon(account);
+  if (!keySlot) await deps.money.releaseAll(account);
   const endsEarly = route.endsAtSyncTimeout && !claim;
   const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
   const deadlineAt = acceptedAt + timeoutMs;
@@ -109,13 +109,13 @@ async function submitCall(
 }
 
 /** The owner of a key, and the call's `Idempotency-Key`, which a stream ignores: it cannot be repeated. */
-function keyPayer(
+function paidByKey(
   route: PaidRoute,
   req: Request,
   caller: Caller,
   body: JsonBody,
   { buybackToken, stream }: ParsedCall,
-): Partial<Payer> & Pick<Payer, "caller"> {
+): Partial<PaidBy> & Pick<PaidBy, "caller"> {
   if (buybackToken !== undefined)
     throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
   const key = route.isFree || stream ? undefined : req.get("idempotency-key");

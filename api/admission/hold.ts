@@ -2,7 +2,7 @@ import type { Bound, Catalog, Model } from "#catalog";
 import type { Files } from "#files";
 import type { MediaPart, ParsedCall } from "#formats";
 import type { Caller } from "#keys";
-import { formatUsd, type Money, type Take } from "#money";
+import { type CallHold, formatUsd, type Money } from "#money";
 
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
 
@@ -39,15 +39,15 @@ export interface Held {
 /** Holds the most that the call can cost, or, if the caller set no cap, the part of it that the balance covers. */
 export async function hold(
   money: Money,
-  call: Omit<Take, "mostNanoUsd" | "leastNanoUsd" | "poor"> & { readonly bound: Bound },
+  call: Omit<CallHold, "maxNanoUsd" | "minNanoUsd" | "insufficientText"> & { readonly bound: Bound },
 ): Promise<Held> {
   const { bound, ...target } = call;
   const { mostNanoUsd, leastNanoUsd } = bound;
-  const heldNanoUsd = await money.take({
+  const heldNanoUsd = await money.holdForCall({
     ...target,
-    mostNanoUsd,
-    leastNanoUsd,
-    poor: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
+    maxNanoUsd: mostNanoUsd,
+    minNanoUsd: leastNanoUsd,
+    insufficientText: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
   });
   return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
 }

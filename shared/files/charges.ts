@@ -1,8 +1,8 @@
 import { formatUsd, type Money, type ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
+import { unlessAborted } from "#platform/unless-aborted";
 import type { StoredUpload } from "./records.ts";
 import type { UploadAsk } from "./types.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 
 export type Charges = ReturnType<typeof createCharges>;
 
@@ -26,16 +26,16 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
   /** Throws the 402, 403, 429 or 503 to answer. */
   function hold({ account, keyId, requestId }: UploadAsk, bytes: number, expiresAt: number): Promise<bigint> {
     const nanoUsd = price(bytes);
-    return money.take({
+    return money.holdForCall({
       kind: "storage",
       account,
       requestId,
       key: keyId,
       endpoint,
-      mostNanoUsd: nanoUsd,
-      leastNanoUsd: nanoUsd,
+      maxNanoUsd: nanoUsd,
+      minNanoUsd: nanoUsd,
       expiresAt,
-      poor: (availableNanoUsd) =>
+      insufficientText: (availableNanoUsd) =>
         `The balance is too low. Storing ${bytes} bytes costs ${formatUsd(nanoUsd)} USD; the balance has ${formatUsd(availableNanoUsd)}.`,
     });
   }

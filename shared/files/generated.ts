@@ -6,13 +6,13 @@ import { newFileId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Spool, withSpool } from "#platform/spool";
+import { unlessAborted } from "#platform/unless-aborted";
 import { createExpiry } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";
 import { lifeDefinition, settlingMs } from "./records.ts";
 import type { Storage } from "./storage.ts";
 import type { GeneratedFiles } from "./types.ts";
 import { reach } from "./unavailable.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 
 const definition = {
   ...lifeDefinition,

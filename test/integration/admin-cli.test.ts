@@ -143,7 +143,12 @@ test("the way of one request is shown, and the ledger is checked", async () => {
 test("what is owed and what buys back is shown, and a refund recorded", async () => {
   const { server, admin, json } = await setup();
   const transaction = "5".repeat(88);
-  await server.money.payIn({ memo: "memo", messageHash: "hash", nanoUsd: 40_000_000n, transaction: "6".repeat(88) });
+  await server.money.creditPayment({
+    memo: "memo",
+    messageHash: "hash",
+    nanoUsd: 40_000_000n,
+    transaction: "6".repeat(88),
+  });
   expect((await admin("owed", "list")).out).toMatch(/^PAYMENT +OWED USD .*\nmemo +0\.04 /);
   expect((await admin("owed", "list", "--over")).out).toBe("None.\n");
   expect((await admin("owed", "total")).out).toBe("OWED USD  0.04\nPAYMENTS  1\n");

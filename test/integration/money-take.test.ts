@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createMoney, type Take } from "../../shared/money/index.ts";
+import { type CallHold, createMoney } from "../../shared/money/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo } from "../../shared/platform/mongo.ts";
 import { createManualClock } from "../support/manual-clock.ts";
@@ -16,46 +16,46 @@ import {
 } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
 
-const takeOf = (account: string, nanoUsd: bigint, more: Partial<Take> = {}): Take => ({
+const takeOf = (account: string, nanoUsd: bigint, more: Partial<CallHold> = {}): CallHold => ({
   ...holdOf(account, nanoUsd),
   kind: "storage",
   key: "key_test",
   endpoint: "/v1/uploads",
-  poor: (availableNanoUsd) => `There are ${availableNanoUsd}.`,
+  insufficientText: (availableNanoUsd) => `There are ${availableNanoUsd}.`,
   ...more,
 });
 
-test("what is there is held, in full or what there is of it", async () => {
+test("the call's maximum is held, or all that is available", async () => {
   const { money, account } = await startBank();
-  expect(await money.take(takeOf(account, 600n))).toBe(600n);
-  expect(await money.take(takeOf(account, 600n, { leastNanoUsd: 1n }))).toBe(400n);
+  expect(await money.holdForCall(takeOf(account, 600n))).toBe(600n);
+  expect(await money.holdForCall(takeOf(account, 600n, { minNanoUsd: 1n }))).toBe(400n);
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n });
 });
 
-test("who is too poor or frozen is told so, with nothing held", async () => {
+test("an insufficient balance and a frozen account have their own errors, with nothing held", async () => {
   const { money, account } = await startBank();
-  const poor = { code: "insufficient_balance", status: 402, message: "There are 1000." };
-  await expect(money.take(takeOf(account, 1_001n))).rejects.toMatchObject(poor);
+  const insufficient = { code: "insufficient_balance", status: 402, message: "There are 1000." };
+  await expect(money.holdForCall(takeOf(account, 1_001n))).rejects.toMatchObject(insufficient);
   await money.updateAccount(account, { frozen: true });
-  await expect(money.take(takeOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });
+  await expect(money.holdForCall(takeOf(account, 1n))).rejects.toMatchObject({ code: "account_frozen" });
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("what a call before held and is about to give back gets a moment", async () => {
+test("a hold waits a moment for the rest of an earlier call's hold", async () => {
   const { uri, money, account } = await startBank();
   const before = await held(money, holdOf(account, 600n));
   const clock = createManualClock();
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
   onTestFinished(() => mongo.close());
-  const taken = createMoney({ mongo, clock, log }).take(takeOf(account, 600n));
+  const taken = createMoney({ mongo, clock, log }).holdForCall(takeOf(account, 600n));
   await eventually(() => clock.pending() === 1);
   await money.settle(decisionOf(before, 10n));
   clock.advance(50);
   expect(await taken).toBe(600n);
 });
 
-test("a hold of unknown fate is 503, is settled at zero in the background, and settled() waits for that", async () => {
+test("a hold of unknown outcome is 503, is settled at zero in the background, and settled() waits for that", async () => {
   const { uri, money, account } = await startBank();
   let lose = true;
   const wire = await brokenWire(uri, (command) => {
@@ -65,7 +65,7 @@ test("a hold of unknown fate is 503, is settled at zero in the background, and s
   });
   const far = (await startMoney(`${wire}&retryWrites=false`, createMovableClock())).money;
   const ask = takeOf(account, 300n);
-  await expect(far.take(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
+  await expect(far.holdForCall(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await far.settled();
   const entry = await money.entry(ask.requestId);
   expect(entry).toMatchObject({
@@ -76,7 +76,7 @@ test("a hold of unknown fate is 503, is settled at zero in the background, and s
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("who is refused again costs one read and no write, and what is credited or given back counts at once", async () => {
+test("a repeated refusal costs one read and no write, and a credit or release counts at once", async () => {
   const { uri, money, account } = await startBank();
   const sent: string[] = [];
   const wire = await brokenWire(uri, (command) => {
@@ -87,7 +87,7 @@ test("who is refused again costs one read and no write, and what is credited or 
   const { money: far } = await startMoney(wire);
   sent.length = 0;
   const refuse = (nanoUsd: bigint) =>
-    expect(far.take(takeOf(account, nanoUsd))).rejects.toMatchObject({ code: "insufficient_balance" });
+    expect(far.holdForCall(takeOf(account, nanoUsd))).rejects.toMatchObject({ code: "insufficient_balance" });
   await refuse(1_001n);
   expect(sent.splice(0)).toEqual(["update", "find"]);
   for (let again = 0; again < 3; again++) await refuse(1_001n);
@@ -96,18 +96,18 @@ test("who is refused again costs one read and no write, and what is credited or 
 
   await money.credit(account, { amountNanoUsd: 1n, idempotencyKey: "more" });
   const all = takeOf(account, 1_001n);
-  expect(await far.take(all)).toBe(1_001n);
+  expect(await far.holdForCall(all)).toBe(1_001n);
   expect(sent.splice(0)).toEqual(["find", "update"]);
   // It asks for more than there would be if all that is held came back, so it does not wait for that.
   await refuse(1_002n);
   await refuse(1_002n);
   expect(sent.splice(0)).toEqual(["update", "find", "find"]);
   await money.settle(decisionOf(all, 1n));
-  expect(await far.take(takeOf(account, 1_000n))).toBe(1_000n);
+  expect(await far.holdForCall(takeOf(account, 1_000n))).toBe(1_000n);
   expect(sent.splice(0)).toEqual(["find", "update"]);
 });
 
-test("a balance that cannot be read is 503, with nothing held and nothing to settle", async () => {
+test("a balance that cannot be read is 503, with nothing held and nothing to release", async () => {
   const { uri, money, account } = await startBank();
   let lose = false;
   const wire = await brokenWire(uri, (command) =>
@@ -116,7 +116,7 @@ test("a balance that cannot be read is 503, with nothing held and nothing to set
   const { money: far } = await startMoney(wire);
   lose = true;
   const ask = takeOf(account, 1_001n);
-  await expect(far.take(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
+  await expect(far.holdForCall(ask)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await far.settled();
   expect(await money.entry(ask.requestId)).toBeUndefined();
   expect(await balance(money, account)).toEqual(free(1_000n));

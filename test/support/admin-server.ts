@@ -82,7 +82,7 @@ export async function startAdminServer(
 
 /** A call that was held, decided and applied, as a worker leaves it. */
 export async function settledCall({ money }: Instance, account: string, requestId: string): Promise<void> {
-  const held = { account, requestId, mostNanoUsd: 2_000_000n, leastNanoUsd: 2_000_000n };
+  const held = { account, requestId, maxNanoUsd: 2_000_000n, minNanoUsd: 2_000_000n };
   await money.hold({ ...held, expiresAt: Date.now() + 60_000 });
   await money.settle({
     account,

@@ -96,7 +96,7 @@ describe("cost", () => {
     );
   });
 
-  test("rounds half a nano-USD up, and less than half away", () => {
+  test("rounds half a nano-USD up, and less than half down", () => {
     const { catalog, model } = catalogWith({ ...textModel, pricing: { input: "0.0005", output: "0.000499999" } });
     expect(catalog.cost(model, { input: 1 }, "standard")).toBe(1n);
     expect(catalog.cost(model, { output: 1 }, "standard")).toBe(0n);

@@ -1,54 +1,54 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { fill, mostOpenHolds } from "../../shared/money/holds.ts";
+import { fitHolds, maxOpenHolds } from "../../shared/money/holds.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 
 const hold = (most: bigint, least = most) => ({
   account: "a",
   requestId: newRequestId(),
-  mostNanoUsd: most,
-  leastNanoUsd: least,
+  maxNanoUsd: most,
+  minNanoUsd: least,
   expiresAt: 0,
 });
 const account = { frozen: false, available: 100n, held: 5n, openHolds: 0, holds: {} };
-const amounts = ({ fitting }: ReturnType<typeof fill>) => fitting.map(({ amountNanoUsd }) => amountNanoUsd);
+const amounts = ({ fitting }: ReturnType<typeof fitHolds>) => fitting.map(({ amountNanoUsd }) => amountNanoUsd);
 
-test("who comes first is filled first, and a smaller one still fits after a refused one", () => {
+test("holds are fitted in order, and a smaller one still fits after a refused one", () => {
   const group = [hold(60n), hold(50n), hold(40n), hold(1n)];
-  const filled = fill(account, group);
+  const filled = fitHolds(account, group);
   expect(amounts(filled)).toEqual([60n, 40n]);
   expect(group.map((each) => filled.refused.get(each))).toEqual([
     undefined,
-    { ok: false, reason: "poor", availableNanoUsd: 40n, heldNanoUsd: 65n },
+    { ok: false, reason: "insufficient", availableNanoUsd: 40n, heldNanoUsd: 65n },
     undefined,
-    { ok: false, reason: "poor", availableNanoUsd: 0n, heldNanoUsd: 105n },
+    { ok: false, reason: "insufficient", availableNanoUsd: 0n, heldNanoUsd: 105n },
   ]);
 });
 
-test("who can do with less gets what is left, but not less than the least", () => {
-  expect(amounts(fill(account, [hold(150n, 100n)]))).toEqual([100n]);
-  expect(amounts(fill(account, [hold(150n, 101n)]))).toEqual([]);
+test("a hold with a lower minimum gets the rest, but not less than its minimum", () => {
+  expect(amounts(fitHolds(account, [hold(150n, 100n)]))).toEqual([100n]);
+  expect(amounts(fitHolds(account, [hold(150n, 101n)]))).toEqual([]);
 });
 
-test("the places left go to the first", () => {
-  const filled = fill({ ...account, openHolds: mostOpenHolds - 2 }, [hold(1n), hold(1n), hold(1n)]);
+test("the last free places go to the first holds", () => {
+  const filled = fitHolds({ ...account, openHolds: maxOpenHolds - 2 }, [hold(1n), hold(1n), hold(1n)]);
   expect(amounts(filled)).toEqual([1n, 1n]);
   expect([...filled.refused.values()]).toEqual([{ ok: false, reason: "full", availableNanoUsd: 98n, heldNanoUsd: 7n }]);
 });
 
-test("never more than is there, never less than asked for, nobody without an answer", () => {
+test("the sum never exceeds the balance, each amount is in its bounds, and every hold has a result", () => {
   const money = fc.bigInt({ min: 0n, max: 50n });
   const asks = fc.array(fc.record({ least: money, more: money }), { maxLength: 30 });
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 500n }), asks, (available, all) => {
       const group = all.map(({ least, more }) => hold(least + more, least));
-      const { fitting, refused } = fill({ ...account, available }, group);
+      const { fitting, refused } = fitHolds({ ...account, available }, group);
       const sum = fitting.reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
       expect(sum).toBeLessThanOrEqual(available);
       expect(fitting.length + refused.size).toBe(group.length);
       for (const { hold: asked, amountNanoUsd } of fitting) {
-        expect(amountNanoUsd).toBeGreaterThanOrEqual(asked.leastNanoUsd);
-        expect(amountNanoUsd).toBeLessThanOrEqual(asked.mostNanoUsd);
+        expect(amountNanoUsd).toBeGreaterThanOrEqual(asked.minNanoUsd);
+        expect(amountNanoUsd).toBeLessThanOrEqual(asked.maxNanoUsd);
       }
     }),
   );

@@ -1,5 +1,6 @@
-/** The work's result, or the signal's reason as soon as it aborts. The work itself may go on. */
-export async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+/** The result of `work`, or the signal's reason as soon as it aborts. Does not stop the work itself. */
+export async function unlessAborted<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  if (!signal) return work();
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   const listener = () => aborted.reject(signal.reason);
