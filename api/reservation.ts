@@ -13,7 +13,7 @@ export interface ReservationDeps extends IdempotencyDeps {
   readonly callTimeoutMs: number;
 }
 
-/** A slot frees itself so long after the latest end of its call. */
+/** A slot expires this long after the latest possible end of its call. */
 const slotMarginMs = 10_000;
 
 /** What a request takes on its way to `submit`, and how all of it is released. */
@@ -39,7 +39,7 @@ export function createReservation(deps: ReservationDeps, requestId: string) {
       if (claimed.kind === "new") claimId = claimed.id;
       return claimed;
     },
-    /** The slot and the claim are released by whoever answers the call from here on. */
+    /** From here on the slot and the claim are released by what answers the call. */
     handOver(): void {
       slot = undefined;
       claimId = undefined;

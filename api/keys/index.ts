@@ -122,7 +122,7 @@ export function createKeys(deps: {
     async authenticate(secret) {
       const hash = secretHash(secret);
       if (hash === undefined) throw invalidApiKey();
-      await epoch.current();
+      await epoch.update();
       const known = await lookUp(hash, (currentEpoch) => read({ hash }, currentEpoch));
       if (!known) throw invalidApiKey();
       recordUse(known);

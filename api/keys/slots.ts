@@ -16,7 +16,7 @@ import {
 } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
 
-/** Who is calling, as admission needs it. */
+/** The owner of a key, or the account of a payment. */
 export interface Caller {
   readonly keyId: string;
   readonly account: string;
@@ -31,7 +31,7 @@ export interface Caller {
 
 /** One request that was counted, and its place among the key's concurrent ones. */
 export interface Slot {
-  /** As of the time when the slot was taken, which may be newer than the lookup. */
+  /** As of when the slot was taken, which may be newer than what `authenticate` returned. */
   readonly caller: Caller;
   readonly requestId: string;
   readonly kind: SlotKind;
@@ -43,7 +43,7 @@ type SlotKind = "calls" | "uploads";
 
 interface SlotRequest {
   readonly requestId: string;
-  /** Then the slot is free in any case. */
+  /** After this time the slot is free in any case. */
   readonly ttlMs: number;
 }
 
@@ -52,7 +52,7 @@ interface SlotEnd {
   readonly refusedBy?: ServiceError | undefined;
 }
 
-/** Takes the slots and tokens of keys, and releases them, whatever happens to Redis. */
+/** Slots and tokens of keys. What an outage of Redis keeps from being released is released after it. */
 export function createSlots(deps: {
   redis: Redis;
   limits: ReturnType<typeof createLimits>;
@@ -151,8 +151,8 @@ export class RateLimitReached extends ServiceError {
 }
 
 /**
- * Whether a refused request stays counted. It does not after a failure of ours, or a limit that is worth waiting for; work
- * that goes on in another request is no failure.
+ * Whether a refused request stays counted against its key. Failures of the service do not count, nor does a limit that is
+ * worth waiting for; `generation_in_progress` is no failure.
  */
 function staysCounted({ status, code, shouldRetry }: ServiceError): boolean {
   if (status === 429) return shouldRetry === false;

@@ -154,7 +154,7 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
       background("disconnect", call, handleDisconnect(call));
   }
 
-  /** Answers that the work goes on and the result can be fetched later. */
+  /** Answers an error while the work continues: the result can be fetched later. */
   function postpone(call: OpenCall, error: ServiceError): void {
     if (!isDetached(call)) writeError(call, error);
   }
