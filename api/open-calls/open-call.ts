@@ -58,40 +58,29 @@ export type CallState =
   | { readonly kind: "ended" };
 
 /** One paid call from its admission to its last byte. */
-export interface OpenCall extends Submission {
-  state: CallState;
-  /** Ends the subscription to the call's frames. */
-  unsubscribe(): void;
-  nextSeq: number;
-  /** Pieces of a JSON answer that came in several frames. */
-  parts: string[];
-  lastWriteAt: number;
-  /** Bytes that the caller has taken, and since when it has taken no more. */
-  sent: { readonly bytes: number; readonly at: number };
-  /** The attempt whose frames are being delivered. */
-  attempt?: string;
-  /** A stream has carried something other than pings. */
-  hasContent: boolean;
-  /** The body is in object storage. */
-  bodyStored: boolean;
-  /** The registry counts the job; a worker may have it. */
-  jobAdded: boolean;
-  usedTokens: number;
-}
-
-export const openCall = (submission: Submission, now: number): OpenCall => ({
+export const openCall = (submission: Submission, now: number) => ({
   ...submission,
-  state: { kind: "preparing" },
+  state: { kind: "preparing" } as CallState,
+  /** Ends the subscription to the call's frames. */
   unsubscribe: () => {},
+  /** The attempt whose frames are being delivered. */
+  attempt: undefined as string | undefined,
   nextSeq: 0,
-  parts: [],
-  lastWriteAt: now,
-  sent: { bytes: 0, at: now },
+  /** Pieces of a JSON answer that came in several frames. */
+  parts: [] as string[],
+  /** A stream has carried something other than pings. */
   hasContent: false,
+  lastWriteAt: now,
+  /** Bytes that the caller has taken, and since when it has taken no more. */
+  sent: { bytes: 0, at: now },
+  /** The body is in object storage. */
   bodyStored: false,
+  /** The registry counts the job; a worker may have it. */
   jobAdded: false,
   usedTokens: 0,
 });
+
+export type OpenCall = ReturnType<typeof openCall>;
 
 export const poolOf = ({ job }: OpenCall): Pool => jobCatalog[job].pool;
 
