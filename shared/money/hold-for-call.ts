@@ -27,12 +27,12 @@ const applyDelayMs = 50;
 const releaseTimeoutMs = 120_000;
 
 export function createHoldForCall({ hold, release, background, clock }: Deps) {
-  async function holdTwice(asked: Hold): Promise<HoldResult> {
-    const result = await hold(asked);
+  async function holdTwice(request: Hold): Promise<HoldResult> {
+    const result = await hold(request);
     if (result.ok || result.reason !== "insufficient") return result;
-    if (result.availableNanoUsd + result.heldNanoUsd < asked.minNanoUsd) return result;
+    if (result.availableNanoUsd + result.heldNanoUsd < request.minNanoUsd) return result;
     await sleep(clock, applyDelayMs);
-    return hold(asked);
+    return hold(request);
   }
 
   /** Hold outcome unknown: settle at zero in the background. */

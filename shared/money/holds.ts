@@ -3,7 +3,7 @@ import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
-import type { Accounts, StoredHold } from "./accounts.ts";
+import type { Accounts, StoredAccount, StoredHold } from "./accounts.ts";
 import { assertRequestId } from "./ledger.ts";
 import { assertAmount } from "./usd.ts";
 
@@ -59,13 +59,9 @@ interface SizedHold {
   readonly amountNanoUsd: bigint;
 }
 
-interface AccountState {
-  readonly frozen: boolean;
-  readonly available: bigint;
-  readonly held: bigint;
-  readonly openHolds: number;
+type AccountState = Pick<StoredAccount, "frozen" | "available" | "held" | "openHolds"> & {
   readonly holds: Readonly<Record<string, unknown>>;
-}
+};
 
 /** The holds of a group that the account can take, in order, and the results of the others. */
 export function fitHolds(state: AccountState | null, group: readonly Hold[]) {
@@ -169,14 +165,14 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
 
   const commit = groupCommit<Hold, HoldResult>({ limit: groupLimit, write: writeGroup });
 
-  return async function hold(asked: Hold): Promise<HoldResult> {
-    assertRequestId(asked.requestId);
-    assertAmount(asked.maxNanoUsd, "maxNanoUsd");
-    assertAmount(asked.minNanoUsd, "minNanoUsd");
-    if (!Number.isSafeInteger(asked.expiresAt)) throw new RangeError("expiresAt must be unix milliseconds");
+  return async function hold(request: Hold): Promise<HoldResult> {
+    assertRequestId(request.requestId);
+    assertAmount(request.maxNanoUsd, "maxNanoUsd");
+    assertAmount(request.minNanoUsd, "minNanoUsd");
+    if (!Number.isSafeInteger(request.expiresAt)) throw new RangeError("expiresAt must be unix milliseconds");
     // While MongoDB is unavailable no hold is sent: then none is unknown, and nothing has to be released.
     if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);
-    return commit(asked.account, asked.requestId, asked);
+    return commit(request.account, request.requestId, request);
   };
 }
 

@@ -56,8 +56,8 @@ export interface Money {
   hold(hold: Hold): Promise<HoldResult>;
   /**
    * `hold` for a waiting caller: resolves with the amount held, or throws the error to answer (402, 403, 429, 503). A hold
-   * whose outcome is unknown is released in the background. If the balance only waits for another call's cost to be
-   * applied, it tries once more after a moment.
+   * whose outcome is unknown is released in the background. If another call's hold is about to return enough, it
+   * tries once more after a moment.
    */
   holdForCall(call: CallHold): Promise<bigint>;
   /** Retries until there is a decision, this one or an earlier one. Rejects with the reason of `signal`. */

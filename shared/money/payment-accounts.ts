@@ -1,7 +1,8 @@
+import type { mongo } from "mongoose";
 import { conflict, notFound } from "#errors";
 import type { Clock } from "#platform/clock";
 import { answered } from "#platform/mongo";
-import { type Account, type Accounts, type Page, toAccount } from "./accounts.ts";
+import { type Account, type Accounts, type Page, type StoredAccount, toAccount } from "./accounts.ts";
 import type { createMovements, Movement } from "./movements.ts";
 
 /** A settled payment: it opens an account of its own and is its credit. */
@@ -92,18 +93,16 @@ export function createPaymentAccounts(deps: {
     return { nanoUsd: sum?.nanoUsd ?? 0n, accounts: Number(sum?.accounts ?? 0) };
   }
 
-  async function unusedAccounts(openedBefore: Date, { limit, after }: Page): Promise<Account[]> {
-    const filter = { ...unused(openedBefore), ...(after !== undefined && { _id: { ...ids, $gt: after } }) };
+  async function list(filter: mongo.Filter<StoredAccount>, limit: number): Promise<Account[]> {
     const found = collection.find(filter, { projection: { holds: 0 }, sort: { _id: 1 }, limit });
     return (await answered(found.toArray())).map(toAccount);
   }
 
-  async function spentAccounts(openedBefore: Date, limit: number): Promise<Account[]> {
-    const spent = { _id: ids, available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 };
-    const filter = { ...spent, createdAt: { $lt: openedBefore } };
-    const found = collection.find(filter, { projection: { holds: 0 }, limit });
-    return (await answered(found.toArray())).map(toAccount);
-  }
+  const unusedAccounts = (openedBefore: Date, { limit, after }: Page): Promise<Account[]> =>
+    list({ ...unused(openedBefore), ...(after !== undefined && { _id: { ...ids, $gt: after } }) }, limit);
+
+  const spentAccounts = (openedBefore: Date, limit: number): Promise<Account[]> =>
+    list({ ...unused(openedBefore), available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 }, limit);
 
   async function removeSpentAccount({ id, availableNanoUsd }: Account): Promise<boolean> {
     if (availableNanoUsd > 0n)

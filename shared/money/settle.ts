@@ -68,14 +68,8 @@ export interface Decided {
   readonly entry: LedgerEntry;
 }
 
-export interface Application {
-  readonly account: string;
-  readonly requestId: string;
-  readonly heldNanoUsd: bigint;
-  /** Of the entry that counts. */
-  readonly costNanoUsd: bigint;
-  readonly signal?: AbortSignal | undefined;
-}
+/** The cost is that of the entry that counts. */
+export type Application = Pick<Decision, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
 
 interface Refusal {
   readonly code: number;

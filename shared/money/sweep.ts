@@ -4,23 +4,13 @@ import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import { type Ledger, type StoredEntry, toEntry } from "./ledger.ts";
-import { type createApply, type createDecide, type Decided, releaseDecision } from "./settle.ts";
+import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
 export interface Swept {
   /** Holds that were ended. */
   readonly applied: number;
   /** Calls that were settled at zero. */
   readonly decided: number;
-}
-
-interface Deps
-  extends Pick<ReturnType<typeof createApply>, "applyOnce">,
-    Pick<ReturnType<typeof createDecide>, "decideOnce"> {
-  readonly mongo: Mongo;
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** After this a hold is released even if its job is still in a queue. */
@@ -39,8 +29,16 @@ interface OpenHold {
  * Ends holds that have expired. Any number of processes may do it at once: the first insert decides, and the filter of
  * an application lets it happen once. Nothing is retried, because the next sweep follows anyway.
  */
-export function createSweep(deps: Deps) {
-  const { mongo, accounts, ledger, clock, log, applyOnce, decideOnce } = deps;
+export function createSweep(deps: {
+  mongo: Mongo;
+  accounts: Accounts;
+  ledger: Ledger;
+  clock: Clock;
+  log: Logger;
+  decideOnce: (decision: AnyDecision) => Promise<Decided>;
+  applyOnce: (application: Application) => Promise<boolean>;
+}) {
+  const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce } = deps;
 
   async function mayRelease(
     { requestId, hold }: OpenHold,

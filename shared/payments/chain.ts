@@ -27,10 +27,10 @@ export function connectRpc(url: string) {
 
 export type Rpc = ReturnType<typeof connectRpc>;
 
-/** A payment as it stands on chain. */
+/** A payment that is in a block. */
 export interface Landed {
   readonly signature: string;
-  /** It is in a block, but it moved nothing. */
+  /** Its transaction failed, so nothing was transferred. */
   readonly failed: boolean;
   readonly finalized: boolean;
 }

@@ -55,7 +55,12 @@ async function checkFunds(rpc: Rpc, feePayer: Address, caps: Caps, log: Logger):
  * Settles in this process. The x402 packages' own facilitator does not report whether a transaction was sent, so it is not
  * used. Rejects while the fee payer has no SOL.
  */
-export async function ownFacilitator({ network, caps, payTo }: X402Config, key: string, rpc: Rpc, log: Logger) {
+export async function ownFacilitator(
+  { network, caps, payTo }: X402Config,
+  key: string,
+  rpc: Rpc,
+  log: Logger,
+): Promise<Facilitator> {
   const feePayer = await walletOf(key, "X402_FEE_PAYER_KEY");
   if (feePayer.address === payTo)
     throw incomplete(
@@ -78,7 +83,7 @@ export async function ownFacilitator({ network, caps, payTo }: X402Config, key: 
     }
   }
 
-  const facilitator: Facilitator = {
+  return {
     feePayer: feePayer.address,
     async settle(payment, _, recordSignature) {
       // The fee payer's key was changed after the quote.
@@ -99,7 +104,6 @@ export async function ownFacilitator({ network, caps, payTo }: X402Config, key: 
       return { kind: "settled", signature };
     },
   };
-  return facilitator;
 }
 
 const requestMs = 45_000;
@@ -109,7 +113,11 @@ const sentReason = "invalid_exact_svm_transaction_failed";
 const isVerificationFault = (reason: string) => /^invalid_[a-z0-9_]{1,120}$/.test(reason) && reason !== sentReason;
 
 /** Settles elsewhere and pays the fees. It is trusted only when it reports that a payment was settled. */
-export async function remoteFacilitator({ network }: X402Config, url: string, token: string | undefined) {
+export async function remoteFacilitator(
+  { network }: X402Config,
+  url: string,
+  token: string | undefined,
+): Promise<Facilitator> {
   const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
   const client = new HTTPFacilitatorClient({
     url,
@@ -121,7 +129,7 @@ export async function remoteFacilitator({ network }: X402Config, url: string, to
   const feePayer = kind?.extra?.["feePayer"];
   if (typeof feePayer !== "string") throw incomplete(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
 
-  const facilitator: Facilitator = {
+  return {
     feePayer,
     async settle(payment, requirements) {
       const answer = await client.settle(payment.payload, requirements).catch(refusal);
@@ -131,7 +139,6 @@ export async function remoteFacilitator({ network }: X402Config, url: string, to
       return refused ? { kind: "refused", reason } : { kind: "unknown", reason };
     },
   };
-  return facilitator;
 }
 
 /** An answer of 4xx may give a reason; after any other error the outcome is unknown. */

@@ -86,8 +86,10 @@ export const paymentLifetimeMs = dayMs;
 
 const transactionOf = ({ payload }: Payment) => decodeTransaction(payload.payload["transaction"] as string);
 
-/** The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. */
-async function isIsolated(payment: Payment, feePayer: string): Promise<boolean> {
+/**
+ * The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. Accounts in
+ * lookup tables cannot be checked, so those are refused, too.
+ */ async function isIsolated(payment: Payment, feePayer: string): Promise<boolean> {
   try {
     await assertFeePayerIsolated(transactionOf(payment), feePayer);
     return true;

@@ -133,19 +133,15 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
       { $set: { state: "unknown", lookAt: after(0) }, $unset: { claim: "" } },
     );
 
-  const reopened = () =>
-    ({
-      $set: { state: "open", expiresAt: after(quoteMs) },
-      $unset: claimFields,
-    }) as const;
+  const opening = () => ({ $set: { state: "open", expiresAt: after(quoteMs) }, $unset: claimFields }) as const;
 
   /** By the holder of the claim, who knows that nothing was sent. */
-  const release = (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, reopened());
+  const release = (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, opening());
 
   /** When the chain shows that the payment did not land and never will. */
-  const reopen = ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, reopened());
+  const reopen = ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, opening());
 
-  /** Changes nothing if it is settled already. */
+  /** Also if it was settled by the same payment before, or was reopened meanwhile. */
   const markSettled = ({ _id, messageHash, blockhash, payer }: Claimed, signature: string) =>
     change(
       { _id, $or: [{ messageHash }, { state: "open" }] },

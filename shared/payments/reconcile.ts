@@ -58,7 +58,7 @@ export function createReconcile({ quotes, chain, money, log }: Deps) {
   async function reopen(quote: Claimed, landed: Landed | undefined): Promise<Resolved> {
     if (!(await quotes.reopen(quote))) return "unknown";
     const { _id: memo, payer, signature = landed?.signature } = quote;
-    log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never landed on chain");
+    log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never came on chain");
     return "reopened";
   }
 
