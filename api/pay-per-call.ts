@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import { canonicalJson, type ParsedCall } from "#formats";
-import { jobCatalog } from "#jobs";
 import type { Caller } from "#keys";
 import type { Payments } from "#payments";
 import { type AdmissionDeps, check } from "./admission/admit.ts";
@@ -43,8 +42,7 @@ const hashOf = ({ method }: Request, { endpoint }: PaidRoute, body: JsonBody): s
 /** Throws for a call that would be refused, before anything is quoted or taken for it. */
 async function priceOf(deps: PayPerCallDeps, route: PaidRoute, call: ParsedCall): Promise<bigint> {
   if (call.buybackToken !== undefined) deps.payments.buyback.tokenOf(call.buybackToken);
-  const { pool } = jobCatalog[route.job];
-  const { bound } = await check(deps, { call, serves: route, pool, caller: anonymous });
+  const { bound } = await check(deps, { call, route, caller: anonymous });
   // A quote of zero could not be paid.
   return bound.mostNanoUsd > 0n ? bound.mostNanoUsd : 1n;
 }
