@@ -1,35 +1,36 @@
 import { count, isCount, type JsonObject, list, object, tokenUsage } from "#formats";
+import type { TokenEstimate } from "../converter.ts";
 
-const audioOf = (details: unknown): number =>
-  list(details).reduce((sum, each) => sum + (each["modality"] === "AUDIO" ? count(each["tokenCount"]) : 0), 0);
+const audioTokens = (details: unknown): number =>
+  list(details).reduce((sum, { modality, tokenCount }) => sum + (modality === "AUDIO" ? count(tokenCount) : 0), 0);
 
 /**
- * The provider's `usageMetadata` in chat shape; undefined if there is none that can be believed. `promptTokenCount` has the cached tokens in it,
- * but not what the provider's tools put into the prompt; `candidatesTokenCount` has no thoughts in it.
+ * The provider's `usageMetadata` in chat shape; undefined if it is missing or invalid. `promptTokenCount` includes cached
+ * tokens but not the prompts of the provider's tools; `candidatesTokenCount` does not include thoughts.
  */
-export function chatUsage(usage: unknown): JsonObject | undefined {
-  const given = object(usage);
-  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = given;
+export function convertUsageToChat(usage: unknown): JsonObject | undefined {
+  const metadata = object(usage);
+  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = metadata;
   if (![promptTokenCount, candidatesTokenCount ?? 0, thoughtsTokenCount ?? 0].every(isCount)) return undefined;
-  const prompt = count(promptTokenCount) + count(given["toolUsePromptTokenCount"]);
+  const prompt = count(promptTokenCount) + count(metadata["toolUsePromptTokenCount"]);
   const thoughts = count(thoughtsTokenCount);
   const completion = count(candidatesTokenCount) + thoughts;
-  const audio = audioOf(given["promptTokensDetails"]) - audioOf(given["cacheTokensDetails"]);
-  const spoken = audioOf(given["candidatesTokensDetails"]);
+  const audioInput = audioTokens(metadata["promptTokensDetails"]) - audioTokens(metadata["cacheTokensDetails"]);
+  const audioOutput = audioTokens(metadata["candidatesTokensDetails"]);
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
     prompt_tokens_details: {
-      cached_tokens: count(given["cachedContentTokenCount"]),
-      audio_tokens: Math.max(0, audio),
+      cached_tokens: count(metadata["cachedContentTokenCount"]),
+      audio_tokens: Math.max(0, audioInput),
     },
-    completion_tokens_details: { reasoning_tokens: thoughts, ...(spoken > 0 && { audio_tokens: spoken }) },
+    completion_tokens_details: { reasoning_tokens: thoughts, ...(audioOutput > 0 && { audio_tokens: audioOutput }) },
   };
 }
 
-/** Chat's usage as the format has it; the estimate where there is none that can be believed. */
-export function geminiUsage(usage: unknown, estimate: { input: number; output: number }): JsonObject {
+/** Chat usage as `usageMetadata`; the estimate where usage is missing or invalid. */
+export function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
   const counted = tokenUsage(usage);
   const { prompt_tokens, completion_tokens_details } = object(usage);
   const prompt = counted ? count(prompt_tokens) : estimate.input;
