@@ -1,13 +1,15 @@
 import { audioFormat, type JsonObject, object, responsesUpload, type UploadRef } from "#formats";
 import type { ResolvedUpload } from "../converter.ts";
 
+type Resolve = (ref: UploadRef) => ResolvedUpload;
+
 /** The fields of an item that may hold parts. */
 const partLists = ["content", "output"] as const;
 
-function placePart(part: JsonObject, at: string, placed: (ref: UploadRef) => ResolvedUpload): JsonObject {
-  const ref = responsesUpload(part, at);
+function resolvePart(part: JsonObject, path: string, resolve: Resolve): JsonObject {
+  const ref = responsesUpload(part, path);
   if (!ref) return part;
-  const { mime, address, base64 } = placed(ref);
+  const { mime, address, base64 } = resolve(ref);
   const { image_url: _, file_id: __, file_data: ___, file_url: ____, ...rest } = part;
   switch (part["type"]) {
     case "input_image":
@@ -21,15 +23,15 @@ function placePart(part: JsonObject, at: string, placed: (ref: UploadRef) => Res
   }
 }
 
-/** The request with each upload's content in the place of its id; `param` of the references as `parse` gave it. */
-export function placeResponsesUploads(request: JsonObject, placed: (ref: UploadRef) => ResolvedUpload): JsonObject {
+/** References have the same `param` as those that `parse` returned. */
+export function resolveUploads(request: JsonObject, resolve: Resolve): JsonObject {
   if (!Array.isArray(request["input"])) return request;
   const input = request["input"].map((value: unknown, i) => {
     let item = object(value);
     for (const field of partLists) {
       if (!Array.isArray(item[field])) continue;
       const parts = item[field].map((part: unknown, p) =>
-        placePart(object(part), `input[${i}].${field}[${p}]`, placed),
+        resolvePart(object(part), `input[${i}].${field}[${p}]`, resolve),
       );
       item = { ...item, [field]: parts };
     }
