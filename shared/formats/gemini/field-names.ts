@@ -2,28 +2,26 @@ import { invalidValue } from "#errors";
 import { type JsonObject, object } from "../loose.ts";
 
 /**
- * The provider reads each field under two names (`cachedContent`, `cached_content`), and one object where a list should be.
- * Here everything is brought to one form before it is looked at, and goes on in that form: what was checked is what the
- * provider gets. What the caller named (arguments, results, properties of schemas) stays as it is.
+ * The provider accepts two spellings of each field (`cachedContent`, `cached_content`), and one object in place of a list.
+ * Requests are normalized before any check and stay so: the provider gets what was checked. Names that the caller chose
+ * (arguments, results, properties of schemas) do not change.
  */
 interface Shape {
   readonly names: ReadonlySet<string>;
-  /** By the name without its underscores and capitals. */
+  /** By the name in lower case without underscores. */
   readonly spellings: ReadonlyMap<string, string>;
-  readonly inside: ReadonlyMap<string, { readonly shape: Shape; readonly isList: boolean }>;
+  readonly inner: ReadonlyMap<string, Shape | readonly [Shape]>;
 }
 
 const spelling = (name: string): string => name.toLowerCase().replaceAll("_", "");
 
-/** A shape in a list stands for a list of such. */
-function shape(names: string, inside: Readonly<Record<string, Shape | readonly [Shape]>> = {}): Shape {
-  const all = [...names.split(" ").filter(Boolean), ...Object.keys(inside)];
-  const inner = (each: Shape | readonly [Shape]) =>
-    "names" in each ? { shape: each, isList: false } : { shape: each[0], isList: true };
+/** `inner`: fields whose values have a shape; `[shape]` for lists. */
+function shape(names: string, inner: Readonly<Record<string, Shape | readonly [Shape]>> = {}): Shape {
+  const all = [...names.split(" ").filter(Boolean), ...Object.keys(inner)];
   return {
     names: new Set(all),
     spellings: new Map(all.map((name) => [spelling(name), name])),
-    inside: new Map(Object.entries(inside).map(([name, each]) => [name, inner(each)])),
+    inner: new Map(Object.entries(inner)),
   };
 }
 
@@ -59,7 +57,7 @@ const tool = shape(
 const fields =
   "model cachedContent safetySettings labels serviceTier store continuationToken modelArmorConfig " +
   "generationOutputConfig routingConfig modelSelectionConfig";
-const inside = {
+const innerFields = {
   contents: [content] as const,
   systemInstruction: content,
   tools: [tool] as const,
@@ -74,52 +72,53 @@ const inside = {
     { thinkingConfig, responseFormat: [shape("audio image video", { text: shape("mimeType schema") })] },
   ),
 };
-const request = shape(fields, inside);
-/** The body of `countTokens`: the contents alone, or a whole request. */
-const countRequest = shape(fields, { ...inside, generateContentRequest: request });
+const request = shape(fields, innerFields);
+/** The body of `countTokens`: contents, or a whole request. */
+const countRequest = shape(fields, { ...innerFields, generateContentRequest: request });
 const schema = shape(
   "type format title description nullable enum items maxItems minItems properties required minProperties " +
     "maxProperties minimum maximum minLength maxLength pattern example anyOf propertyOrdering default " +
     "additionalProperties prefixItems",
 );
 
-/** The object with its fields under their one name; the same object if they are. */
-function renamed(value: JsonObject, { names, spellings }: Shape, at: string): JsonObject {
+/** The same object if its fields have their names already. */
+function rename(value: JsonObject, { names, spellings }: Shape, path: string): JsonObject {
   const fields = Object.keys(value);
   if (fields.every((field) => names.has(field))) return value;
   const seen = new Set<string>();
   return Object.fromEntries(
     fields.map((field) => {
       const name = names.has(field) ? field : (spellings.get(spelling(field)) ?? field);
-      if (seen.has(name)) throw invalidValue(`${at}${name}`, `${at}${name}: is given twice, under two names.`);
+      if (seen.has(name)) throw invalidValue(`${path}${name}`, `${path}${name}: is given twice, under two names.`);
       seen.add(name);
       return [name, value[field]];
     }),
   );
 }
 
-function formed(value: unknown, form: Shape, at: string): unknown {
+function normalize(value: unknown, form: Shape, path: string): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  const fields = renamed(object(value), form, at);
+  const fields = rename(object(value), form, path);
   const changed: [string, unknown][] = [];
-  for (const [name, { shape: inner, isList }] of form.inside) {
+  for (const [name, inner] of form.inner) {
     const old = fields[name];
     if (old === undefined || old === null) continue;
-    const now = isList ? formedList(old, inner, `${at}${name}`) : formed(old, inner, `${at}${name}.`);
-    if (now !== old) changed.push([name, now]);
+    const normalized =
+      "names" in inner ? normalize(old, inner, `${path}${name}.`) : normalizeList(old, inner[0], `${path}${name}`);
+    if (normalized !== old) changed.push([name, normalized]);
   }
   return changed.length > 0 ? { ...fields, ...Object.fromEntries(changed) } : fields;
 }
 
-function formedList(value: unknown, form: Shape, at: string): unknown {
+function normalizeList(value: unknown, form: Shape, path: string): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if (!Array.isArray(value)) return [formed(value, form, `${at}[0].`)];
+  if (!Array.isArray(value)) return [normalize(value, form, `${path}[0].`)];
   const items: readonly unknown[] = value;
-  const now = items.map((each, i) => formed(each, form, `${at}[${i}].`));
-  return now.every((each, i) => each === items[i]) ? value : now;
+  const normalized = items.map((each, i) => normalize(each, form, `${path}[${i}].`));
+  return normalized.every((each, i) => each === items[i]) ? value : normalized;
 }
 
-export const formedRequest = (value: unknown): unknown => formed(value, request, "");
-export const formedCount = (value: unknown): unknown => formed(value, countRequest, "");
-export const formedThinking = (value: unknown): JsonObject => object(formed(value, thinkingConfig, ""));
-export const formedSchema = (value: unknown, at: string): JsonObject => object(renamed(object(value), schema, at));
+export const formedRequest = (value: unknown): unknown => normalize(value, request, "");
+export const formedCount = (value: unknown): unknown => normalize(value, countRequest, "");
+export const formedThinking = (value: unknown): JsonObject => object(normalize(value, thinkingConfig, ""));
+export const formedSchema = (value: unknown, path: string): JsonObject => rename(object(value), schema, path);
