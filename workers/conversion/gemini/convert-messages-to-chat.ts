@@ -40,14 +40,15 @@ const documentPart = (data: string): JsonObject => ({
 
 /** `data`: base64, or the id of an upload. */
 function inlinePart(mime: string, data: string): JsonObject {
-  const address = isUploadId(data) ? data : `data:${mime};base64,${data}`;
+  const isUpload: boolean = isUploadId(data);
+  const address = isUpload ? data : `data:${mime};base64,${data}`;
   switch (kindOf(mime)) {
     case "image":
       return imagePart(address);
     case "audio":
       return { type: "input_audio", input_audio: { data, format: audioFormat(mime) } };
     case "file":
-      if (/^text\//i.test(mime) && !isUploadId(data)) return textPart(Buffer.from(data, "base64").toString());
+      if (/^text\//i.test(mime) && !isUpload) return textPart(Buffer.from(data, "base64").toString());
       return documentPart(address);
   }
 }

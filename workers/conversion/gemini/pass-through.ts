@@ -20,7 +20,11 @@ function outputBytes(event: JsonObject): number {
 function withoutContinuation(response: JsonObject): JsonObject {
   const candidates = list(response["candidates"]);
   if (!candidates.some((candidate) => "continuationToken" in candidate)) return response;
-  return { ...response, candidates: candidates.map(({ continuationToken: _, ...candidate }) => candidate) };
+  const ended = candidates.map((candidate) => {
+    const { continuationToken: _, ...rest } = candidate;
+    return rest;
+  });
+  return { ...response, candidates: ended };
 }
 
 const finish = (response: JsonObject, { model }: { readonly model: string }): JsonObject =>
