@@ -2,14 +2,14 @@ import type OpenAI from "openai";
 import { expect } from "vitest";
 import { mockUsage } from "./mock-openai.ts";
 
-/** As the endpoint's own provider has it, bare; one of that provider's that another hosts, which speaks chat alone. */
+/** The native model by the provider's own name; a model that another provider hosts, which speaks chat only. */
 export const nativeModel = "gpt-4.1-mini";
 export const hostedModel = "openai/gpt-oss-120b";
 
 type Event = OpenAI.Responses.ResponseStreamEvent;
 type Item = OpenAI.Responses.ResponseOutputItem;
 
-/** Events that tell of an item between its beginning and its end, in the order of one part. */
+/** The events of an item between `added` and `done`. */
 const between: Readonly<Record<string, RegExp>> = {
   message: /^((part\+ (text )+text! part! )|(part\+ (refusal )+refusal! part! ))+$/,
   function_call: /^(arguments )+arguments! $/,
@@ -32,7 +32,7 @@ const short: Readonly<Record<string, string>> = {
 
 const idOf = (item: Item | undefined) => item && "id" in item && item.id;
 
-/** Checks a stream against wire-details, "Responses stream", and gives the response that it ended with. */
+/** Checks a stream against docs/api/wire-details.md, "Responses stream", and returns its final response. */
 export function wholeStream(events: readonly Event[]): OpenAI.Responses.Response {
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at));
   const [created, progress, ...rest] = events;
@@ -44,12 +44,12 @@ export function wholeStream(events: readonly Event[]): OpenAI.Responses.Response
       response: { id: last.response.id, model: last.response.model, status: "in_progress", output: [], usage: null },
     });
 
-  const items: { id: unknown; type: string; told: string; said: string; done?: Item }[] = [];
+  const items: { id: unknown; type: string; types: string; text: string; done?: Item }[] = [];
   for (const event of rest) {
     if (event.type === "response.output_item.added") {
       expect(event.output_index).toBe(items.length);
       expect(idOf(event.item)).toMatch(/./);
-      items.push({ id: idOf(event.item), type: event.item.type, told: "", said: "" });
+      items.push({ id: idOf(event.item), type: event.item.type, types: "", text: "" });
       continue;
     }
     if (!("output_index" in event)) throw new Error(event.type);
@@ -57,28 +57,28 @@ export function wholeStream(events: readonly Event[]): OpenAI.Responses.Response
     if (!item || item.done) throw new Error(`${event.type} of no open item`);
     if (event.type === "response.output_item.done") {
       expect(idOf(event.item)).toBe(item.id);
-      expect(item.told).toMatch(between[item.type] ?? /^$/);
+      expect(item.types).toMatch(between[item.type] ?? /^$/);
       item.done = event.item;
       continue;
     }
     expect("item_id" in event && event.item_id).toBe(item.id);
-    item.told += `${short[event.type] ?? event.type} `;
+    item.types += `${short[event.type] ?? event.type} `;
     if (/content_part|output_text|refusal/.test(event.type)) expect(event).toHaveProperty("content_index");
     if (/reasoning_summary/.test(event.type)) expect(event).toHaveProperty("summary_index");
     if (event.type === "response.output_text.delta") expect(event.logprobs).toEqual([]);
-    if ("delta" in event && typeof event.delta === "string") item.said += event.delta;
-    // What is done is what its deltas were.
+    if ("delta" in event && typeof event.delta === "string") item.text += event.delta;
+    // A `done` event repeats its deltas.
     const whole = "text" in event ? event.text : "arguments" in event ? event.arguments : undefined;
     if (event.type.endsWith(".done") && typeof whole === "string") {
-      expect(item.said).toBe(whole);
-      item.said = "";
+      expect(item.text).toBe(whole);
+      item.text = "";
     }
   }
   expect(items.map(({ done }) => done)).toEqual(last.response.output);
   return last.response;
 }
 
-/** A whole chat answer of the stand-in with other choices. */
+/** A whole chat response of the mock. */
 export const chatAnswer = (message: object, finish_reason = "stop", more: object = {}) => ({
   body: {
     id: "chatcmpl-x",
