@@ -143,7 +143,7 @@ test("without usage from the provider an estimate is charged, marked as one", as
 test.each([local, google, messagesProvider])("$name: concurrent streams do not mix", async ({ model }) => {
   const { client } = await newCaller(served, "100");
   const words = ["apple", "berry", "cherry", "dates"];
-  const said = await Promise.all(
+  const found = await Promise.all(
     words.map(async (word) => {
       const config = { maxOutputTokens: 200 };
       const chunks = await Array.fromAsync(
@@ -152,7 +152,7 @@ test.each([local, google, messagesProvider])("$name: concurrent streams do not m
       return words.filter((each) => chunks.some(({ text = "" }) => text.includes(each)));
     }),
   );
-  expect(said).toEqual(words.map((word) => [word]));
+  expect(found).toEqual(words.map((word) => [word]));
 });
 
 /** A success after the failures of earlier tests closes the breaker. */
@@ -348,17 +348,20 @@ const providers: readonly FailingStream[] = [
 const script = ({ mock }: Target, answer: ProviderAnswer) => mock?.(served).respond(answer);
 
 /** The text of a stream before it failed, and its error. */
-async function broken(stream: AsyncIterable<GenerateContentResponse>, onText: (said: string) => void = () => {}) {
-  let said = "";
+async function readUntilError(
+  stream: AsyncIterable<GenerateContentResponse>,
+  onText: (delivered: string) => void = () => {},
+) {
+  let delivered = "";
   try {
     for await (const { text = "" } of stream) {
-      said += text;
-      onText(said);
+      delivered += text;
+      onText(delivered);
     }
   } catch (error) {
-    return { said, error: error as Error & { status?: number } };
+    return { delivered, error: error as Error & { status?: number } };
   }
-  return { said, error: undefined };
+  return { delivered, error: undefined };
 }
 
 describe.each(providers)("$target.name", ({ target, events, errorEvent, expected, input }) => {
@@ -377,7 +380,7 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
       ...("done" in answer ? { beforeEnd: opened } : { beforeEvent: { [events.length]: opened } }),
     });
     const stream = await client.models.generateContentStream(asking(model));
-    const { said: delivered, error } = await broken(stream, (text) => text === "abcdefgh" && open());
+    const { delivered, error } = await readUntilError(stream, (text) => text === "abcdefgh" && open());
     expect(delivered).toBe("abcdefgh");
     const [, body = ""] = /^got status: \w+\. (\{.*\})$/.exec(error?.message ?? "") ?? [];
     expect([error?.name, JSON.parse(body)]).toEqual(["ApiError", { error: { ...shown, message: expect.any(String) } }]);
@@ -415,7 +418,7 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
     const controller = new AbortController();
     const config = { abortSignal: controller.signal };
     const stream = await client.models.generateContentStream({ ...asking(model), config });
-    const { error } = await broken(stream, (text) => text === "abcdefgh" && controller.abort());
+    const { error } = await readUntilError(stream, (text) => text === "abcdefgh" && controller.abort());
     expect(error?.name).toBe("AbortError");
     const request = await mock?.request(asked);
     await request?.closed;
@@ -448,14 +451,14 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
 
 test("local: a failing stream ends with an error, and what was delivered is charged", async () => {
   const { client, customer } = await newCaller(served);
-  const { said, error } = await broken(
+  const { delivered, error } = await readUntilError(
     await client.models.generateContentStream(asking(local.model, "stream-error:3")),
   );
-  expect(said).not.toBe("");
+  expect(delivered).not.toBe("");
   expect(error).toMatchObject({ name: "ApiError", status: 502 });
   const [entry] = await entriesOf(served.service, customer);
   const { input = 0, output = 0 } = entry?.request.usage ?? {};
-  expect(output).toBe(Math.ceil(said.length / 4));
+  expect(output).toBe(Math.ceil(delivered.length / 4));
   expect(await chargeOf(served.service, customer)).toBe(costOf(local.model, { input, output }));
 });
 

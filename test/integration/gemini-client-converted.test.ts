@@ -133,13 +133,13 @@ describe("candidateCount", () => {
     const { client } = await newCaller(served);
     const request = { ...asking(model), config: { candidateCount: 3 } };
     const whole = await client.models.generateContent(request);
-    const said = whole.candidates?.map(({ index, content }) => [index, content?.parts?.[0]?.text]);
-    expect(said?.map(([index]) => index)).toEqual([0, 1, 2]);
+    const wholeTexts = whole.candidates?.map(({ index, content }) => [index, content?.parts?.[0]?.text]);
+    expect(wholeTexts?.map(([index]) => index)).toEqual([0, 1, 2]);
     const texts = new Map<number, string>();
     for await (const { candidates } of await client.models.generateContentStream(request))
       for (const { index = 0, content } of candidates ?? [])
         texts.set(index, (texts.get(index) ?? "") + (content?.parts ?? []).map(({ text = "" }) => text).join(""));
-    expect([...texts]).toEqual(said);
+    expect([...texts]).toEqual(wholeTexts);
   });
 
   test.each([responsesProvider, messagesProvider])("$name cannot: refused by name, no charge", async ({ model }) => {
@@ -175,10 +175,10 @@ describe("structured output", () => {
       const config = { responseMimeType: "application/json", ...field } as object;
       const request = { model: target.model, contents: 'I met "Ada", who is 36.', config };
       const answer = await client.models.generateContent(request);
-      const said = JSON.parse(answer.text ?? "") as object;
-      expect(said).toEqual({ name: expect.any(String), age: expect.any(Number) });
+      const parsed = JSON.parse(answer.text ?? "") as object;
+      expect(parsed).toEqual({ name: expect.any(String), age: expect.any(Number) });
       const chunks = await Array.fromAsync(await client.models.generateContentStream(request));
-      expect(JSON.parse(textIn(chunks))).toEqual(said);
+      expect(JSON.parse(textIn(chunks))).toEqual(parsed);
     });
   });
 });

@@ -40,18 +40,18 @@ async function customerOfHealthyProvider(model: string): Promise<Customer> {
   return running.service.account("1");
 }
 
-/** Reads to the end or the error; `onSaid` after the whole text. */
-async function readAll(stream: AsyncIterable<Event>, onSaid: () => void) {
+/** Reads to the end or the error; `onComplete` after the whole text. */
+async function readAll(stream: AsyncIterable<Event>, onComplete: () => void) {
   const events: Event[] = [];
-  let said = "";
+  let delivered = "";
   const thrown = await (async () => {
     for await (const event of stream) {
       events.push(event);
-      if (event.type === "response.output_text.delta") said += event.delta;
-      if (said === "abcdefgh") onSaid();
+      if (event.type === "response.output_text.delta") delivered += event.delta;
+      if (delivered === "abcdefgh") onComplete();
     }
   })().catch((error: unknown) => error);
-  return { events, said, thrown };
+  return { events, delivered, thrown };
 }
 
 async function expectDelivered(model: string, customer: Customer, status: string): Promise<void> {
@@ -102,8 +102,8 @@ describe.each([nativeModel, hostedModel])("%s", (model) => {
         ...(waits && { beforeEvent: { [eventsOf(model).length]: released.opened } }),
       });
       const stream = await customer.openai.responses.create({ model, input, stream: true });
-      const { events, said, thrown } = await readAll(stream, released.open);
-      expect(said).toBe("abcdefgh");
+      const { events, delivered, thrown } = await readAll(stream, released.open);
+      expect(delivered).toBe("abcdefgh");
       expect(thrown).toBeInstanceOf(OpenAI.APIError);
       expect(thrown).toMatchObject(failed);
       expect(String(thrown) + JSON.stringify(events)).not.toContain("sk-secret");
@@ -141,10 +141,10 @@ describe.each([nativeModel, hostedModel])("%s", (model) => {
       beforeEvent: { [begun.length]: never },
     });
     const stream = await customer.openai.responses.create({ model, input, stream: true });
-    let said = "";
+    let delivered = "";
     for await (const event of stream) {
-      if (event.type === "response.output_text.delta") said += event.delta;
-      if (said === "abcdefgh") break;
+      if (event.type === "response.output_text.delta") delivered += event.delta;
+      if (delivered === "abcdefgh") break;
     }
     const request = await running.provider.request(before);
     await request.closed;

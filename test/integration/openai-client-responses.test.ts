@@ -73,15 +73,15 @@ describe.each([localModel, nativeModel, providerModel, hostedModel])("%s", (mode
   test("the streaming helper: its events, and the final response", async () => {
     const { openai } = await running.service.account("1");
     const runner = openai.responses.stream({ model, input: hello });
-    let said = "";
+    let streamedText = "";
     const seen: string[] = [];
     runner.on("response.output_text.delta", ({ delta }) => {
-      said += delta;
+      streamedText += delta;
     });
     runner.on("event", ({ type }) => void seen.push(type));
     const answer = await runner.finalResponse();
-    expect(answer).toMatchObject({ model: catalogId(model), status: "completed", output_text: said });
-    expect(said).toContain("ello there");
+    expect(answer).toMatchObject({ model: catalogId(model), status: "completed", output_text: streamedText });
+    expect(streamedText).toContain("ello there");
     expect([seen[0], seen.at(-1)]).toEqual(["response.created", "response.completed"]);
     expect(answer.usage?.output_tokens).toBeGreaterThan(0);
   });

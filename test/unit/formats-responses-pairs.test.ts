@@ -5,7 +5,7 @@ import { responsesConverter } from "../../workers/conversion/responses/index.ts"
 import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
 const tail = "0123456789abcdefghijklmn";
-const ours = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
+const identity = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
 const request = { model: "local/chat", input: "Hello" };
 const chunk = (delta: Json, fields: Json = {}) => ({ choices: [{ index: 0, delta, ...fields }] });
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
@@ -22,21 +22,21 @@ const answers = fc.record({
   refusal: fc.oneof(fc.constant<string[]>([]), pieces),
   calls,
   finish: fc.constantFrom("stop", "length", "content_filter", "tool_calls"),
-  /** Which call says its next piece. */
+  /** The order of the calls' pieces. */
   turns: fc.array(fc.nat(), { maxLength: 12 }),
 });
 
-/** The deltas of the calls, in turns; each call begins after the one before it. */
+/** The interleaved deltas of the calls, which begin in order. */
 function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, turns: readonly number[]) {
   const deltas = each.map(({ isCustom, id, name, pieces }, index) =>
     pieces.map((piece, p) => {
-      const said = isCustom
+      const payload = isCustom
         ? { custom: { ...(p === 0 && { name }), input: piece } }
         : { function: { ...(p === 0 && { name }), arguments: piece } };
       return {
         index,
         ...(p === 0 && { type: isCustom ? "custom" : "function", ...(id && { id: `call_${index}` }) }),
-        ...said,
+        ...payload,
       };
     }),
   );
@@ -48,7 +48,7 @@ function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, 
   }
 }
 
-/** An answer as chat has it, whole and in chunks. */
+/** A chat response, whole and in chunks. */
 const both = answers.map(({ reasoning, content, refusal, calls, finish, turns }) => {
   const chunks = [
     chunk({ role: "assistant", content: null }),
@@ -71,19 +71,19 @@ const both = answers.map(({ reasoning, content, refusal, calls, finish, turns })
     })),
   };
   const logprobs = { content: content.map((piece) => ({ token: piece, logprob: -1 })) };
-  const whole = completeChat({ choices: [{ message, logprobs, finish_reason: finish }], usage }, ours, estimate);
+  const whole = completeChat({ choices: [{ message, logprobs, finish_reason: finish }], usage }, identity, estimate);
   return { chunks, whole };
 });
 
 function streamed(chunks: readonly Json[]): string {
-  const stream = responsesConverter.streamFromChat(ours, request);
+  const stream = responsesConverter.streamFromChat(identity, request);
   return chunks.map((each) => stream.write(each)).join("") + stream.end(estimate);
 }
 
-test("a stream, wherever it is cut, is the answer that was not streamed; for the provider's client too", async () => {
+test("an assembled stream is the whole response, wherever it was cut; also for the official client", async () => {
   await fc.assert(
     fc.asyncProperty(both, async ({ chunks, whole }) => {
-      const expected = responsesConverter.responseFromChat(whole, ours, request);
+      const expected = responsesConverter.responseFromChat(whole, identity, request);
       const text = streamed(chunks);
       expect(assemble(eventsOf(text))).toEqual(expected);
       const { output, status, usage: counted } = await clientAnswer(text);
@@ -104,7 +104,7 @@ interface Delta {
   readonly tool_calls?: { index: number; id?: string; type?: string; function?: Json; custom?: Json }[];
 }
 
-/** A chat answer from its chunks: whatever repeats is joined. */
+/** A chat response from its chunks. */
 function assembleChat(chunks: readonly Json[]): Json {
   const text = { content: "", refusal: "", reasoning_content: "" };
   const tools: Record<string, string>[] = [];
@@ -116,19 +116,19 @@ function assembleChat(chunks: readonly Json[]): Json {
       for (const { index, id, type, function: called, custom } of delta.tool_calls ?? []) {
         const tool = (tools[index] ??= { id: "", name: "", input: "" });
         if (id) tool["type"] = type as string;
-        const said = (called ?? custom) as Record<string, string>;
+        const payload = (called ?? custom) as Record<string, string>;
         tool["id"] += id ?? "";
-        tool["name"] += said["name"] ?? "";
-        tool["input"] += said["arguments"] ?? said["input"] ?? "";
+        tool["name"] += payload["name"] ?? "";
+        tool["input"] += payload["arguments"] ?? payload["input"] ?? "";
       }
     }
   return { ...text, tools, finish };
 }
 
-test("the provider's stream as chat is the provider's whole answer as chat", () => {
+test("the provider's stream as chat is its whole response as chat", () => {
   fc.assert(
     fc.property(both, ({ chunks, whole }) => {
-      const provider = responsesConverter.responseFromChat(whole, ours, request);
+      const provider = responsesConverter.responseFromChat(whole, identity, request);
       const { choices, usage: counted } = responsesConverter.responseToChat(provider) as {
         choices: Json[];
         usage: Json;
@@ -151,8 +151,8 @@ test("the provider's stream as chat is the provider's whole answer as chat", () 
         finish: finish_reason,
       });
       expect(stream.usage()).toEqual(counted);
-      // What a chat caller reads of it is billed by the same usage.
-      const writer = chatStream(ours);
+      // A chat caller is billed by the same usage.
+      const writer = chatStream(identity);
       for (const each of out) writer.write(each);
       expect(writer.usage()).toEqual(counted);
     }),

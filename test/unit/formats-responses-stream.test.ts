@@ -4,9 +4,9 @@ import { responsesConverter } from "../../workers/conversion/responses/index.ts"
 import { clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
 const tail = "0123456789abcdefghijklmn";
-const ours = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
+const identity = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
 const request = { model: "local/chat", input: "Hello" };
-const begin = () => responsesConverter.streamFromChat(ours, request);
+const begin = () => responsesConverter.streamFromChat(identity, request);
 const chunk = (delta: Json, fields: Json = {}) => ({ choices: [{ index: 0, delta, ...fields }] });
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
 const estimate = { input: 1, output: 2 };
@@ -19,7 +19,7 @@ function writeAll(chunks: readonly Json[]) {
 
 const types = (text: string) => eventsOf(text).map((event) => event["type"]);
 
-test("a text has every event of the format, in order", () => {
+test("text has every event of the format, in order", () => {
   const { text } = writeAll([
     chunk({ role: "assistant", content: "" }),
     chunk({ content: "Hel" }),
@@ -72,7 +72,7 @@ test("a text has every event of the format, in order", () => {
   });
 });
 
-test("reasoning, a refusal and calls have their own events; what came before is done when they begin", () => {
+test("reasoning, refusals and calls have their own events, and end the item before them", () => {
   const call = (index: number, name: string, given: string) => ({
     index,
     id: `call_${index}`,
@@ -111,7 +111,7 @@ test("reasoning, a refusal and calls have their own events; what came before is 
   expect(stream.outputBytes()).toBe("HmNo.f{g}".length);
 });
 
-test("a stream that is cut short ends as incomplete, and its last item is", () => {
+test("a stream that reached the cap is incomplete, and so is its last item", () => {
   const { text } = writeAll([chunk({ content: "Hel" }), chunk({}, { finish_reason: "length" })]);
   expect(eventsOf(text).at(-1)).toMatchObject({
     type: "response.incomplete",
@@ -124,14 +124,14 @@ test("a stream that is cut short ends as incomplete, and its last item is", () =
   });
 });
 
-test("a stream that says nothing is whole nevertheless", async () => {
+test("an empty stream is complete", async () => {
   const { text, stream } = writeAll([{ choices: [], usage }]);
   expect(types(text)).toEqual(["response.created", "response.in_progress", "response.completed"]);
   expect(stream.usage()).toEqual(usage);
   expect((await clientAnswer(text)).output_text).toBe("");
 });
 
-test("a failure in the middle is told by the response and by an event, which the client throws", async () => {
+test("a failure ends the stream with response.failed and error, which the client throws", async () => {
   const stream = begin();
   const text = stream.write(chunk({ content: "Hel" })) + stream.fail?.(rateLimited("Slow down.", 5));
   expect(eventsOf(text).slice(-2)).toMatchObject([
@@ -151,7 +151,7 @@ test("a failure in the middle is told by the response and by an event, which the
   expect(types(early)).toEqual(["response.created", "response.in_progress", "response.failed", "error"]);
 });
 
-test("sloppy chunks make whole calls: no index, no id, a name that comes late, arguments as an object", () => {
+test("calls from incomplete chunks: no index, no id, a late name, arguments as an object", () => {
   const { text } = writeAll([
     chunk({ tool_calls: [{ function: { name: "f", arguments: '{"a"' } }] }),
     chunk({ tool_calls: [{ function: { arguments: ":1}" } }] }),
@@ -169,7 +169,7 @@ test("sloppy chunks make whole calls: no index, no id, a name that comes late, a
   ]);
 });
 
-test("what is said after something else began is an item of its own", async () => {
+test("text after another item is an item of its own", async () => {
   const { text } = writeAll([
     chunk({ content: "A" }),
     chunk({ reasoning_content: "Hm" }),

@@ -40,7 +40,7 @@ export function featuresOf(request: GeminiRequest, path: string): Map<Feature, s
       if (field !== "functionDeclarations" && value !== null)
         throw invalidValue(
           `${path}tools[${t}].${field}`,
-          `${path}tools[${t}].${field}: tools that the provider runs are not supported.`,
+          `${path}tools[${t}].${field}: tools that run at the provider are not supported.`,
         );
     if (tool.functionDeclarations?.length) features.set("tools", `${path}tools`);
   });

@@ -46,7 +46,7 @@ const callerTools: readonly string[] = ["function", "custom", "namespace", "appl
 const describedTools: readonly string[] = ["apply_patch", "local_shell", "shell"];
 const maxDescriptionTokens = 1024;
 
-const hostedTools = "tools that the provider runs are not supported";
+const hostedTools = "tools that run at the provider are not supported";
 
 function checkTool(tool: JsonObject, path: string, types: readonly string[]): void {
   if (isSet(tool["vector_store_ids"])) refuseStoredData(`${path}.vector_store_ids`);
