@@ -1,3 +1,4 @@
+// cspell:ignore Agenerate fchat
 import { FinishReason, FunctionCallingConfigMode, HarmBlockThreshold, HarmCategory, Type } from "@google/genai";
 import { describe, expect, test } from "vitest";
 import {

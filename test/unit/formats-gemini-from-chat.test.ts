@@ -30,7 +30,7 @@ const call = (id: string, name: string, args: string, more: Json = {}): Json => 
   ...more,
 });
 
-test("messages are contents and one system instruction; the model is left out; store is false", () => {
+test("messages are contents and one system instruction; the model is removed; store is false", () => {
   expect(
     fromChatRequest(
       request({

@@ -217,9 +217,9 @@ function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, 
   );
   for (const call of deltas) yield call.shift();
   for (let turn = 0; ; turn++) {
-    const left = deltas.filter(({ length }) => length > 0);
-    if (left.length === 0) return;
-    yield left[(turns[turn % turns.length] ?? 0) % left.length]?.shift();
+    const remaining = deltas.filter(({ length }) => length > 0);
+    if (remaining.length === 0) return;
+    yield remaining[(turns[turn % turns.length] ?? 0) % remaining.length]?.shift();
   }
 }
 

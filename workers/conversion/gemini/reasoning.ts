@@ -35,7 +35,7 @@ export function thinkingConfigOf(
   const budget = budgets.get(effort);
   if (!thinking || (budget === undefined && effort !== "none")) return undefined;
   if (thinking.by === "level") {
-    // Thinking cannot be turned off, only kept short.
+    // Thinking cannot be turned off, only limited.
     if (budget === undefined) return { thinkingLevel: thinking.min };
     return { thinkingLevel: levelOf(effort, thinking), includeThoughts: true };
   }

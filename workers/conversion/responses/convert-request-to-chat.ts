@@ -3,6 +3,7 @@ import { given, isSet, isUploadId, type JsonObject, list, logprobsInclude, objec
 import { ownFieldBy } from "../caller-field.ts";
 import type { ConvertedRequest } from "../converter.ts";
 import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import { callToChat } from "./convert-response-to-chat.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
 
 /** The caller's name for a chat field. */
@@ -55,13 +56,6 @@ function contentToChat(content: unknown, path: string, ignored: IgnoredParams): 
   const parts = list(content).map((part, p) => partToChat(part, `${path}[${p}]`, ignored));
   const [first] = parts;
   return parts.length === 1 && first && isText(first) ? text(first["text"]) : parts;
-}
-
-function callToChat(item: JsonObject): JsonObject {
-  const { type, call_id, name, arguments: args, input } = item;
-  return type === "function_call"
-    ? { id: text(call_id), type: "function", function: { name: text(name), arguments: text(args) } }
-    : { id: text(call_id), type: "custom", custom: { name: text(name), input: text(input) } };
 }
 
 /** An assistant message and the calls after it: one message of chat. */
