@@ -43,17 +43,9 @@ function jsonSchemaFormat(schema: JsonObject, field: string): JsonObject {
   };
 }
 
-interface ResponseFormat {
-  readonly responseMimeType: unknown;
-  readonly responseSchema: unknown;
-  readonly responseJsonSchema: unknown;
-  readonly responseFormat: unknown;
-  readonly responseModalities: unknown;
-}
-
-function responseFormatToChat(config: ResponseFormat): JsonObject | undefined {
-  const { responseMimeType, responseSchema, responseJsonSchema } = config;
-  const { mimeType, schema } = object(list(config.responseFormat)[0]?.["text"]);
+function responseFormatToChat(config: JsonObject): JsonObject | undefined {
+  const { responseMimeType, responseSchema, responseJsonSchema, responseFormat } = config;
+  const { mimeType, schema } = object(list(responseFormat)[0]?.["text"]);
   const mime = text(responseMimeType) || text(mimeType);
   // `text/x.enum` would change what the answer looks like.
   if (mime && mime !== "text/plain" && mime !== "application/json")
@@ -65,7 +57,7 @@ function responseFormatToChat(config: ResponseFormat): JsonObject | undefined {
   return mime === "application/json" ? { type: "json_object" } : undefined;
 }
 
-function refuseAudioOutput({ responseModalities, responseFormat }: ResponseFormat): void {
+function refuseAudioOutput({ responseModalities, responseFormat }: JsonObject): void {
   if (!strings(responseModalities).every((name) => /^(MODALITY_UNSPECIFIED|TEXT)$/i.test(name)))
     refuse("responseModalities", "this model answers with text only");
   if (list(responseFormat).some(({ audio }) => isSet(audio)))

@@ -8,14 +8,13 @@ export function mapFinishReasonToChat(response: JsonObject, hasCalls: boolean): 
   return hasCalls ? "tool_calls" : "stop";
 }
 
-export interface ResponseEnd {
-  readonly status: "completed" | "incomplete";
-  readonly incomplete_details: JsonObject | null;
-}
+const incompleteReasons: ReadonlyMap<unknown, string> = new Map([
+  ["length", "max_output_tokens"],
+  ["content_filter", "content_filter"],
+]);
 
-export function mapFinishReasonFromChat(finishReason: unknown): ResponseEnd {
-  if (finishReason === "length") return { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
-  if (finishReason === "content_filter")
-    return { status: "incomplete", incomplete_details: { reason: "content_filter" } };
-  return { status: "completed", incomplete_details: null };
+export function mapFinishReasonFromChat(finishReason: unknown) {
+  const reason = incompleteReasons.get(finishReason);
+  if (reason === undefined) return { status: "completed", incomplete_details: null } as const;
+  return { status: "incomplete", incomplete_details: { reason } } as const;
 }
