@@ -65,9 +65,9 @@ export async function startWorker(deps: {
   await Promise.all([money.prepare(), payments.prepare()]);
   const queues = createQueues({ redis: queueRedis, log });
   const replies = createReplies({ redis, clock });
-  const cancellations = createCancellations({ subscriber, commands: redis, log });
+  const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
-  const upstreams = createUpstreams({ catalog, env, clock, log });
+  const upstreams = createUpstreams({ catalog, env, clock });
   const files = createFiles({ config, mongo, money, clock, log });
   const idempotency = createIdempotencyStore({ mongo, money, files, clock });
   await Promise.all([files.prepare(), idempotency.prepare()]);

@@ -1,9 +1,9 @@
 /**
- * The job catalog, the queues, both ends of the reply protocol, presence and cancellation (ARCHITECTURE, sections 3
- * and 4). Owns the Redis prefixes `bull:`, `reply:`, `cancelled:` and `worker:`, and the channel `cancel`.
+ * The job catalog, the queues, both ends of the reply protocol, cancellation, and the worker registry. Owns the Redis
+ * prefixes `bull:`, `reply:`, `cancelled:` and `worker:`, and the channels `cancel` and `disconnect`.
  *
- * A queue only delivers: a job may be lost, doubled or late, and no money and no result is wrong for it.
- * Frames reach one API instance through one Redis stream; a gap in their count ends the call with an error.
+ * A queue only delivers: a job may be lost, doubled or late without harm to money or results. Frames reach an API
+ * instance through one Redis stream; a gap in their numbers ends the call with an error.
  */
 export { type Cancellations, createCancellations } from "./cancellations.ts";
 export {

@@ -189,7 +189,7 @@ test("a job that a stopping worker takes after its drain is aborted at once", as
   const log = createLogger("test", "silent");
   const deps = { clock: systemClock, log };
   const commands = redisOf(stores);
-  const cancellations = createCancellations({ subscriber: redisOf(stores), commands, log });
+  const cancellations = createCancellations({ ...deps, subscriber: redisOf(stores), commands });
   const running = createRunning({ ...deps, cancellations, replies: createReplies({ ...deps, redis: commands }) });
   await running.drain(60_000);
   const late = running.begin({ requestId: "req_late", replyTo: "api_1", deadlineAt: Number.POSITIVE_INFINITY });

@@ -1,12 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createCancellations } from "#jobs";
+import { systemClock } from "#platform/clock";
 import { connect, log, openReader } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 async function openWorker(stores: Stores) {
   const [subscriber, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "patient")]);
-  const cancellations = createCancellations({ subscriber, commands, log });
+  const cancellations = createCancellations({ subscriber, commands, clock: systemClock, log });
   onTestFinished(() => cancellations.stop());
   await cancellations.start();
   return { cancellations, subscriber, commands };

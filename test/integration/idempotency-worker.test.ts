@@ -19,10 +19,11 @@ async function startAlone() {
   const cancellations = createCancellations({
     subscriber: await connect(bank.stores, "blocking"),
     commands: redis,
+    clock,
     log,
   });
   const catalog = loadCatalog(undefined);
-  const upstreams = createUpstreams({ catalog, env: {}, clock, log });
+  const upstreams = createUpstreams({ catalog, env: {}, clock });
   onTestFinished(() => upstreams.close());
   const running = createRunning({ cancellations, replies, clock, log });
   clock.later(60_000);

@@ -9,14 +9,14 @@ test.each(["json", "stream"] as const)(
   async (way) => {
     const { mocks, call, clock } = await startUpstreams(2);
     mocks[0].always({ beforeHeaders: never });
-    const { progress, ...ways } = call();
+    const { record, ...ways } = call();
     const answer = ways[way]();
     const silent = await mocks[0].request(0);
     clock.advance(59_999);
-    expect(progress.attempts).toBe(1);
+    expect(record.attempts).toBe(1);
     clock.advance(1);
     await answer;
-    expect(progress).toMatchObject({ attempts: 2, upstream: "provider-1" });
+    expect(record).toMatchObject({ attempts: 2, upstream: "provider-1" });
     await silent.closed;
     expect(silent.aborted).toBe(true);
   },
@@ -127,13 +127,11 @@ test("a caller who leaves in the middle of a stream closes the connection at onc
 });
 
 test("a deadline and a leaving caller end the wait, though an attempt hears neither", async () => {
-  const { catalog, clock, upstreams } = await startUpstreams(1);
-  const model = catalog.find("test/model");
-  if (!model) throw new Error("no model");
+  const { call, clock, upstreams } = await startUpstreams(1);
   const caller = new AbortController();
   const deaf = async () => {
     const begun = gate();
-    const answer = upstreams.once(model, caller.signal, { attempts: 0 }, () => {
+    const answer = upstreams.once(call("test/model", caller.signal).request, () => {
       begun.resolve();
       return never;
     });

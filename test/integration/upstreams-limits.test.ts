@@ -180,13 +180,13 @@ test("a full upstream is passed over for the next; when all are full, the first 
   const third = call();
   const running = [first.json(), second.json()];
   await Promise.all(mocks.map((mock) => mock.request(0)));
-  expect([first.progress.upstream, second.progress.upstream]).toEqual(["provider-0", "provider-1"]);
+  expect([first.record.upstream, second.record.upstream]).toEqual(["provider-0", "provider-1"]);
 
   const waiting = third.json();
-  expect(third.progress.attempts).toBe(0);
+  expect(third.record.attempts).toBe(0);
   answers[1]?.resolve();
   await waiting;
-  expect(third.progress).toMatchObject({ attempts: 1, upstream: "provider-1" });
+  expect(third.record).toMatchObject({ attempts: 1, upstream: "provider-1" });
   answers[0]?.resolve();
   await Promise.all(running);
 });
@@ -264,9 +264,9 @@ test("the slot is free again however a call ended", async () => {
   ];
   for (const [name, end] of ends) {
     await end();
-    const { json, progress } = call();
+    const { json, record } = call();
     await json();
-    expect({ name, ...progress }).toMatchObject({ name, attempts: 1 });
+    expect({ name, ...record }).toMatchObject({ name, attempts: 1 });
   }
   expect(clock.pending()).toBe(0);
 });
