@@ -7,7 +7,6 @@
  */
 export { type Cancellations, createCancellations } from "./cancellations.ts";
 export {
-  isPaidCall,
   isPool,
   type JobName,
   type JobPayload,
@@ -16,9 +15,10 @@ export {
   type PaidJobName,
   type Pool,
   pools,
+  toPaidCall,
 } from "./catalog.ts";
 export type { Frame, Outcome } from "./frames.ts";
 export { createQueues, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
-export { announce, createWorkerRegistry, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";
+export { createWorkerRegistry, registerWorker, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";

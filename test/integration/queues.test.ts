@@ -1,6 +1,6 @@
 import { type Job, Queue, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
-import { createQueues, isPaidCall } from "#jobs";
+import { createQueues, toPaidCall } from "#jobs";
 import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
@@ -44,7 +44,7 @@ test("a job is delivered as it was added, under the request's id", async () => {
   const { taken } = await work(stores, "chat");
   await eventually(() => taken.length === 1);
   expect(taken[0]).toMatchObject({ id: "req_1", name: "chat", attemptsStarted: 1 });
-  expect(isPaidCall(taken[0]?.data)).toEqual(payload);
+  expect(toPaidCall(taken[0]?.data)).toEqual(payload);
 });
 
 test("a job that is added twice is one job", async () => {

@@ -54,7 +54,7 @@ test("what takes too long is answered by its bytes, its thread is ended, and the
   await ended;
   expect(await counting.estimate(said(text), never)).toBe(counted);
   expect(threads).toHaveLength(2);
-  expect(log()).toContain("over its time");
+  expect(log()).toContain("timeout");
   expect(log()).not.toContain("sesame");
 });
 
