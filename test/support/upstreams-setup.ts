@@ -86,7 +86,7 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
           upstream.provider.answer({ ...asChat, model, body: { ...question, model }, signal, log }),
         ),
       stream: () =>
-        upstreams.stream(request, ({ upstream, model }, signal) =>
+        upstreams.stream(request, async ({ upstream, model }, signal) =>
           oneByOne(upstream.provider.stream({ ...asChat, model, body: { ...question, model }, signal, log })),
         ),
     };

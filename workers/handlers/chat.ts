@@ -2,7 +2,6 @@ import { completionTokens, estimateTokens, tokenUsage } from "#formats";
 import type { StreamWriter } from "../conversion/index.ts";
 import { type Answer, type CallContext, type Counted, FailedWork } from "../run-call/context.ts";
 import { Aborted, failureReason, isHandedOver } from "../running.ts";
-import type { Candidate } from "../upstreams/index.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, tokensOf, usageOrEstimate } from "./convert.ts";
 import { countInput, refuseDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
@@ -38,18 +37,12 @@ async function answerStream(call: CallContext): Promise<Answer> {
     call,
     () => record.attempts > 0 && stream?.usage() === undefined && hidesReasoning(call),
   );
-  const open = (forCandidate: ConvertedCall, { upstream }: Candidate, signal: AbortSignal) => {
-    converted = forCandidate;
-    return upstream.provider.stream({ ...forCandidate.call, signal, log });
-  };
   try {
-    const items = await upstreams.stream({ ...call, signal: interruption.signal }, (candidate, signal) => {
+    const items = await upstreams.stream({ ...call, signal: interruption.signal }, async (candidate, signal) => {
       // No other upstream is tried for a stream that is only read on for its usage.
       if (interruption.reason() !== undefined) throw interruption.reason();
-      const forCandidate = convert.forCandidate(candidate);
-      return forCandidate instanceof Promise
-        ? openLater(forCandidate.then((each) => open(each, candidate, signal)))
-        : open(forCandidate, candidate, signal);
+      converted = await convert.forCandidate(candidate);
+      return candidate.upstream.provider.stream({ ...converted.call, signal, log });
     });
     if (!converted) throw new TypeError("a stream of no upstream");
     stream = converted.stream();
@@ -75,10 +68,6 @@ async function answerStream(call: CallContext): Promise<Answer> {
   } finally {
     interruption.close();
   }
-}
-
-async function* openLater<T>(items: Promise<AsyncIterable<T>>): AsyncGenerator<T, void, undefined> {
-  yield* await items;
 }
 
 /** Whether the provider bills reasoning that the stream does not show, so that only its own count tells the cost. */

@@ -29,8 +29,7 @@ export interface ConvertedCall {
 
 /** Converts one call for whichever upstream serves it. */
 export interface CallConverter {
-  /** A promise only where uploads have to be read. */
-  forCandidate(candidate: Candidate): ConvertedCall | Promise<ConvertedCall>;
+  forCandidate(candidate: Candidate): Promise<ConvertedCall>;
   /** What closes a stream of which nothing was written, where that is more than the error itself. */
   readonly fail: (error: ServiceError) => string | undefined;
 }
@@ -63,11 +62,8 @@ export async function convertCall(call: CallContext): Promise<CallConverter> {
   };
   const requestFor = await withUploads(call, caller);
   return {
-    forCandidate(candidate) {
-      const request = requestFor(candidate.upstream.provider);
-      const convert = (request: JsonObject) => convertFor(candidate, call, caller, identity, request);
-      return request instanceof Promise ? request.then(convert) : convert(request);
-    },
+    forCandidate: async (candidate) =>
+      convertFor(candidate, call, caller, identity, await requestFor(candidate.upstream.provider)),
     fail: (error) => caller.streamFromChat(identity, call.request).fail?.(error),
   };
 }

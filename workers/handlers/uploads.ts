@@ -9,7 +9,7 @@ const maxInlineBytes = 20 * 1024 * 1024;
 const maxInlineTotalBytes = 50 * 1024 * 1024;
 
 /** The request for one provider: links where it takes them and storage has a public address, else the bytes. */
-export type RequestFor = (provider: Provider) => CallContext["request"] | Promise<CallContext["request"]>;
+type RequestFor = (provider: Provider) => Promise<CallContext["request"]>;
 
 const placeholder: ResolvedUpload = { mime: "", address: "", base64: "" };
 
@@ -18,7 +18,7 @@ export async function withUploads(
   { request, payload, files, signal }: CallContext,
   { resolveUploads }: Pick<FormatConverter, "resolveUploads">,
 ): Promise<RequestFor> {
-  if (!payload.uploads) return () => request;
+  if (!payload.uploads) return async () => request;
   const refs: UploadRef[] = [];
   resolveUploads(request, (ref) => {
     refs.push(ref);

@@ -33,14 +33,14 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Upstreams {
   /** `open`: it cannot be connected to, or every model that it serves fails for everyone. */
   states(): Record<string, "ready" | "open" | "no key">;
-  once<T>(request: UpstreamRequest, work: Work<Promise<T>>): Promise<T>;
+  once<T>(request: UpstreamRequest, work: Work<T>): Promise<T>;
   /** Resolves when the first item is there. Read to the end or call `return`, as `for await` does. */
   stream<T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>>;
   close(): Promise<void>;
 }
 
 /** Calls one upstream. Called again for the next one after a failure. */
-type Work<R> = (candidate: Candidate, signal: AbortSignal) => R;
+type Work<T> = (candidate: Candidate, signal: AbortSignal) => Promise<T>;
 
 export function createUpstreams(deps: {
   catalog: Pick<Catalog, "upstreams" | "list">;
@@ -99,8 +99,11 @@ export function createUpstreams(deps: {
       }),
     stream: (request, work) =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
-        const source = work(attempt.candidate, attempt.signal)[Symbol.asyncIterator]();
-        const first = await attempt.within("firstByteMs", source.next());
+        const open = async () => {
+          const source = (await work(attempt.candidate, attempt.signal))[Symbol.asyncIterator]();
+          return { source, first: await source.next() };
+        };
+        const { source, first } = await attempt.within("firstByteMs", open());
         if (first.done) throw new UpstreamFailure("unavailable", "a stream without an item");
         attempt.markResponding();
         return streamItems(attempt, first, source, request.log);
