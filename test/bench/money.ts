@@ -107,8 +107,8 @@ async function refused(what: string, account: string, calls: number): Promise<vo
   );
 }
 
-const poor = await openAccount(2_000_000n);
-await refused("nothing held", poor, 2_000);
-await holdOne(poor).answer;
-await refused("with an open hold", poor, 200);
+const unfunded = await openAccount(2_000_000n);
+await refused("nothing held", unfunded, 2_000);
+await holdOne(unfunded).answer;
+await refused("with an open hold", unfunded, 200);
 await mongo.close();

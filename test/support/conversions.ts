@@ -3,7 +3,7 @@ import { converters, convertRequest } from "../../workers/conversion/index.ts";
 
 /**
  * What becomes of each feature of a request, for every pair of the caller's format and the provider's. The rows stand in
- * `conversion-rows.ts`; test/unit/formats-conversions.test.ts proves each cell, and the README's table can be written of them.
+ * `conversion-rows.ts`; test/unit/conversion-matrix.test.ts proves each cell, and the README's table can be written of them.
  */
 export interface Conversion {
   readonly feature: string;

@@ -26,7 +26,7 @@ export const filming = (more: object = {}) => ({
   model: "mock/video",
   input: { prompt: "A fox", duration: 2, ...more },
 });
-const catalogFile = fileURLToPath(new URL("../chaos/catalog.json", import.meta.url));
+const catalogFile = fileURLToPath(new URL("chaos-catalog.json", import.meta.url));
 const startUsd = "5.00";
 
 /** A chain with a payer, a provider, and what a process needs to know of both. */

@@ -1,5 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { writeFileSync } from "node:fs";
 import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
 import { formats } from "#formats";
@@ -8,9 +7,9 @@ import { rows as conversions } from "../../test/support/conversion-rows.ts";
 import { type Cell, cellOf } from "../../test/support/conversions.ts";
 import { startEnvironment } from "./start-config.ts";
 
-/** The tables of the README that are made from the code. `npm run readme` writes them; a test sees that they are current. */
+/** Writes the pages of `docs/` that are made from the code (`npm run docs`); a unit test checks that they are current. */
 
-const file = fileURLToPath(new URL("../../README.md", import.meta.url));
+const folder = new URL("../../docs/", import.meta.url);
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
@@ -71,7 +70,7 @@ function mark(cell: Cell): string {
   }
 }
 
-function crossed(): string {
+function conversionMatrix(): string {
   const pairs = formats.flatMap((caller) => formats.map((provider) => ({ caller, provider })));
   return table(
     ["", ...pairs.map(({ caller, provider }) => `${caller} → ${provider}`)],
@@ -82,15 +81,39 @@ function crossed(): string {
   );
 }
 
-const parts: Readonly<Record<string, () => string>> = { configuration, errors, conversions: crossed };
+const generated = "<!-- Written by `npm run docs`: do not edit. -->";
 
-/** The README with its tables made anew. Throws if a table has lost its place. */
-export function currentReadme(text: string): string {
-  return Object.entries(parts).reduce((readme, [name, make]) => {
-    const place = new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`);
-    if (!place.test(readme)) throw new Error(`The README has no place for its table '${name}'.`);
-    return readme.replace(place, (_, start: string, end: string) => `${start}${make()}\n${end}`);
-  }, text);
-}
+/** The text of each generated page, by its file name in `docs/`. */
+export const pages = (): Readonly<Record<string, string>> => ({
+  "configuration.md": `${generated}
 
-if (import.meta.main) writeFileSync(file, currentReadme(readFileSync(file, "utf8")));
+# Configuration
+
+Environment variables of the API and the workers. Unset and empty are the same.
+
+${configuration()}
+`,
+  "errors.md": `${generated}
+
+# Errors
+
+\`{"error": {"message", "type", "code", "param"}, "request_id"}\`; native formats have their own shapes
+([wire details](api/wire-details.md#error-types-by-format)). 429 and 503 carry \`Retry-After\` in whole seconds, 1 to 60.
+\`x-should-retry: false\` is sent where repeating cannot help. Inside a stream that has begun, the error is the last event.
+
+${errors()}
+`,
+  "conversion-matrix.md": `${generated}
+
+# Conversion matrix
+
+What becomes of a feature between the caller's format (before the arrow) and the upstream's: ✓ converted or passed through,
+○ omitted and named in \`x-ignored-params\`, – omitted silently, because it is another provider's state or means nothing
+there, ✗ refused with 400. Empty: the caller's format has no such feature. \`test/unit/conversion-matrix.test.ts\` proves
+every cell, from the same rows.
+
+${conversionMatrix()}
+`,
+});
+
+if (import.meta.main) for (const [name, text] of Object.entries(pages())) writeFileSync(new URL(name, folder), text);

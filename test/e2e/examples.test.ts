@@ -11,9 +11,11 @@ import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../sup
 import { testChain } from "../support/solana.ts";
 
 const run = promisify(execFile);
-const examples = [...readFileSync("README.md", "utf8").matchAll(/<!-- example -->\n```(\w+)\n([\s\S]*?)```/g)].map(
-  ([, language, code]) => ({ language: language as string, code: code as string }),
-);
+/** The examples of a page that are marked to be run, in their order. */
+const examplesOf = (page: string) =>
+  [...readFileSync(page, "utf8").matchAll(/<!-- example -->\n```(\w+)\n([\s\S]*?)```/g)].map(
+    ([, language = "", code = ""]) => ({ language, code }),
+  );
 const openaiForPython = "openai==3.52.0";
 
 /** The Python client, fetched once into the cache. */
@@ -44,37 +46,42 @@ const commands: Readonly<Record<string, (code: string) => readonly [string, read
   python: (code) => ["python3", ["-c", code]],
 };
 
-async function runExample(language = "", code = "", env: NodeJS.ProcessEnv = {}): Promise<{ stdout: string }> {
+async function runExample(
+  { language, code }: { language: string; code: string },
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
   const command = commands[language];
-  if (!command) throw new Error(`The README has no example in '${language}'.`);
+  if (!command) throw new Error(`no way to run an example in '${language}'`);
   const [program, args] = command(code);
-  return run(program, args, { env });
+  return (await run(program, args, { env })).stdout;
 }
 
-test("the README's curl and TypeScript examples run as printed, and are paid for", async () => {
+test("the documents' curl and TypeScript examples run as printed, and are paid for", async () => {
   const { env, payer, service } = await start();
+  const pages = ["README.md", "docs/guides/formats.md", "docs/guides/media-and-uploads.md", "docs/guides/x402.md"];
   const outputs: string[] = [];
-  for (const { language, code } of examples.filter(({ language }) => language !== "python"))
-    outputs.push((await runExample(language, code, env)).stdout);
-  const [json, stream, typescript, media, upload, native, paying] = outputs;
-  expect(JSON.parse(json as string)).toMatchObject({ object: "chat.completion", model: "local/chat" });
-  expect(stream).toMatch(/"usage":\{"prompt_tokens":\d+.*\n\ndata: \[DONE\]\n/);
-  expect(typescript).toMatch(/Count to three.*"name":"get_weather"/s);
+  for (const example of pages.flatMap(examplesOf).filter(({ language }) => language !== "python"))
+    outputs.push(await runExample(example, env));
+  const [json = "", stream, tools, native, media, upload = "", paying, ...others] = outputs;
+  expect(others).toEqual([]);
+  expect(JSON.parse(json)).toMatchObject({ object: "chat.completion", model: "local/chat" });
+  expect(stream).toMatch(/Count to three/);
+  expect(tools).toMatch(/"name":"get_weather"/);
+  expect(native).toMatch(/Hello!.*\d+\n.*Hello!.*\n.*Hello!/s);
   expect(media).toMatch(/media\/file_\w+.*media\/file_\w+.*video\/mp4 0\.\d+/s);
-  expect(JSON.parse(upload as string)).toMatchObject({
+  expect(JSON.parse(upload)).toMatchObject({
     choices: [{ message: { content: expect.stringContaining("PNG image of 256 x 256") as string } }],
   });
-  expect(native).toMatch(/Hello!.*\d+\n.*Hello!.*\n.*Hello!/s);
   expect(paying).toMatch(/^200 http\S+\/media\/file_\w+ 0\.01\n\w{64,88}\n$/);
   await service.settled();
-  expect(await payer.ledger("usage")).toHaveLength(11);
+  expect(await payer.ledger("usage")).toHaveLength(10);
   expect(await payer.ledger("storage")).toHaveLength(1);
 });
 
 test("the README's Python example runs as printed", async () => {
   const { env } = await start();
-  const example = examples.find(({ language }) => language === "python");
-  const PYTHONPATH = await pythonPath();
-  const { stdout } = await runExample(example?.language, example?.code, { ...env, PYTHONPATH });
-  expect(stdout).toMatch(/Hello!.*\d+\n2 vectors of 256 numbers\n/s);
+  const [example] = examplesOf("README.md").filter(({ language }) => language === "python");
+  if (!example) throw new Error("The README has no example in Python.");
+  const output = await runExample(example, { ...env, PYTHONPATH: await pythonPath() });
+  expect(output).toMatch(/Hello!.*\d+\n2 vectors of 256 numbers\n/s);
 });
