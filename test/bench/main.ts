@@ -161,8 +161,7 @@ async function compare(bench: Bench): Promise<void> {
   const report: Report = { rounds, command, machine, ...(books && { books }) };
   const text = renderReport(report);
   say(`\n${text}`);
-  if (!options.quick && options.connections === undefined)
-    await writeFile(join(benchmarks, "results.md"), text);
+  if (!options.quick && options.connections === undefined) await writeFile(join(benchmarks, "results.md"), text);
 }
 
 /** The API's memory under large uploads. */

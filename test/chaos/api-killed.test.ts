@@ -3,6 +3,7 @@ import {
   ask,
   availableUsd,
   callsOf,
+  jobCounts,
   leftAfter,
   lost,
   never,
@@ -30,7 +31,7 @@ test("an API killed mid-call: its running work is aborted at the provider, its w
   await stream.sees(4);
   const waiting = lost(customer.post(path, ask()));
   const redis = redisOf(stores);
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
 
   doomed.kill("SIGKILL");
   await doomed.exited;

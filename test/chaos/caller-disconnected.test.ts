@@ -6,6 +6,7 @@ import {
   availableUsd,
   callsOf,
   fullCostUsd,
+  jobCounts,
   leftAfter,
   lost,
   never,
@@ -51,12 +52,12 @@ test("the caller leaves while the job waits: it never starts and costs nothing",
   const leaving = new AbortController();
   const left = lost(customer.post(path, ask(), { signal: leaving.signal }));
   const redis = redisOf(stores);
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
   leaving.abort();
   expect(await left).toBe(true);
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
-  expect(await redis.zcard("bull:chat:prioritized")).toBe(0);
+  expect((await jobCounts(redis, "chat")).waiting).toBe(0);
   expect(await availableUsd(client, customer)).toBe("1.00");
 
   gate.resolve();

@@ -26,6 +26,7 @@ import {
   path as chatPath,
   fullCostUsd,
   heldWire,
+  jobCounts,
   lost,
   never,
   ready,
@@ -222,8 +223,8 @@ test("an answer that is kept stays paid though its caller is gone, and MongoDB w
   await worker.exited;
   await endLocks(redis);
   const next = await spawnWorker(await unlucky(shared, "idempotency"), env);
-  await next.line(({ msg }) => msg === "what was left behind is not known yet");
-  await eventually(async () => (await redis.llen("bull:image:active")) === 0);
+  await next.line(({ msg }) => msg === "the state of an earlier delivery is not known yet");
+  await eventually(async () => (await jobCounts(redis, "image")).active === 0);
   const answer = await outcomeOf(customer.post(imagesPath, askImage(), keyed()));
   expect(answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
   expect(await charges(client, customer)).toEqual(["-0.04"]);

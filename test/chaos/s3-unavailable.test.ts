@@ -3,6 +3,7 @@ import {
   ask,
   availableUsd,
   callsOf,
+  jobCounts,
   leftAfter,
   outcomeOf,
   pacedMs,
@@ -55,7 +56,7 @@ test("S3 stops after it took a body: the worker cannot read it, the caller gets 
   await provider.request(0);
   const redis = redisOf(stores);
   const waiting = outcomeOf(customer.post(path, large));
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
   await s3.stop();
   gate.resolve();
   expect(await blocking).toMatchObject({ status: 200 });

@@ -11,6 +11,7 @@ import {
   callsOf,
   isAnswered,
   isWhole,
+  jobCounts,
   leftAfter,
   never,
   outcomeOf,
@@ -50,7 +51,7 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
   const waiting = outcomeOf(customer.post(path, ask()));
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
 
   await terminate(worker);
   gate.resolve();

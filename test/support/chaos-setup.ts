@@ -2,9 +2,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { Queue } from "bullmq";
 import { createParser } from "eventsource-parser";
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
+import type { Pool } from "#jobs";
 import { formatUsd } from "#money";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
 import type { Stores } from "./servers.ts";
@@ -195,6 +197,14 @@ export function redisOf({ REDIS_URL }: Pick<Stores, "REDIS_URL">): Redis {
   redis.on("error", () => {});
   onTestFinished(() => redis.disconnect());
   return redis;
+}
+
+/** How many jobs of a pool wait, and how many a worker has. */
+export async function jobCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
+  const queue = new Queue(pool, { connection: redis, skipVersionCheck: true });
+  const counts = await queue.getJobCounts("prioritized", "active");
+  await queue.close();
+  return { waiting: counts["prioritized"] ?? 0, active: counts["active"] ?? 0 };
 }
 
 /** The lease of an API instance that died runs out at once. Resolves once there was one. */
