@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import { noCapacity } from "#errors";
 import { type JobName, jobCatalog, type Pool, toPaidCall } from "#jobs";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
-import { endUnrun, HandedOver } from "./run-call.ts";
+import { endWithoutRunning, HandedOver } from "./run-call.ts";
 
 export interface RunningPool {
   readonly pool: Pool;
@@ -56,7 +56,11 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
     log.error({ err: error, job: job?.name, id: job?.id }, "a job failed");
     const payload = toPaidCall(job?.data);
     if (!payload) return;
-    const ended = endUnrun(deps, payload, noCapacity("The call could not be run; nothing was charged.", 5, error));
+    const ended = endWithoutRunning(
+      deps,
+      payload,
+      noCapacity("The call could not be run; nothing was charged.", 5, error),
+    );
     background.run("a failed job could not be decided", ended, { requestId: payload.requestId });
   });
 

@@ -24,7 +24,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   const { money } = deps;
   const { requestId, account } = payload;
   const earlier = await findEarlier(deps, payload, delivery);
-  if (!earlier) return endUnrun(deps, payload, workerDied());
+  if (!earlier) return endWithoutRunning(deps, payload, workerDied());
 
   const call = begin(deps, payload);
   try {
@@ -120,7 +120,7 @@ async function attempt(
       throw new HandedOver("the provider's job goes on");
     const { status, error, answer } = failureOf(cause);
     if (answer.code === "internal_error") log.error({ err: cause }, "a call failed by a defect");
-    else log.info({ code: answer.code, ...loggable(answer), account, ...record }, "a call failed");
+    else log.info({ code: answer.code, ...reasonToLog(answer), account, ...record }, "a call failed");
     const { counted } = details;
     const charged = model && counted ? charge(catalog, tier, model, counted) : noCharge;
     const closing = details.closing?.(answer);
@@ -135,7 +135,7 @@ async function attempt(
 const totalTokens = ({ usage }: Pick<Decision, "usage">) => promptTokens(usage) + completionTokens(usage);
 
 /** A provider's refusal may quote the prompt, which must not be logged. */
-const loggable = ({ code, message }: ServiceError) => (code === "invalid_value" ? {} : { reason: message });
+const reasonToLog = ({ code, message }: ServiceError) => (code === "invalid_value" ? {} : { reason: message });
 
 async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: AbortSignal): Promise<string> {
   if ("json" in body) return body.json;
@@ -148,7 +148,7 @@ async function bodyOf(files: Files, { body, requestId }: PaidCall, signal: Abort
 }
 
 /** Ends a call that is not run here: at zero, or with the entry that stands. */
-export async function endUnrun(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {
+export async function endWithoutRunning(deps: CallDeps, payload: PaidCall, error: ServiceError): Promise<void> {
   const { money, log, clock } = deps;
   const { requestId } = payload;
   const now = clock.now();

@@ -81,7 +81,7 @@ export const channelOf = { cancelled: cancelChannel, disconnected: disconnectCha
 export type Notice = keyof typeof channelOf;
 
 /**
- * Whether a command may not have been answered because its connection was lost. ioredis repeats what a lost connection
- * left unanswered, but it rejects the rest of a pipeline that was answered in part.
+ * Whether a lost connection may have dropped the answer to a command. ioredis repeats such commands itself, but it
+ * rejects the rest of a pipeline that was answered in part.
  */
 export const isUnanswered = (error: unknown): boolean => (error as Error).name === "AbortError";

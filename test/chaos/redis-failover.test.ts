@@ -6,7 +6,7 @@ import { eventually } from "../support/service.ts";
 
 const callers = 16;
 
-test("Redis is swapped with its replica twice under load, and no connection ends: everybody follows", async () => {
+test("Redis is swapped with its replica twice under load, and no connection ends: all processes follow", async () => {
   const pair = await redisPair();
   const stores = { ...(await testStores()), REDIS_URL: pair.address };
   const { provider, env } = await startProvider();

@@ -47,7 +47,7 @@ test.for([
     }
     await full();
     if (running) {
-      // It has room for what the replica has waiting: that runs a second time while the first attempts go on.
+      // It has free slots for what the replica has waiting: that runs a second time while the first attempts go on.
       await spawnWorker(stores, env);
       await eventually(() => provider.inFlight() === callers);
       provider.always({ text: otherText });

@@ -8,11 +8,11 @@ import { createRunning } from "../../workers/running.ts";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
   isAnswered,
   isWhole,
   jobCounts,
-  leftAfter,
   never,
   outcomeOf,
   path,
@@ -33,7 +33,7 @@ async function terminate(process: ServiceProcess) {
   await process.line(({ msg }) => msg === "shutting down");
 }
 
-test("SIGTERM to a worker: what can finish does, the rest is aborted and told, what waits is left to others", async () => {
+test("SIGTERM to a worker: what can finish does, the rest gets an error, waiting jobs go to other workers", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env, {
@@ -68,11 +68,11 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
   await client.settled();
   const calls = await callsOf(client, customer);
   expect(calls.map(({ request }) => request.status).toSorted()).toEqual(["failed", "failed", "succeeded", "succeeded"]);
-  // That the worker stopped is our affair: the broken stream costs nothing.
-  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+  // The worker broke the stream, so it costs nothing.
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
-test("SIGTERM to an API: what can finish does, the rest is decided 0, told and aborted", async () => {
+test("SIGTERM to an API: what can finish does, the rest is decided 0, aborted and gets an error", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, api } = await startProcesses(stores, env, { api: graceful });
@@ -102,7 +102,7 @@ test("SIGTERM to an API: what can finish does, the rest is decided 0, told and a
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
   expect(await callsOf(next, customer)).toHaveLength(3);
-  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
 });
 
 test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
@@ -133,7 +133,7 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
   expect(provider.requests).toHaveLength(1);
-  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
 });
 
 test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
@@ -149,7 +149,7 @@ test("SIGTERM to an API under load: every call that was admitted is answered, an
       try {
         if (await isAnswered(customer.post(path, ask()))) answered += 1;
       } catch {
-        // Nobody listens any more.
+        // The listener is closed.
         over = true;
       }
     }
@@ -161,7 +161,7 @@ test("SIGTERM to an API under load: every call that was admitted is answered, an
 
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
-  expect(await availableUsd(next, customer)).toBe(leftAfter(answered));
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(answered));
   expect(provider.requests).toHaveLength(answered);
 });
 

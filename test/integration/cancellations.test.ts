@@ -31,7 +31,7 @@ test("a call that has not begun is found to be cancelled, until its deadline", a
   expect(await cancellations.notice("req_3")).toBe("cancelled");
 });
 
-test("a call that runs is told once, and only it", async () => {
+test("a running call is notified once, and only it", async () => {
   const stores = await testStores();
   const [{ reader }, { cancellations }] = await Promise.all([openReader(stores), openWorker(stores)]);
   const { counts, count } = counting();
@@ -45,7 +45,7 @@ test("a call that runs is told once, and only it", async () => {
   expect(Object.fromEntries(counts)).toEqual({ req_1: 1 });
 });
 
-test("what is cancelled while the subscriber is away is made good when it is back", async () => {
+test("a cancellation while the subscriber is disconnected is found when it is back", async () => {
   const stores = await testStores();
   const [{ reader }, { cancellations, subscriber }] = await Promise.all([openReader(stores), openWorker(stores)]);
   const { counts, count } = counting();

@@ -4,7 +4,7 @@ import { noCapacity } from "../../shared/errors.ts";
 import { createCancellations } from "../../shared/jobs/index.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createCounting } from "../../workers/counting/index.ts";
-import { endUnrun } from "../../workers/run-call.ts";
+import { endWithoutRunning } from "../../workers/run-call.ts";
 import { createRunning } from "../../workers/running.ts";
 import { createUpstreams } from "../../workers/upstreams/index.ts";
 import { startIdempotency } from "../support/idempotency-setup.ts";
@@ -41,6 +41,10 @@ test.each([
   const { deps, money, account, decide } = await startAlone();
   const requestId = newRequestId();
   await decide(requestId, 600n);
-  await endUnrun(deps, paidCall(requestId, { account, held: "1000", ...fields }), noCapacity("It could not be run."));
+  await endWithoutRunning(
+    deps,
+    paidCall(requestId, { account, held: "1000", ...fields }),
+    noCapacity("It could not be run."),
+  );
   expect(await balance(money, account)).toEqual(left);
 });

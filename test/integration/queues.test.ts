@@ -142,7 +142,7 @@ test("schedules are made once, whoever makes them and however often, and are not
   expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual(scheduled);
 });
 
-test("while Redis is away adding fails at once, not when it is back, and works again when it is back", async () => {
+test("while Redis is unavailable adding fails at once, not when it is back, and works again when it is back", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const queues = await open(stores);
   await queues.enqueue("chat", paidCall("req_1"), 0);

@@ -100,7 +100,7 @@ test.each(["json", "stream"] as const)(
     const { mocks, call, clock } = await startUpstreams(2);
     mocks[0].always({ beforeHeaders: never });
     const caller = new AbortController();
-    const reason = new Error("left");
+    const reason = new Error("disconnected");
     const answer = errorOf(call("test/model", caller.signal)[way]());
     const request = await mocks[0].request(0);
     caller.abort(reason);
@@ -118,7 +118,7 @@ test("a caller who leaves in the middle of a stream closes the connection at onc
   const caller = new AbortController();
   const items = await call("test/model", caller.signal).stream();
   const request = await mocks[0].request(0);
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   caller.abort(reason);
   await request.closed;
   expect(request.aborted).toBe(true);
@@ -126,10 +126,10 @@ test("a caller who leaves in the middle of a stream closes the connection at onc
   expect(clock.pending()).toBe(0);
 });
 
-test("a deadline and a leaving caller end the wait, though an attempt hears neither", async () => {
+test("a deadline and a disconnected caller end the wait, though the work ignores its signal", async () => {
   const { call, clock, upstreams } = await startUpstreams(1);
   const caller = new AbortController();
-  const deaf = async () => {
+  const ignoring = async () => {
     const begun = gate();
     const answer = upstreams.once(call("test/model", caller.signal).request, () => {
       begun.resolve();
@@ -138,12 +138,12 @@ test("a deadline and a leaving caller end the wait, though an attempt hears neit
     await begun.promise;
     return { answer: errorOf(answer) };
   };
-  const late = await deaf();
+  const late = await ignoring();
   clock.advance(60_000);
   expect(await late.answer).toMatchObject({ code: "upstream_timeout" });
-  const left = await deaf();
-  caller.abort(new Error("left"));
-  expect(await left.answer).toBe(caller.signal.reason);
+  const disconnected = await ignoring();
+  caller.abort(new Error("disconnected"));
+  expect(await disconnected.answer).toBe(caller.signal.reason);
 });
 
 test("a reader who stops closes the connection", async () => {

@@ -162,7 +162,7 @@ test.each([
   },
 );
 
-test("an upstream asked to be left alone for one model goes on serving others", async () => {
+test("an upstream with a cooldown for one model serves others", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].respond(mockError(503, "busy", { headers: { "retry-after": "30" } }));
   await errorOf(call().json());
@@ -178,7 +178,7 @@ test("Retry-After is that of the upstream which comes back first", async () => {
 });
 
 test("an upstream without its key is passed over and said to have none", async () => {
-  const { call, upstreams } = await startUpstreams(2, { env: { MAKER_0_API_KEY: "" } });
+  const { call, upstreams } = await startUpstreams(2, { env: { PROVIDER_0_API_KEY: "" } });
   expect(upstreams.states()).toEqual({ "provider-0": "no key", "provider-1": "ready" });
   const { json, record } = call();
   await json();
@@ -188,17 +188,19 @@ test("an upstream without its key is passed over and said to have none", async (
 
 test("the environment's address goes before the catalog's", async () => {
   const other = await startUpstreams(1);
-  const { call, mocks } = await startUpstreams(1, { env: { MAKER_0_BASE_URL: other.mocks[0].url } });
+  const { call, mocks } = await startUpstreams(1, { env: { PROVIDER_0_BASE_URL: other.mocks[0].url } });
   await call().json();
   expect(mocks[0].requests).toHaveLength(0);
   expect(other.mocks[0].requests).toHaveLength(1);
 });
 
-test("an address that is none stops the start with a message that names its variable", async () => {
-  await expect(startUpstreams(1, { env: { MAKER_0_BASE_URL: "example.com:443" } })).rejects.toThrow(/MAKER_0_BASE_URL/);
+test("an invalid address stops the start with a message that names its variable", async () => {
+  await expect(startUpstreams(1, { env: { PROVIDER_0_BASE_URL: "example.com:443" } })).rejects.toThrow(
+    /PROVIDER_0_BASE_URL/,
+  );
 });
 
-test("an error of the attempt itself is no upstream's: it passes as it is, and the slot is free", async () => {
+test("an error of the work itself passes unchanged, and the slot is free", async () => {
   const { upstreams, call } = await startUpstreams(1, { concurrency: 1 });
   const defect = new Error("a defect");
   const failing = upstreams.once(call().request, () => Promise.reject(defect));
@@ -217,9 +219,9 @@ test("an upstream whose provider lacks what the call needs is not called", async
   await expect(served(call().request, () => false)).rejects.toMatchObject({ status: 503 });
 });
 
-test("a call whose caller has left asks nobody", async () => {
+test("a call whose caller has disconnected calls no upstream", async () => {
   const { mocks, call } = await startUpstreams(1);
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   await expect(call("test/model", AbortSignal.abort(reason)).json()).rejects.toBe(reason);
   expect(mocks[0].requests).toHaveLength(0);
 });

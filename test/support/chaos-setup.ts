@@ -18,8 +18,8 @@ export const path = "/v1/chat/completions";
 const catalogFile = fileURLToPath(new URL("chaos-catalog.json", import.meta.url));
 /** What the mock's usual answer costs: 9 input and 8 output tokens. */
 export const fullCostUsd = "0.000025";
-/** What is left of 1 USD after so many usual answers. */
-export const leftAfter = (answers: number) => formatUsd(1_000_000_000n - 25_000n * BigInt(answers));
+/** What remains of 1 USD after so many usual answers. */
+export const balanceAfter = (answers: number) => formatUsd(1_000_000_000n - 25_000n * BigInt(answers));
 /** Never comes: a provider that is silent for as long as the test lasts. */
 export const never = new Promise<never>(() => {});
 
@@ -228,7 +228,7 @@ export async function loseAnswers(redis: Redis, requestIds: readonly string[]): 
 }
 
 /** A wire to a server. While it is held nothing gets through, and what is sent is lost; then its connections break. */
-export async function heldWire(address: string): Promise<{ address: string; hold(): void; mend(): void }> {
+export async function heldWire(address: string): Promise<{ address: string; hold(): void; reconnect(): void }> {
   const { hostname, port } = new URL(address);
   const sockets = new Set<Socket>();
   let holding = false;
@@ -258,7 +258,7 @@ export async function heldWire(address: string): Promise<{ address: string; hold
     hold: () => {
       holding = true;
     },
-    mend: () => {
+    reconnect: () => {
       holding = false;
       for (const socket of sockets) socket.destroy();
       sockets.clear();

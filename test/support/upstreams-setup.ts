@@ -17,7 +17,7 @@ interface Options {
   readonly concurrency?: number;
   /** Only `test/model`: what is open for it is open for all that its upstreams serve. */
   readonly oneModel?: true;
-  /** Variables that the catalog's upstreams find; `MAKER_0_API_KEY` and so on are there unless said otherwise. */
+  /** Variables that the catalog's upstreams find; `PROVIDER_0_API_KEY` and so on are there unless said otherwise. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -31,8 +31,8 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
     {
       provider: "openai",
       base_url: mock.url,
-      base_url_env: `MAKER_${index}_BASE_URL`,
-      key_env: `MAKER_${index}_API_KEY`,
+      base_url_env: `PROVIDER_${index}_BASE_URL`,
+      key_env: `PROVIDER_${index}_API_KEY`,
       concurrency,
       first_byte_timeout_ms: 60_000,
       silence_timeout_ms: 20_000,
@@ -64,7 +64,7 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
   const catalog = loadCatalog(file);
   rmSync(folder, { recursive: true });
 
-  const keys = Object.fromEntries(mocks.map((_, index) => [`MAKER_${index}_API_KEY`, `sk-operator-${index}`]));
+  const keys = Object.fromEntries(mocks.map((_, index) => [`PROVIDER_${index}_API_KEY`, `sk-operator-${index}`]));
   const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock });
   onTestFinished(async () => {
     await upstreams.close();

@@ -12,7 +12,7 @@ export async function expireFiles({ files, log }: Deps): Promise<void> {
   if (expired + removed > 0) log.info({ expired, removed }, "files expired");
 }
 
-/** Deletes request bodies that a crash left in storage. */
+/** Deletes request bodies that remain after a crash. */
 export async function expireBodies({ files, log }: Deps): Promise<void> {
   const removed = await files.expireBodies();
   if (removed > 0) log.info({ removed }, "orphaned request bodies were removed");

@@ -6,7 +6,7 @@ import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Executor } from "../executors/index.ts";
 import type { Answer, CallContext, CallDeps } from "../run-call/context.ts";
-import { endUnrun, runCall } from "../run-call.ts";
+import { endWithoutRunning, runCall } from "../run-call.ts";
 import { chat } from "./chat.ts";
 import { checkpointLedger } from "./checkpoint-ledger.ts";
 import { count } from "./count.ts";
@@ -59,7 +59,11 @@ const paid =
     try {
       const fits = "json" in body || memory.take(bodyCopies * body.bytes);
       if (!fits && delivery === 1)
-        return await endUnrun(deps, payload, noCapacity("There is no memory for so large a request right now.", 2));
+        return await endWithoutRunning(
+          deps,
+          payload,
+          noCapacity("There is no memory for so large a request right now.", 2),
+        );
       const withMemory = { ...deps, files: { ...files, uploads } };
       await runCall(withMemory, payload, delivery, (call) => work(call, memory));
     } finally {

@@ -16,7 +16,7 @@ export interface Earlier {
 
 const backoff = { firstMs: 500, maxMs: 500 };
 
-/** Undefined: the call is not to be run, because it is decided or its first worker left nothing to go on with. */
+/** Undefined: the call is not to be run, because it is decided or there is nothing to go on with. */
 export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: number): Promise<Earlier | undefined> {
   const { idempotency, money, files, clock, log } = deps;
   const { requestId, idempotencyKeyId } = payload;
