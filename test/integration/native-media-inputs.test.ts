@@ -123,9 +123,9 @@ test.each<readonly [ProviderName, string, object, string]>([
 ])("of %s, %s from a recording in place of an image: 400 by name, nothing is made", async (...row) => {
   const [name, id, fields, param] = row;
   const customer = await running.service.account("10");
-  const before = await uploaded(running.service, customer, wavOf(1));
+  const recording = await uploaded(running.service, customer, wavOf(1));
   const availableBefore = await customer.available();
-  const { path, body } = asking(shipped(id), { ...fields, [param.replace("input.", "")]: before });
+  const { path, body } = asking(shipped(id), { ...fields, [param.replace("input.", "")]: recording });
   expect(await refusalOf(await customer.post(path, body))).toEqual(refusal(invalid(param)));
   expect(running[name].requests).toEqual([]);
   await expectNothing(running, customer, availableBefore);
