@@ -3,10 +3,10 @@ import type { Files } from "#files";
 import { completionTokens, promptTokens } from "#formats";
 import type { PaidCall } from "#jobs";
 import type { Decision, LedgerEntry } from "#money";
-import { type CallDeps, FailedWork, type Work } from "./run-call/context.ts";
+import { type CallDeps, FailedWork, failureReason, type Work } from "./run-call/context.ts";
 import { charge, failureOf, ledgerFields, noCharge } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
-import { failureReason, isHandedOver, type RunningCall } from "./running.ts";
+import { isHandedOver, type RunningCall } from "./running.ts";
 import type { AttemptRecord } from "./upstreams/index.ts";
 
 /** The delivery ends without a decision: the next one goes on with the provider's job. */

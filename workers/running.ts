@@ -2,7 +2,7 @@ import type { Cancellations, Replies } from "#jobs";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 
-/** Why a call was ended from outside. */
+/** Why an attempt was ended from outside. */
 export type AbortCause =
   /** The caller disconnected. */
   | "disconnected"
@@ -10,7 +10,7 @@ export type AbortCause =
   | "ended"
   /** The API instance that waited is gone. */
   | "gone"
-  /** The call's deadline passed. */
+  /** The call's deadline came. */
   | "deadline"
   /** The queue gave the job to another worker. */
   | "lost"
@@ -21,18 +21,14 @@ export class Aborted extends Error {
   override readonly name = "Aborted";
   override readonly cause: AbortCause;
   constructor(cause: AbortCause) {
-    super(`the call was aborted: ${cause}`);
+    super(`the attempt was aborted: ${cause}`);
     this.cause = cause;
   }
 }
 
-/** Another worker has the call, or will have it: this one's part in it costs the caller nothing. */
-export const isHandedOver = ({ reason }: { readonly reason: unknown }): boolean =>
+/** Another worker has the call, or will have it. */
+export const isHandedOver = ({ reason }: AbortSignal): boolean =>
   reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
-
-/** Why a call failed: the abort that ended it, else the error. */
-export const failureReason = (signal: AbortSignal, error: unknown): unknown =>
-  signal.reason instanceof Aborted ? signal.reason : error;
 
 /** One call from begin to end. */
 export interface RunningCall {

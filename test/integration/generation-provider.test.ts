@@ -145,7 +145,7 @@ test("a shorter video than was asked for costs less; a longer one no more", asyn
   expect([longer.costNanoUsd, longer.entry.request.shortfall_usd]).toEqual([400_000_000n, "0.00"]);
 });
 
-test("a video from an image: its bytes go in a form", async () => {
+test("a video from a picture: its bytes go in a form", async () => {
   const customer = await running.service.account("10");
   const image = await uploaded(running.service, customer, pngOf(30, 20));
   await paid<MediaAnswer>(running.service, customer, media, video({ image }));
@@ -175,7 +175,7 @@ test.each([
   ["is down", speech, mockError(500, "sk-secret"), failed],
   ["is full", speech, mockError(429, "Slow down.", { headers: { "retry-after": "1" } }), busy],
   ["fails the video", video(), { states: ["failed"], error: { code: "server_error", message: "It broke." } }, failed],
-])("the provider %s: the error says so, no charge, no file", async (_, body, answer, expected) => {
+])("the provider %s: told as what it is, no charge, no file", async (_, body, answer, expected) => {
   const customer = await running.service.account("10");
   running.provider.respond(answer);
   expect(await refusalOf(await customer.post(media, body))).toEqual(refusal(expected));

@@ -121,13 +121,11 @@ describe("speech, by the character", () => {
   test("all of the balance is enough, a nano-USD less is not", async () => {
     const { customer } = await generated(speech("x".repeat(100)), { usd: "0.0005" });
     expect(await customer.available()).toBe("0.00");
-    const insufficient = await running.service.account("0.000499999");
-    const answer = await refusalOf(await insufficient.post(media, speech("x".repeat(100))));
-    const insufficientBalance: Refusal = { status: 402, type: "insufficient_quota", code: "insufficient_balance" };
-    expect(answer).toEqual(
-      refusal({ ...insufficientBalance, message: /can cost 0\.0005 USD; the balance has 0\.000499999/ }),
-    );
-    await expectUntouched(running.service, insufficient, "0.000499999");
+    const poor = await running.service.account("0.000499999");
+    const answer = await refusalOf(await poor.post(media, speech("x".repeat(100))));
+    const tooPoor: Refusal = { status: 402, type: "insufficient_quota", code: "insufficient_balance" };
+    expect(answer).toEqual(refusal({ ...tooPoor, message: /can cost 0\.0005 USD; the balance has 0\.000499999/ }));
+    await expectUntouched(running.service, poor, "0.000499999");
   });
 });
 
@@ -177,7 +175,7 @@ describe("video, by the second", () => {
     expect(await charges(customer)).toEqual([]);
   });
 
-  test("a first image, by the id of its upload", async () => {
+  test("a picture to begin with, by the id of its upload", async () => {
     const customer = await running.service.account("1");
     const image = await uploaded(running.service, customer, pngOf(30, 20));
     const body = video("waves", { duration: 1, image });
@@ -217,12 +215,12 @@ describe("transcription, by the minute", () => {
   test("what is held goes by the size of the file: 402 below it", async () => {
     const customer = await running.service.account("0.01");
     const file = await uploaded(running.service, customer, wavOf(10));
-    const before = await customer.available();
+    const left = await customer.available();
     // 160,044 bytes may be 5.3 minutes of the thriftiest sound: 0.0107 USD.
     expect(await refusalOf(await customer.post(media, transcription(file)))).toEqual(
       refusal({ status: 402, type: "insufficient_quota", code: "insufficient_balance", message: /can cost 0\.010669/ }),
     );
-    await expectUntouched(running.service, customer, before);
+    await expectUntouched(running.service, customer, left);
   });
 
   test("speech that was made here can be uploaded and read back", async () => {
@@ -262,7 +260,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   ["a recording that is no upload", transcription("recording.wav"), invalid("input.file", /id of an upload/)],
   ["a recording by its address", transcription("https://example.com/a.wav"), invalid("input.file", /id of an upload/)],
   ["a buyback token beside a key", { ...speech("x"), buyback_token: "mint" }, invalid("buyback_token", /API key/)],
-  ["what the local model is made to refuse", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
+  ["what the local model is told to refuse", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
   [
     "an unknown model",
     { ...speech("x"), model: "nobody/nothing" },
@@ -303,9 +301,9 @@ test("50 calls of every kind: every account of the money agrees", async () => {
   const statuses = answers.map(({ status }) => status);
   expect([200, 400, 502].map((status) => statuses.filter((each) => each === status).length)).toEqual([30, 10, 10]);
   await running.service.settled();
-  const charged = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
-  expect(charged).toBe(10n * (25_000n + 100_000n + 10_000_000n));
-  expect(before - nanoUsd(await customer.available())).toBe(charged);
+  const told = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
+  expect(told).toBe(10n * (25_000n + 100_000n + 10_000_000n));
+  expect(before - nanoUsd(await customer.available())).toBe(told);
 });
 
 test.each<readonly [what: string, path: string, body: object]>([

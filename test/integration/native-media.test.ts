@@ -118,7 +118,7 @@ describe("images", () => {
     [flux, 2],
     [ideogram, 1],
     [banana, 2],
-  ])("of %s in the answer itself, where that is asked for: no file is stored", async (id, n) => {
+  ])("of %s in the answer itself, where that is asked for: no file is kept", async (id, n) => {
     const { answer, customer } = await made(id, { prompt: "a fox", n, response_format: "b64_json" });
     expect(answer.data.map(({ b64_json }) => b64_json)).toEqual(Array(n).fill(mockPng.toString("base64")));
     expect(answer.data.every(({ url }) => url === undefined)).toBe(true);
@@ -205,7 +205,7 @@ describe("video, by the second", () => {
     });
   });
 
-  test("of Google from an image: its bytes go along, and it is charged", async () => {
+  test("of Google from a picture: its bytes go along, and it is charged", async () => {
     const customer = await running.service.account("5");
     const image = await uploaded(running.service, customer, pngOf(30, 20));
     const body = { model: omni, input: { prompt: "waves", duration: 3, image } };

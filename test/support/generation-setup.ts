@@ -79,7 +79,7 @@ export async function paid<Answer = ImageAnswer>(
   return { answer: JSON.parse(text) as Answer, entry, costNanoUsd, response };
 }
 
-/** The charges of an account, newest first; without those of zero. */
+/** The charges of an account, newest first; those of nothing left out. */
 export const charges = async (customer: Customer): Promise<readonly Entry[]> =>
   ((await customer.ledger("usage")) as unknown as readonly Entry[]).filter(({ amount_usd }) => amount_usd !== "0.00");
 

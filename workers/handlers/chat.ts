@@ -1,7 +1,7 @@
 import { completionTokens, estimateTokens, tokenUsage } from "#formats";
 import type { StreamWriter } from "../conversion/index.ts";
-import { type Answer, type CallContext, type Counted, FailedWork } from "../run-call/context.ts";
-import { Aborted, failureReason, isHandedOver } from "../running.ts";
+import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
+import { Aborted, isHandedOver } from "../running.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, tokensOf, usageOrEstimate } from "./convert.ts";
 import { countInput, refuseDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
@@ -63,7 +63,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
   } catch (error) {
     const reason = failureReason(call.signal, interruption.reason() ?? error);
     // What the worker itself ended costs nothing, whatever the provider did.
-    const counted = isHandedOver({ reason }) ? undefined : await countDelivered(call, stream, reason);
+    const counted = isHandedOver(call.signal) ? undefined : await countDelivered(call, stream, reason);
     throw new FailedWork(reason, { counted, closing: stream?.fail ?? convert.fail });
   } finally {
     interruption.close();

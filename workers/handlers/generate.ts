@@ -4,8 +4,7 @@ import { imageAnswer, imagesCodec, type MadeFile, mediaAnswer, mediaCodec, type 
 import type { ByteShare } from "#platform/byte-budget";
 import { dayMs } from "#platform/clock";
 import type { JsonObject } from "../providers/index.ts";
-import { type Answer, type CallContext, FailedWork } from "../run-call/context.ts";
-import { failureReason } from "../running.ts";
+import { type Answer, type CallContext, FailedWork, failureReason } from "../run-call/context.ts";
 
 /** A minute of the best video that providers sell has some hundred megabytes. */
 const maxFileBytes = 512 * 1024 * 1024;

@@ -7,7 +7,7 @@ import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Counting } from "../counting/index.ts";
-import type { Running } from "../running.ts";
+import { Aborted, type Running } from "../running.ts";
 import type { AttemptRecord, Upstreams } from "../upstreams/index.ts";
 
 export interface CallDeps {
@@ -70,6 +70,10 @@ interface FailureDetails {
   readonly closing?: (error: ServiceError) => string | undefined;
   readonly isResumable?: boolean;
 }
+
+/** Why a call failed: the abort that ended it, else the error. */
+export const failureReason = (signal: AbortSignal, error: unknown): unknown =>
+  signal.reason instanceof Aborted ? signal.reason : error;
 
 /** What is to be known of failed work beside its `cause`. */
 export class FailedWork extends Error {
