@@ -15,10 +15,9 @@ export class HandedOver extends Error {
 }
 
 /**
- * One delivery of a paid call: begin, attempt the work, decide, notify, apply. Whatever happens there is at most one attempt
- * and one decision. Resolving acknowledges the job. A later delivery only ends what
- * an earlier one began: it sends the stored answer, or goes on with the provider's job. Throws `HandedOver` to be
- * delivered again.
+ * One delivery of a paid call: begin, run the work, decide, notify, apply. Whatever happens, at most one delivery starts
+ * the work, and there is one decision. Resolving acknowledges the job. A later delivery only ends what an earlier one
+ * began: it sends the stored answer, or goes on with the provider's job. Throws `HandedOver` to be delivered again.
  */
 export async function runCall(deps: CallDeps, payload: PaidCall, delivery: number, work: Work): Promise<void> {
   const { money } = deps;
@@ -28,7 +27,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
 
   const call = begin(deps, payload);
   try {
-    const ending = await attempt(deps, payload, call, earlier, work);
+    const ending = await runWork(deps, payload, call, earlier, work);
     const { won, entry } = await money.decide(ending.decision);
     const isAnswered = won || (ending.isStored && entry.request?.status === "succeeded");
     const delivered = isAnswered
@@ -71,7 +70,7 @@ interface Ending {
   notify(costNanoUsd: bigint): Promise<boolean>;
 }
 
-async function attempt(
+async function runWork(
   deps: CallDeps,
   payload: PaidCall,
   call: BegunCall,

@@ -49,12 +49,9 @@ export interface Counted {
   readonly estimated: boolean;
 }
 
-export interface ChargeInput extends Counted {
+export interface Answer extends Counted {
   /** For models whose price depends on their own parameters. */
   readonly input?: Readonly<Record<string, unknown>>;
-}
-
-export interface Answer extends ChargeInput {
   /** The whole body, or the last events of a stream, in the caller's format. */
   readonly text: string;
   /** Stored with a whole body under an `Idempotency-Key`. */
