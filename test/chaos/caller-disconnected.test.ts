@@ -58,7 +58,8 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
   expect((await jobCounts(redis, "chat")).waiting).toBe(0);
-  expect(await availableUsd(client, customer)).toBe("1.00");
+  // The decision is applied to the balance after it is in the ledger.
+  await eventually(async () => (await availableUsd(client, customer)) === "1.00");
 
   gate.resolve();
   expect((await blocking).status).toBe(200);

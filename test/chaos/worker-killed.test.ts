@@ -103,7 +103,7 @@ test("a worker killed between decision and answer: the caller gets an error and 
   expect(provider.requests).toHaveLength(2);
 });
 
-test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors nothing", async () => {
+test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, worker: killed } = await startProcesses(stores, env);

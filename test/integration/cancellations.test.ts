@@ -62,7 +62,7 @@ test("a cancellation while the subscriber is disconnected is found when it is ba
   expect(Object.fromEntries(counts)).toEqual({ req_1: 1, req_2: 1 });
 });
 
-test("a cancellation that Redis did not take is an error, and can be repeated when Redis is back", async () => {
+test("a cancellation that Redis did not store is an error, and can be repeated when Redis is back", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const [{ reader }, { cancellations }] = await Promise.all([openReader(stores), openWorker(stores)]);
   const { counts, count } = counting();

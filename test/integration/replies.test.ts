@@ -46,7 +46,7 @@ test("the frames of calls that run side by side arrive in their order", async ()
   }
 });
 
-test("what is announced goes with the first frame alone, the last word of it", async () => {
+test("announced headers go with the first frame alone, as last announced", async () => {
   const { reader, replies } = await bothEnds();
   const { frames, ended } = collect(reader, "req_1");
   const reply = replies.open("api_test", "req_1", onGone);
@@ -66,7 +66,7 @@ test("what is announced goes with the first frame alone, the last word of it", a
   expect((await whole.ended).outcome).toEqual({ cost: "5", headers: { "x-ignored-params": "a" } });
 });
 
-test("the first text goes at once, what follows is gathered", async () => {
+test("the first text is sent at once, what follows is gathered", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ writer: clock });
   const { frames } = collect(reader, "req_1");
@@ -86,7 +86,7 @@ test("the first text goes at once, what follows is gathered", async () => {
   expect(clock.pending()).toBe(0);
 });
 
-test("the last frame takes along what was gathered, and leaves no timer", async () => {
+test("the last frame carries what was gathered, and no timer remains", async () => {
   const clock = createManualClock();
   const { reader, replies } = await bothEnds({ writer: clock });
   const { frames, ended } = collect(reader, "req_1");
@@ -120,7 +120,7 @@ test("a large answer comes in parts that fit a frame, an error never", async () 
   expect(await commands.exists(key)).toBe(1);
 });
 
-test("a frame for nobody makes the reader cancel the call, once a second", async () => {
+test("a frame of a call that no longer waits makes the reader cancel it, once a second", async () => {
   const clock = createManualClock();
   const { stores, replies, redis } = await bothEnds({ reader: clock });
   const { redis: subscriber } = await openWriter(stores);
@@ -147,7 +147,7 @@ test("a frame for nobody makes the reader cancel the call, once a second", async
   expect(heard[2]).toBe("req_stray");
 });
 
-test("who stopped waiting gets no frame", async () => {
+test("a receiver that stopped gets no frame", async () => {
   const { reader, replies } = await bothEnds();
   const heard: string[] = [];
   const stop = reader.expect("req_1", ({ data }) => heard.push(data));
@@ -232,7 +232,7 @@ test("10 s after a reconnect a missing reply key means that the instance is gone
   expect(await replies.instanceLives("api_test")).toBe(false);
 });
 
-test("when Redis refuses a frame, the call hears of it and nothing follows", async () => {
+test("when Redis refuses a frame, the write rejects and nothing follows", async () => {
   const { replies, redis } = await openWriter(await testStores());
   await redis.set("reply:api_other", "not a stream");
   const reply = replies.open("api_other", "req_1", onGone);
@@ -245,14 +245,14 @@ test("when Redis refuses a frame, the call hears of it and nothing follows", asy
   expect(await redis.xlen("reply:api_other")).toBe(1);
 });
 
-test("the outcome of a call that was not run stands outside the count", async () => {
+test("the outcome of a call that was not run is an unnumbered frame", async () => {
   const { reader, replies } = await bothEnds();
   const { ended } = collect(reader, "req_1");
   expect(await replies.late("api_test", "req_1", noCapacity("died"), { answerLost: true })).toBe(true);
   expect(await ended).toMatchObject({ seq: -1, kind: "error", outcome: { answerLost: true } });
 });
 
-test("the lease is renewed, and the stream is made again when it is missing", async () => {
+test("the lease is renewed, and a missing stream is created again", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ reader: clock });
   expect(await redis.ttl(key)).toBe(30);
@@ -270,7 +270,7 @@ test("the lease is renewed, and the stream is made again when it is missing", as
   expect((await ended).data).toBe("a");
 });
 
-test("a stream that was made again is read on, even by a server whose clock is behind", async () => {
+test("a stream that was created again is read, even on a server whose clock is behind", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ reader: clock });
   const before = collect(reader, "req_1");
@@ -285,7 +285,7 @@ test("a stream that was made again is read on, even by a server whose clock is b
   expect((await ended).data).toBe("b");
 });
 
-test("a server took over with an older stream: what it got before the reader came is read, and what it gets after", async () => {
+test("after a takeover by a server with an older stream, entries from before and after the reader's connection are read", async () => {
   const stores = await testStores();
   const [{ reader, commands }, { replies, redis }] = await Promise.all([openReader(stores), openWriter(stores)]);
   await reader.start();
@@ -301,7 +301,7 @@ test("a server took over with an older stream: what it got before the reader cam
   expect((await late?.ended)?.data).toBe("c");
 });
 
-test("what was handed over is trimmed, and nothing else", async () => {
+test("only entries that were handed over are trimmed", async () => {
   let now = 0;
   // Every look at this clock is a quarter of a second later: each batch is trimmed.
   const hasty: Clock = { ...systemClock, now: () => (now += 250) };
@@ -326,7 +326,7 @@ test("what was handed over is trimmed, and nothing else", async () => {
   expect(await redis.exists(key)).toBe(1);
 });
 
-test("a reader that stops leaves an empty stream for a moment: all was taken, and nobody waits any more", async () => {
+test("a reader that stops leaves an empty stream for a moment, which says that everything was read", async () => {
   const { reader, redis } = await bothEnds();
   await reader.stop();
   expect(await redis.xlen("reply:api_test")).toBe(0);

@@ -22,7 +22,7 @@ test.each(["json", "stream"] as const)(
   },
 );
 
-test("headers without an event are no first byte", async () => {
+test("headers without an event do not count as the first byte", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   mocks[0].always({ events: [": still here\n\n", mockChunk({}, "stop")], beforeEvent: { 1: never } });
   const answer = errorOf(call().stream());
@@ -48,7 +48,7 @@ test("silence between two items ends the stream with 504, and the connection is 
   expect(await items.next()).toEqual({ done: true, value: undefined });
 });
 
-test("a slow reader is no silence of the upstream", async () => {
+test("a slow reader does not count as silence of the upstream", async () => {
   const { call, clock } = await startUpstreams(1);
   const items = await call().stream();
   let seen = 0;
@@ -59,7 +59,7 @@ test("a slow reader is no silence of the upstream", async () => {
   expect(seen).toBeGreaterThan(10);
 });
 
-test("every item begins a new silence", async () => {
+test("every item restarts the silence deadline", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   const gates = Array.from({ length: 5 }, gate);
   mocks[0].always({ beforeEvent: Object.fromEntries(gates.map(({ promise }, index) => [index + 1, promise])) });
@@ -73,7 +73,7 @@ test("every item begins a new silence", async () => {
   }
 });
 
-test("the whole has a deadline too, however lively it is", async () => {
+test("the whole attempt has a deadline, however many items come", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   const gates = Array.from({ length: 30 }, gate);
   mocks[0].always({
@@ -112,7 +112,7 @@ test.each(["json", "stream"] as const)(
   },
 );
 
-test("a caller who leaves in the middle of a stream closes the connection at once, also while nobody reads", async () => {
+test("a caller who disconnects during a stream closes the connection at once, also between two reads", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   mocks[0].always({ beforeEvent: { 2: never } });
   const caller = new AbortController();
@@ -146,7 +146,7 @@ test("a deadline and a disconnected caller end the wait, though the work ignores
   expect(await disconnected.answer).toBe(caller.signal.reason);
 });
 
-test("a reader who stops closes the connection", async () => {
+test("a reader that stops closes the connection", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].always({ beforeEvent: { 3: never } });
   for await (const _ of await call().stream()) break;

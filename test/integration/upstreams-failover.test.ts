@@ -9,7 +9,7 @@ const contentOf = (chunks: readonly Record<string, unknown>[]) =>
     .map(({ delta }) => delta.content ?? "")
     .join("");
 
-test("the first upstream that can serve does, under its own name for the model", async () => {
+test("the first available upstream serves, under its own name for the model", async () => {
   const { mocks, call } = await startUpstreams(2);
   const { json, record } = call();
   expect(await json()).toMatchObject({ choices: [{ message: { content: mockText } }] });
@@ -69,7 +69,7 @@ test("an upstream that cannot be reached moves on to the next", async () => {
   mocks[0].close = () => Promise.resolve();
 });
 
-test("after the first item there is no way back: the failure reaches the reader", async () => {
+test("after the first item there is no failover: the failure reaches the reader", async () => {
   const { mocks, call } = await startUpstreams(2);
   mocks[0].always({ cutAfter: 3 });
   const { stream, record } = call();
@@ -104,7 +104,7 @@ test.each([400, 413, 415, 422])(
   },
 );
 
-test("a bad key of the operator is 502, and shows nothing of the provider's account", async () => {
+test("an invalid key of the operator is 502, and shows nothing of the provider's account", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].always(mockError(401, "Incorrect API key provided: sk-oper*****or-0. Organization org-abcdefgh."));
   const error = await errorOf(call().json());
@@ -177,7 +177,7 @@ test("Retry-After is that of the upstream which comes back first", async () => {
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 9 });
 });
 
-test("an upstream without its key is passed over and said to have none", async () => {
+test("an upstream without its key is passed over, and its state says so", async () => {
   const { call, upstreams } = await startUpstreams(2, { env: { PROVIDER_0_API_KEY: "" } });
   expect(upstreams.states()).toEqual({ "provider-0": "no key", "provider-1": "ready" });
   const { json, record } = call();
@@ -186,7 +186,7 @@ test("an upstream without its key is passed over and said to have none", async (
   expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity" });
 });
 
-test("the environment's address goes before the catalog's", async () => {
+test("the environment's address overrides the catalog's", async () => {
   const other = await startUpstreams(1);
   const { call, mocks } = await startUpstreams(1, { env: { PROVIDER_0_BASE_URL: other.mocks[0].url } });
   await call().json();

@@ -112,7 +112,7 @@ test("what one account's requests provoke takes the model from that account alon
   expect(upstreams.states()["provider-0"]).toBe("ready");
 });
 
-test("a probe that hangs keeps the others waiting for five seconds at most", async () => {
+test("a probe that hangs delays the others by five seconds at most", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
@@ -138,7 +138,7 @@ test("failures are counted by model: the upstream is open once all that it serve
   expect(upstreams.states()["provider-0"]).toBe("open");
 });
 
-test("connections that do not come about close the upstream whoever calls, and whatever model", async () => {
+test("failed connections open the breaker for all accounts and models", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, {
     env: { PROVIDER_0_BASE_URL: "http://127.0.0.1:1" },
   });
@@ -154,7 +154,7 @@ test("connections that do not come about close the upstream whoever calls, and w
   expect(mocks[0].requests).toHaveLength(0);
 });
 
-test("neither callers who leave nor refusals nor 429 open the breaker", async () => {
+test("neither disconnected callers nor refusals nor 429 open the breaker", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   for (let i = 0; i < 6; i++) {
     const caller = new AbortController();
@@ -191,7 +191,7 @@ test("a full upstream is passed over for the next; when all are full, the first 
   await Promise.all(running);
 });
 
-test("those who wait are served in the order in which they came, and one who leaves is out of the line", async () => {
+test("waiting calls are served in their order, and a disconnected caller no longer waits", async () => {
   const { mocks, call } = await startUpstreams(1, { concurrency: 1 });
   const answer = gate();
   mocks[0].respond({ beforeHeaders: answer.promise });
@@ -212,7 +212,7 @@ test("those who wait are served in the order in which they came, and one who lea
   expect(mocks[0].requests).toHaveLength(3);
 });
 
-test("whoever waits for an upstream that gets a cooldown meanwhile does not get through to it", async () => {
+test("a call that waits for an upstream is not sent to it when a cooldown begins meanwhile", async () => {
   const { mocks, call } = await startUpstreams(1, { concurrency: 1 });
   const answer = gate();
   mocks[0].respond({ ...mockError(429, "no", { headers: { "retry-after": "20" } }), beforeHeaders: answer.promise });
