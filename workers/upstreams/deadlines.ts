@@ -2,38 +2,42 @@ import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { UpstreamFailure } from "../providers/provider.ts";
 
-/** The signal of one attempt: aborted when the caller's is, and when a deadline passes (with an `UpstreamFailure`). */
-export interface Watch {
+type Limits = Upstream["deadlines"];
+
+/** The deadlines of one attempt. */
+export interface Deadlines {
+  /** Aborted when the caller's is, and when a deadline passes (with an `UpstreamFailure`). */
   readonly signal: AbortSignal;
-  /** What the promise gives, unless the deadline for it or the signal comes first. One at a time. */
+  /** Resolves with the promise unless its deadline or the signal comes first. One at a time. */
   readonly within: <T>(deadline: "firstByteMs" | "silenceMs", promise: Promise<T>) => Promise<T>;
   readonly abort: (reason: unknown) => void;
-  /** No deadline any more. */
+  /** Ends all deadlines. */
   readonly close: () => void;
 }
 
 /**
- * Between two waits no silence is counted: it would be the reader's, not the upstream's. One timer for all deadlines,
- * set again only when it fires or comes too late: a stream has thousands of waits, and few need one.
+ * Between two calls of `within` no silence is counted: the reader is slow then, not the upstream. One timer serves all
+ * deadlines and is set again only when it fires or would fire too late: a stream has thousands of waits.
  */
-export function watch(clock: Clock, deadlines: Upstream["deadlines"], caller: AbortSignal): Watch {
+export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal): Deadlines {
   const controller = new AbortController();
   const { signal } = controller;
-  const endsAt = clock.now() + deadlines.totalMs;
+  const endsAt = clock.now() + limits.totalMs;
   let dueAt = endsAt;
   let awaited: "firstByteMs" | "silenceMs" | undefined;
   let firesAt = Number.POSITIVE_INFINITY;
   let stopTimer = () => {};
   let rejectWait: ((reason: unknown) => void) | undefined;
 
-  const set = () => {
+  const setTimer = () => {
     if (dueAt >= firesAt) return;
     stopTimer();
     firesAt = dueAt;
     stopTimer = clock.after(Math.max(0, dueAt - clock.now()), () => {
       firesAt = Number.POSITIVE_INFINITY;
-      if (clock.now() >= dueAt) abort(tooLate(dueAt === endsAt ? "totalMs" : (awaited ?? "totalMs"), deadlines));
-      else set();
+      if (clock.now() < dueAt) return setTimer();
+      const passed = dueAt === endsAt ? "totalMs" : (awaited ?? "totalMs");
+      abort(new UpstreamFailure("timeout", `${descriptions[passed]} for ${limits[passed]} ms`));
     });
   };
   const close = () => {
@@ -51,15 +55,15 @@ export function watch(clock: Clock, deadlines: Upstream["deadlines"], caller: Ab
   if (caller.aborted) controller.abort(caller.reason);
   else {
     caller.addEventListener("abort", onCallerAbort, { once: true });
-    set();
+    setTimer();
   }
 
   return {
     signal,
     within(deadline, promise) {
       awaited = deadline;
-      dueAt = Math.min(endsAt, clock.now() + deadlines[deadline]);
-      set();
+      dueAt = Math.min(endsAt, clock.now() + limits[deadline]);
+      setTimer();
       return new Promise((resolve, reject) => {
         rejectWait = reject;
         if (signal.aborted) reject(signal.reason);
@@ -74,6 +78,8 @@ export function watch(clock: Clock, deadlines: Upstream["deadlines"], caller: Ab
   };
 }
 
-const what = { firstByteMs: "no answer", silenceMs: "silence", totalMs: "not done" } as const;
-const tooLate = (deadline: keyof typeof what, deadlines: Upstream["deadlines"]) =>
-  new UpstreamFailure("timeout", `${what[deadline]} for ${deadlines[deadline]} ms`);
+const descriptions: Record<keyof Limits, string> = {
+  firstByteMs: "no answer",
+  silenceMs: "silence",
+  totalMs: "not done",
+};
