@@ -191,7 +191,7 @@ async function look({ idempotency, money, files }: CallDeps, payload: PaidCall):
   const answer = idempotencyKeyId === undefined ? undefined : await idempotency.stored(idempotencyKeyId, requestId);
   if (answer) return { answer };
   if (await money.entry(requestId)) return undefined;
-  const job = await files.generated.remembered(requestId);
+  const job = await files.generated.findProviderJob(requestId);
   return job && { job };
 }
 

@@ -21,7 +21,7 @@ export interface Source {
 /** The file that a request brings. Its headers are checked; not a byte of it has been read. */
 export interface UploadBody {
   /** What the headers say of its length. */
-  readonly mostBytes: number;
+  readonly maxBytes: number;
   /** Reads it once, for `use`. */
   read<T>(use: (source: Source) => Promise<T>): Promise<T>;
   /** Reads it once, keeping nothing but its hash. */
@@ -44,7 +44,7 @@ function rawBody(req: Request, clock: Clock): UploadBody {
   if (bytes > uploadLimitBytes) throw requestTooLarge(uploadLimitBytes);
   if (bytes === 0) throw invalidValue(undefined, "The body is empty; a file is expected.");
   return {
-    mostBytes: bytes,
+    maxBytes: bytes,
     read: (use) => use({ bytes, body: bytesOf(req, clock) }),
     async digest() {
       const hash = createHash("sha256");
@@ -61,7 +61,7 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   const parse = (take: (file: Readable) => Promise<void>) =>
     readForm(form, uploadLimitBytes, bytesOf(req, clock), take, clock);
   return {
-    mostBytes: Math.min(Math.max(length, 1), uploadLimitBytes),
+    maxBytes: Math.min(Math.max(length, 1), uploadLimitBytes),
     // Storage wants the length first, and a form does not tell it.
     read: (use) =>
       withSpool(noDisk, async (spool) => {

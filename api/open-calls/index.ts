@@ -95,7 +95,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
     const usedTokens = Math.min(call.usedTokens, call.mostTokens);
     background("limits", call, keys.release(call.caller, requestId, { takenTokens, usedTokens }));
     if (call.enqueued) registry.ended(jobCatalog[call.job].pool);
-    if (call.stored && !goesOn) background("dropping the body", call, files.dropBody(requestId));
+    if (call.stored && !goesOn) background("dropping the body", call, files.deleteBody(requestId));
     const totalMs = clock.now() - acceptedAt;
     log.info(
       { requestId, account, key: keyId, endpoint, model, stream, status, code, left: call.left, totalMs },
@@ -215,7 +215,7 @@ export function createOpenCalls(deps: Deps): OpenCalls {
         return ending.giveUp(call, error, { mayWait: true });
       }
       // Given up meanwhile, by a deadline or a shutdown.
-      if (call.ended) return files.dropBody(payload.requestId);
+      if (call.ended) return files.deleteBody(payload.requestId);
       if (call.left && !isKept(call)) {
         await ending.settleNothing(call, "cancelled");
         return end(call, 499);

@@ -72,14 +72,14 @@ async function receive(
 ): Promise<Made> {
   const { requestId } = localsOf(res);
   const { account, keyId, buybackToken } = caller;
-  const receiving = await files.uploads.begin({ account, keyId, buybackToken, requestId, mostBytes: body.mostBytes });
+  const receiving = await files.uploads.begin({ account, keyId, buybackToken, requestId, maxBytes: body.maxBytes });
   try {
     proceed(req, res);
     const hash = needsHash ? createHash("sha256") : undefined;
     const upload = await body.read((source) => receiving.store(hash ? hashed(source, hash) : source));
     return { upload, hash: hash?.digest("base64url") };
   } catch (error) {
-    await receiving.drop();
+    await receiving.cancel();
     throw error;
   }
 }
@@ -126,7 +126,7 @@ async function again(
   if (read && (await read()).hash !== hash) throw otherFile();
   const { account } = caller;
   const upload =
-    (await files.uploads.byRequest(account, requestId)) ?? (await files.uploads.find(account, answer.upload));
+    (await files.uploads.findByRequest(account, requestId)) ?? (await files.uploads.find(account, answer.upload));
   markReplayed(res, upload.requestId);
   return upload;
 }
@@ -138,7 +138,7 @@ async function adopt(
   before: string,
   read: Read | undefined,
 ): Promise<Made | undefined> {
-  const upload = await files.uploads.byRequest(caller.account, before);
+  const upload = await files.uploads.findByRequest(caller.account, before);
   if (!upload || (upload.status !== "active" && !upload.multipart)) return undefined;
   const file = await read?.();
   if (file && file.bytes !== upload.bytes) throw otherFile();

@@ -1,21 +1,29 @@
-import { formatUsd, type Money } from "#money";
+import { formatUsd, type Money, parseUsd } from "#money";
+import { abortable } from "#platform/abortable";
 import type { Clock } from "#platform/clock";
 import type { StoredUpload } from "./records.ts";
-import type { UploadAsk } from "./types.ts";
-import { unlessAborted } from "./unless-aborted.ts";
+import type { UploadRequest } from "./types.ts";
 
 export type Charges = ReturnType<typeof createCharges>;
 
 /** Why an upload was not charged. */
 export interface Reason {
   readonly status: "failed" | "cancelled";
-  /** The code of the error that is answered. */
+  /** The code of the error in the response. */
   readonly error?: string;
 }
 
 const endpoint = "/v1/uploads";
+const bytesPerGb = 1n << 30n;
 
-/** The storage charge of an upload: held before its first byte, decided before it is active, once. */
+/** The price of storing a number of bytes for 24 hours: exact, rounded once, half up to a nano-USD. */
+export function storagePrice(usdPerGbDay: string): (bytes: number) => bigint {
+  const nanoUsdPerGb = parseUsd(usdPerGbDay);
+  if (nanoUsdPerGb === undefined || nanoUsdPerGb < 0n) throw new RangeError(`not a price: ${usdPerGbDay}`);
+  return (bytes) => (BigInt(bytes) * nanoUsdPerGb + bytesPerGb / 2n) / bytesPerGb;
+}
+
+/** The storage charge of an upload: held before its first byte, decided once, before the upload becomes active. */
 export function createCharges(deps: { money: Money; price: (bytes: number) => bigint; clock: Clock }) {
   const { money, price, clock } = deps;
 
@@ -33,8 +41,8 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     totalMs: clock.now() - createdAt.getTime(),
   });
 
-  /** Throws the 402, 403, 429 or 503 to answer. */
-  function hold({ account, keyId, requestId }: UploadAsk, bytes: number, expiresAt: number): Promise<bigint> {
+  /** Throws the 402, 403, 429 or 503 to respond with. */
+  function hold({ account, keyId, requestId }: UploadRequest, bytes: number, expiresAt: number): Promise<bigint> {
     const nanoUsd = price(bytes);
     return money.take({
       kind: "storage",
@@ -50,7 +58,7 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     });
   }
 
-  /** What stands: undefined if it was decided elsewhere that this upload is not charged. */
+  /** The cost in the ledger; undefined if it was decided elsewhere that this upload is not charged. */
   async function charge(record: StoredUpload, bytes: number, signal: AbortSignal): Promise<bigint | undefined> {
     const { entry } = await money.decide({
       ...decision(record),
@@ -61,17 +69,17 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     return entry.request?.status === "succeeded" ? entry.costNanoUsd : undefined;
   }
 
-  /** Ends the hold with what stands. */
+  /** Ends the hold and takes the decided cost from the balance. */
   async function apply({ account, requestId, held }: StoredUpload, costNanoUsd: bigint, signal: AbortSignal) {
     await money.apply({ account, requestId, heldNanoUsd: held, costNanoUsd, signal });
   }
 
-  /** Of an upload that never was active: ends the hold, and gives back what a completion had charged already. */
+  /** For an upload that was never active: ends the hold and refunds what a completion may have charged. */
   async function release(record: StoredUpload, reason: Reason, signal: AbortSignal): Promise<void> {
     const { entry } = await money.settle({ ...decision(record), ...reason, costNanoUsd: 0n, signal });
     if (entry.costNanoUsd === 0n) return;
-    // It goes on by itself until it is done; here it is waited for no longer than for the rest.
-    await unlessAborted(signal, () => money.refund(record.account, record.requestId));
+    // `money` retries the refund by itself; only the wait for it ends with the signal.
+    await abortable(signal, () => money.refund(record.account, record.requestId));
   }
 
   return { hold, charge, apply, release };

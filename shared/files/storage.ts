@@ -11,34 +11,40 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { type Opened, open, type Sent, send } from "./transfer.ts";
-import { isNamed, storageUnavailable } from "./unavailable.ts";
+import { isErrorNamed, storageUnavailable } from "./errors.ts";
+import { type OpenedObject, open, type SentObject, send } from "./transfer.ts";
 
-/** Objects in the bucket. Whatever storage does not do is `noCapacity`. */
+/** Objects in the bucket. A failure of storage is `noCapacity`. */
 export interface Storage {
-  /** Of a known size, as fast as `chunks` come; what they throw is thrown. Resolves with the ETag. */
-  send(object: Sent): Promise<string>;
+  /** Streams an object of known size. Throws what `chunks` throws. Resolves with the ETag. */
+  send(object: SentObject): Promise<string>;
   put(key: string, contentType: string, body: Buffer, signal: AbortSignal): Promise<string>;
   /** Undefined: there is no such object. */
   open(
     key: string,
     range: { start: number; end: number } | undefined,
     signal: AbortSignal,
-  ): Promise<Opened | undefined>;
-  /** The first bytes and the size of it all. */
+  ): Promise<OpenedObject | undefined>;
+  /** The first bytes, and the size of the whole object. */
   head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined>;
-  /** Never rejects: returns the keys that storage may still have. */
+  /** Never rejects: returns the keys of objects that may still exist. */
   remove(keys: readonly string[]): Promise<ReadonlySet<string>>;
   readonly multipart: {
     create(key: string, contentType: string): Promise<string>;
-    /** By number. Undefined: no such upload, so it was completed or aborted. */
+    /** By part number. Undefined: no such upload, so it was completed or aborted. */
     parts(key: string, uploadId: string): Promise<ReadonlyMap<number, Part> | undefined>;
-    /** `gone`: no such upload. `changed`: a part was sent again meanwhile. */
-    complete(key: string, uploadId: string, parts: readonly Part[]): Promise<"done" | "gone" | "changed">;
-    /** Every multipart upload to this key, whatever its id. */
+    /** `not_found`: no such upload. `changed`: a part was sent again meanwhile. */
+    complete(key: string, uploadId: string, parts: readonly Part[]): Promise<"done" | "not_found" | "changed">;
+    /** Aborts every multipart upload to this key, whatever its id. */
     abort(key: string): Promise<void>;
-    /** One page of all that were begun under a prefix, from where the page before ended. */
-    page(prefix: string, after: Mark | undefined): Promise<{ uploads: readonly Begun[]; next: Mark | undefined }>;
+    /** One page of the open multipart uploads under a prefix, from the marker that the last page returned. */
+    list(
+      prefix: string,
+      after: MultipartMarker | undefined,
+    ): Promise<{
+      uploads: readonly { key: string /** Unix milliseconds. */; startedAt: number }[];
+      next: MultipartMarker | undefined;
+    }>;
   };
 }
 
@@ -47,23 +53,18 @@ export interface Part {
   readonly bytes: number;
   readonly etag: string;
 }
-export interface Begun {
-  readonly key: string;
-  /** Unix milliseconds. */
-  readonly at: number;
-}
-interface Mark {
+export interface MultipartMarker {
   readonly key: string | undefined;
   readonly uploadId: string | undefined;
 }
 
-const createMs = 10_000;
-/** Some servers copy the parts together only now. */
-export const completeMs = 120_000;
-/** The most that S3 takes in one request. */
-const mostKeys = 1_000;
+const createTimeoutMs = 10_000;
+/** Long, because some servers copy the parts on completion. */
+export const completeTimeoutMs = 120_000;
+/** The limit of one DeleteObjects request. */
+const maxKeys = 1_000;
 
-const orAway = <T>(operation: Promise<T>): Promise<T> =>
+const fromStorage = <T>(operation: Promise<T>): Promise<T> =>
   operation.catch((error: unknown) => {
     throw storageUnavailable(error);
   });
@@ -77,22 +78,22 @@ export function createStorage(deps: {
 }): Storage {
   const { commands, transfers, bucket: Bucket, log } = deps;
 
-  async function removeSome(keys: readonly string[]): Promise<readonly string[]> {
+  async function removeBatch(keys: readonly string[]): Promise<readonly string[]> {
     try {
       const Objects = keys.map((Key) => ({ Key }));
       const { Errors = [] } = await commands.send(
         new DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } }),
       );
       const refused = Errors.filter(({ Code }) => Code !== "NoSuchKey");
-      if (refused.length > 0) log.warn({ objects: refused.length, first: refused[0] }, "objects are not removed yet");
+      if (refused.length > 0) log.warn({ objects: refused.length, first: refused[0] }, "objects could not be removed");
       return refused.some(({ Key }) => Key === undefined) ? keys : refused.map(({ Key }) => Key as string);
     } catch (error) {
-      log.warn({ err: (error as Error).message, objects: keys.length }, "objects are not removed yet");
+      log.warn({ err: (error as Error).message, objects: keys.length }, "objects could not be removed");
       return keys;
     }
   }
 
-  async function begun(Prefix: string, after: Mark | undefined) {
+  async function listMultipart(Prefix: string, after: MultipartMarker | undefined) {
     const page = await commands.send(
       new ListMultipartUploadsCommand({
         Bucket,
@@ -108,7 +109,7 @@ export function createStorage(deps: {
     try {
       await commands.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
     } catch (error) {
-      if (!isNamed(error, "NoSuchUpload")) throw error;
+      if (!isErrorNamed(error, "NoSuchUpload")) throw error;
     }
   }
 
@@ -125,21 +126,23 @@ export function createStorage(deps: {
     },
     open: (key, range, signal) => open({ ...deps, s3: transfers }, { key, range, signal }),
     async head(key, bytes) {
-      const signal = new AbortController().signal;
-      const opened = await open({ ...deps, s3: transfers }, { key, range: { start: 0, end: bytes - 1 }, signal });
+      const range = { start: 0, end: bytes - 1 };
+      const opened = await open({ ...deps, s3: transfers }, { key, range });
       return opened && { size: opened.size, head: Buffer.concat(await Array.fromAsync(opened.body)) };
     },
     async remove(keys) {
-      const left: string[] = [];
-      for (let from = 0; from < keys.length; from += mostKeys)
-        left.push(...(await removeSome(keys.slice(from, from + mostKeys))));
-      return new Set(left);
+      const remaining: string[] = [];
+      for (let from = 0; from < keys.length; from += maxKeys)
+        remaining.push(...(await removeBatch(keys.slice(from, from + maxKeys))));
+      return new Set(remaining);
     },
     multipart: {
-      // Not repeated: the first try may have made one that nobody would know of.
+      // Not retried: the first attempt may have created an upload whose id is lost.
       async create(Key, ContentType) {
         const create = new CreateMultipartUploadCommand({ Bucket, Key, ContentType });
-        const { UploadId } = await orAway(transfers.send(create, { abortSignal: AbortSignal.timeout(createMs) }));
+        const { UploadId } = await fromStorage(
+          transfers.send(create, { abortSignal: AbortSignal.timeout(createTimeoutMs) }),
+        );
         if (UploadId === undefined) throw storageUnavailable(new Error("a multipart upload without an id"));
         return UploadId;
       },
@@ -153,7 +156,7 @@ export function createStorage(deps: {
             ]),
           );
         } catch (error) {
-          if (isNamed(error, "NoSuchUpload")) return undefined;
+          if (isErrorNamed(error, "NoSuchUpload")) return undefined;
           throw storageUnavailable(error);
         }
       },
@@ -161,22 +164,22 @@ export function createStorage(deps: {
         const Parts = parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag }));
         const complete = new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } });
         try {
-          await transfers.send(complete, { abortSignal: AbortSignal.timeout(completeMs) });
+          await transfers.send(complete, { abortSignal: AbortSignal.timeout(completeTimeoutMs) });
           return "done";
         } catch (error) {
-          if (isNamed(error, "NoSuchUpload")) return "gone";
-          if (isNamed(error, "InvalidPart")) return "changed";
+          if (isErrorNamed(error, "NoSuchUpload")) return "not_found";
+          if (isErrorNamed(error, "InvalidPart")) return "changed";
           throw storageUnavailable(error);
         }
       },
       async abort(key) {
-        const { uploads } = await orAway(begun(key, undefined));
-        for (const each of uploads) if (each.Key === key) await orAway(abortOne(each));
+        const { uploads } = await fromStorage(listMultipart(key, undefined));
+        for (const each of uploads) if (each.Key === key) await fromStorage(abortOne(each));
       },
-      async page(prefix, after) {
-        const { uploads, next } = await orAway(begun(prefix, after));
+      async list(prefix, after) {
+        const { uploads, next } = await fromStorage(listMultipart(prefix, after));
         return {
-          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, at: Initiated?.getTime() ?? 0 })),
+          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, startedAt: Initiated?.getTime() ?? 0 })),
           next,
         };
       },

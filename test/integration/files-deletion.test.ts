@@ -10,7 +10,7 @@ test("an active upload is gone at once; what it cost stays paid", async () => {
   await expect(files.uploads.find(account, id)).rejects.toThrow(refused("upload_deleted"));
   await expect(files.uploads.complete(account, id)).rejects.toThrow(refused("upload_deleted"));
   await expect(files.uploads.delete(account, id)).rejects.toThrow(refused("upload_deleted"));
-  expect(await files.uploads.byRequest(account, requestId)).toMatchObject({ id, status: "deleted", url: null });
+  expect(await files.uploads.findByRequest(account, requestId)).toMatchObject({ id, status: "deleted", url: null });
   await archive.expectNothing(priceOf(pngOf().length));
   expect(await files.expire()).toEqual({ expired: 0, removed: 0 });
 });

@@ -35,7 +35,7 @@ test("an upload ends to the millisecond after 24 hours, whether expiry came by o
   await expect(files.uploads.find(archive.account, id)).rejects.toThrow(gone);
   await expect(files.uploads.complete(archive.account, id)).rejects.toThrow(gone);
   await expect(files.uploads.delete(archive.account, id)).rejects.toThrow(gone);
-  expect(await files.uploads.byRequest(archive.account, requestId)).toMatchObject({ status: "expired", url: null });
+  expect(await files.uploads.findByRequest(archive.account, requestId)).toMatchObject({ status: "expired", url: null });
   expect(await archive.objects()).toHaveLength(1);
   expect(await files.expire()).toEqual({ expired: 1, removed: 1 });
   await archive.expectNothing(priceOf(pngOf().length));
@@ -65,7 +65,7 @@ test("an upload in parts that nobody completes ends, and its hold and parts are 
 
 test("an upload that a crash left before its first byte leaves nothing, not even a record", async () => {
   const archive = await startArchive();
-  await archive.files.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  await archive.files.uploads.begin({ ...archive.ask(), maxBytes: mib });
   archive.clock.later(22 * minutesMs);
   expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
   expect(await archive.records()).toEqual([]);
@@ -143,7 +143,7 @@ test("what the sweeper let go of cannot be charged any more: the upload fails", 
 test("one record that cannot be settled does not keep the others", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(1_000));
-  const broken = await archive.files.uploads.begin({ ...archive.ask(), mostBytes: 10 });
+  const broken = await archive.files.uploads.begin({ ...archive.ask(), maxBytes: 10 });
   const requestId = (await archive.records()).find(({ _id }) => _id === broken.id)?.["requestId"];
   await uploadsOf(archive).updateOne({ _id: broken.id }, { $set: { requestId: "no.request" } });
   archive.clock.later(72 * minutesMs);
@@ -243,7 +243,7 @@ test("storage that stops in the middle of a file: 503, no charge, and nothing st
   const archive = await startOwnStorage();
   const { files, server, clock } = archive;
   const body = wavOf(8 * mib);
-  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
   async function* stopping() {
     let at = 0;
     for await (const piece of pieces(body)) {
@@ -297,7 +297,7 @@ test("storage that hangs is given up after 15 seconds; what it makes of the file
   const clock = createManualClock(Date.now());
   const files = archive.another({ clock });
   const body = wavOf(100_000);
-  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
   // Everything is on its way before it hangs: whether it becomes an object nobody can say.
   async function* hanging() {
     yield body.subarray(0, 70_000);
@@ -327,7 +327,7 @@ test("a file that storage makes after it was given up goes when its time is over
   const wire = await slowWire(archive.stores.S3_ENDPOINT, 80_000);
   const files = archive.another({ clock, env: { S3_ENDPOINT: wire.url } });
   const body = wavOf(100_000);
-  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
   const stored = receiving.store({ bytes: body.length, body: pieces(body, 50_000) });
   stored.catch(() => undefined);
   await wire.holding;

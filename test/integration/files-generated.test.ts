@@ -23,7 +23,7 @@ const keep = (
   more: object = {},
 ) => {
   const { account, requestId } = ask();
-  return files.generated.keep({ account, requestId, body, limitBytes: 10 * mib, signal: forever, ...more });
+  return files.generated.store({ account, requestId, body, limitBytes: 10 * mib, signal: forever, ...more });
 };
 
 const all = async (chunks: AsyncIterable<Buffer>) => Buffer.concat(await Array.fromAsync(chunks));
@@ -131,9 +131,9 @@ test("the files of an attempt that failed are gone, as if they never were", asyn
   const archive = await startArchive();
   const kept = await Promise.all([keep(archive, pngOf()), keep(archive, pngOf()), keep(archive, wavOf(100))]);
   const [first, second, third] = kept.map(({ id }) => id) as [string, string, string];
-  await archive.files.generated.drop([first, second]);
-  await archive.files.generated.drop([first]);
-  await archive.files.generated.drop([]);
+  await archive.files.generated.delete([first, second]);
+  await archive.files.generated.delete([first]);
+  await archive.files.generated.delete([]);
   expect(await archive.files.generated.find(first)).toBeUndefined();
   expect(await archive.objects()).toEqual([`files/${third}`]);
   expect(await archive.records("files")).toHaveLength(1);
@@ -161,7 +161,7 @@ test("with storage away nothing is kept or read: 503; what it left goes when sto
   await expect(keep(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
   await expect(keep(archive, pieces(wavOf(100_000)))).rejects.toThrow(refused("no_capacity"));
   await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("no_capacity"));
-  await generated.drop([dropped]);
+  await generated.delete([dropped]);
   expect(await generated.find(dropped)).toBeUndefined();
   await archive.server.start();
   archive.clock.later(3 * minutesMs);
@@ -173,14 +173,14 @@ test("with storage away nothing is kept or read: 503; what it left goes when sto
 test("the provider's job of a call is remembered for a day", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
-  expect(await generated.remembered("req_1")).toBeUndefined();
-  await generated.remember("req_1", { upstream: "fal", job: "a" });
-  await generated.remember("req_1", { upstream: "replicate", job: "b" });
-  expect(await archive.another().generated.remembered("req_1")).toEqual({ upstream: "replicate", job: "b" });
+  expect(await generated.findProviderJob("req_1")).toBeUndefined();
+  await generated.storeProviderJob("req_1", { upstream: "fal", job: "a" });
+  await generated.storeProviderJob("req_1", { upstream: "replicate", job: "b" });
+  expect(await archive.another().generated.findProviderJob("req_1")).toEqual({ upstream: "replicate", job: "b" });
   const indexes = await archive.mongo.connection.collection("generations").indexes();
   expect(indexes).toContainEqual(expect.objectContaining({ key: { expiresAt: 1 }, expireAfterSeconds: 0 }));
   archive.clock.later(dayMs);
-  expect(await generated.remembered("req_1")).toBeUndefined();
+  expect(await generated.findProviderJob("req_1")).toBeUndefined();
 });
 
 test("a reader who is slow gets all of it", async () => {

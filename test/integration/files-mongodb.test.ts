@@ -35,7 +35,7 @@ const activates = (command: Command) => {
 
 test("an upload whose record could not be written is 503, and its hold is let go", async () => {
   const archive = await startFar(once("lose the request", (command) => command["insert"] === "uploads"));
-  const begun = archive.far.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  const begun = archive.far.uploads.begin({ ...archive.ask(), maxBytes: mib });
   await expect(begun).rejects.toThrow(refused("no_capacity"));
   await eventually(async () => (await archive.money.account(archive.account))?.openHolds === 0);
   await archive.expectNothing();
@@ -43,7 +43,7 @@ test("an upload whose record could not be written is 503, and its hold is let go
 
 test("an upload whose record was written, but nobody heard of it, leaves nothing", async () => {
   const archive = await startFar(once("lose the answer", (command) => command["insert"] === "uploads"));
-  const begun = archive.far.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  const begun = archive.far.uploads.begin({ ...archive.ask(), maxBytes: mib });
   await expect(begun).rejects.toThrow(refused("no_capacity"));
   await eventually(async () => (await archive.records()).length === 0);
   await archive.expectNothing();

@@ -43,7 +43,7 @@ const unusable: Readonly<Record<string, [string, (archive: Archive) => Promise<s
   ],
   "that is still received": [
     "upload_not_found",
-    async ({ files, ask }) => (await files.uploads.begin({ ...ask(), mostBytes: 9 })).id,
+    async ({ files, ask }) => (await files.uploads.begin({ ...ask(), maxBytes: 9 })).id,
   ],
   "that is pending": ["invalid_value", async (archive) => (await sent(archive, pngOf(), "image/png")).id],
   "that has expired": [

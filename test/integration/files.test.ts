@@ -11,9 +11,9 @@ test("a body is kept as it is until it is dropped", async () => {
   const json = JSON.stringify({ text: "€😀\0".repeat(300_000) });
   await files.putBody("req_files_kept", json);
   expect(await files.getBody("req_files_kept", forever)).toBe(json);
-  await files.dropBody("req_files_kept");
+  await files.deleteBody("req_files_kept");
   await expect(files.getBody("req_files_kept", forever)).rejects.toThrow(gone);
-  await expect(files.dropBody("req_files_kept")).resolves.toBeUndefined();
+  await expect(files.deleteBody("req_files_kept")).resolves.toBeUndefined();
 });
 
 test("reading a body ends when nobody wants it any more", async () => {
@@ -81,12 +81,12 @@ test("the bucket shows browsers the ETag of a part; the rules of others stay", a
   expect(answer.headers.get("access-control-expose-headers")).toMatch(/etag/i);
 });
 
-test("what a server does not take of the bucket's settings is said, and stops nothing", async () => {
+test("bucket settings that the server refuses are logged, and stop nothing", async () => {
   const { stores, mongo, money, clock } = await startArchive();
   const lines: string[] = [];
   const log = createLogger("test", "silent");
   log.info = (...line: unknown[]) => void lines.push(JSON.stringify(line));
   const config = { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10" };
   await createFiles({ config, mongo, money, clock, log }).prepareBucket();
-  expect(lines).toEqual([expect.stringContaining("lifecycle rules of the bucket cannot be set here")]);
+  expect(lines).toEqual([expect.stringContaining("lifecycle rules of the bucket could not be set")]);
 });

@@ -21,7 +21,7 @@ const file = fileOf("png", bytes).fill("some bytes ", 1_000);
 async function made({ files, service }: Running, body: Buffer | AsyncIterable<Buffer> = file) {
   const { signal } = new AbortController();
   const ask = { account: "acct_of_the_test", requestId: newRequestId(), body, limitBytes: 200 * mebi, signal };
-  const kept = await files.generated.keep(ask);
+  const kept = await files.generated.store(ask);
   return { ...kept, url: `${service.baseUrl}/media/${kept.id}` };
 }
 

@@ -73,7 +73,7 @@ async function generate<Made>(
   });
   let made: Made[] = [];
   const remember: GenerationCall["remember"] = async (id) => {
-    await files.generated.remember(payload.requestId, { upstream: progress.upstream ?? "", job: id });
+    await files.generated.storeProviderJob(payload.requestId, { upstream: progress.upstream ?? "", job: id });
     progress.job = id;
   };
   // Only the upstream that has the job can go on with it.
@@ -118,11 +118,11 @@ type Kept = MadeFile & { readonly id: string; readonly createdAt: number };
 const stored = ({ files, payload }: Attempt): Keeping<Kept> => ({
   async keep(body, about, signal) {
     const { account, requestId, publicUrl = "" } = payload;
-    const file = await files.generated.keep({ account, requestId, body, limitBytes: fileLimitBytes, signal });
+    const file = await files.generated.store({ account, requestId, body, limitBytes: fileLimitBytes, signal });
     return { ...file, url: `${publicUrl}/media/${file.id}`, about };
   },
   async drop(made) {
-    if (made.length > 0) await files.generated.drop(made.map(({ id }) => id));
+    if (made.length > 0) await files.generated.delete(made.map(({ id }) => id));
   },
 });
 
