@@ -4,7 +4,7 @@ import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#for
 import { errorAnswers, idempotencyKey, json, paid, replayed } from "./openapi-errors.ts";
 import { nativePaths } from "./openapi-native.ts";
 import { paymentAnswer, paymentResponse, paymentSignature } from "./openapi-payments.ts";
-import { modelList, modelObject } from "./routes/models/ours.ts";
+import { modelList, modelObject } from "./routes/models/chat.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
 const usage = z.looseObject({
