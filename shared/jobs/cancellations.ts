@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
-import { follow } from "#platform/redis";
+import { reconnectTogether } from "#platform/redis";
 import { cancelChannel, cancelledKey, disconnectChannel, type Notice } from "./frames.ts";
 import { untilAnswered } from "./until-answered.ts";
 
@@ -40,7 +40,7 @@ export function createCancellations(deps: { subscriber: Redis; commands: Redis; 
         watched.get(requestId)?.(channel === disconnectChannel ? "disconnected" : "cancelled"),
       );
       await subscriber.subscribe(cancelChannel, disconnectChannel);
-      unfollow = follow(commands, subscriber);
+      unfollow = reconnectTogether(commands, subscriber);
       subscriber.on("ready", () => {
         // Only when it listens again: what is published before that is found by its key.
         subscriber

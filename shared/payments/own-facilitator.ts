@@ -1,6 +1,6 @@
 import { type Address, getSignatureFromTransaction } from "@solana/kit";
 import { type FacilitatorRpcConfig, toFacilitatorSvmSigner } from "@x402/svm";
-import { incomplete } from "#platform/config";
+import { configError } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import type { Caps, X402 } from "./config.ts";
 import type { Facilitator, Outcome } from "./facilitator.ts";
@@ -38,7 +38,7 @@ async function checkFunds(rpc: Rpc, feePayer: Address, caps: Caps, log: Logger):
 export async function ownFacilitator({ network, caps, payTo }: X402, key: string, rpc: Rpc, log: Logger) {
   const feePayer = await walletOf(key, "X402_FEE_PAYER_KEY");
   if (feePayer.address === payTo)
-    throw incomplete(
+    throw configError(
       "X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; give it a wallet of its own, with nothing but SOL",
     );
   await checkFunds(rpc, feePayer.address, caps, log);

@@ -1,6 +1,6 @@
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { SettleError } from "@x402/core/types";
-import { incomplete } from "#platform/config";
+import { configError } from "#platform/config";
 import type { X402 } from "./config.ts";
 import type { Facilitator } from "./facilitator.ts";
 import { isSignature } from "./network.ts";
@@ -22,7 +22,7 @@ export async function remoteFacilitator({ network }: X402, url: string, token: s
   const { kinds } = await client.getSupported();
   const kind = kinds.find((each) => each.x402Version === 2 && each.scheme === "exact" && each.network === network);
   const feePayer = kind?.extra?.["feePayer"];
-  if (typeof feePayer !== "string") throw incomplete(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
+  if (typeof feePayer !== "string") throw configError(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
 
   const facilitator: Facilitator = {
     feePayer,

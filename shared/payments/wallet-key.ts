@@ -1,5 +1,5 @@
 import { createKeyPairSignerFromBytes, getBase58Encoder, type KeyPairSigner } from "@solana/kit";
-import { incomplete } from "#platform/config";
+import { configError } from "#platform/config";
 
 /** Base58 of 64 bytes, or the JSON array of them that Solana's own tool writes. Throws `ConfigError` naming the variable. */
 export async function walletOf(key: string, variable: string): Promise<KeyPairSigner> {
@@ -9,6 +9,6 @@ export async function walletOf(key: string, variable: string): Promise<KeyPairSi
   } catch {
     // The cause may show the key.
     const form = "a secret key of 64 bytes, in base58 or as the JSON of a key file";
-    throw incomplete(`${variable}: is not ${form}`);
+    throw configError(`${variable}: is not ${form}`);
   }
 }

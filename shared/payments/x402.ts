@@ -1,7 +1,7 @@
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
-import { ConfigError, incomplete } from "#platform/config";
+import { ConfigError, configError } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import { createChain } from "./chain.ts";
 import type { X402 } from "./config.ts";
@@ -28,13 +28,13 @@ export function createX402(deps: { x402: X402; quotes: Quotes; money: Money; clo
     const { facilitator } = x402;
     if (facilitator?.kind === "own") return ownFacilitator(x402, facilitator.feePayerKey, rpc, log);
     if (facilitator?.kind === "remote") return remoteFacilitator(x402, facilitator.url, facilitator.token);
-    throw incomplete("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
+    throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
   }
 
   async function check(): Promise<Facilitator> {
     const found = await connect();
     const misfit = await chain.misfit();
-    if (misfit !== undefined) throw incomplete(misfit);
+    if (misfit !== undefined) throw configError(misfit);
     return found;
   }
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /**
- * Every environment variable that a process of the service reads, but for the keys and addresses of upstreams, which
- * the catalog names. The table in the README is made from this list. Durations end in _MS, sizes in _BYTES.
+ * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The table
+ * in the README is generated from this list. Durations end in _MS, sizes in _BYTES.
  */
 const count = (description: string, initial: number) =>
   z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
@@ -16,7 +16,7 @@ export const environment = z.object({
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })
     .describe("Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`"),
-  // No URL: it may name every member of a replica set.
+  // Not a URL: it may name every member of a replica set.
   MONGODB_URI: z
     .string()
     .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")
@@ -152,13 +152,13 @@ export const environment = z.object({
 
 export type Config = Readonly<z.infer<typeof environment>>;
 
-/** Thrown with one line for each variable that is missing or wrong. */
+/** Has one line for each variable that is missing or invalid. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-export const incomplete = (...lines: readonly string[]): ConfigError =>
-  new ConfigError(`The configuration is not complete.\n  ${lines.join("\n  ")}`);
+export const configError = (...lines: readonly string[]): ConfigError =>
+  new ConfigError(`The configuration is not valid.\n  ${lines.join("\n  ")}`);
 
 /** An empty variable counts as not set, as in Compose files. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
@@ -171,5 +171,5 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
       ? `${name} is missing: ${environment.shape[name as keyof Config].description}`
       : `${name}: ${issue.message}`;
   });
-  throw incomplete(...lines);
+  throw configError(...lines);
 }

@@ -81,6 +81,6 @@ test("an error that nobody catches ends the process with a line of its log, and 
   const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
   const ended = (await run.catch((error: unknown) => error)) as { code: number; stdout: string; stderr: string };
   expect(ended).toMatchObject({ code: 1, stderr: "" });
-  expect(JSON.parse(ended.stdout)).toMatchObject({ msg: "uncaught", err: { message: "refused" } });
+  expect(JSON.parse(ended.stdout)).toMatchObject({ msg: "uncaught exception", err: { message: "refused" } });
   expect(ended.stdout).not.toContain("diary");
 });

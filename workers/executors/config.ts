@@ -1,9 +1,9 @@
 import { unitNanoUsd } from "#money";
 import { buybackConfig, networkOf, walletOf } from "#payments";
-import { type Config, incomplete } from "#platform/config";
+import { type Config, configError } from "#platform/config";
 import type { JupiterOptions } from "./jupiter/index.ts";
 
-const wrong = (what: string) => incomplete(`${what}: BUYBACK_EXECUTOR is jupiter`);
+const wrong = (what: string) => configError(`${what}: BUYBACK_EXECUTOR is jupiter`);
 const missing = (name: string) => wrong(`${name} is missing`);
 
 /** Throws `ConfigError` for what Jupiter cannot do without. */
