@@ -26,14 +26,14 @@ describe("a model for images or media stops the load", () => {
     ["without an input schema", without(imageModel, "input_schema"), "input_schema: is missing"],
     ["whose input is no object", schema({ type: "string" }), "input_schema.type: must be 'object'"],
     [
-      "whose schema zod cannot hold inputs to",
+      "whose schema zod does not support",
       schema({ type: "object", properties: { n: upTo(4), x: { not: { type: "string" } } } }),
-      "input_schema: is no schema that inputs can be held to: not is not supported",
+      "input_schema: is not a supported schema: not is not supported",
     ],
     [
-      "whose schema has a pattern that is none",
+      "whose schema has an invalid pattern",
       withField(imageModel, "style", { type: "string", pattern: "(" }),
-      "input_schema: is no schema that inputs can be held to: Invalid regular expression",
+      "input_schema: is not a supported schema: Invalid regular expression",
     ],
     ["with a price that nothing counts", units({}), "units.image: and its price need each other"],
     [
@@ -71,12 +71,12 @@ describe("a model for images or media stops the load", () => {
     [
       "whose count is sometimes none",
       withField(videoModel, "duration", { enum: ["4", "auto"], default: "4" }),
-      "input_schema.properties.duration: has values that are no count",
+      "input_schema.properties.duration: has values that are not counts",
     ],
     [
       "whose count is in another unit",
       withField(videoModel, "duration", { enum: ["4s", "4ms"], default: "4s" }),
-      "input_schema.properties.duration: has values that are no count",
+      "input_schema.properties.duration: has values that are not counts",
     ],
     [
       "whose count may be left out, and then is not known",
@@ -86,12 +86,12 @@ describe("a model for images or media stops the load", () => {
     [
       "whose default is more than its maximum",
       withField(imageModel, "n", { ...upTo(4), default: 100 }),
-      "input_schema.properties.n.default: is not what the field takes",
+      "input_schema.properties.n.default: does not match the schema of the field",
     ],
     [
       "whose default has no price",
       withField(imageModel, "size", { enum: ["512x512", "1024x1024"], default: "auto" }),
-      "input_schema.properties.size.default: is not what the field takes",
+      "input_schema.properties.size.default: does not match the schema of the field",
     ],
     ["that makes more than four images", withField(imageModel, "n", upTo(5)), "properties.n: must have a maximum of 4"],
     [
@@ -146,7 +146,7 @@ describe("a model for images or media stops the load", () => {
     [
       "with a variant of a value that is never given",
       variants({ ...large, when: { size: ["2048x2048"] } }),
-      'variants.0.when.size: has "2048x2048", which it never is',
+      'variants.0.when.size: has "2048x2048", which is not a value of the field',
     ],
     [
       "with a variant of a field that takes any value",
