@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { createDocument } from "zod-openapi";
 import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#formats";
-import { call, errorAnswers, idempotencyKey, json, ok, okOrEvents, paid, replayed, withKey } from "./openapi-parts.ts";
 import { nativePaths } from "./openapi-native.ts";
+import { call, errorAnswers, idempotencyKey, json, ok, okOrEvents, paid, replayed, withKey } from "./openapi-parts.ts";
 import { paymentAnswer, paymentResponse, paymentSignature } from "./openapi-payments.ts";
 import { modelList, modelObject } from "./routes/models/chat.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";

@@ -36,7 +36,7 @@ const jobSchema = new Schema(jobFields, { collection: "generations", strict: "th
 jobSchema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 type StoredJob = InferRawDocType<typeof jobFields>;
 
-/** Longer than storing one file takes: a record that is pending after it was left behind by a crash. */
+/** Longer than storing one file takes: a record that is still pending after it belongs to a crashed process. */
 const storeTimeoutMs = 2 * 3_600_000;
 const fileKey = (id: string) => `files/${id}`;
 

@@ -10,7 +10,7 @@ export type S3Config = Pick<
  * `commands`: small requests, with a socket timeout of five seconds and one retry.
  * `transfers`: bodies that callers may send or read slowly, and requests that must not be retried or may take long. There are
  * no timeouts here: `shared/files` has them.
- * `links`: sends nothing; presigns URLs with the public endpoint.
+ * `links`: sends nothing; signs URLs of the public endpoint.
  */
 export type S3ClientKind = "commands" | "transfers" | "links";
 
