@@ -6,16 +6,6 @@ import type { StoredObject } from "./records.ts";
 import type { MultipartMarker, Storage } from "./storage.ts";
 import type { ExpiryCounts } from "./types.ts";
 
-export interface Expiry {
-  /**
-   * Cleans up records that have ended: first their money, then their objects, then the record or its `dueAt`. Idempotent.
-   * What fails is due again in a minute. Returns the number of records that are done.
-   */
-  cleanUp(ids: readonly string[]): Promise<number>;
-  /** Expires what is due and cleans it up, in a bounded number of batches. Safe in many processes at once. */
-  run(): Promise<ExpiryCounts>;
-}
-
 interface Deps {
   readonly collection: Collection<StoredObject>;
   readonly keyOf: (id: string) => string;
@@ -32,7 +22,11 @@ const retryDelayMs = 60_000;
 const ended = { $in: ["expired" as const, "deleted" as const] };
 
 /** The expiry of one collection: uploads or generated files. */
-export function createExpiry({ collection, keyOf, settle, storage, clock, log }: Deps): Expiry {
+export function createExpiry({ collection, keyOf, settle, storage, clock, log }: Deps) {
+  /**
+   * Cleans up records that have ended: first their money, then their objects, then the record or its `dueAt`. Idempotent.
+   * What fails is due again in a minute. Returns the number of records that are done.
+   */
   async function cleanUp(ids: readonly string[]): Promise<number> {
     if (ids.length === 0) return 0;
     const unsettled = await settle?.(ids);
@@ -59,6 +53,7 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
     return page.map(({ _id }) => _id);
   }
 
+  /** Expires what is due and cleans it up, in a bounded number of batches. Safe in many processes at once. */
   async function run(): Promise<ExpiryCounts> {
     let expired = 0;
     let removed = 0;
@@ -90,7 +85,7 @@ export function createMultipartCleanup({ storage, clock, prefix }: { storage: St
     marker = next;
     // No upload is pending for a day.
     const oldest = clock.now() - dayMs;
-    const abandoned = new Set(uploads.filter(({ startedAt }) => startedAt < oldest).map(({ key }) => key));
+    const abandoned = new Set(uploads.filter(({ startedAtMs }) => startedAtMs < oldest).map(({ key }) => key));
     for (const key of abandoned) await storage.multipart.abort(key);
   };
 }

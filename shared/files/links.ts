@@ -1,12 +1,7 @@
 import type { S3Client } from "@aws-sdk/client-s3";
 import { S3RequestPresigner } from "@aws-sdk/s3-request-presigner";
 
-export interface Links {
-  /** A link that reads an object. The response has the detected type, whatever the upload declared. */
-  get(key: string, mime: string, life: Life): Promise<string>;
-  /** A link that takes one part of exactly this many bytes. */
-  part(key: string, part: { uploadId: string; partNumber: number; bytes: number }, life: Life): Promise<string>;
-}
+export type Links = ReturnType<typeof createLinks>;
 
 /** Unix milliseconds, rounded down to seconds. */
 interface Life {
@@ -18,7 +13,7 @@ interface Life {
  * Presigned path-style URLs. The presigner is called directly, without the client's middleware: that takes a fifth of the
  * time, and a list of uploads in parts has up to 13 links for each.
  */
-export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: string; bucket: string }): Links {
+export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: string; bucket: string }) {
   const presigner = new S3RequestPresigner({ ...s3.config });
   const { protocol, hostname, port, host, pathname } = new URL(endpoint);
   const base = `${pathname.replace(/\/+$/, "")}/${bucket}`;
@@ -46,18 +41,14 @@ export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: 
   }
 
   return {
-    get: (key, mime, life) => sign({ method: "GET", key, query: { "response-content-type": mime } }, life),
-    // The length is signed, because storage would accept any otherwise.
-    part: (key, { uploadId, partNumber, bytes }, life) =>
-      sign(
-        {
-          method: "PUT",
-          key,
-          query: { partNumber: String(partNumber), uploadId },
-          headers: { "content-length": String(bytes) },
-        },
-        life,
-      ),
+    /** A link that reads an object. The response has the detected type, whatever the upload declared. */
+    get: (key: string, mime: string, life: Life) =>
+      sign({ method: "GET", key, query: { "response-content-type": mime } }, life),
+    /** A link that takes one part. Its length is signed, because storage would accept any otherwise. */
+    part(key: string, part: { uploadId: string; partNumber: number; bytes: number }, life: Life) {
+      const query = { partNumber: String(part.partNumber), uploadId: part.uploadId };
+      return sign({ method: "PUT", key, query, headers: { "content-length": String(part.bytes) } }, life);
+    },
   };
 }
 

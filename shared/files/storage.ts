@@ -12,41 +12,9 @@ import {
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { isErrorNamed, storageUnavailable } from "./errors.ts";
-import { type OpenedObject, open, type SentObject, send } from "./transfer.ts";
+import { open, type SentObject, send } from "./transfer.ts";
 
-/** Objects in the bucket. A failure of storage is `noCapacity`. */
-export interface Storage {
-  /** Streams an object of known size. Throws what `chunks` throws. Resolves with the ETag. */
-  send(object: SentObject): Promise<string>;
-  put(key: string, contentType: string, body: Buffer, signal: AbortSignal): Promise<string>;
-  /** Undefined: there is no such object. */
-  open(
-    key: string,
-    range: { start: number; end: number } | undefined,
-    signal: AbortSignal,
-  ): Promise<OpenedObject | undefined>;
-  /** The first bytes, and the size of the whole object. */
-  head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined>;
-  /** Never rejects: returns the keys of objects that may still exist. */
-  remove(keys: readonly string[]): Promise<ReadonlySet<string>>;
-  readonly multipart: {
-    create(key: string, contentType: string): Promise<string>;
-    /** By part number. Undefined: no such upload, so it was completed or aborted. */
-    parts(key: string, uploadId: string): Promise<ReadonlyMap<number, Part> | undefined>;
-    /** `not_found`: no such upload. `changed`: a part was sent again meanwhile. */
-    complete(key: string, uploadId: string, parts: readonly Part[]): Promise<"done" | "not_found" | "changed">;
-    /** Aborts every multipart upload to this key, whatever its id. */
-    abort(key: string): Promise<void>;
-    /** One page of the open multipart uploads under a prefix, from the marker that the last page returned. */
-    list(
-      prefix: string,
-      after: MultipartMarker | undefined,
-    ): Promise<{
-      uploads: readonly { key: string /** Unix milliseconds. */; startedAt: number }[];
-      next: MultipartMarker | undefined;
-    }>;
-  };
-}
+export type Storage = ReturnType<typeof createStorage>;
 
 export interface Part {
   readonly partNumber: number;
@@ -69,14 +37,16 @@ const fromStorage = <T>(operation: Promise<T>): Promise<T> =>
     throw storageUnavailable(error);
   });
 
+/** Objects in the bucket. A failure of storage is `noCapacity`. */
 export function createStorage(deps: {
   commands: S3Client;
   transfers: S3Client;
   bucket: string;
   clock: Clock;
   log: Logger;
-}): Storage {
+}) {
   const { commands, transfers, bucket: Bucket, log } = deps;
+  const transfer = { s3: transfers, bucket: Bucket, clock: deps.clock };
 
   async function removeBatch(keys: readonly string[]): Promise<readonly string[]> {
     try {
@@ -114,8 +84,9 @@ export function createStorage(deps: {
   }
 
   return {
-    send: (object) => send({ ...deps, s3: transfers }, object),
-    async put(Key, ContentType, Body, abortSignal) {
+    /** Streams an object of known size. Throws what `chunks` throws. Resolves with the ETag. */
+    send: (object: SentObject) => send(transfer, object),
+    async put(Key: string, ContentType: string, Body: Buffer, abortSignal: AbortSignal): Promise<string> {
       const put = new PutObjectCommand({ Bucket, Key, Body, ContentType, ContentLength: Body.length });
       try {
         return (await commands.send(put, { abortSignal })).ETag ?? "";
@@ -124,13 +95,16 @@ export function createStorage(deps: {
         throw storageUnavailable(error);
       }
     },
-    open: (key, range, signal) => open({ ...deps, s3: transfers }, { key, range, signal }),
-    async head(key, bytes) {
-      const range = { start: 0, end: bytes - 1 };
-      const opened = await open({ ...deps, s3: transfers }, { key, range });
+    /** Undefined: there is no such object. */
+    open: (key: string, range: { start: number; end: number } | undefined, signal: AbortSignal) =>
+      open(transfer, { key, range, signal }),
+    /** The first bytes, and the size of the whole object. */
+    async head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined> {
+      const opened = await open(transfer, { key, range: { start: 0, end: bytes - 1 } });
       return opened && { size: opened.size, head: Buffer.concat(await Array.fromAsync(opened.body)) };
     },
-    async remove(keys) {
+    /** Never rejects: returns the keys of objects that may still exist. */
+    async remove(keys: readonly string[]): Promise<ReadonlySet<string>> {
       const remaining: string[] = [];
       for (let from = 0; from < keys.length; from += maxKeys)
         remaining.push(...(await removeBatch(keys.slice(from, from + maxKeys))));
@@ -138,7 +112,7 @@ export function createStorage(deps: {
     },
     multipart: {
       // Not retried: the first attempt may have created an upload whose id is lost.
-      async create(Key, ContentType) {
+      async create(Key: string, ContentType: string): Promise<string> {
         const create = new CreateMultipartUploadCommand({ Bucket, Key, ContentType });
         const { UploadId } = await fromStorage(
           transfers.send(create, { abortSignal: AbortSignal.timeout(createTimeoutMs) }),
@@ -146,7 +120,8 @@ export function createStorage(deps: {
         if (UploadId === undefined) throw storageUnavailable(new Error("a multipart upload without an id"));
         return UploadId;
       },
-      async parts(Key, UploadId) {
+      /** By part number. Undefined: no such upload, so it was completed or aborted. */
+      async parts(Key: string, UploadId: string): Promise<ReadonlyMap<number, Part> | undefined> {
         try {
           const { Parts = [] } = await commands.send(new ListPartsCommand({ Bucket, Key, UploadId }));
           return new Map(
@@ -160,26 +135,29 @@ export function createStorage(deps: {
           throw storageUnavailable(error);
         }
       },
-      async complete(Key, UploadId, parts) {
+      /** `not_found`: no such upload. `changed`: a part was sent again meanwhile. */
+      async complete(Key: string, UploadId: string, parts: readonly Part[]) {
         const Parts = parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag }));
         const complete = new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } });
         try {
           await transfers.send(complete, { abortSignal: AbortSignal.timeout(completeTimeoutMs) });
-          return "done";
+          return "done" as const;
         } catch (error) {
-          if (isErrorNamed(error, "NoSuchUpload")) return "not_found";
-          if (isErrorNamed(error, "InvalidPart")) return "changed";
+          if (isErrorNamed(error, "NoSuchUpload")) return "not_found" as const;
+          if (isErrorNamed(error, "InvalidPart")) return "changed" as const;
           throw storageUnavailable(error);
         }
       },
-      async abort(key) {
+      /** Aborts every multipart upload to this key, whatever its id. */
+      async abort(key: string): Promise<void> {
         const { uploads } = await fromStorage(listMultipart(key, undefined));
         for (const each of uploads) if (each.Key === key) await fromStorage(abortOne(each));
       },
-      async list(prefix, after) {
+      /** One page of the open multipart uploads under a prefix, after the marker that the last page returned. */
+      async list(prefix: string, after: MultipartMarker | undefined) {
         const { uploads, next } = await fromStorage(listMultipart(prefix, after));
         return {
-          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, startedAt: Initiated?.getTime() ?? 0 })),
+          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, startedAtMs: Initiated?.getTime() ?? 0 })),
           next,
         };
       },
