@@ -28,7 +28,7 @@ const keep = (
 
 const all = async (chunks: AsyncIterable<Buffer>) => Buffer.concat(await Array.fromAsync(chunks));
 
-test("a file is kept whole or in pieces, with the type of its bytes, and read as it is", async () => {
+test("a file is stored from a buffer or a stream, with the detected type, and read unchanged", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
   const body = wavOf(3 * mib + 1);
@@ -50,7 +50,7 @@ test("a file is kept whole or in pieces, with the type of its bytes, and read as
   }
 });
 
-test("the record is there before the object", async () => {
+test("the record is written before the object", async () => {
   const archive = await startArchive();
   let before: unknown;
   async function* watching() {
@@ -61,12 +61,12 @@ test("the record is there before the object", async () => {
   expect(before).toMatchObject([{ _id: id, status: "pending", announced: false }]);
 });
 
-test("what is no image, video or audio is kept as bytes", async () => {
+test("a file that is not an image, video or audio is stored as plain bytes", async () => {
   const archive = await startArchive();
   expect(await keep(archive, Buffer.from("<html></html>"))).toMatchObject({ contentType: "application/octet-stream" });
 });
 
-test("a file over the limit, an empty one, and one whose stream breaks are not kept", async () => {
+test("a file over the limit, an empty one, and one whose stream breaks are not stored", async () => {
   const archive = await startArchive();
   const limitBytes = 100_000;
   const large = wavOf(limitBytes + 1);
@@ -93,23 +93,23 @@ test("a file over the limit, an empty one, and one whose stream breaks are not k
   expect(await archive.objects()).toEqual([]);
 });
 
-test("keeping ends when the call ends, and nothing stays", async () => {
+test("storing ends with the call and leaves nothing", async () => {
   const archive = await startArchive();
   const ending = new AbortController();
   async function* stuck() {
     yield pngOf(1_000);
-    ending.abort(new Error("the caller left"));
+    ending.abort(new Error("the caller disconnected"));
     await new Promise(() => {});
   }
-  await expect(keep(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller left");
-  await expect(keep(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller left");
+  await expect(keep(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
+  await expect(keep(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
   expect(await archive.objects()).toEqual([]);
 });
 
-test("a file expires after 24 hours, to the millisecond, for good; what never was is not there", async () => {
+test("a file expires after exactly 24 hours and stays expired; an unknown id is not found", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
   const { id } = await keep(archive, pngOf());
@@ -127,7 +127,7 @@ test("a file expires after 24 hours, to the millisecond, for good; what never wa
   await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("file_expired"));
 });
 
-test("the files of an attempt that failed are gone, as if they never were", async () => {
+test("deleted files of a failed attempt leave no record", async () => {
   const archive = await startArchive();
   const kept = await Promise.all([keep(archive, pngOf()), keep(archive, pngOf()), keep(archive, wavOf(100))]);
   const [first, second, third] = kept.map(({ id }) => id) as [string, string, string];
@@ -139,7 +139,7 @@ test("the files of an attempt that failed are gone, as if they never were", asyn
   expect(await archive.records("files")).toHaveLength(1);
 });
 
-test("a file that a crash left half kept leaves nothing", async () => {
+test("a file that crashed while being stored leaves nothing", async () => {
   const archive = await startArchive();
   const { id } = await keep(archive, pngOf());
   const records = archive.mongo.connection.collection<{ _id: string }>("files");
@@ -152,7 +152,7 @@ test("a file that a crash left half kept leaves nothing", async () => {
   expect(await archive.objects()).toEqual([]);
 });
 
-test("with storage away nothing is kept or read: 503; what it left goes when storage is back", async () => {
+test("while storage is unavailable storing and reading are 503; remains are deleted when it is back", async () => {
   const archive = await startOwnStorage();
   const { generated } = archive.files;
   const { id } = await keep(archive, pngOf());
@@ -170,7 +170,7 @@ test("with storage away nothing is kept or read: 503; what it left goes when sto
   expect(await archive.records("files")).toHaveLength(1);
 });
 
-test("the provider's job of a call is remembered for a day", async () => {
+test("the provider job of a call is stored for a day", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
   expect(await generated.findProviderJob("req_1")).toBeUndefined();
@@ -183,7 +183,7 @@ test("the provider's job of a call is remembered for a day", async () => {
   expect(await generated.findProviderJob("req_1")).toBeUndefined();
 });
 
-test("a reader who is slow gets all of it", async () => {
+test("a slow reader gets the whole file", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
@@ -198,7 +198,7 @@ test("a reader who is slow gets all of it", async () => {
   expect(clock.pending()).toBe(0);
 });
 
-test("storage that hangs while a file is read is given up after 15 seconds", async () => {
+test("storage that hangs during a read times out after 15 seconds", async () => {
   const archive = await startOwnStorage();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
@@ -222,7 +222,7 @@ test("storage that hangs while a file is read is given up after 15 seconds", asy
   await archive.server.kill("SIGCONT");
 });
 
-test("a reader who leaves lets go of storage", async () => {
+test("a reader who stops releases the connection to storage", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });

@@ -51,7 +51,7 @@ test("a file is stored as its bytes are, charged once by its real size, and can 
   expect(await files.uploads.findByRequest(account, ask.requestId)).toMatchObject({ id: made.id });
 });
 
-test("the object carries the type that its bytes have", async () => {
+test("the object has the detected type", async () => {
   const archive = await startArchive();
   const { id, mime, kind } = await upload(archive, pngOf());
   expect({ mime, kind }).toEqual({ mime: "image/png", kind: "image" });
@@ -59,7 +59,7 @@ test("the object carries the type that its bytes have", async () => {
   expect(head.ContentType).toBe("image/png");
 });
 
-test("a link lives for 15 minutes, or for what is left of the upload", async () => {
+test("a link lives for 15 minutes, or until the upload expires", async () => {
   const archive = await startArchive();
   const { files, account, clock } = archive;
   const { id, url } = await upload(archive, pngOf());
@@ -74,7 +74,7 @@ const page = Buffer.from("<!doctype html><html><script>alert(1)</script></html>"
 const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>');
 const documents = { html: page, svg: drawing, pdf: Buffer.from("%PDF-1.7\n%....\n"), text: Buffer.from("hello") };
 
-test.for(Object.entries(documents))("%s is refused with 415, and nothing stays", async ([, body]) => {
+test.for(Object.entries(documents))("%s is refused with 415, and leaves nothing", async ([, body]) => {
   const archive = await startArchive();
   await expect(upload(archive, body)).rejects.toThrow(refused("unsupported_media_type"));
   expect(await archive.records()).toEqual([]);
@@ -99,7 +99,7 @@ test("a wrong type is refused before the rest is read", async () => {
   await archive.expectNothing();
 });
 
-test("a body with fewer, more, no or too many bytes is refused, and nothing stays", async () => {
+test("a body with fewer, more, no or too many bytes is refused, and leaves nothing", async () => {
   const archive = await startArchive();
   const body = wavOf(200_000);
   const store = async (bytes: number, sent: Buffer) => {
@@ -114,7 +114,7 @@ test("a body with fewer, more, no or too many bytes is refused, and nothing stay
   await archive.expectNothing();
 });
 
-test("a body that breaks off at half leaves nothing", async () => {
+test("a body that breaks off halfway leaves nothing", async () => {
   const archive = await startArchive();
   const body = wavOf(4 * mib);
   async function* broken() {
@@ -128,7 +128,7 @@ test("a body that breaks off at half leaves nothing", async () => {
   await archive.expectNothing();
 });
 
-test("an error of the body's own is the answer", async () => {
+test("a service error of the body is the answer", async () => {
   const archive = await startArchive();
   const own = requestTooLarge(5);
   async function* broken() {
@@ -140,7 +140,7 @@ test("an error of the body's own is the answer", async () => {
   await archive.expectNothing();
 });
 
-test("a file that is not there within 20 minutes is refused", async () => {
+test("a file that takes longer than 20 minutes is refused", async () => {
   const archive = await startArchive();
   const receiving = await archive.files.uploads.begin({ ...archive.ask(), maxBytes: 200_000 });
   async function* late() {
@@ -191,7 +191,7 @@ test("the list has the account's uploads of a day, newest first, in every state,
   const { uploads } = files;
   const old = await upload(archive, pngOf());
   clock.later(hourMs);
-  const kept = await upload(archive, pngOf());
+  const recent = await upload(archive, pngOf());
   clock.later(1);
   const dropped = await upload(archive, pngOf());
   clock.later(1);
@@ -203,9 +203,9 @@ test("the list has the account's uploads of a day, newest first, in every state,
     const { data, hasMore } = await uploads.list(account, page);
     return [...data.map(({ id }) => id), hasMore];
   };
-  expect(await ids({ limit: 10 })).toEqual([pending.id, dropped.id, kept.id, old.id, false]);
+  expect(await ids({ limit: 10 })).toEqual([pending.id, dropped.id, recent.id, old.id, false]);
   expect(await ids({ limit: 2 })).toEqual([pending.id, dropped.id, true]);
-  expect(await ids({ limit: 2, after: dropped.id })).toEqual([kept.id, old.id, false]);
+  expect(await ids({ limit: 2, after: dropped.id })).toEqual([recent.id, old.id, false]);
   const { data } = await uploads.list(account, { limit: 10 });
   expect(data.map(({ status, url, costNanoUsd }) => [status, url !== null, costNanoUsd])).toEqual([
     ["pending", false, priceOf(32 * mib)],
@@ -215,10 +215,10 @@ test("the list has the account's uploads of a day, newest first, in every state,
   ]);
   expect(data[0]?.multipart?.parts).toHaveLength(2);
   await expect(uploads.list(account, { limit: 1, after: begun.id })).rejects.toThrow(refused("invalid_value", "after"));
-  await expect(uploads.list("acct_other", { limit: 1, after: kept.id })).rejects.toThrow(refused("invalid_value"));
+  await expect(uploads.list("acct_other", { limit: 1, after: recent.id })).rejects.toThrow(refused("invalid_value"));
   expect(await uploads.list("acct_other", { limit: 1 })).toEqual({ data: [], hasMore: false });
   clock.later(dayMs - hourMs);
-  expect((await ids({ limit: 10 })).at(-2)).toBe(kept.id);
+  expect((await ids({ limit: 10 })).at(-2)).toBe(recent.id);
   await begun.cancel();
 });
 

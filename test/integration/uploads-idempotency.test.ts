@@ -31,7 +31,7 @@ test("the same file under the same key is one upload and one charge, raw or in a
   expect(await customer.list()).toHaveLength(1);
 });
 
-test("another file under the same key is 409, and so is another form of asking", async () => {
+test("another file under the same key is 409, and so is another kind of upload", async () => {
   const customer = await there.customer();
   await ok(customer.raw(fileOf("png", 1_000), key));
   const other = await customer.raw(fileOf("png", 1_001), key);
@@ -45,13 +45,13 @@ test("another file under the same key is 409, and so is another form of asking",
   expect(await customer.list()).toHaveLength(1);
 });
 
-test("keys are the account's own", async () => {
+test("keys are separate for each account", async () => {
   const [one, other] = [await there.customer(), await there.customer()];
   const uploads = [await ok(one.raw(fileOf("png", 1_000), key)), await ok(other.raw(fileOf("wav", 1_000), key))];
   expect(uploads.map(({ kind }) => kind)).toEqual(["image", "audio"]);
 });
 
-test("the same start of parts under the same key gives the same upload, as it is by now", async () => {
+test("the same start under the same key returns the same upload in its current state", async () => {
   const customer = await there.customer();
   const first = await ok(customer.start(1_000, "image/png", key));
   const repeated = await customer.start(1_000, "image/png", key);
@@ -68,7 +68,7 @@ test("the same start of parts under the same key gives the same upload, as it is
   expect(await customer.list()).toHaveLength(1);
 });
 
-test("of two at once one is made, the other waits for it without sending, and both get the same answer", async () => {
+test("of two concurrent requests one uploads, the other waits without sending, and both get the same answer", async () => {
   const customer = await there.customer();
   const file = fileOf("mp4", mebi);
   const head = headOf(customer, {
@@ -94,14 +94,14 @@ test("of two at once one is made, the other waits for it without sending, and bo
   expect(await customer.list()).toHaveLength(1);
 });
 
-test("an upload that failed gives its key back: the same request is made again", async () => {
+test("a failed upload releases its key, so the same request can be repeated", async () => {
   const customer = await there.customer("0.00");
   expect(await refused(customer.raw(fileOf("png", mebi), key))).toMatchObject({ status: 402 });
   await there.service.admin("POST", `/accounts/${customer.id}/credits`, {
     amount_usd: "1.00",
     idempotency_key: "more",
   });
-  expect(await refused(customer.raw("no picture at all", key))).toMatchObject({ status: 415 });
+  expect(await refused(customer.raw("not an image", key))).toMatchObject({ status: 415 });
   const wire = await wireTo(there.service);
   await wire.write(headOf(customer, { "content-type": "image/png", "content-length": mebi, ...key }));
   await wire.write(fileOf("png", 1_000));
@@ -111,7 +111,7 @@ test("an upload that failed gives its key back: the same request is made again",
   expect(await ok(made)).toMatchObject({ bytes: mebi, status: "active" });
 });
 
-test("who waits longer than MEDIA_SYNC_TIMEOUT is told to come again, on another instance too", async () => {
+test("a request that waits longer than MEDIA_SYNC_TIMEOUT is a retryable 503, also on another instance", async () => {
   const customer = await there.customer();
   const hurried = await there.another({ MEDIA_SYNC_TIMEOUT: "0.3" });
   const owner = await wireTo(there.service);
@@ -132,7 +132,7 @@ test("who waits longer than MEDIA_SYNC_TIMEOUT is told to come again, on another
   expect(await customer.ledger("storage")).toHaveLength(1);
 });
 
-test("an upload that an instance made before it died, and did not say so, is found by the next request", async () => {
+test("an upload that an instance created before it died is found by the next request", async () => {
   const customer = await there.customer();
   const dead = "api_that_died";
   const file = fileOf("png", 5_000);
