@@ -64,16 +64,16 @@ test("a public URL is fetched without credentials", async () => {
 });
 
 test.each([
-  ["an address", "http://127.0.0.1:PORT/", /127\.0\.0\.1 is no public/],
-  ["an address in another notation", "http://2130706433:PORT/", /127\.0\.0\.1 is no public/],
-  ["an IPv6 address", "http://[::ffff:127.0.0.1]:PORT/", /no public/],
-  ["a name", "http://inside.example.com:PORT/", /inside\.example\.com is no public/],
-  ["another scheme", "file:///etc/passwd", /no http/],
+  ["an address", "http://127.0.0.1:PORT/", /127\.0\.0\.1 is not a public/],
+  ["an address in another notation", "http://2130706433:PORT/", /127\.0\.0\.1 is not a public/],
+  ["an IPv6 address", "http://[::ffff:127.0.0.1]:PORT/", /not a public/],
+  ["a name", "http://inside.example.com:PORT/", /inside\.example\.com is not a public/],
+  ["another scheme", "file:///etc/passwd", /not an http/],
   ["no address at all", "image.png", /not an http/],
 ])("%s that leads to a private address is refused before connecting", async (_, url, message) => {
   const server = await serve("127.0.0.1", hello);
   const { get } = start({ names: { "inside.example.com": ["127.0.0.1"] } });
-  expect(await errorOf(get(url.replace("PORT", String(server.port))))).toMatchObject({ message });
+  await expect(get(url.replace("PORT", String(server.port)))).rejects.toThrow(message);
   expect(server.connections()).toBe(0);
 });
 
@@ -87,7 +87,7 @@ test("the remote address is checked again after connecting, and no request is se
   const server = await serve("127.0.0.2", hello);
   const judged: string[] = [];
   const { get } = start({ isPublic: (ip) => judged.push(ip) === 1 });
-  expect(await errorOf(get(`http://127.0.0.2:${server.port}/`))).toMatchObject({ message: /no public/ });
+  await expect(get(`http://127.0.0.2:${server.port}/`)).rejects.toThrow(/not a public/);
   expect([judged, server.requests]).toEqual([["127.0.0.2", "127.0.0.2"], []]);
 });
 
@@ -99,7 +99,7 @@ test.each([301, 302, 303, 307, 308])("a redirect (%i) is followed, and checked l
   expect(await get(`http://127.0.0.2:${good.port}/`)).toBe("hello");
   for (const host of ["127.0.0.1", "inside.example.com"]) {
     const bad = await serve("127.0.0.2", redirectTo(`http://${host}:${inside.port}/`, status));
-    expect(await errorOf(get(`http://127.0.0.2:${bad.port}/`))).toMatchObject({ message: /no public/ });
+    await expect(get(`http://127.0.0.2:${bad.port}/`)).rejects.toThrow(/not a public/);
   }
   expect(inside.connections()).toBe(0);
 });
@@ -109,7 +109,7 @@ test("a redirect may be relative; a loop ends", async () => {
     request.url === "/a" ? redirectTo("b")(request, response) : redirectTo("/a")(request, response),
   );
   const { get } = start();
-  expect(await errorOf(get(`http://127.0.0.2:${server.port}/a`))).toMatchObject({ message: /more than 5 redirects/ });
+  await expect(get(`http://127.0.0.2:${server.port}/a`)).rejects.toThrow(/more than 5 redirects/);
   expect(server.requests.map((each) => each.split(" ")[1])).toEqual(["/a", "/b", "/a", "/b", "/a", "/b"]);
 });
 
@@ -126,7 +126,7 @@ test("the operator's own origin is trusted, but not its redirects, nor a redirec
   expect(await get(`${origin}/file`)).toBe("own");
   expect(await get(`${origin}/within`)).toBe("own");
   for (const url of [`${origin}/out`, `http://127.0.0.2:${back.port}/`])
-    expect(await errorOf(get(url))).toMatchObject({ message: /no public/ });
+    await expect(get(url)).rejects.toThrow(/not a public/);
   expect(inside.connections()).toBe(0);
 });
 
@@ -148,9 +148,9 @@ test("no more than the limit is read, with or without a declared length", async 
   const url = `http://127.0.0.2:${endless.port}`;
   expect(await get(`${url}/exact`)).toBe("a".repeat(1_000));
   closed = Promise.withResolvers();
-  expect(await errorOf(get(`${url}/endless`))).toMatchObject({ message: /over 1000 bytes/ });
+  await expect(get(`${url}/endless`)).rejects.toThrow(/over 1000 bytes/);
   await closed.promise;
-  expect(await errorOf(get(`${url}/declared`))).toMatchObject({ message: /over 1000 bytes/ });
+  await expect(get(`${url}/declared`)).rejects.toThrow(/over 1000 bytes/);
 });
 
 test.each([
@@ -161,7 +161,7 @@ test.each([
 ])("%s is refused", async (_, { status, headers }, message) => {
   const server = await serve("127.0.0.2", (_, response) => response.writeHead(status, headers).end());
   const { get } = start();
-  expect(await errorOf(get(`http://127.0.0.2:${server.port}/secret?sig=abc`))).toMatchObject({ message });
+  await expect(get(`http://127.0.0.2:${server.port}/secret?sig=abc`)).rejects.toThrow(message);
 });
 
 test("a reader who aborts, stops early or never reads frees the connection", async () => {
