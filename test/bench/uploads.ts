@@ -23,7 +23,8 @@ const piece = Buffer.alloc(64 * 1024);
 function* bodyOf(form: UploadRound["form"], boundary: string): Generator<Buffer> {
   if (form === "multipart form") yield Buffer.from(formHead(boundary));
   yield pngHead;
-  for (let left = uploadBytes - pngHead.length; left > 0; left -= piece.length) yield piece.subarray(0, left);
+  for (let remaining = uploadBytes - pngHead.length; remaining > 0; remaining -= piece.length)
+    yield piece.subarray(0, remaining);
   if (form === "multipart form") yield Buffer.from(formTail(boundary));
 }
 

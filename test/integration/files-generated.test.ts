@@ -33,19 +33,19 @@ test("a file is stored from a buffer or a stream, with the detected type, and re
   const { generated } = archive.files;
   const body = wavOf(3 * mib + 1);
   for (const given of [body, pieces(body, 10_000)]) {
-    const kept = await keep(archive, given);
-    expect(kept).toMatchObject({
+    const stored = await store(archive, given);
+    expect(stored).toMatchObject({
       id: expect.stringMatching(/^file_[0-9A-Za-z]{40}$/),
       contentType: "audio/wav",
       bytes: body.length,
-      expiresAt: kept.createdAt + dayMs,
+      expiresAt: stored.createdAt + dayMs,
     });
-    const { createdAt: _, ...found } = kept;
-    expect(await generated.find(kept.id)).toEqual({ ...found, etag: expect.stringMatching(/^"[^"]+"$/) });
-    expect((await all(await generated.open(kept.id, undefined, forever))).equals(body)).toBe(true);
-    const part = await all(await generated.open(kept.id, { start: mib, end: mib + 9 }, forever));
+    const { createdAt: _, ...found } = stored;
+    expect(await generated.find(stored.id)).toEqual({ ...found, etag: expect.stringMatching(/^"[^"]+"$/) });
+    expect((await all(await generated.open(stored.id, undefined, forever))).equals(body)).toBe(true);
+    const part = await all(await generated.open(stored.id, { start: mib, end: mib + 9 }, forever));
     expect(part.equals(body.subarray(mib, mib + 10))).toBe(true);
-    const object = { Bucket: archive.stores.S3_BUCKET, Key: `files/${kept.id}` };
+    const object = { Bucket: archive.stores.S3_BUCKET, Key: `files/${stored.id}` };
     expect((await archive.s3.send(new HeadObjectCommand(object))).ContentType).toBe("audio/wav");
   }
 });
@@ -57,13 +57,13 @@ test("the record is written before the object", async () => {
     before = await archive.records("files");
     yield pngOf();
   }
-  const { id } = await keep(archive, watching());
+  const { id } = await store(archive, watching());
   expect(before).toMatchObject([{ _id: id, status: "pending", announced: false }]);
 });
 
 test("a file that is not an image, video or audio is stored as plain bytes", async () => {
   const archive = await startArchive();
-  expect(await keep(archive, Buffer.from("<html></html>"))).toMatchObject({ contentType: "application/octet-stream" });
+  expect(await store(archive, Buffer.from("<html></html>"))).toMatchObject({ contentType: "application/octet-stream" });
 });
 
 test("a file over the limit, an empty one, and one whose stream breaks are not stored", async () => {
@@ -81,12 +81,12 @@ test("a file over the limit, an empty one, and one whose stream breaks are not s
     yield large.subarray(0, 50_000);
     throw new Error("the provider broke off");
   }
-  await expect(keep(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
-  await expect(keep(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
   expect(asked).toBeLessThan(4);
-  await expect(keep(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
-  await expect(keep(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
-  await expect(keep(archive, broken())).rejects.toThrow("the provider broke off");
+  await expect(store(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, broken())).rejects.toThrow("the provider broke off");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
@@ -101,8 +101,8 @@ test("storing ends with the call and leaves nothing", async () => {
     ending.abort(new Error("the caller disconnected"));
     await new Promise(() => {});
   }
-  await expect(keep(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
-  await expect(keep(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
+  await expect(store(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
+  await expect(store(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
@@ -112,7 +112,7 @@ test("storing ends with the call and leaves nothing", async () => {
 test("a file expires after exactly 24 hours and stays expired; an unknown id is not found", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
-  const { id } = await keep(archive, pngOf());
+  const { id } = await store(archive, pngOf());
   archive.clock.later(dayMs - minutesMs);
   expect(await archive.files.expire()).toEqual({ expired: 0, removed: 0 });
   expect(await generated.find(id)).toMatchObject({ id });
@@ -129,8 +129,8 @@ test("a file expires after exactly 24 hours and stays expired; an unknown id is 
 
 test("deleted files of a failed attempt leave no record", async () => {
   const archive = await startArchive();
-  const kept = await Promise.all([keep(archive, pngOf()), keep(archive, pngOf()), keep(archive, wavOf(100))]);
-  const [first, second, third] = kept.map(({ id }) => id) as [string, string, string];
+  const stored = await Promise.all([store(archive, pngOf()), store(archive, pngOf()), store(archive, wavOf(100))]);
+  const [first, second, third] = stored.map(({ id }) => id) as [string, string, string];
   await archive.files.generated.delete([first, second]);
   await archive.files.generated.delete([first]);
   await archive.files.generated.delete([]);
@@ -141,7 +141,7 @@ test("deleted files of a failed attempt leave no record", async () => {
 
 test("a file that crashed while being stored leaves nothing", async () => {
   const archive = await startArchive();
-  const { id } = await keep(archive, pngOf());
+  const { id } = await store(archive, pngOf());
   const records = archive.mongo.connection.collection<{ _id: string }>("files");
   const dueAt = new Date(archive.clock.now() + 2 * hourMs);
   await records.updateOne({ _id: id }, { $set: { status: "pending", announced: false, dueAt } });
@@ -155,11 +155,11 @@ test("a file that crashed while being stored leaves nothing", async () => {
 test("while storage is unavailable storing and reading are 503; remains are deleted when it is back", async () => {
   const archive = await startOwnStorage();
   const { generated } = archive.files;
-  const { id } = await keep(archive, pngOf());
-  const { id: dropped } = await keep(archive, pngOf());
+  const { id } = await store(archive, pngOf());
+  const { id: dropped } = await store(archive, pngOf());
   await archive.server.stop();
-  await expect(keep(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
-  await expect(keep(archive, pieces(wavOf(100_000)))).rejects.toThrow(refused("no_capacity"));
+  await expect(store(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
+  await expect(store(archive, pieces(wavOf(100_000)))).rejects.toThrow(refused("no_capacity"));
   await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("no_capacity"));
   await generated.delete([dropped]);
   expect(await generated.find(dropped)).toBeUndefined();
@@ -188,7 +188,7 @@ test("a slow reader gets the whole file", async () => {
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
   const body = wavOf(3_000_000);
-  const { id } = await keep(archive, body);
+  const { id } = await store(archive, body);
   const got: Buffer[] = [];
   for await (const chunk of await generated.open(id, undefined, forever)) {
     clock.advance(20_000);
@@ -202,7 +202,7 @@ test("storage that hangs during a read times out after 15 seconds", async () => 
   const archive = await startOwnStorage();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
-  const { id } = await keep(archive, wavOf(30 * mib), { limitBytes: 30 * mib });
+  const { id } = await store(archive, wavOf(30 * mib), { limitBytes: 30 * mib });
   const chunks = (await generated.open(id, undefined, forever))[Symbol.asyncIterator]();
   await chunks.next();
   await archive.server.kill("SIGSTOP");
@@ -226,13 +226,13 @@ test("a reader who stops releases the connection to storage", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
-  const { id } = await keep(archive, wavOf(9 * mib));
+  const { id } = await store(archive, wavOf(9 * mib));
   const leaving = new AbortController();
   const chunks = await generated.open(id, undefined, leaving.signal);
   const reading = all(chunks);
   reading.catch(() => undefined);
-  leaving.abort(new Error("left"));
-  await expect(reading).rejects.toThrow("left");
+  leaving.abort(new Error("disconnected"));
+  await expect(reading).rejects.toThrow("disconnected");
   for await (const _ of await generated.open(id, undefined, forever)) break;
   expect(clock.pending()).toBe(0);
 });

@@ -105,7 +105,7 @@ export async function startOn(given: Stores, env: Environment = {}): Promise<Run
  */
 export function uploadServiceOfFile(env: Environment = {}): UploadService {
   let running: Running | undefined;
-  const uploaders: Uploader[] = [];
+  const customers: Uploader[] = [];
   let refused: Promise<Uploader> | undefined;
   const before = spoolNames();
   beforeAll(async () => {
@@ -130,7 +130,7 @@ export function uploadServiceOfFile(env: Environment = {}): UploadService {
   };
   afterEach(async () => {
     const { stores, service, s3 } = there();
-    const mine = uploaders.splice(0);
+    const mine = customers.splice(0);
     const lists = await Promise.all(mine.map((uploader) => uploader.list()));
     const active = lists.map((list) => list.filter(({ status }) => status === "active"));
     const expected = active.flat().map(({ id }) => `uploads/${id}`);
@@ -164,7 +164,7 @@ export function uploadServiceOfFile(env: Environment = {}): UploadService {
     another,
     async customer(usd = "10.00") {
       const uploader = uploaderOf(there().service, await there().service.account(usd));
-      uploaders.push(uploader);
+      customers.push(uploader);
       return uploader;
     },
     refused: () =>
