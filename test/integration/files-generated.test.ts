@@ -17,7 +17,7 @@ import {
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 
-const keep = (
+const store = (
   { files, ask }: Pick<Archive, "files" | "ask">,
   body: Buffer | AsyncIterable<Buffer>,
   more: object = {},
