@@ -6,6 +6,8 @@ import { z } from "zod";
  */
 const count = (description: string, initial: number) =>
   z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
+const between = (description: string, min: number, max: number, initial: number) =>
+  z.coerce.number().int().min(min).max(max).default(initial).describe(description);
 const text = z.string().min(1);
 /** Base58 of 32 bytes: a wallet or a mint on Solana. */
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be an address on Solana");
@@ -30,7 +32,7 @@ export const environment = z.object({
   S3_ACCESS_KEY_ID: text.describe("Access key of the storage"),
   S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage"),
   HOST: text.default("0.0.0.0").describe("Address that the API listens on"),
-  PORT: z.coerce.number().int().min(0).max(65535).default(8080).describe("Port of the API; 0 is any free one"),
+  PORT: between("Port of the API; 0 is any free one", 0, 65535, 8080),
   PUBLIC_URL: address
     .optional()
     .describe("Address of the API for callers, used in absolute links. Default: http://127.0.0.1:PORT"),
@@ -97,24 +99,12 @@ export const environment = z.object({
   X402_FACILITATOR_TOKEN: text.optional().describe("Bearer token for the facilitator"),
   X402_MAX_COMPUTE_UNITS: count("Maximum compute units that a payment may request", 200_000),
   X402_MAX_PRIORITY_FEE: count("Maximum micro-lamports per compute unit that a payment may offer", 50_000),
-  X402_QUOTE_SECONDS: z.coerce
-    .number()
-    .int()
-    .min(60)
-    .max(3_600)
-    .default(300)
-    .describe("Seconds for which a quote can be paid"),
+  X402_QUOTE_SECONDS: between("Seconds for which a quote can be paid", 60, 3_600, 300),
   X402_REQUESTS_PER_MINUTE: count(
     "Requests without a key that one IP address, as the API sees it, may make in a minute",
     600,
   ),
-  BUYBACK_BPS: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(10_000)
-    .default(0)
-    .describe("Share of each charge that is used for buybacks, in basis points"),
+  BUYBACK_BPS: between("Share of each charge that is used for buybacks, in basis points", 0, 10_000, 0),
   BUYBACK_TOKEN: solanaAddress.optional().describe("The service's own token, bought back unless another is chosen"),
   BUYBACK_TOKENS: z
     .string()
@@ -132,13 +122,12 @@ export const environment = z.object({
     .describe(
       "Secret key of the wallet that `jupiter` swaps from, with USDC and SOL: base58, or the JSON of a key file",
     ),
-  BUYBACK_SLIPPAGE_BPS: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(5_000)
-    .default(100)
-    .describe("How far a swap may move the price, and how much less than quoted it may bring, in basis points"),
+  BUYBACK_SLIPPAGE_BPS: between(
+    "How far a swap may move the price, and how much less than quoted it may bring, in basis points",
+    1,
+    5_000,
+    100,
+  ),
   JUPITER_BASE_URL: address.default("https://api.jup.ag/swap/v2").describe("Jupiter's swap API, with its version"),
   JUPITER_API_KEY: text.optional().describe("Key for Jupiter's API"),
   JUPITER_PROGRAMS: text
