@@ -25,7 +25,7 @@ export interface AppDeps extends CallDeps {
   readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
 }
 
-/** The whole middleware and route list. */
+/** All middleware and routes. */
 export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag").set("query parser", "simple");

@@ -3,17 +3,18 @@ import { generationInProgress, noCapacity, ServiceError } from "#errors";
 import type { Claim, ClaimRequest, IdempotencyStore, Owner } from "#idempotency";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { retry } from "#platform/retry";
 
 export interface IdempotencyDeps {
   readonly idempotency: IdempotencyStore;
-  /** Whether anybody may still end this request. */
+  /** Whether some process may still end the request. */
   readonly isAlive: (owner: Owner) => Promise<boolean>;
   readonly draining: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** What the caller names its work by, and what that stands for. */
+/** The key of a request, and a hash of everything that decides its answer. */
 export interface IdempotencyRequest {
   readonly key: string;
   readonly hash: string;
@@ -22,24 +23,23 @@ export interface IdempotencyRequest {
 /** This request has the key, or another one has answered. */
 export type Claimed = Exclude<Claim, { kind: "running" }>;
 
-const firstAskAgainMs = 100;
-const lastAskAgainMs = 2_000;
-const releaseAgainMs = 1_000;
+const pollMs = { first: 100, max: 2_000 };
+const releaseBackoff = { firstMs: 1_000, maxMs: 1_000 };
 
-/** Takes an `Idempotency-Key` for this request, or waits for the answer of the one that has it. */
+/** Claims an `Idempotency-Key` for this request, or waits for the answer of the one that has it. */
 export async function claimKey(
   { idempotency, isAlive, draining, clock }: IdempotencyDeps,
-  ask: ClaimRequest,
+  request: ClaimRequest,
   /** `answerBy`: unix milliseconds. */
   waiting: { readonly answerBy: number; readonly res: Response },
 ): Promise<Claimed> {
-  for (let askAgainMs = firstAskAgainMs; ; askAgainMs = Math.min(lastAskAgainMs, askAgainMs * 1.5)) {
-    const begun = await idempotency.claim(ask, isAlive).catch(storesAway);
-    if (begun.kind !== "running") return begun;
-    const leftMs = waiting.answerBy - clock.now();
-    if (leftMs <= 0 || waiting.res.closed) throw generationInProgress();
+  for (let pauseMs = pollMs.first; ; pauseMs = Math.min(pollMs.max, pauseMs * 1.5)) {
+    const claim = await idempotency.claim(request, isAlive).catch(throwUnavailable);
+    if (claim.kind !== "running") return claim;
+    const remainingMs = waiting.answerBy - clock.now();
+    if (remainingMs <= 0 || waiting.res.closed) throw generationInProgress();
     if (draining()) throw noCapacity("This instance is shutting down; repeat the request.", 1);
-    await sleep(clock, Math.min(askAgainMs, leftMs));
+    await sleep(clock, Math.min(pauseMs, remainingMs));
   }
 }
 
@@ -47,30 +47,39 @@ export async function claimKey(
 export const hasBegun = (
   { idempotency, isAlive }: Pick<IdempotencyDeps, "idempotency" | "isAlive">,
   work: { readonly account: string; readonly key: string },
-): Promise<boolean> => idempotency.has(work, isAlive).catch(storesAway);
+): Promise<boolean> => idempotency.has(work, isAlive).catch(throwUnavailable);
 
-function storesAway(error: unknown): never {
+function throwUnavailable(error: unknown): never {
   if (error instanceof ServiceError) throw error;
   throw noCapacity("The Idempotency-Key cannot be looked up right now.", 1, error);
 }
 
 /**
- * Gives the key of a request back that ended before anything was decided. Resolves after the first try, so that no caller
- * waits for a store that is away; goes on until it is done: who else would?
+ * Releases the key of a request that ended before anything was decided. Resolves after the first try, so that no caller
+ * waits for an unavailable store, and retries until it succeeds: nothing else releases the key while this process lives.
  */
-export async function releaseKey(deps: IdempotencyDeps, id: string, requestId: string): Promise<void> {
-  const { idempotency, clock, log } = deps;
-  try {
-    await idempotency.release(id, requestId);
-  } catch (error) {
-    log.warn({ err: (error as Error).message, requestId }, "an idempotency key is not released yet");
-    void sleep(clock, releaseAgainMs).then(() => releaseKey(deps, id, requestId));
-  }
+export async function releaseKey(
+  { idempotency, clock, log }: Pick<IdempotencyDeps, "idempotency" | "clock" | "log">,
+  id: string,
+  requestId: string,
+): Promise<void> {
+  const firstTry = Promise.withResolvers<void>();
+  void retry({ clock, backoff: releaseBackoff }, async () => {
+    try {
+      await idempotency.release(id, requestId);
+    } catch (error) {
+      log.warn({ err: (error as Error).message, requestId }, "an idempotency key is not released yet");
+      throw error;
+    } finally {
+      firstTry.resolve();
+    }
+  });
+  await firstTry.promise;
 }
 
-/** The answer is another request's: its id names the charge. */
+/** The answer is that of another request: its id names the charge. */
 export function markReplayed(res: Response, requestId: string): void {
   res.set({ "idempotent-replayed": "true", "x-request-id": requestId });
-  // The name that the Messages format gives it.
+  // The Messages format has a header of its own for it.
   if (res.hasHeader("request-id")) res.set("request-id", requestId);
 }

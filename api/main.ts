@@ -5,7 +5,7 @@ import { createProcessLogger } from "#platform/logger";
 import { onShutdown } from "#platform/shutdown";
 import { startApi } from "./start.ts";
 
-/** The API process: reads its configuration from the environment, serves until it is told to stop. */
+/** The API process: reads its configuration from the environment, and serves until a signal stops it. */
 try {
   const config = loadConfig(process.env);
   const log = createProcessLogger("api", config.LOG_LEVEL);

@@ -2,158 +2,134 @@ import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
 import { invalidValue, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
-import { jobCatalog } from "#jobs";
-import { type Caller, type Entered, RateLimitReached, type RateLimits } from "#keys";
+import { jobCatalog, type PaidCall } from "#jobs";
+import { type Caller, RateLimitReached, type RateLimits } from "#keys";
 import { formatUsd } from "#money";
-import { type AdmissionDeps, admit } from "./admission/admit.ts";
+import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
-import { staysCounted } from "./admission/counted.ts";
 import { answerParts, stalledMs } from "./http/answer.ts";
-import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
+import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { refuse } from "./http/refuse.ts";
-import {
-  type Claimed,
-  claimKey,
-  type IdempotencyDeps,
-  type IdempotencyRequest,
-  markReplayed,
-  releaseKey,
-} from "./idempotency.ts";
-import type { OpenCalls } from "./open-calls/index.ts";
+import { type Claimed, markReplayed } from "./idempotency.ts";
 import type { PaidRoute } from "./paid-route.ts";
-import { countAnonymous, isPayable, type Payer, type PayerDeps, payerOf } from "./payer.ts";
+import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
+import { createReservation, type Reservation, type ReservationDeps } from "./reservation.ts";
 
-export interface CallDeps extends AdmissionDeps, IdempotencyDeps, PayerDeps {
-  readonly openCalls: OpenCalls;
-  readonly readBody: BodyReader;
+export interface CallDeps extends AdmissionDeps, PayPerCallDeps, ReservationDeps {
   readonly instance: string;
   readonly publicUrl: () => string;
-  readonly callTimeoutMs: number;
   readonly syncTimeoutMs: number;
 }
 
-/** A slot frees itself so long after the latest end of its call. */
-const slotMarginMs = 10_000;
+interface RequestContext {
+  readonly req: Request;
+  readonly res: Response;
+  readonly requestId: string;
+}
 
-/**
- * The one way of every paid route: authenticate, enter, read, parse, take a payment, admit, submit. What follows is written
- * by `OpenCalls`. Who is over a limit is refused before a byte of the body is read.
- */
+/** A paid route. Its calls are answered by `OpenCalls` once they are submitted, and here if they are refused. */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
-  const { job, endpoint, codec, format, isFree = false } = route;
-  const { pool } = jobCatalog[job];
-  const enter = (caller: Caller, requestId: string): Promise<Entered> =>
-    deps.keys.enter(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
+  const { endpoint, codec } = route;
   return async (req, res) => {
     const { requestId } = localsOf(res);
-    let submitted = () => {};
-    let entered: Entered | undefined;
-    let body: JsonBody | undefined;
-    let unused: string | undefined;
+    const reservation = createReservation(deps, requestId);
     try {
-      submitted = deps.openCalls.arrive();
-      const keyed = isPayable(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
-      if (keyed) entered = await enter(keyed, requestId);
-      else await countAnonymous(deps, req, res);
-      body = await deps.readBody(req, res, entered?.caller ?? "anonymous");
-      // A slow body takes nothing from the call's time, and gives it none.
-      const readAt = deps.clock.now();
-      const call = codec.parse(body.value, body.bytes);
-      const payer = entered
-        ? byKey(route, req, entered.caller, body, call)
-        : await payerOf(deps, route, { req, res, body, call });
-      if (!payer) return;
-      entered ??= await enter(payer.caller, requestId);
-      const { caller } = entered;
-      // Nobody waits longer than this; only an answer that is kept may come later.
-      const answerBy = readAt + deps.syncTimeoutMs;
-      const { idempotency } = payer;
-      const claimed = idempotency && (await claim(deps, route, res, { caller, idempotency, answerBy }));
-      if (claimed?.kind === "answered") {
-        const holding = entered;
-        entered = undefined;
-        // Until then a stored answer that nobody reads takes one of the key's slots, as any other does.
-        res.once("close", () => void deps.keys.leave(holding));
-        return answerAgain(res, claimed);
-      }
-      unused = claimed?.id;
-      // Whoever has the key is the only call of its payment: what is held there is held for one that died.
-      if (!keyed) await deps.money.abandon(caller.account);
-      const endsEarly = route.endsAtSyncTimeout && !claimed;
-      const longestMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
-      const deadlineAt = readAt + longestMs;
-      const admitted = await admit(deps, {
-        requestId,
-        caller,
-        entered,
-        call,
-        serves: route,
-        isFree,
-        pool,
-        deadlineAt,
-      });
-      res.set(limitHeaders(entered.rateLimits));
-      unused = undefined;
-      entered = undefined;
-      const fileParam = isFree ? undefined : call.features.get("file");
-      await deps.openCalls.submit(
-        {
-          job,
-          codec,
-          caller,
-          res,
-          takenTokens: admitted.takenTokens,
-          mostTokens: admitted.mostTokens,
-          ...(claimed && { answerBy }),
-          payload: {
-            v: 1,
-            requestId,
-            account: caller.account,
-            keyId: caller.keyId,
-            tier: caller.tier,
-            endpoint,
-            model: admitted.model.id,
-            stream: call.stream,
-            ...textCallFields(route, req, call),
-            ...(fileParam !== undefined && { fileBound: { tokens: admitted.inputBound, param: fileParam } }),
-            held: String(admitted.heldNanoUsd),
-            outputCap: admitted.outputCap,
-            inputEstimate: admitted.inputEstimate,
-            replyTo: deps.instance,
-            acceptedAt: readAt,
-            deadlineAt,
-            ...(call.input && { publicUrl: deps.publicUrl() }),
-            ...(claimed && { idempotencyKeyId: claimed.id }),
-            ...(caller.buybackToken !== null && { buybackToken: caller.buybackToken }),
-          },
-        },
-        body,
-      );
+      reservation.arrive();
+      await submitCall(deps, route, { req, res, requestId }, reservation);
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
-      // Before the caller hears of it, so that a corrected retry with the same key succeeds.
-      if (unused !== undefined) await releaseKey(deps, unused, requestId);
-      if (entered) await deps.keys.leave(entered, { uncounted: !staysCounted(error) });
+      // Before the caller is answered, so that a corrected retry with the same key succeeds.
+      await reservation.release(error);
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
       if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
     } finally {
-      body?.release();
-      submitted();
+      reservation.end();
     }
   };
 }
 
-/** What a worker has to know of a call that is answered in text. */
-function textCallFields({ format, framing, passed }: PaidRoute, req: Request, call: ParsedCall) {
-  const headers = passedHeaders(req, passed);
-  return {
-    ...(format && { format }),
-    ...(framing && { framing }),
-    ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
-    ...(call.uploads.length > 0 && { uploads: true as const }),
+/** The steps of every call. Those that take something take it through the reservation. */
+async function submitCall(
+  deps: CallDeps,
+  route: PaidRoute,
+  context: RequestContext,
+  reservation: Reservation,
+): Promise<void> {
+  const { req, res, requestId } = context;
+  const { job, codec, format } = route;
+
+  // A caller over a limit is refused before a byte of the body is read.
+  const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
+  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
+  if (!keySlot) await countAnonymous(deps, req, res);
+
+  const body = await reservation.readBody(req, res);
+  // The time of the call counts from the end of its body.
+  const acceptedAt = deps.clock.now();
+  const call = codec.parse(body.value, body.bytes);
+
+  const paidBy = keySlot
+    ? paidByKey(route, req, keySlot.caller, body, call)
+    : await payPerCall(deps, route, { req, res, body, call });
+  if (!paidBy) return;
+  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller));
+  const { account } = slot.caller;
+
+  // No caller waits longer than this; only an answer that is stored may come later.
+  const answerBy = acceptedAt + deps.syncTimeoutMs;
+  const owner = { account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
+  const claim =
+    paidBy.idempotency && (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }));
+  if (claim?.kind === "answered") {
+    reservation.handOver();
+    // As for any other answer, the slot is taken until the caller has it.
+    res.once("close", () => void deps.keys.release(slot));
+    return answerAgain(res, claim);
+  }
+
+  // A payment has one call at a time: what is still held on its account was held for a call that died.
+  if (!keySlot) await deps.money.releaseAll(account);
+  const endsEarly = route.endsAtSyncTimeout && !claim;
+  const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
+  const deadlineAt = acceptedAt + timeoutMs;
+  const admitted = await admit(deps, { requestId, slot, call, route, deadlineAt });
+  res.set(limitHeaders(slot.rateLimits));
+
+  const payload = {
+    ...payloadOf(deps, route, context, slot.caller, call, admitted),
+    acceptedAt,
+    deadlineAt,
+    ...(claim && { idempotencyKeyId: claim.id }),
   };
+  const { maxTokens } = admitted;
+  reservation.handOver();
+  await deps.openCalls.submit({ job, payload, slot, maxTokens, ...(claim && { answerBy }), codec, res }, body);
+}
+
+/** The owner of a key, and the call's `Idempotency-Key`, which a stream ignores: it cannot be repeated. */
+function paidByKey(
+  route: PaidRoute,
+  req: Request,
+  caller: Caller,
+  body: JsonBody,
+  { buybackToken, stream }: ParsedCall,
+): Partial<PaidBy> & Pick<PaidBy, "caller"> {
+  if (buybackToken !== undefined)
+    throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
+  const key = route.isFree || stream ? undefined : req.get("idempotency-key");
+  return key === undefined ? { caller } : { caller, idempotency: { key, hash: hashOf(route, req, body) } };
+}
+
+/**
+ * Of everything that decides the answer: the headers that are sent on choose among the provider's behaviors. The query is
+ * not included: it changes no answer but a stream's, and may hold the API key.
+ */
+function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: JsonBody): string {
+  const headers = passedHeaders(req, passed).map((header) => header.join(": "));
+  const lines = [endpoint, ...(model === undefined ? [] : [model]), ...headers, ""];
+  return createHash("sha256").update(lines.join("\n")).update(body.text).digest("base64url");
 }
 
 const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, string][] =>
@@ -162,48 +138,46 @@ const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, 
     return value === undefined ? [] : [[name, value]];
   });
 
-/** Who calls with a key, and the `Idempotency-Key` of the call. A stream cannot be given again, so it ignores one. */
-function byKey(
-  route: PaidRoute,
-  req: Request,
-  caller: Caller,
-  body: JsonBody,
-  { buybackToken, stream }: ParsedCall,
-): Partial<Payer> & Pick<Payer, "caller"> {
-  if (buybackToken !== undefined)
-    throw invalidValue("buyback_token", "buyback_token: calls by API key have their account's; leave it out.");
-  const key = route.isFree || stream ? undefined : req.get("idempotency-key");
-  return key === undefined ? { caller } : { caller, idempotency: { key, hash: hashOf(route, req, body) } };
-}
-
-/**
- * Of all that decides the answer: the headers that are passed on choose among the provider's behaviors. Nothing in a
- * query changes an answer that is no stream, and it may hold the API key.
- */
-function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: JsonBody): string {
-  const headers = passedHeaders(req, passed).map((header) => header.join(": "));
-  const lines = [endpoint, ...(model === undefined ? [] : [model]), ...headers, ""];
-  return createHash("sha256").update(lines.join("\n")).update(body.text).digest("base64url");
-}
-
-function claim(
-  deps: CallDeps,
-  { job }: PaidRoute,
-  res: Response,
-  { caller, idempotency, answerBy }: { caller: Caller; idempotency: IdempotencyRequest; answerBy: number },
-): Promise<Claimed> {
-  const { account } = caller;
-  const { requestId } = localsOf(res);
-  const ask = { ...idempotency, account, requestId, instance: deps.instance, pool: jobCatalog[job].pool };
-  return claimKey(deps, ask, { answerBy, res });
-}
-
+/** The stored answer of an earlier request. */
 function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { kind: "answered" }>): void {
   if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
   markReplayed(res, requestId);
   res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(answer.costNanoUsd) });
   answerParts(res.status(200), [answer.text]);
   res.setTimeout(stalledMs, () => res.destroy());
+}
+
+function payloadOf(
+  { instance, publicUrl }: CallDeps,
+  { endpoint, format, framing, passed, isFree }: PaidRoute,
+  { req, requestId }: RequestContext,
+  { account, keyId, tier, buybackToken }: Caller,
+  call: ParsedCall,
+  { model, heldNanoUsd, outputCap, inputBound, inputEstimate }: Admitted,
+): Omit<PaidCall, "body" | "acceptedAt" | "deadlineAt"> {
+  const headers = passedHeaders(req, passed);
+  const fileParam = isFree ? undefined : call.features.get("file");
+  return {
+    v: 1,
+    requestId,
+    account,
+    keyId,
+    tier,
+    endpoint,
+    model: model.id,
+    stream: call.stream,
+    ...(format && { format }),
+    ...(framing && { framing }),
+    ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
+    ...(call.uploads.length > 0 && { uploads: true }),
+    ...(fileParam !== undefined && { fileBound: { tokens: inputBound, param: fileParam } }),
+    held: String(heldNanoUsd),
+    outputCap,
+    inputEstimate,
+    replyTo: instance,
+    ...(call.input && { publicUrl: publicUrl() }),
+    ...(buybackToken !== null && { buybackToken }),
+  };
 }
 
 const seconds = (ms: number) => `${Math.ceil(ms / 1000)}s`;

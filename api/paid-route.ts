@@ -5,18 +5,18 @@ export interface PaidRoute {
   readonly job: PaidJobName;
   readonly endpoint: string;
   readonly codec: Codec;
-  /** What the caller speaks, of a call that is answered in text. */
+  /** Of a route that answers in text. */
   readonly format?: Format;
-  /** Of a stream in Gemini's format: one JSON array. */
+  /** Gemini's stream without `alt=sse`: one JSON array. */
   readonly framing?: "array";
-  /** Headers of the caller's that the provider of the format reads. */
+  /** Headers of the caller that are sent on to the provider. */
   readonly passed?: readonly string[];
-  /** It costs nothing, however long it is, and ignores an `Idempotency-Key`. */
+  /** Costs nothing, counts no tokens, and ignores an `Idempotency-Key`. */
   readonly isFree?: true;
   /** The model, where the path names it and not the body. */
   readonly model?: string;
-  /** Without an `Idempotency-Key` it ends after `syncTimeoutMs`. */
+  /** Without an `Idempotency-Key` a call ends after `syncTimeoutMs`. */
   readonly endsAtSyncTimeout?: true;
-  /** Without a key it may be paid for by x402. */
+  /** A call without an API key may be paid for by x402. */
   readonly payable?: true;
 }

@@ -28,21 +28,21 @@ export interface Api {
   readonly shutdown: readonly Step[];
 }
 
-/** The longest that a request may take to come: 95 MB at 80 KB a second. */
+/** For 95 MB at 80 KB a second. */
 const uploadTimeoutMs = 1_200_000;
-
-/** With MongoDB unavailable a settlement may never end: then it is left to the sweeper. */
+/** While MongoDB is unavailable a settlement does not end: after this the sweeper has to make it. */
 const lastSettlementsMs = 10_000;
+/** Then connections are cut whose last bytes were not read. */
+const lastBytesMs = 1_000;
 
-/** Last bytes get a moment to leave; then no connection is waited for. */
 async function disconnect(server: Server, closed: Promise<unknown>, clock: Clock): Promise<void> {
   server.closeIdleConnections();
-  const cancel = clock.after(1_000, () => server.closeAllConnections());
+  const cancel = clock.after(lastBytesMs, () => server.closeAllConnections());
   await closed;
   cancel();
 }
 
-/** Connects, listens, and says how to stop. */
+/** Connects to the stores and listens. Returns the steps of the shutdown. */
 export async function startApi(deps: { config: Config; clock: Clock; log: Logger }): Promise<Api> {
   const { config, clock, log } = deps;
   const catalog = loadCatalog(config.CATALOG_FILE);
@@ -78,20 +78,9 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
   await Promise.all([reader.start(), registry.start()]);
 
-  const pingIntervalMs = config.PING_INTERVAL_MS;
   const background = createBackground({ log });
-  const openCalls = createOpenCalls({
-    reader,
-    queues,
-    registry,
-    money,
-    keys,
-    files,
-    background,
-    clock,
-    log,
-    pingIntervalMs,
-  });
+  const services = { catalog, registry, queues, reader, keys, money, payments, files, idempotency, clock, log };
+  const openCalls = createOpenCalls({ ...services, background, pingIntervalMs: config.PING_INTERVAL_MS });
   redis.on("ready", () => openCalls.reconnected());
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
@@ -100,14 +89,8 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   const state = { draining: false, publicUrl: "" };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
   const app = createApp({
+    ...services,
     config,
-    catalog,
-    registry,
-    keys,
-    money,
-    payments,
-    files,
-    idempotency,
     isAlive,
     openCalls,
     bodyBudget,
@@ -120,14 +103,12 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
     ping: { mongodb: () => mongo.ping(), redis: () => redis.ping() },
     draining: () => state.draining,
     publicUrl: () => state.publicUrl,
-    clock,
-    log,
   });
 
-  // Pings keep a socket busy and our own deadlines end a call: Node's limits would cut long bodies and idle callers.
+  // Calls have deadlines and streams have pings of their own: Node's default limits would cut long uploads and idle callers.
   const limits = { keepAliveTimeout: 65_000, requestTimeout: uploadTimeoutMs, headersTimeout: 60_000 };
   const server = createServer(limits, app);
-  // A caller who asks first is answered first: whoever reads the body says when it may come.
+  // `Expect: 100-continue` is answered when the body is about to be read, so that a refused one is never sent.
   server.on("checkContinue", app);
   server.listen(config.PORT, config.HOST);
   await once(server, "listening");

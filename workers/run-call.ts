@@ -1,12 +1,12 @@
 import type { Catalog, Model, Tier, Usage } from "#catalog";
 import { noCapacity, ServiceError, toServiceError, upstreamTimeout } from "#errors";
 import type { Files, ProviderJob } from "#files";
-import { completionTokens, promptTokens } from "#formats";
 import type { IdempotencyStore, StoredCall } from "#idempotency";
 import type { Cancellations, Outcome, PaidCall, Replies, Reply } from "#jobs";
 import type { Decision, LedgerEntry, Money } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { completionTokens, promptTokens } from "./conversion/index.ts";
 import type { Counting } from "./counting/index.ts";
 import { type AbortCause, Aborted, isHandedOver, type Running } from "./running.ts";
 import type { Upstreams } from "./upstreams/index.ts";
@@ -204,8 +204,8 @@ export async function endUnrun(deps: CallDeps, payload: PaidCall, error: Service
   const { money, log, clock } = deps;
   const { account, requestId, stream, idempotencyKeyId } = payload;
   const progress = { account, attempts: 0 };
-  const decision = { ...describe(payload, progress, clock.now(), clock.now()), ...free("failed", error) };
-  const { entry } = await money.settle(decision);
+  const call = describe(payload, progress, clock.now(), clock.now());
+  const { entry } = await money.release(call, { status: "failed", error: error.code });
   const answerLost = entry.costNanoUsd > 0n;
   log.warn({ requestId, answerLost, code: error.code }, "a call ended without being run here");
   const told = await tellEnded(deps, payload, entry, error);

@@ -1,34 +1,9 @@
 import type { Cancellations, Replies } from "#jobs";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { type AbortCause, Aborted } from "./providers/provider.ts";
 
-/** Why an attempt was ended from outside. */
-export type AbortCause =
-  /** The caller disconnected. */
-  | "disconnected"
-  /** The API has ended the call. */
-  | "ended"
-  /** The API instance that waited is gone. */
-  | "gone"
-  /** The call's deadline came. */
-  | "deadline"
-  /** The queue gave the job to another worker. */
-  | "lost"
-  /** This worker stops. */
-  | "shutdown";
-
-export class Aborted extends Error {
-  override readonly name = "Aborted";
-  override readonly cause: AbortCause;
-  constructor(cause: AbortCause) {
-    super(`the attempt was aborted: ${cause}`);
-    this.cause = cause;
-  }
-}
-
-/** Another worker has the call, or will have it. */
-export const isHandedOver = ({ reason }: AbortSignal): boolean =>
-  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");
+export { type AbortCause, Aborted, isHandedOver } from "./providers/provider.ts";
 
 interface Attempt {
   /** Absent: it goes on whoever waits. */

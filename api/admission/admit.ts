@@ -1,15 +1,14 @@
 import type { Bound, Catalog, Model } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type ParsedCall } from "#formats";
-import type { Pool, WorkerRegistry } from "#jobs";
-import type { Caller, Entered, Keys } from "#keys";
+import { jobCatalog, type WorkerRegistry } from "#jobs";
+import type { Caller, Keys, Slot } from "#keys";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { boundOf } from "./bound.ts";
-import { checkCapacity } from "./capacity.ts";
-import { type Held, hold } from "./hold.ts";
-import { resolveModel, type Serves } from "./model.ts";
+import type { PaidRoute } from "../paid-route.ts";
+import { boundOf, type Held, hold } from "./hold.ts";
+import { checkCapacity, resolveModel } from "./model.ts";
 
 export interface AdmissionDeps {
   readonly catalog: Catalog;
@@ -22,95 +21,72 @@ export interface AdmissionDeps {
   readonly log: Logger;
 }
 
-export interface Ask {
+export interface AdmissionRequest {
   readonly requestId: string;
-  readonly caller: Caller;
-  readonly entered: Entered;
+  readonly slot: Slot;
   readonly call: ParsedCall;
-  readonly serves: Serves;
-  /** Nothing is held, and only the limit of requests counts. */
-  readonly isFree: boolean;
-  readonly pool: Pool;
+  readonly route: PaidRoute;
   /** Unix milliseconds. */
   readonly deadlineAt: number;
 }
 
 export interface Admitted extends Held {
   readonly model: Model;
-  /** Tokens counted against the key's limit until the true number is known. */
-  readonly takenTokens: number;
-  /** The most that it can use of what is held for it: no provider's count takes more of the limit. */
-  readonly mostTokens: number;
+  /** The most tokens that its usage may count, whatever the provider reports. */
+  readonly maxTokens: number;
   /** Input tokens that the hold covers. */
   readonly inputBound: number;
   readonly inputEstimate: number;
 }
 
-/** What can be said before anything is taken. */
-type Checking = Pick<Ask, "call" | "serves" | "pool"> & { readonly caller: Pick<Caller, "account" | "tier"> };
+const freeOfCharge = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
 
-/** How a hold is decided of a call that a limit refuses after all. */
-const unused = {
-  costNanoUsd: 0n,
-  status: "failed",
-  error: "rate_limit_exceeded",
-  attempts: 0,
-  usage: {},
-  estimated: false,
-  totalMs: 0,
-} as const;
-
-const nothing = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
-
-/** A refused caller waits no longer for what it held to be given back. */
+/** How long a refused caller waits for its hold to be settled. */
 const settleMs = 2_000;
 /** A hold outlives its call by this much before the sweeper looks at it. */
 const holdMarginMs = 120_000;
 
-/** Whether the call can be worked on now, and the most that it can cost. Takes nothing. */
+/** Whether the call can run now, and the most that it can cost. Takes nothing. */
 export async function check(
   deps: Omit<AdmissionDeps, "keys" | "money">,
-  { call, caller, serves, pool }: Checking,
+  { call, caller, route }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier"> },
 ): Promise<{ readonly model: Model; readonly bound: Bound }> {
-  const model = resolveModel(deps, serves, call);
+  const model = resolveModel(deps, route, call);
   if (call.input) deps.catalog.checkInput(model, call.input);
-  checkCapacity(deps, pool, model);
+  checkCapacity(deps, jobCatalog[route.job].pool, model);
   return { model, bound: await boundOf(deps, caller, model, call) };
 }
 
 /**
- * The gates of a paid call, cheapest first; each throws its own error. What passes has its tokens taken and its money
- * held; what does not has no money held, and whoever let it enter gives back what that took.
+ * The checks of a paid call, cheapest first; each throws its own error. An admitted call has its tokens taken and its money
+ * held. A refused one has nothing held; its slot, with the tokens taken, is for the caller of this function to release.
  */
-export async function admit(deps: AdmissionDeps, ask: Ask): Promise<Admitted> {
-  const { call, caller, requestId } = ask;
-  const { model, bound: most } = await check(deps, ask);
-  const bound = ask.isFree ? { ...most, ...nothing } : most;
+export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Promise<Admitted> {
+  const { call, slot, route, requestId } = request;
+  const { caller } = slot;
+  const checked = await check(deps, { call, route, caller });
+  const { model } = checked;
+  const bound = route.isFree ? { ...checked.bound, ...freeOfCharge } : checked.bound;
   const inputEstimate = Math.min(bound.inputTokens, estimateTokens(call.textBytes));
-  const takenTokens = ask.isFree
-    ? 0
-    : inputEstimate + (call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices);
-  const expiresAt = ask.deadlineAt + holdMarginMs;
-  const whose = {
-    account: caller.account,
-    key: caller.keyId,
-    requestId,
-    endpoint: ask.serves.endpoint,
-    model: model.id,
-  };
-  const taking = takenTokens > 0 ? deps.keys.takeTokens(ask.entered, takenTokens) : Promise.resolve();
-  // Far from its limit nothing is expected to be refused: then the hold need not wait for the answer.
-  if (takenTokens > ask.entered.rateLimits.remainingTokens / 2) await taking;
-  const [tokens, holding] = await Promise.allSettled([taking, hold(deps.money, { ...whose, expiresAt, bound })]);
+  const outputTokens = call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices;
+  const tokens = route.isFree ? 0 : inputEstimate + outputTokens;
+  const entry = { account: caller.account, key: caller.keyId, requestId, endpoint: route.endpoint, model: model.id };
+
+  const taking = tokens > 0 ? deps.keys.takeTokens(slot, tokens) : Promise.resolve();
+  // Far from the limit a refusal is unlikely: the hold need not wait for it.
+  if (tokens > slot.rateLimits.remainingTokens / 2) await taking;
+  const expiresAt = request.deadlineAt + holdMarginMs;
+  const [taken, holding] = await Promise.allSettled([taking, hold(deps.money, { ...entry, expiresAt, bound })]);
   if (holding.status === "rejected") throw holding.reason;
   const held = holding.value;
-  if (tokens.status === "rejected") {
-    const signal = AbortSignal.timeout(settleMs);
+  if (taken.status === "rejected") {
+    const { heldNanoUsd } = held;
+    const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(settleMs) };
     await deps.money
-      .settle({ ...whose, ...unused, heldNanoUsd: held.heldNanoUsd, signal })
-      .catch((error: unknown) => deps.log.warn({ err: error, requestId }, "a hold is left to the sweeper"));
-    throw tokens.reason;
+      .release(refused, { status: "failed", error: "rate_limit_exceeded" })
+      .catch((error: unknown) => deps.log.warn({ err: error, requestId }, "the sweeper has to settle a hold"));
+    throw taken.reason;
   }
-  const mostTokens = bound.inputTokens + held.outputCap * call.size.choices;
-  return { ...held, model, takenTokens, mostTokens, inputBound: bound.inputTokens, inputEstimate };
+  const maxTokens = bound.inputTokens + held.outputCap * call.size.choices;
+  return { ...held, model, maxTokens, inputBound: bound.inputTokens, inputEstimate };
 }

@@ -7,8 +7,8 @@ export function bearer(req: Request): string | undefined {
   return /^bearer +(\S+) *$/i.exec(req.headers.authorization ?? "")?.[1];
 }
 
-/** Where a provider's own clients put their key: specification, part 5. */
-function ownKey(req: Request, format: Format | undefined): string | undefined {
+/** Where the clients of a provider's format put their key: docs/api/inference.md, part 5. */
+function providerKey(req: Request, format: Format | undefined): string | undefined {
   if (format === "messages") return req.get("x-api-key") || undefined;
   if (format !== "gemini") return undefined;
   const { key } = req.query;
@@ -16,4 +16,4 @@ function ownKey(req: Request, format: Format | undefined): string | undefined {
 }
 
 export const authenticate = (keys: Keys, req: Request, format?: Format): Promise<Caller> =>
-  keys.authenticate(ownKey(req, format) ?? bearer(req));
+  keys.authenticate(providerKey(req, format) ?? bearer(req));

@@ -1,22 +1,23 @@
 import type { Catalog, Model } from "#catalog";
-import { modelNotFound, modelNotSupported } from "#errors";
+import { modelNotFound, modelNotSupported, noCapacity } from "#errors";
 import type { Format, ParsedCall } from "#formats";
-import type { WorkerRegistry } from "#jobs";
+import type { Pool, WorkerRegistry } from "#jobs";
+import type { PaidRoute } from "../paid-route.ts";
 
-/** A model is listed while any upstream of it has its key in some worker; before any worker was seen, all are. */
+/** A model is listed while some worker has the key of one of its upstreams; before any worker was seen, all are. */
 export const isListed = (registry: WorkerRegistry, model: Model): boolean =>
   !registry.known() || model.upstreams.some(({ upstream }) => registry.upstream(upstream) !== "no key");
 
-/** Whose models a format takes: its provider's, and the local ones, which are its test mode. The others take all. */
+/** The formats that are limited to the models of one provider, and to the local ones, which are its test mode. */
 const providers: Partial<Record<Format, string>> = { messages: "anthropic", responses: "openai" };
 
 /** Whether calls in this format may name the model. */
-export function takes(format: Format, { ownedBy, type }: Model): boolean {
+export function isServedIn(format: Format, { ownedBy, type }: Model): boolean {
   const provider = providers[format];
   return type === "text" && (provider === undefined || ownedBy === provider || ownedBy === "local");
 }
 
-/** By its full id; in a format of a provider's own also by the provider's name for it, in Gemini's for that provider's models alone. */
+/** By its full id; in a provider's own format also by the provider's name for it, in Gemini's format only for Google's models. */
 export function findModel(catalog: Catalog, format: Format | undefined, name: string): Model | undefined {
   const model = catalog.find(name);
   if (model || format === undefined || format === "chat") return model;
@@ -24,29 +25,34 @@ export function findModel(catalog: Catalog, format: Format | undefined, name: st
   return format === "gemini" && named?.ownedBy !== "google" ? undefined : named;
 }
 
-/** Of the main interface: models that answer in text. */
+/** The endpoint that the catalog gives for models that answer in text, whatever the format. */
 const textEndpoint = "/v1/chat/completions";
-
-/** What a route says of the models that it serves. */
-export interface Serves {
-  readonly endpoint: string;
-  /** Of a route whose calls are answered in text. */
-  readonly format?: Format;
-}
 
 export function resolveModel(
   deps: { catalog: Catalog; registry: WorkerRegistry },
-  { endpoint, format }: Serves,
+  { endpoint, format }: PaidRoute,
   call: Pick<ParsedCall, "model" | "features">,
 ): Model {
   const model = findModel(deps.catalog, format, call.model);
   if (!model || !isListed(deps.registry, model)) throw modelNotFound(call.model);
   if (model.endpoint !== (format === undefined ? endpoint : textEndpoint))
     throw modelNotSupported(`The model '${model.id}' is a model of ${model.endpoint}, not of ${endpoint}.`);
-  if (format !== undefined && !takes(format, model))
+  if (format !== undefined && !isServedIn(format, model))
     throw modelNotSupported(`${endpoint} is for the models of its provider; call '${model.id}' at ${textEndpoint}.`);
   for (const [feature, param] of call.features)
     if (!model.features.has(feature))
       throw modelNotSupported(`The model '${model.id}' does not support '${feature}', which ${param} asks for.`, param);
   return model;
+}
+
+export function checkCapacity(
+  { registry, backlogLimit }: { registry: WorkerRegistry; backlogLimit: number },
+  pool: Pool,
+  model: Model,
+): void {
+  if (registry.serving(pool) === 0) throw noCapacity(`No worker serves the model '${model.id}' right now.`, 2);
+  if (registry.backlog(pool) >= backlogLimit)
+    throw noCapacity(`Too many calls wait for models like '${model.id}' right now.`, 5);
+  if (!model.upstreams.some(({ upstream }) => registry.upstream(upstream) === "ready"))
+    throw noCapacity(`No upstream of the model '${model.id}' can take a call right now.`, 10);
 }

@@ -21,25 +21,49 @@ export interface RateLimits {
   readonly resetTokensMs: number;
 }
 
-/** A limit that refused a call: nothing was counted. */
-export type Reached = "requests" | "tokens" | "concurrent";
+/** What is counted under one name in Redis. Its hash tag is the key's id, so that all of a key is on one shard. */
+export interface Quota {
+  readonly name: string;
+  readonly limits: Limits;
+}
 
-export interface Taken {
-  readonly reached?: Reached;
+export const callQuota = (id: string, limits: Limits): Quota => ({ name: `{${id}}`, limits });
+export const uploadQuota = (id: string, limits: Limits): Quota => ({ name: `{${id}}:uploads`, limits });
+
+/** A limit that refused a call: nothing was counted. */
+export type ReachedLimit = "requests" | "tokens" | "concurrent";
+
+export interface LimitCheck {
+  readonly reached?: ReachedLimit;
   /** Until the refused call would fit; a guess for a slot. */
   readonly waitMs: number;
   readonly rateLimits: RateLimits;
 }
 
-export interface Entered extends Taken {
+export interface EntryCheck extends LimitCheck {
   readonly epoch: string;
-  /** The epoch is not the one asked for: nothing was checked or counted. */
-  readonly outdated: boolean;
+  /** The epoch is not the one expected: nothing was checked or counted. */
+  readonly isOutdated: boolean;
+}
+
+/** Expected where a caller was not looked up, or has just been. */
+export const anyEpoch = "any";
+
+type Script = readonly [sha1: string, source: string];
+const script = (source: string): Script => [createHash("sha1").update(source).digest("hex"), source];
+
+async function run(redis: Redis, [sha1, source]: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
+  try {
+    return await redis.evalsha(sha1, keys.length, ...keys, ...args);
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+    return redis.eval(source, keys.length, ...keys, ...args);
+  }
 }
 
 /**
- * Buckets hold what is used rather than what is left: an absent bucket is a full one, a changed limit is in force at
- * once, and the key may expire when nothing is used any more. Time is Redis's own.
+ * Buckets hold what is used, not what remains: an absent bucket is a full one, a changed limit is in force at once, and
+ * the key may expire when nothing is used any more. The time is that of the Redis server.
  */
 const buckets = `
 local buckets, running = KEYS[1], KEYS[2]
@@ -57,14 +81,14 @@ end
 `;
 
 /**
- * Calls in the order in which they came: id and time to live of each. All limits of a call are checked before any is
- * counted; tokens are counted later, but a bucket in debt refuses. Slots of calls past their deadline are free.
+ * Arguments: the id and time to live of each call, in order. All limits of a call are checked before any is counted; tokens
+ * are counted later, but a bucket in debt refuses. Slots of calls past their deadline are free.
  */
-const enter = `${buckets}
-local slots, known = tonumber(ARGV[3]), ARGV[4]
+const enterScript = script(`${buckets}
+local slots, expected = tonumber(ARGV[3]), ARGV[4]
 local epoch = redis.call('GET', KEYS[3]) or ''
 local answer, changed = {epoch}, false
-if known == 'any' or known == epoch then
+if expected == '${anyEpoch}' or expected == epoch then
   redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
   local taken = redis.call('ZCARD', running)
   for i = 5, #ARGV, 2 do
@@ -90,10 +114,10 @@ if known == 'any' or known == epoch then
 end
 if changed then save() end
 return answer
-`;
+`);
 
-/** The tokens of calls that have entered, in the order in which they ask. */
-const takeTokens = `${buckets}
+/** Arguments: the tokens of each call that has a slot, in order. */
+const takeTokensScript = script(`${buckets}
 local answer, changed = {}, false
 for i = 3, #ARGV do
   local cost = tonumber(ARGV[i])
@@ -108,13 +132,13 @@ for i = 3, #ARGV do
 end
 if changed then save() end
 return answer
-`;
+`);
 
 /**
- * Calls: id, and what to add to the requests and tokens of each. Frees a slot once: its removal is what makes the
- * correction count. More tokens than were taken may drive the bucket down to minus its capacity, never above it.
+ * Arguments: the id of each call, and what to add to its requests and tokens. A slot is freed once: only its removal makes
+ * the correction count. Usage beyond the tokens taken may put the bucket in debt, by its capacity at most.
  */
-const free = `${buckets}
+const freeScript = script(`${buckets}
 local changed = false
 for i = 3, #ARGV, 3 do
   if redis.call('ZREM', running, ARGV[i]) == 1 then
@@ -124,119 +148,86 @@ for i = 3, #ARGV, 3 do
   end
 end
 if changed then save() end
-`;
+`);
 
-type Script = readonly [sha1: string, source: string];
-const script = (source: string): Script => [createHash("sha1").update(source).digest("hex"), source];
-const enterScript = script(enter);
-const takeTokensScript = script(takeTokens);
-const freeScript = script(free);
+const isReached = (verdict: string): verdict is ReachedLimit => ["requests", "tokens", "concurrent"].includes(verdict);
 
-async function run(redis: Redis, [sha1, source]: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
-  try {
-    return await redis.evalsha(sha1, keys.length, ...keys, ...args);
-  } catch (error) {
-    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-    return redis.eval(source, keys.length, ...keys, ...args);
-  }
+const keysOf = ({ name }: Quota) => [`limits:${name}:buckets`, `limits:${name}:running`];
+
+/** Calls in one script: Redis does nothing else meanwhile. */
+const maxGroup = 100;
+
+interface Shared {
+  readonly quota: Quota;
+  readonly epoch: string;
 }
 
-const isReached = (verdict: string): verdict is Reached => ["requests", "tokens", "concurrent"].includes(verdict);
-
-/** What is counted under one name. Its hash tag is the API key, so that all keys of that live on one shard. */
-export const callsOf = (keyId: string): string => `{${keyId}}`;
-export const uploadsOf = (keyId: string): string => `{${keyId}}:uploads`;
-
-const keysOf = (name: string) => [`limits:${name}:buckets`, `limits:${name}:running`];
-
-interface Enter {
-  readonly requestId: string;
-  readonly ttlMs: number;
-}
-
-interface Tokens {
-  readonly requestId: string;
-  readonly tokens: number;
-}
-
-interface Free {
-  readonly requestId: string;
-  readonly requests: number;
-  readonly tokens: number;
-}
-
-/** Most calls in one script: Redis does nothing else meanwhile. */
-const groupLimit = 100;
-
-type Verdict = readonly [verdict: string, waitMs: string, requests: string, tokens: string];
-
-/** The scripts. What comes under a name while its script is under way goes into the next one together. */
-export function createLimits(redis: Redis) {
-  const enterTogether = groupCommit<{ name: string; limits: Limits; known: string; call: Enter }, Entered>({
-    limit: groupLimit,
-    async write(_, group) {
-      const { name, limits, known } = group[0] as (typeof group)[number];
-      const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
-      const calls = group.flatMap(({ call }) => [call.requestId, call.ttlMs]);
-      const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, known, ...calls];
-      const [epoch, ...verdicts] = (await run(redis, enterScript, [...keysOf(name), epochKey], args)) as [
-        string,
-        ...Verdict[],
-      ];
-      return group.map((_, at) => {
-        const verdict = verdicts[at];
-        return { ...toTaken(limits, verdict ?? ["", "0", "0", "0"]), epoch, outdated: verdict === undefined };
-      });
-    },
+/** What comes for a quota while its script is under way goes into the next one together. */
+function grouped<Call extends { readonly requestId: string }, Result>(
+  write: (shared: Shared, calls: readonly Call[]) => Promise<readonly Result[]>,
+) {
+  const commit = groupCommit<Shared & { readonly call: Call }, Result>({
+    limit: maxGroup,
+    write: (_, group) =>
+      write(
+        group[0] as Shared,
+        group.map(({ call }) => call),
+      ),
   });
-  const takeTokensTogether = groupCommit<{ name: string; limits: Limits; call: Tokens }, Taken>({
-    limit: groupLimit,
-    async write(_, group) {
-      const { name, limits } = group[0] as (typeof group)[number];
-      const args = [limits.requestsPerMinute, limits.tokensPerMinute, ...group.map(({ call }) => call.tokens)];
-      const verdicts = (await run(redis, takeTokensScript, keysOf(name), args)) as Verdict[];
-      return verdicts.map((verdict) => toTaken(limits, verdict));
-    },
-  });
-  const freeTogether = groupCommit<{ name: string; limits: Limits; call: Free }, undefined>({
-    limit: groupLimit,
-    async write(_, group) {
-      const { name, limits } = group[0] as (typeof group)[number];
-      const calls = group.flatMap(({ call }) => [call.requestId, call.requests, call.tokens]);
-      await run(redis, freeScript, keysOf(name), [limits.requestsPerMinute, limits.tokensPerMinute, ...calls]);
-      return group.map(() => undefined);
-    },
-  });
-  // Calls of one script share its first arguments.
-  const groupKey = (name: string, { requestsPerMinute, tokensPerMinute, concurrentRequests }: Limits, known = "") =>
-    `${name} ${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests} ${known}`;
-
-  return {
-    /** `known` is the epoch that the caller was looked up under, or `any`. */
-    enter: (name: string, limits: Limits, call: Enter, known: string): Promise<Entered> =>
-      enterTogether(groupKey(name, limits, known), call.requestId, { name, limits, known, call }),
-
-    takeTokens: (name: string, limits: Limits, call: Tokens): Promise<Taken> =>
-      takeTokensTogether(groupKey(name, limits), call.requestId, { name, limits, call }),
-
-    /** Adds to what is used, or takes from it, if the call still has its slot. */
-    free: (name: string, limits: Limits, call: Free): Promise<void> =>
-      freeTogether(groupKey(name, limits), call.requestId, { name, limits, call }),
+  return (quota: Quota, call: Call, epoch = anyEpoch): Promise<Result> => {
+    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = quota.limits;
+    const sharedArguments = [quota.name, requestsPerMinute, tokensPerMinute, concurrentRequests, epoch].join(" ");
+    return commit(sharedArguments, call.requestId, { quota, epoch, call });
   };
 }
 
-function toTaken({ requestsPerMinute, tokensPerMinute }: Limits, [verdict, waitMs, requests, tokens]: Verdict): Taken {
-  const left = (limit: number, used: string) => Math.max(0, Math.floor(limit - Number(used)));
+type Verdict = readonly [verdict: string, waitMs: string, requests: string, tokens: string];
+
+export function createLimits(redis: Redis) {
+  return {
+    /** Counts a request and takes a slot; `ttlMs` later it is free in any case. */
+    enter: grouped<{ requestId: string; ttlMs: number }, EntryCheck>(async ({ quota, epoch: expected }, calls) => {
+      const { requestsPerMinute, tokensPerMinute, concurrentRequests } = quota.limits;
+      const each = calls.flatMap(({ requestId, ttlMs }) => [requestId, ttlMs]);
+      const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, expected, ...each];
+      const answer = await run(redis, enterScript, [...keysOf(quota), epochKey], args);
+      const [epoch, ...verdicts] = answer as [string, ...Verdict[]];
+      return calls.map((_, at) => {
+        const verdict = verdicts[at];
+        return { ...toCheck(quota, verdict ?? ["", "0", "0", "0"]), epoch, isOutdated: verdict === undefined };
+      });
+    }),
+
+    takeTokens: grouped<{ requestId: string; tokens: number }, LimitCheck>(async ({ quota }, calls) => {
+      const { requestsPerMinute, tokensPerMinute } = quota.limits;
+      const args = [requestsPerMinute, tokensPerMinute, ...calls.map(({ tokens }) => tokens)];
+      const verdicts = (await run(redis, takeTokensScript, keysOf(quota), args)) as Verdict[];
+      return verdicts.map((verdict) => toCheck(quota, verdict));
+    }),
+
+    /** Adds to what is used, or subtracts from it, if the call still has its slot. */
+    free: grouped<{ requestId: string; requests: number; tokens: number }, void>(async ({ quota }, calls) => {
+      const { requestsPerMinute, tokensPerMinute } = quota.limits;
+      const each = calls.flatMap(({ requestId, requests, tokens }) => [requestId, requests, tokens]);
+      await run(redis, freeScript, keysOf(quota), [requestsPerMinute, tokensPerMinute, ...each]);
+      return calls.map(() => undefined);
+    }),
+  };
+}
+
+function toCheck({ limits }: Quota, [verdict, waitMs, requests, tokens]: Verdict): LimitCheck {
+  const remaining = (limit: number, used: string) => Math.max(0, Math.floor(limit - Number(used)));
   const untilFullMs = (limit: number, used: string) => Math.ceil((Number(used) / limit) * 60_000);
+  const { requestsPerMinute, tokensPerMinute } = limits;
   return {
     ...(isReached(verdict) && { reached: verdict }),
     waitMs: Number(waitMs),
     rateLimits: {
       limitRequests: requestsPerMinute,
-      remainingRequests: left(requestsPerMinute, requests),
+      remainingRequests: remaining(requestsPerMinute, requests),
       resetRequestsMs: untilFullMs(requestsPerMinute, requests),
       limitTokens: tokensPerMinute,
-      remainingTokens: left(tokensPerMinute, tokens),
+      remainingTokens: remaining(tokensPerMinute, tokens),
       resetTokensMs: untilFullMs(tokensPerMinute, tokens),
     },
   };

@@ -1,78 +1,55 @@
-import type { Clock } from "#platform/clock";
+import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { retry } from "#platform/retry";
 
 type Write = () => Promise<void>;
 
-const mostOwed = 10_000;
-const everyMs = 1_000;
-/** A server that takes over may not have what was written so shortly before. */
+const maxPending = 10_000;
+const retryDelayMs = 1_000;
+/** A server that takes over after a failover may not have the writes of the last seconds. */
 const losableMs = 5_000;
 
 /**
- * Writes that must be made some time and may be made twice. What fails is tried again every second, in any order, so that
- * an outage of Redis does not keep the slots of finished calls taken until their deadlines.
+ * Idempotent writes that must be made, but not at once. Failed ones are retried every second, in any order, so that an
+ * outage of Redis does not keep the slots of finished calls taken until they expire.
  */
 export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger }) {
-  const owed = new Set<Write>();
-  /** When each was made, the earliest first. */
-  const made = new Map<Write, number>();
-  let stop: (() => void) | undefined;
-  let paying = false;
+  /** When each recent write was made, the earliest first. */
+  const recent = new Map<Write, number>();
+  let pending = 0;
 
-  async function payAll() {
-    if (paying) return;
-    paying = true;
-    try {
-      for (const write of owed) {
-        owed.delete(write);
-        await write().catch((error: unknown) => {
-          // To the end of the line: one that can never succeed must not hold up the others.
-          owed.add(write);
-          throw error;
-        });
-      }
-      stop?.();
-      stop = undefined;
-    } catch {
-      // Still away: the next round tries again.
-    } finally {
-      paying = false;
-    }
+  async function repeat(write: Write): Promise<void> {
+    if (pending === maxPending) return;
+    pending++;
+    await sleep(clock, retryDelayMs);
+    await retry({ clock, backoff: { firstMs: retryDelayMs, maxMs: retryDelayMs } }, write);
+    pending--;
   }
 
-  function later(write: Write) {
-    if (owed.size === 0) log.warn("redis does not take the limits of finished calls; they follow when it does");
-    owe(write);
-  }
-
-  function owe(write: Write) {
-    if (owed.size < mostOwed) owed.add(write);
-    stop ??= clock.every(everyMs, () => void payAll());
-  }
-
-  function note(write: Write) {
-    const now = clock.now();
-    made.set(write, now);
-    for (const [earlier, at] of made) {
-      if (now - at <= losableMs) break;
-      made.delete(earlier);
-    }
+  function defer(write: Write): void {
+    if (pending === 0) log.warn("redis is unavailable; the limits of finished calls are updated when it is back");
+    void repeat(write);
   }
 
   return {
-    later,
-    /** To be called after a reconnect: makes again what a failover may have lost. */
-    again() {
-      for (const write of made.keys()) owe(write);
-      made.clear();
+    defer,
+    /** To be called after a reconnect: repeats what a failover may have lost. */
+    repeatRecent(): void {
+      for (const write of recent.keys()) void repeat(write);
+      recent.clear();
     },
     /** Makes the write now, or later. Never rejects. */
-    async pay(write: Write): Promise<void> {
+    async run(write: Write): Promise<void> {
       try {
         await write();
-        note(write);
       } catch {
-        later(write);
+        return defer(write);
+      }
+      const now = clock.now();
+      recent.set(write, now);
+      for (const [earlier, at] of recent) {
+        if (now - at <= losableMs) break;
+        recent.delete(earlier);
       }
     },
   };

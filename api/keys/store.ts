@@ -7,7 +7,7 @@ import { newId, randomBase62 } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Limits } from "./limits.ts";
 
-/** A key as its owner may see it. Limits that it does not name are the configured ones. */
+/** A key as its owner may see it. The limits that it does not override are the configured ones. */
 export interface KeyRecord {
   readonly id: string;
   readonly account: string;
@@ -22,7 +22,7 @@ export interface KeyRecord {
 
 export interface KeyPatch {
   readonly name?: string | null | undefined;
-  /** `null` takes an override away. */
+  /** `null` removes an override. */
   readonly limits?: { readonly [limit in keyof Limits]?: number | null | undefined } | undefined;
 }
 
@@ -52,40 +52,37 @@ schema.index({ account: 1, createdAt: -1, _id: -1 });
 
 type Stored = InferRawDocType<typeof definition>;
 
-/** The prefix is fixed by the specification, part 5; 40 characters of base62 are 238 bits. */
+/** The prefix is fixed by docs/api/inference.md, part 5; 40 characters of base62 are 238 bits. */
 const newSecret = () => `live_${randomBase62(40)}`;
 const isSecret = (text: string) => /^live_[0-9A-Za-z]{40}$/.test(text);
 const prefixOf = (secret: string) => `${secret.slice(0, "live_".length + 3)}...`;
 
-/** A random secret needs no salt and no slow hash: there is nothing to guess. */
+/** A random secret needs no salt and no slow hash: it cannot be guessed. */
 const hashOf = (secret: string) => createHash("sha256").update(secret).digest("base64url");
 
-/** The hash under which a well-formed secret is stored; undefined for what cannot be a key. */
+/** The hash of a well-formed secret; undefined for anything else. */
 export const secretHash = (secret: string | undefined): string | undefined =>
   secret !== undefined && isSecret(secret) ? hashOf(secret) : undefined;
 
-const toRecord = (stored: Stored): KeyRecord => {
-  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = stored.limits ?? {};
-  return {
-    id: stored._id,
-    account: stored.account,
-    name: stored.name ?? null,
-    prefix: stored.prefix,
-    limits: {
-      ...(requestsPerMinute != null && { requestsPerMinute }),
-      ...(tokensPerMinute != null && { tokensPerMinute }),
-      ...(concurrentRequests != null && { concurrentRequests }),
-    },
-    createdAt: stored.createdAt,
-    lastUsedAt: stored.lastUsedAt ?? null,
-    revokedAt: stored.revokedAt ?? null,
-  };
-};
+/** Without those that are `null`. */
+const definedLimits = (limits: object): Partial<Limits> =>
+  Object.fromEntries(Object.entries(limits).filter(([, value]) => value != null));
+
+const toRecord = (stored: Stored): KeyRecord => ({
+  id: stored._id,
+  account: stored.account,
+  name: stored.name ?? null,
+  prefix: stored.prefix,
+  limits: definedLimits(stored.limits ?? {}),
+  createdAt: stored.createdAt,
+  lastUsedAt: stored.lastUsedAt ?? null,
+  revokedAt: stored.revokedAt ?? null,
+});
 
 const limitNames = ["requestsPerMinute", "tokensPerMinute", "concurrentRequests"] as const;
 
-/** Only what the patch names; `null` takes a field away. */
-function changes({ name, limits = {} }: KeyPatch) {
+/** Of the fields that the patch names; `null` removes one. */
+function updateOf({ name, limits = {} }: KeyPatch) {
   const fields = { name, ...Object.fromEntries(limitNames.map((limit) => [`limits.${limit}`, limits[limit]])) };
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   return {
@@ -118,13 +115,13 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
         ...(name != null && { name }),
         prefix: prefixOf(secret),
         hash: hashOf(secret),
-        limits: Object.fromEntries(Object.entries(limits).filter(([, value]) => value != null)),
+        limits: definedLimits(limits),
         createdAt: now(),
       });
       return { key: toRecord(created.toObject()), secret };
     },
 
-    /** Newest first. `after` is the id of the last one seen. */
+    /** Newest first, those after the key with the id `after`. */
     async list(account: string, { limit, after }: Page): Promise<KeyRecord[]> {
       const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
       if (last === null) throw invalidValue("after", `after: this account has no key '${after}'.`);
@@ -137,12 +134,12 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
       return stored.map(toRecord);
     },
 
-    update: (id: string, patch: KeyPatch) => change(id, changes(patch)),
+    update: (id: string, patch: KeyPatch) => change(id, updateOf(patch)),
 
     /** The time of the first revocation stands. */
     revoke: (id: string) => change(id, [{ $set: { revokedAt: { $ifNull: ["$revokedAt", now()] } } }]),
 
-    /** A key that may still be used. */
+    /** A key that is not revoked. */
     async find(by: { hash: string } | { _id: string }): Promise<KeyRecord | undefined> {
       const stored = await answered(
         model

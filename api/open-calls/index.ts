@@ -1,3 +1,9 @@
+/**
+ * The paid calls that this process answers: from the job on its queue to the last byte for the caller. A call ends by a
+ * frame of its worker, its deadline, a disconnect or a shutdown.
+ *
+ * An error is a decision too: it is answered once a cost of zero stands, or the cost that stands is refunded.
+ */
 import {
   type ErrorFields,
   generationInProgress,
@@ -6,265 +12,242 @@ import {
   ServiceError,
   upstreamTimeout,
 } from "#errors";
-import type { Files } from "#files";
-import { type Frame, jobCatalog, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
-import type { Keys } from "#keys";
-import type { Money } from "#money";
-import type { Background } from "#platform/background";
-import { type Clock, sleep } from "#platform/clock";
-import type { Logger } from "#platform/logger";
-import { createAnswering } from "./answering.ts";
-import { createEnding, deadlineGraceMs } from "./ending.ts";
-import { isKept, isOver, type OpenCall, type Opening, openCall } from "./open-call.ts";
+import type { Frame } from "#jobs";
+import { sleep } from "#platform/clock";
+import { createCallRegistry, shuttingDown } from "./call-registry.ts";
+import {
+  hasIdempotencyKey,
+  isDetached,
+  isFinished,
+  lastFrameAt,
+  type OpenCall,
+  type OpenCallDeps,
+  openCall,
+  poolOf,
+  type Submission,
+  startOrContinueAttempt,
+} from "./open-call.ts";
+import { notifyWorkers, releaseHold, withdraw } from "./settle.ts";
+import { checkProgress, writeError, writeEvents, writeFinal, writePing } from "./write-answer.ts";
 
 export interface OpenCalls {
   /**
-   * A call has come in: a drain waits for it from here on. Returns how to say that it was submitted or refused.
-   * Throws 503 when the drain has begun.
+   * A request has come in: a drain waits for it until the returned function is called, because it was submitted or
+   * refused. Throws 503 when the drain has begun.
    */
   arrive(): () => void;
-  /**
-   * Puts the work on its queue; from here the call ends by a frame, its deadline, its caller or a shutdown. Nothing keeps
-   * the body once it resolves.
-   */
-  submit(opening: Opening, body: { readonly text: string; readonly bytes: number }): Promise<void>;
+  /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
+  submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void>;
   /** Redis is connected again, and may have lost jobs. */
   reconnected(): void;
-  /** Lets calls finish within the grace time, then gives the others up. */
+  /** Lets calls finish within the grace time, then fails the others. */
   drain(graceMs: number): Promise<void>;
 }
 
-interface Deps {
-  readonly reader: ReplyReader;
-  readonly queues: Queues;
-  readonly registry: WorkerRegistry;
-  readonly money: Money;
-  readonly keys: Keys;
-  readonly files: Files;
-  /** What is still to be settled or given back when a call is over. */
-  readonly background: Background;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly pingIntervalMs: number;
-}
-
-/** Bodies over this go to object storage, not into the job. */
-const inlineBodyBytes = 64 * 1024;
-/** How long a worker gets to write what it has of a call whose job is lost. */
+/** Larger bodies go to object storage, not into the job. */
+const maxInlineBodyBytes = 64 * 1024;
+/** How long a worker gets to write the last frames of a call whose job is lost. */
 const lastFramesMs = 1_000;
-/** How long a process that stops waits for a decision. */
+/** How long a stopping process waits for a decision. */
 const lastDecisionMs = 10_000;
 
-export function createOpenCalls(deps: Deps): OpenCalls {
-  const { reader, queues, registry, money, keys, files, clock, log } = deps;
-  const open = new Map<string, OpenCall>();
-  const inFlight = new Map<string, number>();
-  let arriving = 0;
-  let draining = false;
-  let onEmpty: (() => void) | undefined;
-  let stopPulse: (() => void) | undefined;
+const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
+const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
+const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
+
+export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
+  const { reader, queues, registry, money, files, clock, log } = deps;
 
   const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
     deps.background.run(what, work, { requestId: call.payload.requestId });
 
-  const answering = createAnswering({ clock, end });
-  const ending = createEnding({ reader, queues, money, clock, answering, end, background });
-
-  function begin(opening: Opening): OpenCall {
-    const call = openCall(opening, clock.now());
-    const { requestId, account } = call.payload;
-    open.set(requestId, call);
-    inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
-    call.stopExpecting = reader.expect(requestId, (frame) => onFrame(call, frame));
-    call.res.on("close", () => onClose(call));
-    stopPulse ??= clock.every(Math.min(1_000, deps.pingIntervalMs / 2), pulse);
-    return call;
-  }
-
-  /** The call is over here: whatever it took is given back. Unless it goes on elsewhere its money is decided by now. */
-  function end(call: OpenCall, status: number, code?: string, goesOn = false): void {
-    if (call.ended) return;
-    call.ended = true;
-    const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
-    call.stopExpecting();
-    open.delete(requestId);
-    const others = (inFlight.get(account) ?? 1) - 1;
-    if (others > 0) inFlight.set(account, others);
-    else inFlight.delete(account);
-    const { takenTokens } = call;
-    const usedTokens = Math.min(call.usedTokens, call.mostTokens);
-    background("limits", call, keys.release(call.caller, requestId, { takenTokens, usedTokens }));
-    if (call.enqueued) registry.ended(jobCatalog[call.job].pool);
-    if (call.stored && !goesOn) background("dropping the body", call, files.deleteBody(requestId));
-    const totalMs = clock.now() - acceptedAt;
-    log.info(
-      { requestId, account, key: keyId, endpoint, model, stream, status, code, left: call.left, totalMs },
-      "call",
-    );
-    if (open.size > 0) return;
-    stopPulse?.();
-    stopPulse = undefined;
-    if (isEmpty()) onEmpty?.();
-  }
-
-  const isEmpty = () => open.size === 0 && arriving === 0;
+  const open = createCallRegistry(deps, background);
+  const stopPulse = clock.every(Math.min(1_000, deps.pingIntervalMs / 2), pulse);
 
   function onFrame(call: OpenCall, frame: Frame): void {
-    if (isOver(call)) return;
+    if (isFinished(call)) return;
     if (frame.seq >= 0) {
-      if (!isFirstAttempt(call, frame))
-        return background("second attempt", call, ending.giveUp(call, ranTwice(), { mayWait: false }));
+      if (!startOrContinueAttempt(call, frame)) return background("second attempt", call, fail(call, runTwice()));
       if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.
       if (frame.seq > call.nextSeq)
-        return background("gap", call, ending.giveUp(call, internalError("a frame was lost"), { mayWait: false }));
+        return background("missing frame", call, fail(call, internalError("a frame was lost")));
       call.nextSeq++;
     }
-    if (frame.outcome?.headers && !call.res.headersSent) call.res.set(frame.outcome.headers);
+    const { data, outcome } = frame;
+    if (outcome?.headers && !call.res.headersSent) call.res.set(outcome.headers);
     switch (frame.kind) {
       case "chunk":
-        return call.payload.stream ? answering.writeEvents(call, frame.data) : void call.parts.push(frame.data);
+        return call.payload.stream ? writeEvents(call, data, clock.now()) : void call.parts.push(data);
       case "final":
-        return answering.deliver(call, frame);
+        call.usedTokens = outcome?.tokens ?? 0;
+        return finish(call, { status: 200 }, () => writeFinal(call, frame, clock.now()));
       case "error": {
-        const error = new ServiceError(JSON.parse(frame.data) as ErrorFields);
-        call.usedTokens = frame.outcome?.tokens ?? 0;
-        if (!frame.outcome?.answerLost) return answering.fail(call, error, frame.outcome?.ending);
-        return background("refund", call, ending.refundAndFail(call, error));
+        const error = new ServiceError(JSON.parse(data) as ErrorFields);
+        call.usedTokens = outcome?.tokens ?? 0;
+        if (outcome?.answerLost) return background("refund", call, refundAndFinish(call, error));
+        return finishWithError(call, error, outcome?.ending);
       }
     }
+  }
+
+  /** Writes the end of the answer. The call ends when the caller has all of it. */
+  function finish(call: OpenCall, end: { status: number; code?: string }, write: () => void): void {
+    if (isFinished(call)) return;
+    if (isDetached(call)) return open.end(call, 499);
+    call.unsubscribe();
+    call.state = { kind: "answered", ...end };
+    write();
+  }
+
+  const finishWithError = (call: OpenCall, error: ServiceError, ending?: string) =>
+    finish(call, { status: error.status, code: error.code }, () => writeError(call, error, ending));
+
+  /** Frames that come from here on are ignored: what is refunded is not delivered as well. */
+  async function refundAndFinish(call: OpenCall, error: ServiceError): Promise<void> {
+    call.unsubscribe();
+    const { account, requestId, stream } = call.payload;
+    // A caller who disconnected from a stream has received a part of it, and pays for that.
+    const isDelivered = stream && isDetached(call);
+    if (!isDelivered && !hasIdempotencyKey(call)) await money.refund(account, requestId);
+    finishWithError(call, error);
   }
 
   /**
-   * The frames of one attempt make an answer. An answer that is stored under a key is told again from its beginning by the
-   * delivery that finds it.
+   * Ends a call that no frame has ended: decides that it costs nothing, then answers the error. If a cost stands already, the
+   * answer was written by a worker: the call goes on waiting for it if it `mayBeAnswered`, else the cost is refunded.
    */
-  function isFirstAttempt(call: OpenCall, { attempt, seq }: Frame): boolean {
-    if (attempt === undefined || attempt === call.attempt) return true;
-    if (call.attempt !== undefined && !(isKept(call) && seq === 0)) return false;
-    call.attempt = attempt;
-    call.nextSeq = 0;
-    call.parts = [];
-    return true;
+  async function fail(
+    call: OpenCall,
+    error: ServiceError,
+    { mayBeAnswered = false, signal }: { mayBeAnswered?: boolean; signal?: AbortSignal } = {},
+  ): Promise<void> {
+    if (isFinished(call) || call.state.kind === "deciding") return;
+    call.state = { kind: "deciding" };
+    const { entry } = await releaseHold(deps, call, { status: "failed", error: error.code }, signal);
+    if (isFinished(call)) return;
+    const isCharged = entry.costNanoUsd > 0n;
+    if (isCharged && mayBeAnswered) {
+      call.state = { kind: "queued" };
+      return;
+    }
+    if (call.jobAdded) background("cancel", call, notifyWorkers(deps, "cancelled", call));
+    if (isCharged) await refundAndFinish(call, error);
+    else finishWithError(call, error);
   }
 
-  /** A call without a job gets no other end than what its worker has written before the job ended. */
-  async function endLostCalls(): Promise<void> {
-    const queued = [...open.values()].filter((call) => call.enqueued && !isOver(call));
-    const pending = await Promise.all(
-      queued.map(({ job, payload }) => queues.isPending(jobCatalog[job].pool, payload.requestId)),
-    );
-    const lost = queued.filter((_, at) => !pending[at]);
-    if (lost.length === 0) return;
-    // A worker may have waited with its last frames for this instance to renew its stream.
-    await sleep(clock, lastFramesMs);
-    await reader.caughtUp();
-    const error = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
-    for (const call of lost) background("lost job", call, ending.giveUp(call, error(), { mayWait: false }));
-  }
-
-  function onClose(call: OpenCall): void {
-    if (call.ended || call.left) return;
-    const { answered } = call;
-    if (answered) return call.res.writableFinished ? end(call, answered.status, answered.code) : end(call, 499);
-    call.left = true;
-    if (call.enqueued && !isKept(call)) background("leaving", call, ending.leave(call));
-  }
-
-  /** Once a second: deadlines, leavers that the workers do not know of yet, and pings where a stream was silent. */
-  function pulse(): void {
-    const now = clock.now();
-    for (const call of open.values()) {
-      answering.checkProgress(call);
-      if (call.answered) continue;
-      if (now > call.payload.deadlineAt + deadlineGraceMs(call))
-        background("deadline", call, ending.giveUp(call, outOfTime(), { mayWait: false }));
-      else if (isKept(call)) {
-        if (call.enqueued && now >= (call.answerBy ?? Number.POSITIVE_INFINITY))
-          answering.postpone(call, generationInProgress());
-      } else if (call.left) {
-        if (call.enqueued) background("leaving", call, ending.leave(call));
-      } else if (call.payload.stream && now - call.lastWriteAt >= deps.pingIntervalMs) answering.ping(call);
+  async function handleDisconnect(call: OpenCall): Promise<void> {
+    if (call.state.kind === "queued") call.state = { kind: "disconnected" };
+    try {
+      if (await withdraw(deps, call)) open.end(call, 499);
+    } catch (error) {
+      // Redis is unavailable: the next pulse tries again.
+      if (call.state.kind === "disconnected") call.state = { kind: "queued" };
+      throw error;
     }
   }
 
-  const ranTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
-  const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
-  const stopping = () => noCapacity("This instance is shutting down; repeat the call.", 1);
+  function onClose(call: OpenCall): void {
+    const { state, res } = call;
+    if (state.kind === "answered")
+      return res.writableFinished ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
+    if (state.kind !== "ended" && call.jobAdded && !hasIdempotencyKey(call))
+      background("disconnect", call, handleDisconnect(call));
+  }
+
+  /** Answers an error while the work continues: the result can be fetched later. */
+  function postpone(call: OpenCall, error: ServiceError): void {
+    if (!isDetached(call)) writeError(call, error);
+  }
+
+  /** Once a second: stalled callers, deadlines, disconnects that the workers do not know of, and pings in silent streams. */
+  function pulse(): void {
+    const now = clock.now();
+    for (const call of open.values()) {
+      checkProgress(call, now);
+      const { state, payload } = call;
+      if (state.kind === "answered") continue;
+      if (now > lastFrameAt(call)) background("deadline", call, fail(call, outOfTime()));
+      else if (hasIdempotencyKey(call)) {
+        if (call.jobAdded && call.answerBy !== undefined && now >= call.answerBy)
+          postpone(call, generationInProgress());
+      } else if (isDetached(call)) {
+        if (state.kind === "queued") background("disconnect", call, handleDisconnect(call));
+      } else if (payload.stream && now - call.lastWriteAt >= deps.pingIntervalMs) writePing(call, now);
+    }
+  }
+
+  /** Fails the calls whose jobs are gone, once the frames that their workers had written are read. */
+  async function failLostCalls(): Promise<void> {
+    const queued = open.values().filter((call) => call.jobAdded && !isFinished(call));
+    const pending = await Promise.all(queued.map((call) => queues.isPending(poolOf(call), call.payload.requestId)));
+    const lost = queued.filter((_, at) => !pending[at]);
+    if (lost.length === 0) return;
+    // A worker may hold its last frames back until this instance has renewed its reply stream.
+    await sleep(clock, lastFramesMs);
+    await reader.caughtUp();
+    for (const call of lost) background("lost job", call, fail(call, jobLost()));
+  }
 
   return {
-    arrive() {
-      if (draining) throw stopping();
-      arriving++;
-      return () => {
-        arriving--;
-        if (isEmpty()) onEmpty?.();
-      };
-    },
+    arrive: () => open.arrive(),
 
-    async submit(opening, body) {
-      const call = begin(opening);
+    async submit(submission, body) {
+      const call = openCall(submission, clock.now());
       const { payload } = call;
-      const pool = jobCatalog[call.job].pool;
+      open.add(call);
+      call.unsubscribe = reader.expect(payload.requestId, (frame) => onFrame(call, frame));
+      call.res.on("close", () => onClose(call));
       try {
-        if (body.bytes > inlineBodyBytes) {
+        if (body.bytes > maxInlineBodyBytes) {
           await files.putBody(payload.requestId, body.text);
-          call.stored = true;
+          call.bodyStored = true;
         }
       } catch (cause) {
-        const error = noCapacity("Storage for large requests is away; nothing was charged.", 5, cause);
-        return ending.giveUp(call, error, { mayWait: true });
+        const error = noCapacity("Storage for large requests is unavailable; nothing was charged.", 5, cause);
+        return fail(call, error);
       }
-      // Given up meanwhile, by a deadline or a shutdown.
-      if (call.ended) return files.deleteBody(payload.requestId);
-      if (call.left && !isKept(call)) {
-        await ending.settleNothing(call, "cancelled");
-        return end(call, 499);
+      // Failed meanwhile, by a deadline or a shutdown.
+      if (call.state.kind !== "preparing") return files.deleteBody(payload.requestId);
+      if (isDetached(call) && !hasIdempotencyKey(call)) {
+        await releaseHold(deps, call, { status: "cancelled" });
+        return open.end(call, 499);
       }
+      call.state = { kind: "queued" };
+      call.jobAdded = true;
+      registry.added(poolOf(call));
       try {
-        call.enqueued = true;
-        registry.added(pool);
-        const others = (inFlight.get(payload.account) ?? 1) - 1;
         await queues.enqueue(
           call.job,
-          { ...payload, body: call.stored ? { stored: true, bytes: body.bytes } : { json: body.text } },
-          others,
+          { ...payload, body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text } },
+          open.others(call),
         );
       } catch (cause) {
-        return ending.giveUp(call, noCapacity("The queue is away; nothing was charged.", 1, cause), { mayWait: true });
+        const error = noCapacity("The queue is unavailable; nothing was charged.", 1, cause);
+        return fail(call, error, { mayBeAnswered: true });
       }
-      // Who left while the job was being added found nothing to take back.
-      if (call.left && !isKept(call)) {
-        call.leaving = false;
-        await ending.leave(call);
-      }
+      // A disconnect while the job was being added may have found no job to remove.
+      if (isDetached(call) && !hasIdempotencyKey(call)) await handleDisconnect(call);
     },
 
     reconnected() {
-      endLostCalls().catch((error: Error) => log.warn({ err: error.message }, "asking for jobs after a reconnect"));
+      failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "looking for lost jobs"));
     },
 
     async drain(graceMs) {
-      draining = true;
-      if (isEmpty()) return;
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(graceMs, resolve);
-        onEmpty = () => {
-          cancel();
-          resolve();
-        };
-      });
+      await open.drain(graceMs);
       const signal = AbortSignal.timeout(lastDecisionMs);
-      const givenUp = [...open.values()].map(async (call) => {
-        const error = stopping();
-        if (call.answered) return end(call, 499);
-        if (isKept(call) && call.enqueued) {
-          answering.postpone(call, error);
-          return end(call, error.status, error.code, true);
+      const ending = open.values().map(async (call) => {
+        const error = shuttingDown();
+        if (call.state.kind === "answered") return open.end(call, 499);
+        if (hasIdempotencyKey(call) && call.jobAdded) {
+          postpone(call, error);
+          return open.end(call, error.status, { code: error.code, workContinues: true });
         }
-        // Without a decision the hold stays, dated, and the sweeper finds it.
-        await ending.giveUp(call, error, { mayWait: false, signal }).catch(() => answering.fail(call, error));
+        // Without a decision the hold stays until it expires and the sweeper settles it.
+        await fail(call, error, { signal }).catch(() => finishWithError(call, error));
       });
-      await Promise.all(givenUp);
+      await Promise.all(ending);
+      stopPulse();
     },
   };
 }

@@ -1,65 +1,110 @@
 import type { Response } from "express";
+import type { Files } from "#files";
 import type { Codec } from "#formats";
-import type { PaidCall, PaidJobName } from "#jobs";
-import type { Caller } from "#keys";
+import {
+  type Frame,
+  jobCatalog,
+  type PaidCall,
+  type PaidJobName,
+  type Pool,
+  type Queues,
+  type ReplyReader,
+  type WorkerRegistry,
+} from "#jobs";
+import type { Keys, Slot } from "#keys";
+import type { Money } from "#money";
+import type { Background } from "#platform/background";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
 
-/** One paid call from its admission to its last byte. */
-export interface Opening {
+export interface OpenCallDeps {
+  readonly reader: ReplyReader;
+  readonly queues: Queues;
+  readonly registry: WorkerRegistry;
+  readonly money: Money;
+  readonly keys: Keys;
+  readonly files: Files;
+  readonly background: Background;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly pingIntervalMs: number;
+}
+
+/** An admitted call, before its job is on the queue. */
+export interface Submission {
   readonly job: PaidJobName;
   readonly payload: Omit<PaidCall, "body">;
-  readonly caller: Caller;
-  readonly takenTokens: number;
-  readonly mostTokens: number;
-  /** When a caller who came with an `Idempotency-Key` is told to come again: unix milliseconds. */
+  /** The key's slot, and the tokens that were counted against its limit. */
+  readonly slot: Slot;
+  /** The most tokens that its usage may count, whatever the provider reports. */
+  readonly maxTokens: number;
+  /** When a caller with an `Idempotency-Key` is answered 503 to fetch the result later: unix milliseconds. */
   readonly answerBy?: number;
   readonly codec: Codec;
   readonly res: Response;
 }
 
-export interface OpenCall extends Opening {
-  stopExpecting(): void;
-  nextSeq: number;
-  /** Pieces of a JSON answer that came in several frames. */
-  parts: string[];
-  lastWriteAt: number;
-  /** Bytes that the caller has taken, and since when it has taken no more. */
-  sent: { readonly bytes: number; readonly at: number };
-  /** The attempt whose frames these are. */
-  attempt?: string;
-  /** Something but pings was written. */
-  begun: boolean;
-  stored: boolean;
-  enqueued: boolean;
-  left: boolean;
-  /** Being told that the caller left, or told: `leave` is tried until the workers know. */
-  leaving: boolean;
-  /** An end is being decided here; frames may still win. */
-  givingUp: boolean;
-  /** The end is being written: the call is over once the caller has it, or is gone. */
-  answered?: { readonly status: number; readonly code?: string };
-  ended: boolean;
-  usedTokens: number;
-}
+export type CallState =
+  /** There is no job yet: its body may be on the way to object storage. */
+  | { readonly kind: "preparing" }
+  /** The job was added, or may have been. */
+  | { readonly kind: "queued" }
+  /** The caller disconnected: the job is being removed or the workers notified, or they are. */
+  | { readonly kind: "disconnected" }
+  /** An end is being decided here; a frame may still come first. */
+  | { readonly kind: "deciding" }
+  /** The end of the answer is written: the call is over once the caller has it, or disconnects. */
+  | { readonly kind: "answered"; readonly status: number; readonly code?: string | undefined }
+  | { readonly kind: "ended" };
 
-export const openCall = (opening: Opening, now: number): OpenCall => ({
-  ...opening,
-  stopExpecting: () => {},
+/** One paid call from its admission to its last byte. */
+export const openCall = (submission: Submission, now: number) => ({
+  ...submission,
+  state: { kind: "preparing" } as CallState,
+  /** Ends the subscription to the call's frames. */
+  unsubscribe: () => {},
+  /** The attempt whose frames are being delivered. */
+  attempt: undefined as string | undefined,
   nextSeq: 0,
-  parts: [],
+  /** Pieces of a JSON answer that came in several frames. */
+  parts: [] as string[],
+  /** A stream has carried something other than pings. */
+  hasContent: false,
   lastWriteAt: now,
+  /** Bytes that the caller has taken, and since when it has taken no more. */
   sent: { bytes: 0, at: now },
-  begun: false,
-  stored: false,
-  enqueued: false,
-  left: opening.res.closed,
-  leaving: false,
-  givingUp: false,
-  ended: false,
+  /** The body is in object storage. */
+  bodyStored: false,
+  /** The registry counts the job; a worker may have it. */
+  jobAdded: false,
   usedTokens: 0,
 });
 
-/** Its answer is kept under an `Idempotency-Key`: leaving it ends nothing, and what it cost stands. */
-export const isKept = ({ payload }: OpenCall): boolean => payload.idempotencyKeyId !== undefined;
+export type OpenCall = ReturnType<typeof openCall>;
 
-/** Nothing that comes now changes how it ends. */
-export const isOver = ({ ended, answered }: OpenCall): boolean => ended || answered !== undefined;
+export const poolOf = ({ job }: OpenCall): Pool => jobCatalog[job].pool;
+
+/** The answer is stored under an `Idempotency-Key`: a disconnect ends nothing, and the cost stands. */
+export const hasIdempotencyKey = ({ payload }: OpenCall): boolean => payload.idempotencyKeyId !== undefined;
+
+/** No caller waits for the answer: it disconnected, or was answered that the result can be fetched later. */
+export const isDetached = ({ res }: OpenCall): boolean => res.closed || res.writableEnded;
+
+/** Nothing that comes now changes how the call ends. */
+export const isFinished = ({ state }: OpenCall): boolean => state.kind === "answered" || state.kind === "ended";
+
+/** The worker ends a call at its deadline, a stream after it has read on for its usage; the API only if no frame came by then. */
+export const lastFrameAt = ({ payload }: OpenCall): number => payload.deadlineAt + (payload.stream ? 40_000 : 2_000);
+
+/**
+ * Whether the frame is of the attempt that is being delivered. An answer stored under a key is sent from its beginning
+ * again by a later delivery that finds it.
+ */
+export function startOrContinueAttempt(call: OpenCall, { attempt, seq }: Frame): boolean {
+  if (attempt === undefined || attempt === call.attempt) return true;
+  if (call.attempt !== undefined && !(hasIdempotencyKey(call) && seq === 0)) return false;
+  call.attempt = attempt;
+  call.nextSeq = 0;
+  call.parts = [];
+  return true;
+}

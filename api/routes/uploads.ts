@@ -1,11 +1,10 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
-import { toServiceError } from "#errors";
+import { type ServiceError, toServiceError } from "#errors";
 import type { Upload } from "#files";
 import type { Caller, Keys } from "#keys";
 import { formatUsd } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import { authenticate } from "../admission/authenticate.ts";
-import { staysCounted } from "../admission/counted.ts";
 import { createBodyReader, type JsonBody } from "../http/body.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
@@ -45,15 +44,15 @@ export function uploadRoutes(deps: UploadDeps): Router {
   /** Takes a slot of the key's upload limits before the body is read. */
   async function withSlot<T>(res: Response, caller: Caller, work: (current: Caller) => Promise<T>): Promise<T> {
     const { requestId } = localsOf(res);
-    const entered = await deps.keys.enterUpload(caller, { requestId, ttlMs: slotMs });
-    let uncounted = false;
+    const slot = await deps.keys.takeUploadSlot(caller, { requestId, ttlMs: slotMs });
+    let refusedBy: ServiceError | undefined;
     try {
-      return await work(entered.caller);
+      return await work(slot.caller);
     } catch (error) {
-      uncounted = !staysCounted(toServiceError(error));
+      refusedBy = toServiceError(error);
       throw error;
     } finally {
-      await deps.keys.leave(entered, { uncounted });
+      await deps.keys.release(slot, { refusedBy });
     }
   }
 

@@ -1,16 +1,17 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Item } from "./admin-print.ts";
 
-/** Whom to ask, and with what token. */
+/** A service and its admin token. */
 export interface Target {
   readonly url: string;
   readonly token: string;
 }
 
-/** Something that a person can act on: shown as it is, without a stack. */
+/** An error that is shown to the user without a stack. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
-  /** The answer's, if there was one. */
+  /** Of the response, if there was one. */
   readonly status: number | undefined;
 
   constructor(message: string, status?: number) {
@@ -20,8 +21,8 @@ export class CommandError extends Error {
 }
 
 /**
- * What was given, else what `npm start` wrote. Its token is only for its own address: it is not sent to an address
- * given by somebody else.
+ * The given address and token, else those that `npm start` wrote. The token of `npm start` is never sent to a given
+ * address.
  */
 export function findTarget(
   given: { url?: string | undefined; token?: string | undefined },
@@ -41,7 +42,7 @@ export function findTarget(
   return { url: target.url.replace(/\/+$/, ""), token: target.token };
 }
 
-/** As infra/cli/demo.ts writes it. */
+/** Written by infra/cli/demo.ts. */
 function readDemo(dataDir: string): { baseUrl?: string; adminToken?: string } | undefined {
   try {
     return JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8")) as { baseUrl?: string; adminToken?: string };
@@ -53,15 +54,15 @@ function readDemo(dataDir: string): { baseUrl?: string; adminToken?: string } | 
 export type Query = Readonly<Record<string, string | undefined>>;
 
 export interface AdminClient {
-  get<T>(path: string, query?: Query): Promise<T>;
-  send<T>(method: "POST" | "PATCH" | "DELETE", path: string, body?: object): Promise<T>;
+  get(path: string, query?: Query): Promise<Item>;
+  send(method: "POST" | "PATCH" | "DELETE", path: string, body?: object): Promise<Item>;
 }
 
 const timeoutMs = 30_000;
 
-/** The admin interface over HTTP. Throws CommandError with the service's own message. */
+/** The admin API over HTTP. Throws CommandError with the service's own message. */
 export function createAdminClient({ url, token }: Target): AdminClient {
-  async function ask<T>(method: string, path: string, body?: object): Promise<T> {
+  async function send(method: string, path: string, body?: object): Promise<Item> {
     let response: Response;
     let text: string;
     try {
@@ -78,13 +79,13 @@ export function createAdminClient({ url, token }: Target): AdminClient {
       );
     }
     const answer = parse(text);
-    if (response.ok && answer !== undefined) return answer as T;
+    if (response.ok && answer !== undefined) return answer as Item;
     const { error, request_id } = (answer ?? {}) as {
       error?: { message?: string; code?: string };
       request_id?: string;
     };
     if (!error?.message)
-      throw new CommandError(`${url} answered ${response.status}, but not as this service does.`, response.status);
+      throw new CommandError(`${url} answered ${response.status}, but not in this service's format.`, response.status);
     const hint = error.code === "unknown_url" ? " Is ADMIN_TOKEN set where the API runs?" : "";
     const details = [response.status, error.code, request_id].filter(Boolean).join(", ");
     throw new CommandError(`${error.message}${hint} (${details})`, response.status);
@@ -93,9 +94,9 @@ export function createAdminClient({ url, token }: Target): AdminClient {
   return {
     get(path, query = {}) {
       const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined);
-      return ask("GET", given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`);
+      return send("GET", given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`);
     },
-    send: ask,
+    send,
   };
 }
 

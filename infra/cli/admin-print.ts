@@ -1,155 +1,200 @@
-import type { Account, Accrual, Batch, Check, Entry, Key, List, Owed, OwedTotal } from "./admin-objects.ts";
+/** An object as the admin API answers it: docs/api/admin.md. */
+export type Item = Readonly<Record<string, unknown>>;
 
-type Row = readonly (readonly [heading: string, cell: string])[];
+interface List {
+  readonly data: readonly Item[];
+  readonly has_more: boolean;
+  readonly next: string | null;
+}
 
-const time = (unixSeconds: number | null) =>
-  unixSeconds === null ? "-" : new Date(unixSeconds * 1000).toISOString().replace("T", " ").slice(0, 19);
-const ms = (duration: number | null) => (duration === null ? "-" : `${duration} ms`);
-const pairs = (counts: Readonly<Record<string, number | null>>) =>
-  Object.entries(counts)
+type Value = string | number | boolean | null | undefined;
+type Counts = Readonly<Record<string, number | null>>;
+
+/** The parts of a ledger entry that are not shown as they are. */
+interface Entry {
+  readonly reason?: string;
+  readonly transaction?: string;
+  readonly buyback?: { readonly token: string; readonly amount_usd: string; readonly batch: string | null };
+  readonly request?: {
+    readonly model: string;
+    readonly upstream: string | null;
+    readonly status: string;
+    readonly error?: string;
+    readonly usage: Counts;
+    readonly estimated: boolean;
+    readonly shortfall_usd: string;
+  };
+}
+
+interface View {
+  /** Heading to field. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** Fields that replace or extend the item's own. */
+  readonly derive?: (item: Item) => Item;
+}
+
+const account: View = {
+  columns: {
+    ID: "id",
+    NAME: "name",
+    TIER: "tier",
+    STATE: "state",
+    "AVAILABLE USD": "available_usd",
+    "HELD USD": "held_usd",
+    "OPEN HOLDS": "open_holds",
+    "CREATED (UTC)": "created_at",
+  },
+  derive: ({ frozen }) => ({ state: frozen ? "frozen" : "active" }),
+};
+
+const key: View = {
+  columns: {
+    ID: "id",
+    NAME: "name",
+    PREFIX: "prefix",
+    LIMITS: "limits",
+    "CREATED (UTC)": "created_at",
+    "LAST USED": "last_used_at",
+    REVOKED: "revoked_at",
+  },
+  derive: ({ limits }) => ({ limits: counts(limits as Counts) || "default" }),
+};
+
+const entry: View = {
+  columns: { "TIME (UTC)": "created_at", KIND: "kind", "AMOUNT USD": "amount_usd", WHAT: "what", ID: "id" },
+  derive: (item) => {
+    const { request, reason, transaction }: Entry = item;
+    return { what: request ? `${request.model} ${request.status}` : (reason ?? transaction ?? null) };
+  },
+};
+
+const request: View = {
+  columns: {
+    REQUEST: "id",
+    "DECIDED (UTC)": "created_at",
+    ACCOUNT: "account",
+    KEY: "key",
+    ENDPOINT: "endpoint",
+    MODEL: "model",
+    UPSTREAM: "upstream",
+    ATTEMPTS: "attempts",
+    STATUS: "status",
+    "IN THE QUEUE": "queue_ms",
+    "FIRST TOKEN": "first_token_ms",
+    TOTAL: "total_ms",
+    USAGE: "usage",
+    "NOT CHARGED USD": "shortfall_usd",
+    "AMOUNT USD": "amount_usd",
+    BUYBACK: "buyback",
+  },
+  derive: (item) => {
+    const { request: call, buyback }: Entry = item;
+    return {
+      buyback: buyback && `${buyback.amount_usd} to ${buyback.token}, ${buyback.batch ?? "no batch yet"}`,
+      ...(call && {
+        ...call,
+        upstream: call.upstream ?? "none",
+        status: call.error ? `${call.status} (${call.error})` : call.status,
+        usage: `${counts(call.usage) || "none"}${call.estimated ? " (estimated)" : ""}`,
+        shortfall_usd: Number(call.shortfall_usd) === 0 ? undefined : call.shortfall_usd,
+      }),
+    };
+  },
+};
+
+const owed: View = {
+  columns: {
+    PAYMENT: "id",
+    "OWED USD": "owed_usd",
+    "PAID USD": "paid_usd",
+    "PAID (UTC)": "paid_at",
+    "GOOD UNTIL": "good_until",
+    PAYER: "payer",
+  },
+};
+
+const accrual: View = { columns: { TOKEN: "token", "AMOUNT USD": "amount_usd", ENTRIES: "entries" } };
+
+const batch: View = {
+  columns: {
+    ID: "id",
+    TOKEN: "token",
+    STATE: "state",
+    "AMOUNT USD": "amount_usd",
+    ENTRIES: "entries",
+    "SPENT USD": "spent_usd",
+    RECEIVED: "received",
+    BY: "executor",
+    "DONE (UTC)": "done_at",
+    TRANSACTION: "transaction",
+  },
+};
+
+const counts = (all: Counts) =>
+  Object.entries(all)
     .filter(([, count]) => count !== null)
     .map(([name, count]) => `${name} ${count}`)
     .join(", ");
 
-const accountRow = (account: Account): Row => [
-  ["ID", account.id],
-  ["NAME", account.name],
-  ["TIER", account.tier],
-  ["STATE", account.frozen ? "frozen" : "active"],
-  ["AVAILABLE USD", account.available_usd],
-  ["HELD USD", account.held_usd],
-  ["OPEN HOLDS", String(account.open_holds)],
-  ["CREATED (UTC)", time(account.created_at)],
-];
-
-const keyRow = (key: Key): Row => [
-  ["ID", key.id],
-  ["NAME", key.name ?? "-"],
-  ["PREFIX", key.prefix],
-  ["LIMITS", pairs(key.limits) || "default"],
-  ["CREATED (UTC)", time(key.created_at)],
-  ["LAST USED", time(key.last_used_at)],
-  ["REVOKED", time(key.revoked_at)],
-];
-
-const entryRow = (entry: Entry): Row => [
-  ["TIME (UTC)", time(entry.created_at)],
-  ["KIND", entry.kind],
-  ["AMOUNT USD", entry.amount_usd],
-  [
-    "WHAT",
-    entry.request ? `${entry.request.model} ${entry.request.status}` : (entry.reason ?? entry.transaction ?? "-"),
-  ],
-  ["ID", entry.id],
-];
-
-/** The way of one call, from who asked to what it cost. */
-const requestRow = ({ id, account, amount_usd, created_at, request, buyback }: Entry): Row => {
-  const rest: Row = request
-    ? [
-        ["KEY", request.key],
-        ["ENDPOINT", request.endpoint],
-        ["MODEL", request.model],
-        ["UPSTREAM", request.upstream ?? "none"],
-        ["ATTEMPTS", String(request.attempts)],
-        ["STATUS", request.error ? `${request.status} (${request.error})` : request.status],
-        ["IN THE QUEUE", ms(request.queue_ms)],
-        ["FIRST TOKEN", ms(request.first_token_ms)],
-        ["TOTAL", ms(request.total_ms)],
-        ["USAGE", `${pairs(request.usage) || "none"}${request.estimated ? " (estimated)" : ""}`],
-        ...(Number(request.shortfall_usd) === 0 ? [] : [["NOT CHARGED USD", request.shortfall_usd] as const]),
-      ]
-    : [];
-  return [
-    ["REQUEST", id],
-    ["DECIDED (UTC)", time(created_at)],
-    ["ACCOUNT", account],
-    ...rest,
-    ["AMOUNT USD", amount_usd],
-    ...(buyback
-      ? [["BUYBACK", `${buyback.amount_usd} to ${buyback.token}, ${buyback.batch ?? "no batch yet"}`] as const]
-      : []),
-  ];
-};
-
-const owedRow = (owed: Owed): Row => [
-  ["PAYMENT", owed.id],
-  ["OWED USD", owed.owed_usd],
-  ["PAID USD", owed.paid_usd],
-  ["PAID (UTC)", time(owed.paid_at)],
-  ["GOOD UNTIL", time(owed.good_until)],
-  ["PAYER", owed.payer ?? "-"],
-];
-
-const accrualRow = (accrual: Accrual): Row => [
-  ["TOKEN", accrual.token],
-  ["AMOUNT USD", accrual.amount_usd],
-  ["ENTRIES", String(accrual.entries)],
-];
-
-const batchRow = (batch: Batch): Row => [
-  ["ID", batch.id],
-  ["TOKEN", batch.token],
-  ["STATE", batch.state],
-  ["AMOUNT USD", batch.amount_usd],
-  ["ENTRIES", String(batch.entries)],
-  ["SPENT USD", batch.spent_usd ?? "-"],
-  ["RECEIVED", batch.received ?? "-"],
-  ["BY", batch.executor ?? "-"],
-  ["DONE (UTC)", time(batch.done_at)],
-  ["TRANSACTION", batch.transaction ?? "-"],
-];
-
-/** One line for each row, columns as wide as their widest cell. */
-function table(rows: readonly Row[]): string {
-  const headings = rows[0]?.map(([heading]) => heading);
-  if (!headings) return "None.\n";
-  const lines = [headings, ...rows.map((row) => row.map(([, cell]) => cell))];
-  const widths = headings.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
-  return lines
-    .map(
-      (line) =>
-        `${line
-          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
-    .join("");
+function format(field: string, value: Value): string {
+  if (value === null || value === undefined) return "-";
+  if (field.endsWith("_at") || field.endsWith("_until"))
+    return new Date(Number(value) * 1000).toISOString().replace("T", " ").slice(0, 19);
+  return field.endsWith("_ms") ? `${value} ms` : String(value);
 }
 
-/** One line for each field. */
-function card(row: Row): string {
-  const width = Math.max(...row.map(([heading]) => heading.length));
-  return row.map(([heading, cell]) => `${heading.padEnd(width)}  ${cell}\n`).join("");
-}
+/** One line for each item; columns are as wide as their widest cell. */
+const table =
+  ({ columns, derive }: View) =>
+  (answer: Item): string => {
+    const { data, has_more, next } = answer as unknown as List;
+    if (data.length === 0) return "None.\n";
+    const rows = data.map((item) => {
+      const all = { ...item, ...derive?.(item) };
+      return Object.values(columns).map((field) => format(field, all[field] as Value));
+    });
+    const lines = [Object.keys(columns), ...rows];
+    const widths = Object.keys(columns).map((_, n) => Math.max(...lines.map((line) => line[n]?.length ?? 0)));
+    const text = lines.map((line) =>
+      line
+        .map((cell, n) => cell.padEnd(widths[n] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    );
+    return `${text.join("\n")}\n${has_more ? `\nThere are more: --after ${next}\n` : ""}`;
+  };
 
-const list =
-  <T>(row: (item: T) => Row) =>
-  ({ data, has_more, next }: List<T>) =>
-    `${table(data.map(row))}${has_more ? `\nThere are more: --after ${next}\n` : ""}`;
+/** One line for each field that the item has. */
+const card =
+  ({ columns, derive }: View) =>
+  (item: Item): string => {
+    const all: Item = { ...item, ...derive?.(item) };
+    const shown = Object.entries(columns).filter(([, field]) => all[field] !== undefined);
+    const width = Math.max(...shown.map(([heading]) => heading.length));
+    return shown
+      .map(([heading, field]) => `${heading.padEnd(width)}  ${format(field, all[field] as Value)}\n`)
+      .join("");
+  };
 
-/** How a person sees each answer. */
+const withColumns = ({ columns, derive }: View, more: View["columns"]): View => ({
+  columns: { ...columns, ...more },
+  ...(derive && { derive }),
+});
+
+/** Each answer as text for people. */
 export const show = {
-  account: (account: Account) => card([...accountRow(account), ["BUYBACK TOKEN", account.buyback_token ?? "-"]]),
-  accounts: list(accountRow),
-  key: (key: Key) => card(keyRow(key)),
-  newKey: (key: Key) => `${card(keyRow(key))}\n${key.key}\n\nThis is the only time that the key is shown.\n`,
-  keys: list(keyRow),
-  entry: ({ transaction, ...entry }: Entry) =>
-    card([
-      ...entryRow(entry),
-      ["ACCOUNT", entry.account],
-      ...(transaction === undefined ? [] : [["TRANSACTION", transaction] as const]),
-    ]),
-  entries: list(entryRow),
-  request: (entry: Entry) => card(requestRow(entry)),
-  owed: list(owedRow),
-  owedTotal: ({ owed_usd, payments }: OwedTotal) =>
-    card([
-      ["OWED USD", owed_usd],
-      ["PAYMENTS", String(payments)],
-    ]),
-  accruals: list(accrualRow),
-  batches: list(batchRow),
-  check: (check: Check) => card(Object.entries(check).map(([name, value]) => [name, String(value ?? "-")] as const)),
+  account: card(withColumns(account, { "BUYBACK TOKEN": "buyback_token" })),
+  accounts: table(account),
+  key: card(key),
+  newKey: (item: Item) =>
+    `${card(key)(item)}\n${item["key"] as string}\n\nThis is the only time that the key is shown.\n`,
+  keys: table(key),
+  entry: card(withColumns(entry, { ACCOUNT: "account", TRANSACTION: "transaction" })),
+  entries: table(entry),
+  request: card(request),
+  owed: table(owed),
+  owedTotal: card({ columns: { "OWED USD": "owed_usd", PAYMENTS: "payments" } }),
+  accruals: table(accrual),
+  batches: table(batch),
+  check: (item: Item) => card({ columns: Object.fromEntries(Object.keys(item).map((name) => [name, name])) })(item),
 };

@@ -20,7 +20,7 @@ const imageAnswer = z.object({ data: z.array(z.object({ url: z.string() })).min(
 const timeoutMs = 300_000;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Pays for an image with the demo's wallet and the official client, as every payer does: no account, no key. */
+/** Pays for an image with the demo's wallet and the official client: no account, no key. */
 async function buyImage({ baseUrl, x402 }: Demo): Promise<void> {
   const wallet = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(x402.wallet)));
   const client = new x402Client().register("solana:*", new ExactSvmScheme(wallet, { rpcUrl: x402.rpcUrl }));
@@ -54,7 +54,7 @@ async function balanceOf(rpcUrl: string, owner: string, mint: string): Promise<s
   return value.amount;
 }
 
-/** Base units as people read them: "40001" -> "0.040001" */
+/** "40001" -> "0.040001" */
 function usdc(units: string): string {
   const digits = units.padStart(7, "0");
   return `${digits.slice(0, -6)}.${digits.slice(-6)}`;
@@ -68,7 +68,7 @@ async function readDemo(): Promise<Demo> {
   const { baseUrl, x402 } = demoFile.parse(JSON.parse(text));
   if (!x402)
     throw new Error(
-      "The service was started with a network or a payee of your own: the demo's wallet is worth nothing there.",
+      "The service was started with your own payment settings: the demo's wallet is worth nothing there.",
     );
   const isUp = await fetch(`${baseUrl}/healthz`).then(
     ({ ok }) => ok,

@@ -3,6 +3,7 @@ import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { DemoPayments } from "../embedded/solana/server.ts";
+import { type AdminClient, CommandError, createAdminClient } from "./admin-client.ts";
 
 /** What a newcomer needs to call the service; written to `demo.json`. */
 export interface Demo {
@@ -10,30 +11,30 @@ export interface Demo {
   readonly apiKey: string;
   readonly accountId: string;
   readonly adminToken: string;
-  /** Where payments by x402 go to the demo's own chain: what pays there. */
+  /** Present when x402 payments go to the demo's own chain. */
   readonly x402?: DemoPayments;
 }
 
 const balanceUsd = "100.00";
 const limits = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrent_requests: 2_000 };
 
-const storedDemo = z.object({ apiKey: z.string(), accountId: z.string() }).partial();
+const storedDemo = z.object({ apiKey: z.string(), accountId: z.string() });
 const withId = z.object({ id: z.string() });
 const withKey = z.object({ key: z.string() });
 
-/** Made once, then kept. */
+/** Created at the first start, then the same. */
 export async function storedAdminToken(dataDir: string): Promise<string> {
   const file = join(dataDir, "admin-token");
-  const kept = await readText(file);
-  if (kept) return kept;
+  const stored = await readText(file);
+  if (stored) return stored;
   const token = randomBytes(32).toString("base64url");
   await writePrivate(file, token);
   return token;
 }
 
 /**
- * The demo account with its balance and key, the same ones at every start. `origin` is where the API listens; what
- * callers are told is `baseUrl`.
+ * The demo account with its balance and key, the same ones at every start. The API listens at `origin`; callers use
+ * `baseUrl`.
  */
 export async function ensureDemo(options: {
   readonly origin: string;
@@ -43,68 +44,50 @@ export async function ensureDemo(options: {
   readonly x402: DemoPayments | undefined;
 }): Promise<Demo> {
   const { origin, baseUrl, adminToken, dataDir, x402 } = options;
-  const admin = (method: string, path: string, body?: unknown) =>
-    ask(`${origin}/admin/v1${path}`, adminToken, method, body);
+  const admin = createAdminClient({ url: origin, token: adminToken });
   const file = join(dataDir, "demo.json");
-  const kept = parseStored(await readText(file));
-
-  const known = kept.accountId !== undefined && (await admin("GET", `/accounts/${kept.accountId}`)).status === 200;
-  const accountId =
-    known && kept.accountId !== undefined
-      ? kept.accountId
-      : withId.parse(expectOk(await admin("POST", "/accounts", { name: "demo" }))).id;
+  const stored = parseStored(await readText(file));
+  const known = stored && (await hasAccount(admin, stored.accountId)) ? stored : undefined;
+  const accountId = known?.accountId ?? withId.parse(await admin.send("POST", "/accounts", { name: "demo" })).id;
   const credit = { amount_usd: balanceUsd, idempotency_key: "demo-balance", reason: "Demo balance" };
-  expectOk(await admin("POST", `/accounts/${accountId}/credits`, credit));
-
-  const apiKey =
-    known && kept.apiKey !== undefined && (await isAccepted(origin, kept.apiKey))
-      ? kept.apiKey
-      : withKey.parse(expectOk(await admin("POST", `/accounts/${accountId}/keys`, { name: "demo", limits }))).key;
+  await admin.send("POST", `/accounts/${accountId}/credits`, credit);
+  const createKey = async () =>
+    withKey.parse(await admin.send("POST", `/accounts/${accountId}/keys`, { name: "demo", limits })).key;
+  const apiKey = known && (await isAccepted(origin, known.apiKey)) ? known.apiKey : await createKey();
 
   const demo = { baseUrl, apiKey, accountId, adminToken, ...(x402 && { x402 }) };
   await writePrivate(file, `${JSON.stringify(demo, null, 2)}\n`);
   return demo;
 }
 
-/** Whoever is not known gets 401 before anything else is looked at; a model that does not exist costs nothing. */
-async function isAccepted(origin: string, apiKey: string): Promise<boolean> {
-  const body = { model: "local/none", messages: [{ role: "user", content: "-" }] };
-  const { status } = await ask(`${origin}/v1/chat/completions`, apiKey, "POST", body);
-  return status !== 401;
-}
-
-interface Answer {
-  readonly request: string;
-  readonly status: number;
-  readonly body: unknown;
-}
-
-async function ask(url: string, token: string, method: string, body?: unknown): Promise<Answer> {
-  const response = await fetch(url, {
-    method,
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(10_000),
-  });
-  const text = await response.text();
-  return { request: `${method} ${new URL(url).pathname}`, status: response.status, body: parseJson(text) };
-}
-
-function expectOk({ request, status, body }: Answer): unknown {
-  if (status < 300) return body;
-  throw new Error(`${request} answered ${status}: ${JSON.stringify(body)}`);
-}
-
-function parseJson(text: string): unknown {
+async function hasAccount(admin: AdminClient, id: string): Promise<boolean> {
   try {
-    return JSON.parse(text);
-  } catch {
-    return text;
+    await admin.get(`/accounts/${id}`);
+    return true;
+  } catch (error) {
+    if (error instanceof CommandError && error.status !== undefined) return false;
+    throw error;
   }
 }
 
-function parseStored(text: string | undefined): z.infer<typeof storedDemo> {
-  return storedDemo.safeParse(parseJson(text ?? "{}")).data ?? {};
+/** Authentication comes before everything else, and a call to a model that does not exist costs nothing. */
+async function isAccepted(origin: string, apiKey: string): Promise<boolean> {
+  const response = await fetch(`${origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "local/none", messages: [{ role: "user", content: "-" }] }),
+    signal: AbortSignal.timeout(10_000),
+  });
+  await response.arrayBuffer();
+  return response.status !== 401;
+}
+
+function parseStored(text: string | undefined): z.infer<typeof storedDemo> | undefined {
+  try {
+    return storedDemo.parse(JSON.parse(text ?? ""));
+  } catch {
+    return undefined;
+  }
 }
 
 async function readText(file: string): Promise<string | undefined> {
@@ -116,7 +99,7 @@ async function readText(file: string): Promise<string | undefined> {
   }
 }
 
-/** Whole or not at all, and for nobody else's eyes. */
+/** Atomically, and readable by the user alone. */
 async function writePrivate(file: string, text: string): Promise<void> {
   const next = `${file}.${process.pid}`;
   await writeFile(next, text, { mode: 0o600 });

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,23 +15,23 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const readyWithinMs = 60_000;
-/** Wrapped SOL: so that `BUYBACK_BPS` alone switches the demo's buyback on, and a caller there has a token to choose. */
+/** Wrapped SOL. With it, `BUYBACK_BPS` alone enables the demo's buyback, and callers have a token to choose. */
 const demoToken = "So11111111111111111111111111111111111111112";
-/** A terminal and npm both pass Ctrl-C on: what comes so soon is the same one. */
+/** A terminal and npm both pass Ctrl-C on: two signals within this time are the same one. */
 const sameSignalMs = 500;
 
-/** Brings everything up, and takes it down in order when the signal aborts. Rejects when it cannot be brought up. */
+/** Starts everything, and resolves when the signal aborts. Rejects when something does not start. */
 async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: Program[]): Promise<void> {
   const { DATA_DIR, WORKERS } = readStartConfig(env);
-  const config = loadConfig({ ...env, ...unknownYet(env) });
-  // Said before minutes of fetching, after which any port may be another's.
+  const config = loadConfig({ ...env, ...placeholderAddresses(env) });
+  // Checked here, before minutes of fetching, and again below: by then another process may have the port.
   await choosePort(env.PORT, config.HOST);
   const dataDir = resolve(DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const adminToken = config.ADMIN_TOKEN ?? (await storedAdminToken(dataDir));
   const [stores, solana] = await Promise.allSettled([
     startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit }),
-    paysElsewhere(env) ? undefined : startSolana({ dataDir: join(dataDir, "solana") }),
+    hasOwnPayments(env) ? undefined : startSolana({ dataDir: join(dataDir, "solana") }),
   ]);
   if (stores.status === "fulfilled") programs.push(...stores.value.servers);
   if (solana.status === "fulfilled" && solana.value) programs.push(solana.value.server);
@@ -70,14 +71,15 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
   const demo = await ensureDemo({ origin, baseUrl, adminToken, dataDir, x402: chain?.payments });
   const supervisors = programs.map((program) => supervise(program, { clock: systemClock, log: terminal.log }));
   terminal.ready(demo, DATA_DIR);
-  await aborted(quit);
+  if (!quit.aborted) await once(quit, "abort");
   for (const supervisor of supervisors) supervisor.release();
 }
 
-/** Whoever names a network, the wallet that is paid, or who settles wants no chain of the demo's own. */
-const paysElsewhere = (env: Env): boolean => Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL || env.X402_FACILITATOR_URL);
+/** Whether payments are configured, so that the demo's chain is not needed. */
+const hasOwnPayments = (env: Env): boolean =>
+  Boolean(env.X402_PAY_TO || env.SOLANA_RPC_URL || env.X402_FACILITATOR_URL);
 
-/** The first time nothing is started again: what dies then is wrongly set up, and its own last words say how. */
+/** During the first start nothing is restarted: a process that ends then is misconfigured, and its log says how. */
 async function duringStart(
   programs: readonly Program[],
   quit: AbortSignal,
@@ -94,8 +96,8 @@ async function duringStart(
   }
 }
 
-/** Addresses that embedded servers will have, so that the rest of the configuration can be checked before. */
-function unknownYet(env: Env): Env {
+/** In place of the embedded servers' addresses, so that the rest of the configuration can be checked first. */
+function placeholderAddresses(env: Env): Env {
   return {
     ...(!env.REDIS_URL && { REDIS_URL: "redis://unknown" }),
     ...(!env.MONGODB_URI && { MONGODB_URI: "mongodb://unknown" }),
@@ -114,7 +116,7 @@ async function choosePort(given: string | undefined, host: string): Promise<numb
   return port;
 }
 
-/** Where a listener on this host is reached from here. */
+/** The address at which this machine reaches a listener on the host. */
 function originOf(host: string, port: number): string {
   const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
@@ -126,19 +128,13 @@ async function expectOk(url: string): Promise<void> {
   if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text}`);
 }
 
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((done) => {
-    if (signal.aborted) done();
-    else signal.addEventListener("abort", () => done(), { once: true });
-  });
-
-/** The first signal stops everything in order, a later one ends everything at once. */
+/** The first signal stops everything in order; a second one kills everything at once. */
 function quitOnSignals(quit: AbortController, programs: readonly Program[], terminal: Terminal): void {
   let firstAt: number | undefined;
   const stop = (why: string) => {
     if (firstAt === undefined) {
       firstAt = performance.now();
-      terminal.log.info(`${why}: stopping everything in order. Once more ends it at once.`);
+      terminal.log.info(`${why}: stopping everything in order. A second signal ends it at once.`);
       quit.abort();
     } else if (performance.now() - firstAt >= sameSignalMs) {
       for (const program of programs) if (program.pid !== undefined) void program.kill();
@@ -146,13 +142,13 @@ function quitOnSignals(quit: AbortController, programs: readonly Program[], term
     }
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal));
-  // Whoever read our output is gone, a closed terminal for one.
+  // The reader of the output is gone: for example, the terminal was closed.
   process.stdout.on("error", () => quit.abort());
-  // A killed npm cannot pass anything on, but leaves us to another parent.
+  // A killed npm cannot pass on a signal, but this process then gets another parent.
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event === "start")
     systemClock.every(1_000, () => {
-      if (process.ppid !== parent && !quit.signal.aborted) stop("npm is gone");
+      if (process.ppid !== parent && !quit.signal.aborted) stop("npm has ended");
     });
 }
 
@@ -173,5 +169,5 @@ try {
     await program.stop();
   }
 }
-// What is still open (a request to a stopped API) must not keep us.
+// Open handles, such as a request to a stopped API, must not keep the process running.
 process.exit();

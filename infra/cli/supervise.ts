@@ -3,11 +3,11 @@ import type { Logger } from "#platform/logger";
 import type { Program } from "../embedded/index.ts";
 
 const firstDelayMs = 250;
-const longestDelayMs = 30_000;
-/** A program that ran for so long is started again as quickly as at first. */
+const maxDelayMs = 30_000;
+/** After running this long, a program is restarted with the first delay again. */
 const steadyMs = 60_000;
 
-/** Starts a program again whenever it dies, ever slower while it keeps dying, until `release` is called. */
+/** Restarts a program whenever it ends, with a growing delay while it keeps ending, until `release` is called. */
 export function supervise(program: Program, deps: { readonly clock: Clock; readonly log: Logger }) {
   const { clock, log } = deps;
   const released = new AbortController();
@@ -22,7 +22,7 @@ export function supervise(program: Program, deps: { readonly clock: Clock; reado
       try {
         await sleep(clock, delayMs, released.signal);
         released.signal.throwIfAborted();
-        delayMs = Math.min(2 * delayMs, longestDelayMs);
+        delayMs = Math.min(2 * delayMs, maxDelayMs);
         startedAt = clock.now();
         await program.start();
         log.info(`${program.name} runs again.`);
@@ -37,7 +37,7 @@ export function supervise(program: Program, deps: { readonly clock: Clock; reado
     if (!released.signal.aborted) void restart(reason);
   });
   return {
-    /** From now on the program may end. */
+    /** From now on the program is not restarted. */
     release(): void {
       released.abort(new Error("released"));
     },

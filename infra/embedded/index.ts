@@ -1,18 +1,18 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { type Binaries, findBinaries } from "./binaries.ts";
-import type { Progress } from "./fetch.ts";
+import { findBinaries } from "./binaries.ts";
+import type { FetchOptions } from "./fetch.ts";
 import { startMongo } from "./mongo.ts";
 import { startRedis } from "./redis.ts";
 import { startS3 } from "./s3.ts";
 import type { Server } from "./server.ts";
 
 /**
- * Real Redis, MongoDB and S3 on a machine that has neither them nor Docker.
+ * Real Redis, MongoDB and S3 servers as child processes, without Docker.
  *
- * Each is found in this order: the address given (`REDIS_URL`, `MONGODB_URI`, `S3_ENDPOINT`), a program on PATH, a
- * program in the cache, fetched into the cache. A server's folder keeps its data, its port and its log. Nothing outlives
- * the process that started it, however that process ends. `findBinaries` throws MissingServerError.
+ * Each server is found in this order: its address is set (`REDIS_URL`, `MONGODB_URI`, `S3_ENDPOINT`); a program on PATH; a
+ * program in the cache; a program fetched into the cache. A server's folder holds its data, port and log. No server
+ * outlives the process that started it, even if that is killed. `findBinaries` throws MissingServerError.
  */
 export { findBinaries, MissingServerError } from "./binaries.ts";
 export type { Progress } from "./fetch.ts";
@@ -24,33 +24,34 @@ export { freePort, isFree, type Server } from "./server.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where fetched programs stay. */
+/** The cache of fetched programs. */
 export const cacheDirOf = (env: Env): string =>
   join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), ".cache"), "inference-service");
 
-export interface EmbeddedOptions {
-  readonly env: Env;
-  readonly dataDir: string;
+export interface EmbeddedOptions extends Omit<FetchOptions, "cacheDir"> {
   readonly cacheDir?: string;
-  readonly onProgress?: (progress: Progress) => void;
-  readonly signal?: AbortSignal;
+  readonly dataDir: string;
   readonly redisArgs?: readonly string[];
   readonly mongoArgs?: readonly string[];
 }
 
 export interface Embedded {
-  /** The addresses of what was started. What was given is not in it. */
+  /** The variables of the started servers, without those of addresses that were set. */
   readonly env: Readonly<Record<string, string>>;
   readonly servers: readonly Server[];
-  /** In order: S3, Redis, MongoDB. */
   readonly stop: () => Promise<void>;
 }
 
-/** Starts each server whose address is not given, side by side, with their data under `dataDir`. */
+/** Starts each server whose address is not set, with its data under `dataDir`. */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const binaries = await findBinaries({ cacheDir: cacheDirOf(options.env), ...options });
-  const started = await Promise.allSettled(starts(binaries, options));
-  const servers = started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const { dataDir, redisArgs = [], mongoArgs = [] } = options;
+  const started = await Promise.allSettled([
+    binaries.s3 && startS3({ binary: binaries.s3, dataDir: join(dataDir, "s3") }),
+    binaries.redis && startRedis({ binary: binaries.redis, dataDir: join(dataDir, "redis"), args: redisArgs }),
+    binaries.mongo && startMongo({ binary: binaries.mongo, dataDir: join(dataDir, "mongo"), args: mongoArgs }),
+  ]);
+  const servers = started.flatMap((each) => (each.status === "fulfilled" && each.value ? [each.value] : []));
   const stop = async () => {
     for (const server of servers) await server.stop();
   };
@@ -60,12 +61,4 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     throw failed.reason;
   }
   return { env: Object.assign({}, ...servers.map((server) => server.env)), servers, stop };
-}
-
-function* starts(binaries: Binaries, options: EmbeddedOptions): Generator<Promise<Server>> {
-  const folder = (name: string) => join(options.dataDir, name);
-  const { redisArgs = [], mongoArgs = [] } = options;
-  if (binaries.s3) yield startS3({ binary: binaries.s3, dataDir: folder("s3") });
-  if (binaries.redis) yield startRedis({ binary: binaries.redis, dataDir: folder("redis"), args: redisArgs });
-  if (binaries.mongo) yield startMongo({ binary: binaries.mongo, dataDir: folder("mongo"), args: mongoArgs });
 }

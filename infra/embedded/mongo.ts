@@ -1,76 +1,81 @@
 import mongoose from "mongoose";
-import { createProgram, type Program, until } from "./program.ts";
-import { type Folder, openFolder, type Server, type ServerOptions, serverOf } from "./server.ts";
+import { until } from "./program.ts";
+import { createServer, type Folder, openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
-const addressOf = (hosts: readonly string[]) => `mongodb://${hosts.join(",")}/inference?replicaSet=rs0`;
+const uriOf = (hosts: readonly string[]) => `mongodb://${hosts.join(",")}/inference?replicaSet=rs0`;
 
 /** mongod as a replica set of one, because transactions need a replica set. */
 export async function startMongo(options: ServerOptions): Promise<Server> {
   const folder = await openFolder(options);
   const { port } = folder;
-  const program = createMongod(options, folder, () => becomePrimary(port));
-  const server = serverOf(program, folder, { MONGODB_URI: addressOf([`127.0.0.1:${port}`]) });
-  await server.start();
-  return server;
+  return startServer(
+    folder,
+    mongod(options, folder, [`127.0.0.1:${port}`], () => becomePrimary(port)),
+  );
 }
 
 /**
- * mongods as one new replica set, for trying what a failover does. A primary that is gone is replaced within seconds.
- * Resolves once there is a primary and every other one follows it.
+ * A new replica set with one mongod for each entry, for testing failover: another member becomes primary within seconds.
+ * Resolves once there is a primary and the others are its secondaries.
  */
-export async function startMongoSet(each: readonly ServerOptions[]): Promise<readonly Server[]> {
-  const folders = await Promise.all(each.map(openFolder));
+export async function startMongoSet(members: readonly ServerOptions[]): Promise<readonly Server[]> {
+  const folders = await Promise.all(members.map(openFolder));
   const hosts = folders.map(({ port }) => `127.0.0.1:${port}`);
-  const servers = folders.map((folder, at) => {
-    const program = createMongod(each[at] as ServerOptions, folder, () =>
-      asAdmin(folder.port, (admin) => admin.command({ ping: 1 })),
-    );
-    return serverOf(program, folder, { MONGODB_URI: addressOf(hosts) });
-  });
-  const started = await Promise.allSettled(servers.map((server) => server.start()));
-  const initiated = await Promise.allSettled(
-    started.some(({ status }) => status === "rejected") ? [] : [initiate(folders, hosts)],
+  const ping = (port: number) => asAdmin(port, (admin) => admin.command({ ping: 1 }));
+  const servers = folders.map((folder, n) =>
+    createServer(
+      folder,
+      mongod(members[n] as ServerOptions, folder, hosts, () => ping(folder.port)),
+    ),
   );
-  const failed = [...started, ...initiated].find((outcome) => outcome.status === "rejected");
-  if (!failed) return servers;
-  for (const server of servers) await server.stop();
-  throw failed.reason;
+  try {
+    const started = await Promise.allSettled(servers.map((server) => server.start()));
+    const failed = started.find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
+    await initiate((folders[0] as Folder).port, hosts);
+    return servers;
+  } catch (error) {
+    for (const server of servers) await server.stop();
+    throw error;
+  }
 }
 
-async function initiate([first]: readonly Folder[], hosts: readonly string[]): Promise<void> {
-  const port = (first as Folder).port;
-  const members = hosts.map((host, at) => ({ _id: at, host }));
+async function initiate(port: number, hosts: readonly string[]): Promise<void> {
+  const members = hosts.map((host, n) => ({ _id: n, host }));
   const settings = { electionTimeoutMillis: 2_000, heartbeatIntervalMillis: 500 };
   await asAdmin(port, (admin) => admin.command({ replSetInitiate: { _id: "rs0", members, settings } }));
-  const ready = async () => {
+  const expected = ["PRIMARY", ...hosts.slice(1).map(() => "SECONDARY")].join();
+  const isReady = async () => {
     const status = await asAdmin(port, (admin) => admin.command({ replSetGetStatus: 1 }));
     const states = (status["members"] as { stateStr: string }[]).map(({ stateStr }) => stateStr).sort();
-    if (states.join() !== ["PRIMARY", ...hosts.slice(1).map(() => "SECONDARY")].join()) throw new Error(states.join());
+    if (states.join() !== expected) throw new Error(states.join());
   };
-  await until(ready, AbortSignal.timeout(readyTimeoutMs));
+  await until(isReady, AbortSignal.timeout(readyTimeoutMs));
 }
 
-// On another port than before mongod first asks whoever has the old one now, for up to 30 s.
+// When its port has changed, mongod first tries to reach the old one, for up to 30 s.
 const readyTimeoutMs = 60_000;
 
-function createMongod(options: ServerOptions, folder: Folder, isReady: () => Promise<unknown>): Program {
-  const { port } = folder;
-  const where = ["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", String(port), "--dbpath", folder.data];
+function mongod(
+  options: ServerOptions,
+  { port, data }: Folder,
+  hosts: readonly string[],
+  isReady: () => Promise<unknown>,
+) {
+  const listen = ["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", String(port), "--dbpath", data];
   const sizes = ["--wiredTigerCacheSizeGB", "0.5", "--oplogSize", "512"];
   const quiet = ["--nounixsocket", "--quiet", "--setParameter", "diagnosticDataCollectionEnabled=false"];
-  return createProgram({
+  return {
     name: "MongoDB",
     command: options.binary,
-    args: [...where, ...sizes, ...quiet, ...(options.args ?? [])],
-    env: process.env,
-    output: folder.log,
-    onSpawn: (pid) => folder.keep({ pid }),
+    args: [...listen, ...sizes, ...quiet, ...(options.args ?? [])],
+    env: { MONGODB_URI: uriOf(hosts) },
+    isReady,
     readyTimeoutMs,
-    ready: (signal) => until(isReady, signal),
-  });
+  };
 }
 
-/** A client whose first connection failed stays closed: each attempt has its own. */
+/** Each call has its own client: one whose first connection failed stays closed. */
 async function asAdmin<T>(port: number, act: (admin: mongoose.mongo.Db) => Promise<T>): Promise<T> {
   const client = new mongoose.mongo.MongoClient(`mongodb://127.0.0.1:${port}/`, {
     directConnection: true,
@@ -95,7 +100,7 @@ const becomePrimary = (port: number): Promise<void> =>
 
 const notYetInitialized = 94;
 
-/** The configuration in the data names host and port: another port than before is written into it by force. */
+/** The stored replica set configuration names host and port, so a changed port needs a forced reconfiguration. */
 async function configure(admin: mongoose.mongo.Db, host: string): Promise<void> {
   const members = [{ _id: 0, host }];
   try {

@@ -3,18 +3,18 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 
-/** A child process that can be started again, and that never outlives the process that started it. */
+/** A child process that can be restarted, and that never outlives the process that started it. */
 export interface Program {
   readonly name: string;
-  /** Of the program itself; undefined while it does not run. */
+  /** Undefined while the program does not run. */
   readonly pid: number | undefined;
-  /** Resolves when the program is ready; rejects with the reason and the end of its log when it is not. */
+  /** Resolves when the program is ready; otherwise rejects with the reason and the end of its log. */
   readonly start: () => Promise<void>;
-  /** Orderly: SIGTERM, and SIGKILL when that takes too long. Resolves when the program is gone. */
+  /** Sends SIGTERM, then SIGKILL after `stopTimeoutMs`. Resolves when the program has ended. */
   readonly stop: () => Promise<void>;
-  /** Sends any signal, SIGKILL unless told otherwise. After SIGKILL resolves when the program is gone. */
+  /** Sends a signal, by default SIGKILL: then it resolves when the program has ended. */
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>;
-  /** Hears of every end that `stop` did not ask for. */
+  /** Called when the program ends without `stop`, once it has been ready. */
   readonly onCrash: (listener: (reason: string) => void) => void;
 }
 
@@ -23,19 +23,20 @@ export interface ProgramOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where its output goes: a file, emptied at the first start, or a function for each line. */
+  /** A file, emptied at the first start, or a function that gets each line. */
   readonly output: string | ((line: string) => void);
   readonly onSpawn?: (pid: number) => void;
-  /** Resolves when the program answers. Must give up when the signal aborts. */
+  /** Resolves when the program is ready. Must reject when the signal aborts. */
   readonly ready?: (signal: AbortSignal) => Promise<void>;
   readonly readyTimeoutMs?: number;
   readonly stopTimeoutMs?: number;
 }
 
 /**
- * The shell leaves a guard behind and becomes the program itself. The guard reads a pipe whose other end only this
- * process has: when that ends, be it by SIGKILL, the guard ends the program. Being in the program's process group,
- * it also keeps the process id from being given to another. A group of its own spares the program a terminal's Ctrl-C.
+ * The shell starts a guard in the background and replaces itself by the program. The guard reads a pipe whose other end
+ * only this process has open: when this process ends, even by SIGKILL, the guard ends the program. The guard is in the
+ * program's process group, so the group's id is not reused before the guard ends. The group is a new one, so Ctrl-C in a
+ * terminal does not reach the program.
  */
 const guarded = `
 exec 3<&0 </dev/null
@@ -50,7 +51,7 @@ exec 3<&0 </dev/null
 exec 3<&-
 exec "$@"`;
 
-/** The only way in which a child process is started here. */
+/** Starts a child process that ends with this one. `ended` resolves with the exit code or signal, never rejects. */
 export function spawnGuarded(options: Pick<ProgramOptions, "command" | "args" | "env" | "output">, append = false) {
   const { output } = options;
   const file = typeof output === "string" ? openSync(output, append ? "a" : "w", 0o600) : undefined;
@@ -60,7 +61,7 @@ export function spawnGuarded(options: Pick<ProgramOptions, "command" | "args" | 
     stdio: ["pipe", file ?? "pipe", file ?? "pipe"],
   });
   if (file !== undefined) closeSync(file);
-  // The other end may be gone already: that is the exit event's affair.
+  // A closed pipe is reported by the exit event.
   child.stdin?.on("error", () => {});
   if (typeof output === "function")
     for (const stream of [child.stdout, child.stderr])
@@ -71,7 +72,7 @@ export function spawnGuarded(options: Pick<ProgramOptions, "command" | "args" | 
       killGroup(child);
       child.stdin?.destroy();
     });
-    // Its last words may come after its exit.
+    // Output may still arrive after the exit event.
     child.once("close", (code, signal) => resolve(signal === null ? `exit code ${code}` : `${signal}`));
   });
   return { child, ended };
@@ -89,7 +90,7 @@ function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Tries until it succeeds. When the signal aborts, throws the last failure. An attempt must end by itself. */
+/** Retries until the attempt succeeds. When the signal aborts, throws the last failure: it says why nothing is ready. */
 export async function until(attempt: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -111,33 +112,33 @@ function logTail(output: ProgramOptions["output"]): string {
 export function createProgram(options: ProgramOptions): Program {
   const { name, ready, readyTimeoutMs = 30_000, stopTimeoutMs = 10_000 } = options;
   const listeners: ((reason: string) => void)[] = [];
-  let running: (ReturnType<typeof spawnGuarded> & { readonly pid: number; wanted: boolean }) | undefined;
+  let running: (ReturnType<typeof spawnGuarded> & { readonly pid: number; shouldRun: boolean }) | undefined;
   let startedBefore = false;
 
   async function start(): Promise<void> {
-    if (running) throw new Error(`${name} is running already.`);
+    if (running) throw new Error(`${name} is already running.`);
     const spawned = spawnGuarded(options, startedBefore);
     startedBefore = true;
     const { pid } = spawned.child;
     if (pid === undefined) throw new Error(`${name} could not be started: ${await spawned.ended}.`);
-    const own = { ...spawned, pid, wanted: false };
-    running = own;
+    const current = { ...spawned, pid, shouldRun: false };
+    running = current;
     options.onSpawn?.(pid);
-    const giveUp = new AbortController();
-    const late = () => giveUp.abort(new Error(`it did not answer within ${readyTimeoutMs / 1000} s`));
-    const timer = globalThis.setTimeout(late, readyTimeoutMs);
-    void own.ended.then((reason) => {
+    const deadline = new AbortController();
+    const onTimeout = () => deadline.abort(new Error(`it did not answer within ${readyTimeoutMs / 1000} s`));
+    const timer = globalThis.setTimeout(onTimeout, readyTimeoutMs);
+    void current.ended.then((reason) => {
       running = undefined;
-      giveUp.abort(new Error(`it ended with ${reason}`));
-      if (own.wanted) for (const listener of listeners) listener(reason);
+      deadline.abort(new Error(`it ended with ${reason}`));
+      if (current.shouldRun) for (const listener of listeners) listener(reason);
     });
     try {
-      await ready?.(giveUp.signal);
-      own.wanted = true;
+      await ready?.(deadline.signal);
+      current.shouldRun = true;
     } catch (error) {
       await stop();
       const reason = error instanceof Error ? error.message : String(error);
-      const why = giveUp.signal.aborted ? `${giveUp.signal.reason.message} (${reason})` : reason;
+      const why = deadline.signal.aborted ? `${deadline.signal.reason.message} (${reason})` : reason;
       throw new Error(`${name} did not start: ${why}.${logTail(options.output)}`, { cause: error });
     } finally {
       clearTimeout(timer);
@@ -145,14 +146,14 @@ export function createProgram(options: ProgramOptions): Program {
   }
 
   async function stop(): Promise<void> {
-    const own = running;
-    if (!own) return;
-    own.wanted = false;
-    signalTo(own.pid, "SIGTERM");
-    // A paused program would never see it.
-    signalTo(own.pid, "SIGCONT");
-    const timer = globalThis.setTimeout(() => killGroup(own.child), stopTimeoutMs);
-    await own.ended;
+    const current = running;
+    if (!current) return;
+    current.shouldRun = false;
+    signalTo(current.pid, "SIGTERM");
+    // A stopped (SIGSTOP) program does not handle SIGTERM.
+    signalTo(current.pid, "SIGCONT");
+    const timer = globalThis.setTimeout(() => killGroup(current.child), stopTimeoutMs);
+    await current.ended;
     clearTimeout(timer);
   }
 
@@ -164,10 +165,10 @@ export function createProgram(options: ProgramOptions): Program {
     start,
     stop,
     async kill(signal = "SIGKILL") {
-      const own = running;
-      if (!own) throw new Error(`${name} is not running.`);
-      signalTo(own.pid, signal);
-      if (signal === "SIGKILL") await own.ended;
+      const current = running;
+      if (!current) throw new Error(`${name} is not running.`);
+      signalTo(current.pid, signal);
+      if (signal === "SIGKILL") await current.ended;
     },
     onCrash: (listener) => void listeners.push(listener),
   };

@@ -1,35 +1,22 @@
 import { connect } from "node:net";
-import { createProgram, until } from "./program.ts";
-import { openFolder, type Server, type ServerOptions, serverOf } from "./server.ts";
+import { openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
-/** Redis or Valkey with an append-only file, as the queue needs it: nothing is ever evicted. */
+/** Redis or Valkey with an append-only file. The queues need `noeviction`. */
 export async function startRedis(options: ServerOptions): Promise<Server> {
   const folder = await openFolder(options);
-  const settings = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
-  const program = createProgram({
+  const { data, port } = folder;
+  const listen = ["--bind", "127.0.0.1", "--port", String(port), "--dir", data];
+  const storage = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];
+  return startServer(folder, {
     name: "Redis",
     command: options.binary,
-    args: [
-      "--bind",
-      "127.0.0.1",
-      "--port",
-      String(folder.port),
-      "--dir",
-      folder.data,
-      ...settings,
-      ...(options.args ?? []),
-    ],
-    env: process.env,
-    output: folder.log,
-    onSpawn: (pid) => folder.keep({ pid }),
-    ready: (signal) => until(() => ping(folder.port), signal),
+    args: [...listen, ...storage, ...(options.args ?? [])],
+    env: { REDIS_URL: `redis://127.0.0.1:${port}` },
+    isReady: () => ping(port),
   });
-  const server = serverOf(program, folder, { REDIS_URL: `redis://127.0.0.1:${folder.port}` });
-  await server.start();
-  return server;
 }
 
-/** A server that is still loading its data answers with an error instead of PONG. */
+/** Rejects while the server loads its data: then it answers with an error. */
 const ping = (port: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\n"));

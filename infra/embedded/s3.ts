@@ -1,55 +1,57 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
-import { createProgram, until } from "./program.ts";
-import { openFolder, type Server, type ServerOptions, serverOf } from "./server.ts";
+import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import { openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
-/** versitygw over a folder, with one bucket. Its keys are made once and kept with the data, so that links stay valid. */
+const region = "us-east-1";
+
+/** versitygw over a folder, with one bucket. Its secret key is stored with the data, so that presigned links stay valid. */
 export async function startS3(options: ServerOptions & { readonly bucket?: string }): Promise<Server> {
   const folder = await openFolder(options);
+  const { data, port } = folder;
+  const secretAccessKey = folder.secret ?? randomBytes(24).toString("hex");
+  folder.save({ secret: secretAccessKey });
+  // Without a sidecar folder, metadata needs a file system with extended attributes.
+  const sidecar = join(dirname(data), "meta");
+  mkdirSync(sidecar, { recursive: true, mode: 0o700 });
+  const accessKeyId = "embedded";
   const bucket = options.bucket ?? "inference";
-  const secret = folder.secret ?? randomBytes(24).toString("hex");
-  folder.keep({ secret });
-  // Beside the data: without it the file system must have extended attributes.
-  const meta = join(dirname(folder.data), "meta");
-  mkdirSync(meta, { recursive: true, mode: 0o700 });
-  const env = {
-    S3_ENDPOINT: `http://127.0.0.1:${folder.port}`,
-    S3_BUCKET: bucket,
-    S3_ACCESS_KEY_ID: "embedded",
-    S3_SECRET_ACCESS_KEY: secret,
-    S3_REGION: "us-east-1",
-  };
-  const listen = ["--port", `127.0.0.1:${folder.port}`, "--cors-allow-origin", "*"];
-  const program = createProgram({
+  const endpoint = `http://127.0.0.1:${port}`;
+  const listen = ["--port", `127.0.0.1:${port}`, "--cors-allow-origin", "*"];
+  return startServer(folder, {
     name: "S3",
     command: options.binary,
-    args: ["--quiet", "--keep-alive", ...listen, ...(options.args ?? []), "posix", "--sidecar", meta, folder.data],
-    env: { ...process.env, ROOT_ACCESS_KEY: env.S3_ACCESS_KEY_ID, ROOT_SECRET_KEY: secret },
-    output: folder.log,
-    onSpawn: (pid) => folder.keep({ pid }),
-    ready: (signal) => until(() => createBucket(env), signal),
+    args: ["--quiet", "--keep-alive", ...listen, ...(options.args ?? []), "posix", "--sidecar", sidecar, data],
+    processEnv: { ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey },
+    env: {
+      S3_ENDPOINT: endpoint,
+      S3_BUCKET: bucket,
+      S3_ACCESS_KEY_ID: accessKeyId,
+      S3_SECRET_ACCESS_KEY: secretAccessKey,
+      S3_REGION: region,
+    },
+    isReady: () => createBucket(endpoint, { accessKeyId, secretAccessKey }, bucket),
   });
-  const server = serverOf(program, folder, env);
-  await server.start();
-  return server;
 }
 
-async function createBucket(env: Readonly<Record<string, string>>): Promise<void> {
+async function createBucket(
+  endpoint: string,
+  credentials: { readonly accessKeyId: string; readonly secretAccessKey: string },
+  bucket: string,
+): Promise<void> {
   const s3 = new S3Client({
-    endpoint: env.S3_ENDPOINT as string,
-    region: env.S3_REGION as string,
-    credentials: { accessKeyId: env.S3_ACCESS_KEY_ID as string, secretAccessKey: env.S3_SECRET_ACCESS_KEY as string },
+    endpoint,
+    region,
+    credentials,
     forcePathStyle: true,
     maxAttempts: 1,
     requestHandler: { connectionTimeout: 1_000, requestTimeout: 5_000 },
   });
   try {
-    await s3.send(new CreateBucketCommand({ Bucket: env.S3_BUCKET }));
+    await s3.send(new CreateBucketCommand({ Bucket: bucket }));
   } catch (error) {
-    if ((error as Error).name !== "BucketAlreadyOwnedByYou" && (error as Error).name !== "BucketAlreadyExists")
-      throw error;
+    if (!(error instanceof BucketAlreadyOwnedByYou) && !(error instanceof BucketAlreadyExists)) throw error;
   } finally {
     s3.destroy();
   }

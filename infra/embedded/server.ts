@@ -1,66 +1,68 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer as createListener } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
-import type { Program } from "./program.ts";
+import { createProgram, type Program, until } from "./program.ts";
 
-/** A store that runs here, with what the service needs to reach it. */
+/** A server that runs as a child process. */
 export interface Server extends Program {
   readonly port: number;
+  /** The variables with which the service reaches it. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 export interface ServerOptions {
   readonly binary: string;
-  /** The server's own folder. It keeps the port, so that a later start finds the same one. */
+  /** The server's own folder: its data, log and port. */
   readonly dataDir: string;
-  /** Default: the one that the folder keeps, or any free one. */
+  /** Default: the port stored in the folder if it is free, else any free one. */
   readonly port?: number;
-  /** Put after the server's own arguments. */
+  /** Added after the server's own arguments. */
   readonly args?: readonly string[];
 }
 
-const kept = z.object({ port: z.number(), pid: z.number().optional(), secret: z.string().optional() });
-type Kept = z.infer<typeof kept>;
+const stateShape = z.object({ port: z.number(), pid: z.number().optional(), secret: z.string().optional() });
+type State = z.infer<typeof stateShape>;
 
-/** A server's folder: its data, its log, and what must be the same at the next start. */
 export interface Folder {
   readonly data: string;
   readonly log: string;
   readonly port: number;
   readonly secret: string | undefined;
-  keep(changes: Partial<Kept>): void;
+  save(changes: Partial<State>): void;
 }
 
+/** Opens a server's folder. Rejects when a running process uses it. */
 export async function openFolder({ dataDir, port }: Pick<ServerOptions, "dataDir" | "port">): Promise<Folder> {
   const root = resolve(dataDir);
   const data = join(root, "data");
   mkdirSync(data, { recursive: true, mode: 0o700 });
   const file = join(root, "server.json");
-  let before = readStored(file);
-  if (before?.pid !== undefined) await untilGone(before.pid, before.port, root);
-  const chosen = port ?? (before && (await isFree(before.port)) ? before.port : await freePort());
-  const keep = (changes: Partial<Kept>) => {
-    before = { ...before, port: chosen, ...changes };
-    writeFileSync(file, JSON.stringify(before), { mode: 0o600 });
+  let state = readState(file);
+  if (state?.pid !== undefined) await untilExited(state.pid, state.port, root);
+  const chosen = port ?? (state && (await isFree(state.port)) ? state.port : await freePort());
+  const save = (changes: Partial<State>) => {
+    state = { ...state, port: chosen, ...changes };
+    writeFileSync(file, JSON.stringify(state), { mode: 0o600 });
   };
-  keep({});
-  return { data, log: join(root, "log"), port: chosen, secret: before?.secret, keep };
+  save({});
+  return { data, log: join(root, "log"), port: chosen, secret: state?.secret, save };
 }
 
-function readStored(file: string): Kept | undefined {
+function readState(file: string): State | undefined {
   try {
-    return kept.parse(JSON.parse(readFileSync(file, "utf8")));
+    return stateShape.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch {
     return undefined;
   }
 }
 
-/** After a kill -9 of its parent the former server takes up to 5 s to end; two on the same data would destroy it. */
-async function untilGone(pid: number, port: number, root: string): Promise<void> {
+/** When its parent is killed, a server takes up to 5 s to end. Two servers on the same data would destroy it. */
+async function untilExited(pid: number, port: number, root: string): Promise<void> {
   const deadline = performance.now() + 6_000;
   while (isAlive(pid) && performance.now() < deadline) await setTimeout(50);
+  // Another program may have the process id by now, but then the port is free.
   if (isAlive(pid) && !(await isFree(port)))
     throw new Error(`${root} is in use: process ${pid} serves it on port ${port}.`);
 }
@@ -80,14 +82,14 @@ export const isFree = async (port: number, host = "127.0.0.1"): Promise<boolean>
 
 const canListen = (port: number, host: string): Promise<boolean> =>
   new Promise((done) => {
-    const probe = createServer();
+    const probe = createListener();
     probe.once("error", () => done(false));
     probe.listen(port, host, () => probe.close(() => done(true)));
   });
 
 /**
- * Below the range that outgoing connections take their ports from: there another process may take the port while the
- * server is stopped, and a client that keeps reconnecting to it may end up connected to itself.
+ * Below the range of ephemeral ports: there another process may take the port while the server is stopped, and a client
+ * that reconnects to a port of that range can end up connected to itself.
  */
 export async function freePort(host?: string): Promise<number> {
   for (;;) {
@@ -96,19 +98,50 @@ export async function freePort(host?: string): Promise<number> {
   }
 }
 
-/** The program and its addresses as one; the folder forgets the process when it was stopped in order. */
-export const serverOf = (program: Program, folder: Folder, env: Readonly<Record<string, string>>): Server => ({
-  name: program.name,
-  port: folder.port,
-  env,
-  get pid() {
-    return program.pid;
-  },
-  start: program.start,
-  async stop() {
-    await program.stop();
-    folder.keep({ pid: undefined });
-  },
-  kill: program.kill,
-  onCrash: program.onCrash,
-});
+interface ServerDefinition {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Added to the environment of this process. */
+  readonly processEnv?: Readonly<Record<string, string>>;
+  /** `Server.env`. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Rejects while the server is not ready; called again until it is. */
+  readonly isReady: () => Promise<unknown>;
+  readonly readyTimeoutMs?: number;
+}
+
+export function createServer(folder: Folder, definition: ServerDefinition): Server {
+  const { name, command, args, processEnv, env, isReady, readyTimeoutMs } = definition;
+  const program = createProgram({
+    name,
+    command,
+    args,
+    env: { ...process.env, ...processEnv },
+    output: folder.log,
+    onSpawn: (pid) => folder.save({ pid }),
+    ready: (signal) => until(isReady, signal),
+    ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
+  });
+  return {
+    name,
+    port: folder.port,
+    env,
+    get pid() {
+      return program.pid;
+    },
+    start: program.start,
+    async stop() {
+      await program.stop();
+      folder.save({ pid: undefined });
+    },
+    kill: program.kill,
+    onCrash: program.onCrash,
+  };
+}
+
+export async function startServer(folder: Folder, definition: ServerDefinition): Promise<Server> {
+  const server = createServer(folder, definition);
+  await server.start();
+  return server;
+}

@@ -1,17 +1,10 @@
-import { formatUsd, type Money, parseUsd } from "#money";
-import { abortable } from "#platform/abortable";
+import { formatUsd, type Money, parseUsd, type ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
+import { unlessAborted } from "#platform/unless-aborted";
 import type { StoredUpload } from "./records.ts";
 import type { UploadRequest } from "./types.ts";
 
 export type Charges = ReturnType<typeof createCharges>;
-
-/** Why an upload was not charged. */
-export interface Reason {
-  readonly status: "failed" | "cancelled";
-  /** The code of the error in the response. */
-  readonly error?: string;
-}
 
 const endpoint = "/v1/uploads";
 const bytesPerGb = 1n << 30n;
@@ -27,7 +20,7 @@ export function storagePrice(usdPerGbDay: string): (bytes: number) => bigint {
 export function createCharges(deps: { money: Money; price: (bytes: number) => bigint; clock: Clock }) {
   const { money, price, clock } = deps;
 
-  const decision = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
+  const callOf = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
     kind: "storage" as const,
     account,
     requestId,
@@ -35,25 +28,22 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     endpoint,
     heldNanoUsd: held,
     buybackToken,
-    attempts: 0,
-    usage: {},
-    estimated: false,
     totalMs: clock.now() - createdAt.getTime(),
   });
 
   /** Throws the 402, 403, 429 or 503 to respond with. */
   function hold({ account, keyId, requestId }: UploadRequest, bytes: number, expiresAt: number): Promise<bigint> {
     const nanoUsd = price(bytes);
-    return money.take({
+    return money.holdForCall({
       kind: "storage",
       account,
       requestId,
       key: keyId,
       endpoint,
-      mostNanoUsd: nanoUsd,
-      leastNanoUsd: nanoUsd,
+      maxNanoUsd: nanoUsd,
+      minNanoUsd: nanoUsd,
       expiresAt,
-      poor: (availableNanoUsd) =>
+      insufficientText: (availableNanoUsd) =>
         `The balance is too low. Storing ${bytes} bytes costs ${formatUsd(nanoUsd)} USD; the balance has ${formatUsd(availableNanoUsd)}.`,
     });
   }
@@ -61,9 +51,12 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
   /** The cost in the ledger; undefined if it was decided elsewhere that this upload is not charged. */
   async function charge(record: StoredUpload, bytes: number, signal: AbortSignal): Promise<bigint | undefined> {
     const { entry } = await money.decide({
-      ...decision(record),
+      ...callOf(record),
       costNanoUsd: price(bytes),
       status: "succeeded",
+      attempts: 0,
+      usage: {},
+      estimated: false,
       signal,
     });
     return entry.request?.status === "succeeded" ? entry.costNanoUsd : undefined;
@@ -75,11 +68,11 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
   }
 
   /** For an upload that was never active: ends the hold and refunds what a completion may have charged. */
-  async function release(record: StoredUpload, reason: Reason, signal: AbortSignal): Promise<void> {
-    const { entry } = await money.settle({ ...decision(record), ...reason, costNanoUsd: 0n, signal });
+  async function release(record: StoredUpload, reason: ReleaseReason, signal: AbortSignal): Promise<void> {
+    const { entry } = await money.release({ ...callOf(record), signal }, reason);
     if (entry.costNanoUsd === 0n) return;
     // `money` retries the refund by itself; only the wait for it ends with the signal.
-    await abortable(signal, () => money.refund(record.account, record.requestId));
+    await unlessAborted(signal, () => money.refund(record.account, record.requestId));
   }
 
   return { hold, charge, apply, release };

@@ -1,12 +1,13 @@
 import { type InferRawDocType, Schema } from "mongoose";
 import { fileExpired, noCapacity, upstreamError } from "#errors";
-import { abortable } from "#platform/abortable";
+
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { newFileId } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Spool, withSpool } from "#platform/spool";
+import { unlessAborted } from "#platform/unless-aborted";
 import { fromMongo } from "./errors.ts";
 import { createExpiry } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";
@@ -145,7 +146,7 @@ async function fill(spool: Spool, body: AsyncIterable<Buffer>, limitBytes: numbe
   let bytes = 0;
   try {
     for (;;) {
-      const { done, value } = await abortable(signal, () => source.next());
+      const { done, value } = await unlessAborted(signal, () => source.next());
       if (done) return bytes;
       bytes += value.length;
       if (bytes > limitBytes) throw tooLarge(limitBytes);

@@ -1,8 +1,9 @@
 import { noCapacity } from "#errors";
+import type { ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { retry } from "#platform/retry";
-import type { Charges, Reason } from "./charges.ts";
+import type { Charges } from "./charges.ts";
 import { createExpiry } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";
 import { type Records, type StoredUpload, uploadKey } from "./records.ts";
@@ -67,7 +68,7 @@ export function createLifecycle(deps: {
    * Ends a pending upload without a trace. Never rejects: what fails is retried by expiry. `recheckAt`: storage may still
    * create the object after this, so expiry looks again at that time.
    */
-  async function fail(record: StoredUpload, reason: Reason, recheckAt?: Date): Promise<void> {
+  async function fail(record: StoredUpload, reason: ReleaseReason, recheckAt?: Date): Promise<void> {
     const { _id: id } = record;
     try {
       const ended = (await records.fail(id, recheckAt ?? new Date(clock.now()))) ?? (await records.find(id));
@@ -99,7 +100,7 @@ export function createLifecycle(deps: {
   }
 
   async function settleOne(record: StoredUpload, signal: AbortSignal): Promise<void> {
-    const reason: Reason =
+    const reason: ReleaseReason =
       record.status === "expired"
         ? { status: "failed", error: "upload_expired" }
         : { status: "cancelled", error: "upload_deleted" };

@@ -1,12 +1,11 @@
 import { z } from "zod";
-import { upstreamError } from "#errors";
 import { chatCodec } from "./chat/codec.ts";
-import { valid } from "./invalid.ts";
+import { validate } from "./errors.ts";
 import type { Codec } from "./types.ts";
 
 const input = z.string().min(1, "must not be empty");
 
-/** Specification, part 2, "EmbeddingsRequest"; fields that it does not name pass through. */
+/** docs/api/inference.md, "EmbeddingsRequest"; unknown fields pass through. */
 export const embeddingsRequest = z
   .looseObject({
     model: z.string().min(1),
@@ -19,7 +18,7 @@ export const embeddingsRequest = z
 export const embeddingsCodec: Codec = {
   ...chatCodec,
   parse(body, bodyBytes) {
-    const { model, input } = valid(embeddingsRequest, body);
+    const { model, input } = validate(embeddingsRequest, body);
     return {
       model,
       stream: false,
@@ -35,38 +34,3 @@ export const embeddingsCodec: Codec = {
     };
   },
 };
-
-const answer = z.looseObject({
-  data: z.array(z.looseObject({ index: z.int(), embedding: z.union([z.string(), z.array(z.number())]) })),
-  usage: z.unknown().optional(),
-});
-
-/** The provider's answer in the encoding that was asked for, whatever the provider made of it; ordered and complete. */
-export function finishEmbeddings(response: unknown, request: Readonly<Record<string, unknown>>, model: string) {
-  const parsed = answer.safeParse(response);
-  const expected = Array.isArray(request["input"]) ? request["input"].length : 1;
-  const data = parsed.success ? parsed.data.data.toSorted((a, b) => a.index - b.index) : [];
-  if (data.length !== expected || data.some((item, index) => item.index !== index))
-    throw upstreamError("The upstream's answer is not a list of embeddings.");
-  const base64 = request["encoding_format"] === "base64";
-  return {
-    object: "list" as const,
-    model,
-    data: data.map(({ index, embedding }) => ({
-      object: "embedding" as const,
-      index,
-      embedding: base64 ? toBase64(embedding) : toNumbers(embedding),
-    })),
-    usage: parsed.data?.usage,
-  };
-}
-
-// Base64 is little-endian float32, as OpenAI's clients decode it; so are the machines that this runs on.
-const toBase64 = (embedding: string | number[]): string =>
-  typeof embedding === "string" ? embedding : Buffer.from(Float32Array.from(embedding).buffer).toString("base64");
-
-function toNumbers(embedding: string | number[]): number[] {
-  if (typeof embedding !== "string") return embedding;
-  const bytes = Buffer.from(embedding, "base64");
-  return Array.from({ length: bytes.length >> 2 }, (_, i) => bytes.readFloatLE(i * 4));
-}

@@ -1,27 +1,18 @@
 /**
- * The formats that are spoken, each as one pure codec: no I/O, no clock, no state beyond a stream's own. The API's face of a
- * format is a `Codec`, the worker's face a `Dialect`; chat-completions is the hub that all others cross by, and `dialects`
- * has them all. Sources: the specification, part 2; wire-details ("Streams", "Errors", "What crosses"); OpenAI's public API
- * reference for chat completions and embeddings; those of the other providers in the folders' own index.ts.
+ * The API's side of each format: a `Codec` parses a request, measures it for the bound of its cost, and renders errors and
+ * pings. Conversion between formats is in `workers/conversion`. Pure: no I/O and no clock. Sizes are in bytes; parsing
+ * throws `invalidValue` naming the first field at fault.
+ *
+ * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); OpenAI's public API
+ * reference for chat completions and embeddings; for the other formats see their index.ts.
  */
 
-export { canonicalJson } from "./canonical.ts";
-export { chatCodec, chatRequest } from "./chat/codec.ts";
-export {
-  capOf,
-  commonFields,
-  isDocumented,
-  isEmpty,
-  isStandardTier,
-  isTextOnly,
-  searchFields,
-  stopSequencesOf,
-} from "./chat/fields.ts";
-export { chatUpload } from "./chat/uploads.ts";
-export { isDeeper } from "./depth.ts";
-export { type Dimensions, dimensionsOf } from "./dimensions.ts";
-export { embeddingsCodec, embeddingsRequest, finishEmbeddings } from "./embeddings.ts";
-export { commonError } from "./error-body.ts";
+export { chatCodec } from "./chat/codec.ts";
+export { chatUpload } from "./chat/measure.ts";
+export { chatRequest, searchFields } from "./chat/request.ts";
+export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
+export { invalidFrom } from "./errors.ts";
+export { dimensionsOf } from "./file-header.ts";
 export {
   checkLink,
   countAnswer,
@@ -35,18 +26,25 @@ export {
   geminiUpload,
   kindOf,
 } from "./gemini/index.ts";
+export { imageRequest, imagesCodec, mediaCodec, mediaRequest } from "./images.ts";
 export {
-  imageAnswer,
-  imageRequest,
-  imagesCodec,
-  type MadeFile,
-  mediaAnswer,
-  mediaCodec,
-  mediaRequest,
-} from "./images.ts";
-export { invalidFrom } from "./invalid.ts";
-export { byteLength, type JsonObject, object } from "./loose.ts";
-export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media.ts";
+  byteLength,
+  canonicalJson,
+  count,
+  given,
+  isCount,
+  isDeeper,
+  isSet,
+  type JsonObject,
+  list,
+  number,
+  object,
+  strings,
+  text,
+  writeJson,
+} from "./json.ts";
+export { estimateTokens, outputBytes } from "./measure.ts";
+export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
 export {
   countTokensCodec,
   countTokensRequest,
@@ -55,20 +53,6 @@ export {
   messagesRequest,
   messagesUpload,
 } from "./messages/index.ts";
-export {
-  contentText,
-  count,
-  firstChoice,
-  given,
-  isCount,
-  isSet,
-  list,
-  number,
-  reasoningText,
-  strings,
-  text,
-  writeJson,
-} from "./read.ts";
 export {
   errorEvent,
   eventText,
@@ -80,6 +64,7 @@ export {
 export {
   type CallSize,
   type Codec,
+  type Dimensions,
   type Feature,
   type Format,
   formats,
@@ -89,4 +74,3 @@ export {
   type UploadRef,
 } from "./types.ts";
 export { findUploads, isUploadId } from "./uploads.ts";
-export { completionTokens, estimateTokens, outputBytes, promptTokens, type TokenUsage, tokenUsage } from "./usage.ts";

@@ -1,9 +1,9 @@
 import { invalidValue } from "#errors";
-import type { JsonObject } from "./loose.ts";
+import { byteLength, isSet, type JsonObject, object } from "./json.ts";
 import type { CallSize, Feature, MediaPart, PartKind, UploadRef } from "./types.ts";
 import { addUpload } from "./uploads.ts";
 
-/** What is found in a request while its content is walked. */
+/** What walking the content of a request collects. */
 export interface Measure {
   readonly parts: MediaPart[];
   readonly uploads: UploadRef[];
@@ -11,7 +11,7 @@ export interface Measure {
   cacheWrites?: CallSize["cacheWrites"];
   mediaBytes: number;
   textBytes: number;
-  /** Calls and results are written out in the prompt much as they stand in the body. */
+  /** The prompt repeats tool calls and results much as they are in the body. */
   framed: boolean;
 }
 
@@ -24,27 +24,59 @@ export const newMeasure = (features: Map<Feature, string>): Measure => ({
   framed: false,
 });
 
-/** A part whose bytes are an upload's. */
+/** Adds a part whose content is an upload. */
 export function addUploaded(measure: Measure, kind: PartKind, upload: UploadRef): void {
   addUpload(measure.uploads, upload);
   measure.parts.push({ kind, upload: upload.id });
 }
 
-/** A part whose bytes, if the request carries them, take so many characters of it. */
+/** Adds a part; `characters`: what its content takes of the body where it is inline. */
 export function addPart(measure: Measure, part: MediaPart, characters: number): void {
   measure.parts.push(part);
   if (part.bytes !== undefined) measure.mediaBytes += characters;
 }
 
-/** What the media and the breakpoints of a request add to its size. */
 export const measuredSize = ({ parts, cacheWrites }: Measure): Pick<CallSize, "parts" | "cacheWrites"> => ({
   parts,
   ...(cacheWrites && { cacheWrites }),
 });
 
-/** A field that must be a text. */
+/** A field that must be a string. */
 export function need(holder: JsonObject, field: string, at: string): string {
   const value = holder[field];
   if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
   return value;
 }
+
+/** The values of a cache breakpoint's `ttl`. The longer lifetime has a price of its own. */
+export interface CacheLifetimes {
+  readonly short: string;
+  readonly long: string;
+}
+export const anthropicLifetimes: CacheLifetimes = { short: "5m", long: "1h" };
+export const openaiLifetimes: CacheLifetimes = { short: "30m", long: "12h" };
+
+/** Notes that the request writes to the prompt cache. A lifetime without a price is refused. */
+export function noteCacheWrite(holder: unknown, at: string, { short, long }: CacheLifetimes, measure: Measure): void {
+  if (!isSet(holder)) return;
+  const { ttl } = object(holder);
+  if (isSet(ttl) && ttl !== short && ttl !== long)
+    throw invalidValue(`${at}.ttl`, `${at}.ttl must be '${short}' or '${long}'.`);
+  if (ttl === long) measure.features.set("cache_retention", `${at}.ttl`);
+  measure.cacheWrites = ttl === long ? "long" : (measure.cacheWrites ?? "short");
+}
+
+/** UTF-8 bytes of the text, reasoning, refusal and tool calls of a chat message or delta. */
+export function outputBytes(delta: JsonObject): number {
+  let bytes = byteLength(delta["content"]) + byteLength(delta["refusal"]);
+  bytes += byteLength(delta["reasoning_content"] ?? delta["reasoning"]);
+  if (Array.isArray(delta["tool_calls"]))
+    for (const call of delta["tool_calls"]) {
+      const { name, arguments: args } = object(object(call)["function"]);
+      bytes += byteLength(name) + byteLength(args);
+    }
+  return bytes;
+}
+
+/** Rough token count where the provider gives none: four bytes to a token, as in English text. */
+export const estimateTokens = (bytes: number): number => Math.ceil(bytes / 4);

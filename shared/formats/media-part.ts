@@ -1,14 +1,13 @@
 import { invalidValue } from "#errors";
-import { dimensionsOf } from "./dimensions.ts";
-import { contentOf, headOf, mostSeconds } from "./first-bytes.ts";
-import { inlineOf, mimeOfLink } from "./media.ts";
+import { detectContent, dimensionsOf, headerOf, maxSeconds } from "./file-header.ts";
+import { inlineOf, mimeOfLink } from "./media-types.ts";
 import type { Content, MediaPart, PartKind } from "./types.ts";
 
-/** Decoded so much at a time into the same place: 24 MB are checked in 6 ms, and nothing is left to collect. */
+/** Decoding in pieces into one buffer checks 24 MB in 6 ms and allocates nothing. */
 const pieceCharacters = 64 * 1024;
 const scratch = Buffer.allocUnsafeSlow((pieceCharacters / 4) * 3);
 
-/** Base64, of either alphabet, with or without its padding. What is none of it is not decoded, so bytes are missing. */
+/** Checks base64 of either alphabet, with or without padding: Buffer skips invalid characters, so bytes are missing. */
 export function isBase64(data: string): boolean {
   let end = data.length;
   while (end > data.length - 2 && data[end - 1] === "=") end--;
@@ -24,12 +23,12 @@ const bytesOf = (base64: string): number => Math.ceil((base64.length * 3) / 4);
 
 const textTypes =
   /^(text\/|application\/(json|xml|yaml|x-yaml|toml|javascript|typescript|sql|x-sh|rtf)$)|[+](json|xml)$/;
-/** Sound without a container has no mark that it could be known by. */
-const bareSound = /^audio\/(pcm|pcm16|l16|l8|basic|mulaw|alaw|g711|pcmu|pcma|x-mulaw|x-alaw)$/;
+/** Raw audio has no signature. */
+const rawAudio = /^audio\/(pcm|pcm16|l16|l8|basic|mulaw|alaw|g711|pcmu|pcma|x-mulaw|x-alaw)$/;
 
 const plainType = (mime: string): string => (mime.toLowerCase().split(";", 1)[0] ?? "").trim();
 
-/** What a type says of a file; undefined where it says nothing. */
+/** The kind of a file by its media type; undefined if the type is empty or generic. */
 function declaredContent(mime: string): Content | undefined {
   const type = plainType(mime);
   if (type === "" || type === "application/octet-stream") return undefined;
@@ -43,57 +42,59 @@ function declaredContent(mime: string): Content | undefined {
 const nameOf = { image: "an image", audio: "audio", video: "video", pdf: "a PDF", text: "text", other: "a document" };
 const shown = (mime: string): string => `'${mime.slice(0, 64)}'`;
 
-function refuse(at: string, said: string): never {
-  throw invalidValue(at, `${at}: ${said}.`);
+function refuse(at: string, reason: string): never {
+  throw invalidValue(at, `${at}: ${reason}.`);
 }
 
-/** What a file is, if its bytes may be what its type says. */
-function agreed(declared: Content | undefined, found: Content | undefined, mime: string, at: string): Content {
+/** The kind of a file whose bytes match its declared type; else refuses it. */
+function matchingContent(declared: Content | undefined, found: Content | undefined, mime: string, at: string): Content {
   if (declared === undefined) return found ?? "other";
   if (found === declared) return found;
-  // Recordings come in containers of films.
+  // Audio may come in a video container.
   if (declared === "audio" && found === "video") return found;
-  if (declared === "audio" && found === undefined && bareSound.test(plainType(mime))) return declared;
-  // One that is named for sound may show something all the same.
+  if (declared === "audio" && found === undefined && rawAudio.test(plainType(mime))) return declared;
+  // A file with an audio brand may contain video, too.
   if (declared === "video" && found === "audio") return declared;
-  // Neither a text nor most documents have a mark that is known.
+  // Text and most documents have no known signature.
   if (found === undefined && (declared === "text" || declared === "other")) return declared;
   return refuse(at, `the data is not ${nameOf[declared]}, as its type ${shown(mime)} says`);
 }
 
 /**
- * A part whose bytes are in the request: that they are base64, and what their type and the field say. Of the bytes the
- * first are looked at; what they are not is refused, because a part is bounded and billed as what it is.
+ * A part whose bytes are in the request. Refuses what is not base64, and bytes whose signature contradicts the type or the
+ * field, because a part is bounded and billed by its kind.
  */
 export function inlinePart(kind: PartKind, mime: string, data: string, at: string): MediaPart {
   if (!isBase64(data)) refuse(at, "the data must be base64");
   const declared = declaredContent(mime);
   if (kind !== "file" && declared !== undefined && declared !== kind)
     refuse(at, `must have the type of ${nameOf[kind]}, not ${shown(mime)}`);
-  const head = headOf(data);
+  const head = headerOf(data);
   const bytes = bytesOf(data);
-  const found = contentOf(head) ?? (declared === "pdf" && head.includes("%PDF-") ? declared : undefined);
-  const content = agreed(declared ?? (kind === "file" ? undefined : kind), found, mime || kind, at);
-  // The frames of a GIF may be larger than it says.
+  const found = detectContent(head) ?? (declared === "pdf" && head.includes("%PDF-") ? declared : undefined);
+  const content = matchingContent(declared ?? (kind === "file" ? undefined : kind), found, mime || kind, at);
+  // The frames of a GIF may be larger than its header says.
   const dimensions = content === "image" && !data.startsWith("R0lG") ? dimensionsOf(data) : undefined;
-  const seconds = content === "audio" ? mostSeconds(head, bytes) : undefined;
+  const seconds = content === "audio" ? maxSeconds(head, bytes) : undefined;
   return { kind, content, bytes, ...(dimensions && { dimensions }), ...(seconds !== undefined && { seconds }) };
 }
 
-/** Films, whatever type they are given: a provider that plays them goes by the address. */
-const films = /^https?:\/\/(?:[^/?#]*[.@])?(?:youtube\.com|youtube-nocookie\.com|youtu\.be)\.?(?::\d*)?(?:[/?#]|$)/i;
+/** Video sites: providers recognize them by their address, whatever the declared type. */
+const videoSites =
+  /^https?:\/\/(?:[^/?#]*[.@])?(?:youtube\.com|youtube-nocookie\.com|youtu\.be)\.?(?::\d*)?(?:[/?#]|$)/i;
 
-/** A part that the provider fetches: only its address tells what it is. */
+/** A part that the provider fetches: only its address says what it is. */
 export function linkedPart(kind: PartKind, mime: string, link: string, at: string): MediaPart {
   if (kind === "file") return { kind };
-  const ending = mimeOfLink(link);
+  const linkMime = mimeOfLink(link);
   const declared = declaredContent(mime) ?? kind;
-  const isOther = films.test(link) || declared !== kind || (ending !== undefined && declaredContent(ending) !== kind);
+  const isOther =
+    videoSites.test(link) || declared !== kind || (linkMime !== undefined && declaredContent(linkMime) !== kind);
   if (isOther) refuse(at, `must lead to ${nameOf[kind]}`);
   return { kind };
 }
 
-/** By a link, or a data address in base64. */
+/** A part given by a link or by a data address in base64. */
 export function addressedPart(kind: PartKind, address: string, at: string): MediaPart {
   if (/^https?:\/\//i.test(address)) return linkedPart(kind, "", address, at);
   if (!/^data:/i.test(address)) refuse(at, "must be an http, https or data address, or the id of an upload");

@@ -1,11 +1,10 @@
 import type { ServiceError } from "#errors";
-import type { Dimensions } from "./dimensions.ts";
 
-/** The formats that are spoken: by callers, and by upstreams. */
+/** The API formats of callers and upstreams. */
 export const formats = ["chat", "messages", "responses", "gemini"] as const;
 export type Format = (typeof formats)[number];
 
-/** What costs extra or is not everywhere: a model serves a call only if its catalog entry has each that is asked for. */
+/** What costs extra or not every model supports: the catalog entry of a model must list each that a call requests. */
 export type Feature =
   | "tools"
   | "json"
@@ -18,35 +17,40 @@ export type Feature =
   | "service_tier"
   | "cache_retention";
 
-/** What a media part is, as its field has it: the feature that the model needs for it. */
+/** The kind of a media part by its field, which is also the feature that the model needs. */
 export type PartKind = "image" | "audio" | "file";
-/** What a file is by its bytes. */
+/** The kind of a file by its bytes. */
 export type Content = "image" | "audio" | "video" | "pdf" | "text" | "other";
 
-/** A media part of a request, as the bound of its cost sees it. */
+export interface Dimensions {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A media part of a request, for the bound of its cost. */
 export interface MediaPart {
   readonly kind: PartKind;
-  /** Undefined where only the provider will see its bytes, which it fetches from an address. */
+  /** Undefined for a link, which only the provider fetches. */
   readonly content?: Content;
   readonly bytes?: number;
-  /** Of an image, where its first bytes say it. */
+  /** Of an image, if its header has them. */
   readonly dimensions?: Dimensions;
-  /** The most that a recording lasts, where its first bytes say it. */
+  /** Upper bound for a recording, if its header gives one. */
   readonly seconds?: number;
-  /** The upload that has its bytes: `upl_...` */
+  /** The upload with the content: `upl_...` */
   readonly upload?: string;
 }
 
-/** What the bound of a call's cost is worked out from. */
+/** What the bound of a call's cost is computed from. */
 export interface CallSize {
   /** UTF-8 bytes of the body without its media parts' own bytes (data addresses, base64). */
   readonly inputBytes: number;
-  /** Messages, or inputs of an embeddings call: each has an allowance of its own. */
+  /** Messages, or inputs of an embeddings call: each adds an allowance to the bound. */
   readonly messages: number;
   readonly parts: readonly MediaPart[];
-  /** Writes to the prompt cache that the request asks for, by the longest lifetime that it names. */
+  /** Set if the request writes to the prompt cache: the longest lifetime that it names. */
   readonly cacheWrites?: "short" | "long";
-  /** `n`: how many answers are asked for. */
+  /** Number of requested answers. */
   readonly choices: number;
   /** The caller's own cap on output tokens, for each choice. */
   readonly outputCap?: number;
@@ -57,46 +61,43 @@ export interface UploadRef {
   /** `upl_...` */
   readonly id: string;
   readonly param: string;
-  /** What the field takes; undefined where it is the provider's affair. */
+  /** The kind that the field requires; undefined if only the provider checks it. */
   readonly kind?: "image" | "audio" | undefined;
 }
 
 /** The model's own parameters, checked against its input schema. */
 export interface ModelInput {
   readonly value: Readonly<Record<string, unknown>>;
-  /** Where they stand in the body: "" (in the body itself) or "input". */
+  /** Their path in the body: "" (top level) or "input". */
   readonly at: "" | "input";
 }
 
-/** What admission needs to know of a call, whatever its format. */
+/** What admission needs to know of a call of any format. */
 export interface ParsedCall {
   readonly model: string;
   readonly stream: boolean;
   readonly size: CallSize;
-  /** UTF-8 bytes of what is said, without the framing: what an estimate of its tokens goes by. */
+  /** UTF-8 bytes of the text without its JSON framing, for estimating tokens. */
   readonly textBytes: number;
-  /** Each feature with the field that asked for it. */
+  /** Each requested feature with the field that requests it. */
   readonly features: ReadonlyMap<Feature, string>;
   readonly uploads: readonly UploadRef[];
-  /** Of a call for images or media. */
+  /** Only of calls for images or media. */
   readonly input?: ModelInput;
-  /** The mint that the caller chose, as it was sent. */
+  /** The token mint that the caller chose, unchecked. */
   readonly buybackToken?: string;
 }
 
-/** The API's face of a format. */
+/** The API's side of a format. */
 export interface Codec {
-  /** Throws `invalidValue` naming the first field at fault. `bodyBytes` is the body's length as it came. */
+  /** Throws `invalidValue` naming the first field at fault. `bodyBytes`: length of the body as received. */
   parse(body: unknown, bodyBytes: number): ParsedCall;
   /** The JSON body of an error. */
   error(error: ServiceError, requestId: string): string;
-  /**
-   * The same inside a stream that has begun: whole events, after which the stream is closed. `begun`: something but pings
-   * was written.
-   */
+  /** The events that end a stream with an error. `begun`: something other than pings was written before. */
   streamError(error: ServiceError, requestId: string, begun: boolean): string;
-  /** Of a stream, where it is not that of server-sent events. */
+  /** Content type of a stream, if it is not `text/event-stream`. */
   readonly streamType?: string;
-  /** Written into a stream that has been silent for long. */
+  /** Written into a silent stream to keep it open. */
   readonly ping: string;
 }

@@ -11,7 +11,7 @@ export interface Account {
   readonly name: string;
   readonly tier: Tier;
   readonly frozen: boolean;
-  /** The mint that receives the buyback of its calls; null: the service's own. */
+  /** The mint that its calls buy back; null: the service's own. */
   readonly buybackToken: string | null;
   readonly availableNanoUsd: bigint;
   readonly heldNanoUsd: bigint;
@@ -28,7 +28,7 @@ export interface AccountPatch {
 
 export interface Page {
   readonly limit: number;
-  /** The id of the last one seen. */
+  /** The id of the last item of the page before. */
   readonly after?: string | undefined;
 }
 
@@ -38,7 +38,7 @@ const hold = {
   heldAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },
 } as const;
-/** For the type what is in it, which says as much and is cheaper to infer from. */
+/** Typed as its definition, which is cheaper to infer from. */
 const holdSchema = new Schema(hold, { _id: false, strict: "throw" }) as unknown as typeof hold;
 const definition = {
   _id: { type: String, required: true },
@@ -52,10 +52,7 @@ const definition = {
   holds: { type: Map, of: holdSchema, required: true },
   /** The size of `holds`, which MongoDB cannot compare in a filter. */
   openHolds: { type: Number, required: true },
-  /**
-   * No open hold expires before this. Holding lowers it, applying leaves it, the sweeper raises it once it has passed.
-   * Absent while holds of an earlier version are open.
-   */
+  /** No open hold expires before this. A hold lowers it, and the sweeper raises it once it has passed. */
   holdsExpireAt: { type: Date },
   createdAt: { type: Date, required: true },
 } as const;
@@ -82,10 +79,10 @@ export const toAccount = (stored: Omit<StoredAccount, "holds">): Account => ({
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
-/** The collection `accounts`: its rare operations. Those of every call use `collection`, which casts nothing. */
+/** The collection `accounts`. The operations of every call use `collection`, which does not cast. */
 export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
   const { model, collection, prepare } = openCollection<StoredAccount>(mongo, "accounts", schema);
-  // Holds are many, and nobody's business outside.
+  // An account may have thousands of holds.
   const summary = { holds: 0 } as const;
 
   async function find(id: string): Promise<Account | undefined> {
@@ -113,7 +110,6 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(account);
   }
 
-  /** Newest first. Those that a payment opened are not among them. */
   async function list({ limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
@@ -126,7 +122,6 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return stored.map(toAccount);
   }
 
-  /** Only what the patch names changes. */
   async function update(id: string, { name, tier, frozen, buybackToken }: AccountPatch): Promise<Account> {
     const given = Object.entries({ name, tier, frozen, buybackToken }).filter(([, value]) => value !== undefined);
     const options = { returnDocument: "after", runValidators: true, projection: summary } as const;

@@ -2,7 +2,14 @@ import type { mongo } from "mongoose";
 import { answered } from "#platform/mongo";
 import type { Ledger, StoredEntry } from "./ledger.ts";
 
-/** What no batch has yet. */
+/** How much of what is charged buys back, and the token where neither the account nor the caller chose one. */
+export interface BuybackTerms {
+  /** 0 to 10000. */
+  readonly bps: number;
+  readonly token: string;
+}
+
+/** The sum of the accruals that are in no batch. */
 export interface Accrued {
   readonly token: string;
   readonly nanoUsd: bigint;
@@ -15,30 +22,35 @@ export interface Claimable {
   readonly nanoUsd: bigint;
 }
 
-// As the index says it: `null` alone would match the entries that have no accrual.
+/** Rounded half up to a nano-USD. */
+export function accrualOf(
+  terms: BuybackTerms | undefined,
+  chargedNanoUsd: bigint,
+  chosen: string | null | undefined,
+): Pick<StoredEntry, "buyback"> {
+  if (!terms) return {};
+  const nanoUsd = (chargedNanoUsd * BigInt(terms.bps) + 5_000n) / 10_000n;
+  return nanoUsd > 0n ? { buyback: { token: chosen ?? terms.token, nanoUsd, batch: null } } : {};
+}
+
+// As the partial index has it: `null` alone would match the entries that have no accrual.
 const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredEntry>;
-// The index is one by token: without any, every entry that ever was would be looked at.
-const ofAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
+// The index begins with the token: without a bound on it the whole ledger would be scanned.
+const unclaimedOfAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
 
-/** The buybacks that the ledger's entries carry. `batch` is the one field of the ledger that changes, and it does so once. */
-export function createAccruals({ ledger }: { ledger: Ledger }) {
-  const { collection } = ledger;
-
+/** The buybacks that ledger entries carry. An entry's `batch` changes once. */
+export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
   async function accrued(): Promise<Accrued[]> {
-    const group = { _id: "$buyback.token", nanoUsd: { $sum: "$buyback.nanoUsd" }, entries: { $sum: 1 } };
-    const sums = collection.aggregate<Omit<Accrued, "token"> & { _id: string }>([
-      { $match: ofAnyToken },
-      { $group: group },
+    const sums = collection.aggregate<Accrued>([
+      { $match: unclaimedOfAnyToken },
+      { $group: { _id: "$buyback.token", nanoUsd: { $sum: "$buyback.nanoUsd" }, entries: { $sum: 1 } } },
       { $sort: { _id: 1 } },
+      { $project: { _id: 0, token: "$_id", nanoUsd: 1, entries: 1 } },
     ]);
-    return (await answered(sums.toArray())).map(({ _id, nanoUsd, entries }) => ({
-      token: _id,
-      nanoUsd,
-      entries: Number(entries),
-    }));
+    return (await answered(sums.toArray())).map((sum) => ({ ...sum, entries: Number(sum.entries) }));
   }
 
-  /** Only what no failover can take back. */
+  /** Reads only entries that no failover can roll back. */
   async function claimable(token: string, limit: number): Promise<Claimable> {
     const found = collection.find(
       { ...unclaimed, "buyback.token": token },
@@ -51,7 +63,6 @@ export function createAccruals({ ledger }: { ledger: Ledger }) {
     };
   }
 
-  /** Doing it again changes nothing. */
   async function claim(ids: readonly string[], batch: string): Promise<void> {
     const these = { ...unclaimed, _id: { $in: [...ids] } } as mongo.Filter<StoredEntry>;
     await answered(collection.updateMany(these, { $set: { "buyback.batch": batch } }));

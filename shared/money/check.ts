@@ -7,31 +7,31 @@ import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
 import { type Ledger, toEntry } from "./ledger.ts";
 
 export interface Check {
-  /** Every account is right to the nano-USD. */
+  /** Every balance equals the ledger, to the nano-USD. */
   readonly ok: boolean;
   readonly accounts: number;
-  /** Between ledger and balances: the differences of all accounts, without their signs. */
+  /** The sum of all accounts' absolute differences between ledger and balance. */
   readonly differenceNanoUsd: bigint;
   readonly openHolds: number;
-  /** Past their time, and not yet ended by the sweeper. */
+  /** Expired, and not yet ended by the sweeper. */
   readonly overdueHolds: number;
   readonly oldestOpenHoldSeconds: number;
-  /** Open holds without an entry: calls that run, or that the sweeper will find. */
+  /** Open holds without an entry: of running calls, or for the sweeper to end. */
   readonly undecided: number;
 }
 
-/** How many accounts, and how many entries of theirs, are read from one snapshot: MongoDB keeps one for five minutes. */
+/** The accounts and entries that are read from one snapshot, which MongoDB retains for five minutes. */
 const pageAccounts = 1_000;
 const pageEntries = 100_000;
 const pageHolds = 5_000;
 
 /**
- * For every account, what the ledger says = available + held, once the decided holds are applied; `held` and
- * `openHolds` agree with the holds; nothing is negative. Each account is read as it was in one moment, page by page.
+ * Checks for every account that the sum of its entries = available + held, once the decided holds are applied; that `held`
+ * and `openHolds` agree with the holds; and that nothing is negative. Each page of accounts is read from one snapshot.
  *
- * What the ledger says is the account's checkpoint and the entries since. So an entry that is wrong when a checkpoint
- * counts it is found by every check from then on, but one that is changed or removed afterwards only by a full check,
- * which reads every entry again and compares the checkpoints with them.
+ * The sum is the account's checkpoint and the entries since. So an entry that was wrong when the checkpoint counted it is
+ * found by every later check, but one that was changed or removed afterwards only by a full check, which reads every entry
+ * again and compares the checkpoints with them.
  */
 export function createCheck(deps: {
   mongo: Mongo;
@@ -47,14 +47,14 @@ export function createCheck(deps: {
     const now = clock.now();
     const totals = { accounts: 0, differenceNanoUsd: 0n, openHolds: 0, overdueHolds: 0, undecided: 0 };
     let oldestHeldAt = now;
-    let wrong = 0;
+    let faults = 0;
 
-    /** The last account of the page, unless that was the last of all. */
+    /** Returns the last account of the page, or undefined after the last page. */
     async function comparePage(after: string, session: ClientSession): Promise<string | undefined> {
       const options = { session, sort: { _id: 1 }, limit: pageAccounts } as const;
       const found = await accounts.collection.find({ _id: { $gt: after } }, options).toArray();
       const last = found.length === pageAccounts ? found.at(-1)?._id : undefined;
-      const upTo = (await checkpoints.accountBehind(pageEntries, rangeOf(after, last), full, session)) ?? last;
+      const upTo = (await checkpoints.accountAfter(pageEntries, rangeOf(after, last), full, session)) ?? last;
       const range = rangeOf(after, upTo);
       const inRange = found.filter(({ _id }) => upTo === undefined || _id <= upTo);
 
@@ -66,8 +66,8 @@ export function createCheck(deps: {
         compareOne(account, entries.get(account._id) ?? 0n, costs);
         entries.delete(account._id);
       }
-      // An account that one payment opened goes when it is empty; its entries stay.
-      for (const [account, amountNanoUsd] of entries) note(account, amountNanoUsd, { missing: true });
+      // The entries of a removed payment account add up to zero, which is not in the map.
+      for (const [account, amountNanoUsd] of entries) report(account, amountNanoUsd, { missing: true });
       return upTo;
     }
 
@@ -87,28 +87,28 @@ export function createCheck(deps: {
       totals.accounts += 1;
       totals.openHolds += holds.length;
       const differenceNanoUsd = ledgerNanoUsd - (available + held - pendingNanoUsd);
-      const sound = held === mapNanoUsd && openHolds === holds.length && available >= 0n;
-      if (sound && differenceNanoUsd === 0n) return;
-      note(_id, differenceNanoUsd, { availableNanoUsd: available, heldNanoUsd: held, mapNanoUsd, openHolds });
+      const isConsistent = held === mapNanoUsd && openHolds === holds.length && available >= 0n;
+      if (isConsistent && differenceNanoUsd === 0n) return;
+      report(_id, differenceNanoUsd, { availableNanoUsd: available, heldNanoUsd: held, mapNanoUsd, openHolds });
     }
 
     function compareCheckpoints(sums: Sums, entries: Sums): void {
       for (const account of new Set([...sums.keys(), ...entries.keys()])) {
         const [checkpointNanoUsd, entriesNanoUsd] = [sums.get(account) ?? 0n, entries.get(account) ?? 0n];
         if (checkpointNanoUsd === entriesNanoUsd) continue;
-        wrong += 1;
-        log.error({ account, checkpointNanoUsd, entriesNanoUsd }, "a checkpoint is not the sum of its entries");
+        faults += 1;
+        log.error({ account, checkpointNanoUsd, entriesNanoUsd }, "a checkpoint does not match the ledger");
       }
     }
 
-    function note(account: string, differenceNanoUsd: bigint, found: object): void {
-      wrong += 1;
+    function report(account: string, differenceNanoUsd: bigint, found: object): void {
+      faults += 1;
       totals.differenceNanoUsd += differenceNanoUsd < 0n ? -differenceNanoUsd : differenceNanoUsd;
-      log.error({ account, differenceNanoUsd, ...found }, "an account is not right");
+      log.error({ account, differenceNanoUsd, ...found }, "a balance does not match the ledger");
     }
 
     for (let after: string | undefined = ""; after !== undefined; ) after = await inSnapshot(comparePage, after);
-    return { ok: wrong === 0, ...totals, oldestOpenHoldSeconds: Math.round((now - oldestHeldAt) / 1_000) };
+    return { ok: faults === 0, ...totals, oldestOpenHoldSeconds: Math.round((now - oldestHeldAt) / 1_000) };
   };
 
   async function inSnapshot<In, Out>(

@@ -3,13 +3,13 @@ import { openCollection } from "#platform/collection";
 import type { Mongo } from "#platform/mongo";
 import { accountIndex, type Ledger, type StoredEntry, uncounted, uncountedIndex } from "./ledger.ts";
 
-/** Ids of accounts: above the first, up to the last if there is one. */
+/** A range of account ids. */
 export interface Range {
   readonly $gt: string;
   readonly $lte?: string;
 }
 
-/** By account. Without those that are zero. */
+/** By account, without zeros. */
 export type Sums = Map<string, bigint>;
 
 const definition = {
@@ -20,7 +20,7 @@ const definition = {
 const schema = new Schema(definition, { collection: "checkpoints", strict: "throw", versionKey: false });
 type StoredCheckpoint = InferRawDocType<typeof definition>;
 
-/** Which entries to sum, by an index that begins with their account. */
+/** Which entries to sum, and an index that begins with the account. */
 interface Source {
   readonly filter: driver.Filter<StoredEntry>;
   readonly hint: driver.IndexSpecification;
@@ -29,23 +29,22 @@ interface Source {
 const everyEntry: Source = { filter: {}, hint: accountIndex };
 const sinceCheckpoint: Source = { filter: uncounted as driver.Filter<StoredEntry>, hint: uncountedIndex };
 
-/** A transaction of some 30 ms. */
-const batch = 1_000;
-/** A run of some 10 s: the rest is for the next. */
-const mostBatches = 300;
+/** A transaction takes about 30 ms. */
+const batchSize = 1_000;
+/** A run takes about 10 s. The next one does the rest. */
+const maxBatches = 300;
 const transactionTimeoutMs = 15_000;
 
 export type Checkpoints = ReturnType<typeof createCheckpoints>;
 
 /**
- * The collection `checkpoints`: of each account the sum of the entries that are marked `checkpointed`. Without a
- * checkpoint that is zero.
+ * The collection `checkpoints`: for each account the sum of its entries that are marked `checkpointed`. No checkpoint
+ * means zero.
  *
- * One transaction marks entries that were not marked and adds them to the checkpoints. So at any moment, and in any
- * snapshot, each entry is counted once: in its account's checkpoint, or among those without the mark. No clock and no
- * order of inserts is part of that: an entry has no mark until it is counted, however late it comes and whatever its
- * `createdAt` says. A process that dies in between has changed nothing; two that count the same entry conflict, and one
- * of them has changed nothing.
+ * One transaction marks entries and adds them to the checkpoints. So in any snapshot each entry is counted once: in its
+ * account's checkpoint, or among the entries without the mark. This depends neither on clocks nor on the order of inserts:
+ * an entry that is inserted late has no mark either. A crash in between changes nothing; of two processes that count the
+ * same entry, one has its transaction aborted.
  */
 export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Ledger }) {
   const { collection, prepare } = openCollection<StoredCheckpoint>(mongo, "checkpoints", schema);
@@ -53,34 +52,34 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
   async function countSome(session: ClientSession): Promise<number> {
     const { filter, hint } = sinceCheckpoint;
     const entries = await ledger.collection
-      .find(filter, { session, hint, limit: batch, projection: { account: 1, amount: 1 } })
+      .find(filter, { session, hint, limit: batchSize, projection: { account: 1, amount: 1 } })
       .toArray();
     if (entries.length === 0) return 0;
     const ids = entries.map(({ _id }) => _id);
     const mark = { $set: { checkpointed: true } };
     const { modifiedCount } = await ledger.collection.updateMany({ ...filter, _id: { $in: ids } }, mark, { session });
-    if (modifiedCount !== ids.length) throw new Error(`${modifiedCount} of ${ids.length} entries could be marked`);
+    if (modifiedCount !== ids.length) throw new Error(`only ${modifiedCount} of ${ids.length} entries could be marked`);
     const sums: Sums = new Map();
     for (const { account, amount } of entries) add(sums, account, amount);
     const changes = [...sums].map(([_id, amount]) => ({
       updateOne: { filter: { _id }, update: { $inc: { amount } }, upsert: true },
     }));
     await collection.bulkWrite(changes, { session, ordered: false });
-    // The accounts that payments open go when they are empty; so do their checkpoints.
+    // Payment accounts are removed when they are spent, and their checkpoints with them.
     await collection.deleteMany({ _id: { $in: [...sums.keys()] }, amount: 0n }, { session });
     return entries.length;
   }
 
-  /** How many entries were counted. Any number of processes may do it at once. */
+  /** Returns how many entries were counted. Any number of processes may do it at once. */
   async function checkpoint(signal?: AbortSignal): Promise<number> {
     const options = { readConcern: { level: "snapshot" }, timeoutMS: transactionTimeoutMs } as const;
     let counted = 0;
-    for (let batches = 0; batches < mostBatches && !signal?.aborted; batches++) {
+    for (let batches = 0; batches < maxBatches && !signal?.aborted; batches++) {
       const some = await mongo.connection.withSession((session) =>
         session.withTransaction(() => countSome(session), options),
       );
       counted += some;
-      if (some < batch) break;
+      if (some < batchSize) break;
     }
     return counted;
   }
@@ -97,7 +96,7 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
     return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, amount]));
   }
 
-  /** What the checkpoints say, and the entries since. */
+  /** The checkpoints plus the entries since. */
   async function sumCheckpoints(range: Range, session: ClientSession): Promise<Sums> {
     const sums = await sumEntries(sinceCheckpoint, range, session);
     for await (const { _id, amount } of collection.find({ _id: range }, { session })) add(sums, _id, amount);
@@ -110,8 +109,8 @@ export function createCheckpoints({ mongo, ledger }: { mongo: Mongo; ledger: Led
     sumCheckpoints,
     sumEveryEntry: (range: Range, session: ClientSession) => sumEntries(everyEntry, range, session),
 
-    /** The account that has the first entry behind so many in a range. */
-    async accountBehind(
+    /** The account of the first entry after so many entries of a range. */
+    async accountAfter(
       skip: number,
       account: Range,
       full: boolean,

@@ -1,12 +1,11 @@
 /**
- * Who has how much, what is held for running calls, and every movement. Owns the collections `accounts`,
- * `ledger` and `checkpoints`.
+ * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger` and `checkpoints`.
  *
  * A paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
- * (the insert into the ledger is the decision: the first wins), **apply** that to the balance (once, by its filter).
- * Between any two of them a process may die: the sweeper ends what is left. What arrives together is written together.
- * Credits, adjustments and refunds are transactions. A payment on chain opens an account of its own, `x402:<memo>`, whose
- * credit has the hash of the payment's message as its id; what is left there is owed to the payer.
+ * (the insert into the ledger is the decision: the first wins), **apply** that to the balance (once, by its filter). A
+ * process may die between any two of them: the sweeper ends what remains. Writes that arrive together are grouped.
+ * Credits, adjustments, refunds and payouts are transactions. A payment on chain opens an account of its own,
+ * `x402:<memo>`, whose credit has the hash of the payment's message as its id; its balance may be paid back to the payer.
  *
  * Amounts are bigint, in nano-USD (10^-9 USD), Int64 in the database. A balance is never negative.
  */
@@ -15,38 +14,35 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Account, type AccountPatch, createAccounts, type Page } from "./accounts.ts";
-import type { BuybackTerms } from "./accrual.ts";
-import { type Accrued, type Claimable, createAccruals } from "./accruals.ts";
-import { type Application, createApply } from "./apply.ts";
+import { type Accrued, type BuybackTerms, type Claimable, createAccruals } from "./accruals.ts";
 import { type Check, createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
-import { createDecide, type Decided, type Decision } from "./decide.ts";
-import { createHold, type Hold, type HoldAnswer } from "./holds.ts";
+import { type CallHold, createHoldForCall } from "./hold-for-call.ts";
+import { createHold, type Hold, type HoldResult } from "./holds.ts";
 import { createLedger, type EntryKind, type LedgerEntry } from "./ledger.ts";
-import { createMove, type Moved } from "./move.ts";
-import { type Credit, createMovements } from "./movements.ts";
-import { createPaymentAccounts, type Owed, type Payment, type Payout } from "./payment-accounts.ts";
+import { type Credit, createMovements, type Movement } from "./movements.ts";
+import { createPaymentAccounts, type Payment, type Payout, type UnusedSum } from "./payment-accounts.ts";
+import {
+  type Application,
+  createApply,
+  createDecide,
+  type Decided,
+  type Decision,
+  type ReleasedCall,
+  type ReleaseReason,
+  releaseDecision,
+} from "./settle.ts";
 import { createSweep, type Swept } from "./sweep.ts";
-import { createTake, type Take } from "./take.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
-export type { BuybackTerms } from "./accrual.ts";
-export type { Accrued, Claimable } from "./accruals.ts";
+export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
 export type { Check } from "./check.ts";
-export type { Decided, Decision } from "./decide.ts";
-export { type Hold, type HoldAnswer, HoldUnknown } from "./holds.ts";
+export type { CallHold } from "./hold-for-call.ts";
+export { type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export { type Accrual, type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
-export type { Moved } from "./move.ts";
-export type { Credit } from "./movements.ts";
-export {
-  isPaymentAccount,
-  type Owed,
-  type Payment,
-  type Payout,
-  paymentAccount,
-  unitNanoUsd,
-} from "./payment-accounts.ts";
-export type { Take } from "./take.ts";
+export type { Credit, Movement } from "./movements.ts";
+export { isPaymentAccount, type Payment, type Payout, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
+export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
 export interface Money {
@@ -54,81 +50,81 @@ export interface Money {
   prepare(): Promise<void>;
 
   /**
-   * Takes the most that a call can cost out of what is available. Throws `HoldUnknown` if nobody can say whether it
-   * was taken (then settle 0 with its `heldNanoUsd`), and 503, with nothing taken, while MongoDB is away.
+   * Holds the most that a call can cost. Throws `HoldUnknown` if the write may or may not have taken effect (then release
+   * the call with its `heldNanoUsd`), and 503, with nothing held, while MongoDB is unavailable.
    */
-  hold(hold: Hold): Promise<HoldAnswer>;
+  hold(hold: Hold): Promise<HoldResult>;
   /**
-   * `hold` for a caller who waits: resolves with what is held, or throws the error to answer (402, 403, 429, 503). A hold
-   * of unknown fate is decided 0 behind its back. A balance that only waits for a call to be applied gets a moment.
+   * `hold` for a waiting caller: resolves with the amount held, or throws the error to answer (402, 403, 429, 503). A hold
+   * whose outcome is unknown is released in the background. If another call's hold is about to return enough, it
+   * tries once more after a moment.
    */
-  take(ask: Take): Promise<bigint>;
-  /** Tries until a decision stands, this one or an earlier one. Rejects with the reason of `signal`. */
+  holdForCall(call: CallHold): Promise<bigint>;
+  /** Retries until there is a decision, this one or an earlier one. Rejects with the reason of `signal`. */
   decide(decision: Decision): Promise<Decided>;
-  /** Ends the hold with the cost of the entry that stands. Tries until it is done; doing it again changes nothing. */
+  /** Ends the hold with the cost of the entry that counts. Retries until it is done; a second application changes nothing. */
   apply(application: Application): Promise<void>;
-  /** Decides, then applies what stands. */
+  /** Decides, then applies the entry that counts. */
   settle(decision: Decision): Promise<Decided>;
-  /** Calls since this process started that cost more than was held. Should be 0. */
+  /** Settles at zero a call that is not charged. An earlier entry keeps its cost. */
+  release(call: ReleasedCall, reason: ReleaseReason): Promise<Decided>;
+  /** How many calls cost more than was held, since this process started. Should be 0. */
   shortfalls(): number;
 
-  /** Throws 404 for an account that is not there, 409 for a key used with another amount, or more than is available. */
-  credit(account: string, credit: Credit): Promise<Moved>;
-  /** Gives the whole cost of a decided call back, once; tries until it is done. 404 for a request that is not the account's. */
+  /** Throws 404 for an unknown account, 409 for a key used with another amount, or more than is available. */
+  credit(account: string, credit: Credit): Promise<Movement>;
+  /** Credits the whole cost of a decided call, once; retries until it is done. 404 for a request of another account. */
   refund(account: string, requestId: string): Promise<LedgerEntry>;
 
   /** Opens the account of a payment with its credit, once. 409 if the same payment was credited to another. */
-  payIn(payment: Payment): Promise<Moved>;
-  /** Records what went back on chain, once for each transaction. 404, 409 for more than is available. */
-  payOut(account: string, payout: Payout): Promise<Moved>;
-  /** What lies available in payments' accounts that were opened before, leaving out what is too little to be paid. */
-  owed(openedBefore: Date): Promise<Owed>;
-  /** Them, in the order of their ids. */
-  owedAccounts(openedBefore: Date, page: Page): Promise<Account[]>;
-  /** Payments' accounts that nothing is owed from and no call holds anything in. */
+  creditPayment(payment: Payment): Promise<Movement>;
+  /** Records what was paid back on chain, once for each transaction. 404, 409 for more than is available. */
+  recordPayout(account: string, payout: Payout): Promise<Movement>;
+  /** What is available on payment accounts opened before a date, without amounts too small to be paid back. */
+  sumUnused(openedBefore: Date): Promise<UnusedSum>;
+  /** The same accounts, in the order of their ids. */
+  unusedAccounts(openedBefore: Date, page: Page): Promise<Account[]>;
+  /** Payment accounts with nothing to pay back and no open hold. */
   spentAccounts(openedBefore: Date, limit: number): Promise<Account[]>;
-  /** Removes such an account; its entries stay. False: it is in use. */
-  removeAccount(account: Account): Promise<boolean>;
+  /** Writes off the rest of such an account and removes it; its entries stay. False: it is in use. */
+  removeSpentAccount(account: Account): Promise<boolean>;
 
-  /** By token, what no batch has yet. */
+  /** By token, the accruals that are in no batch. */
   accrued(): Promise<Accrued[]>;
-  /** Some entries of a token that no batch has. */
+  /** Some entries of a token that are in no batch. */
   claimable(token: string, limit: number): Promise<Claimable>;
-  /** Gives entries to a batch that no other has; doing it again changes nothing. */
+  /** Puts entries that are in no batch into this one; a second claim changes nothing. */
   claim(ids: readonly string[], batch: string): Promise<void>;
 
   createAccount(account: AccountPatch & { readonly name: string }): Promise<Account>;
   account(id: string): Promise<Account | undefined>;
-  /** Newest first, at most `limit`. Throws 400 for an `after` that is not there. */
+  /** Newest first, without payment accounts. Throws 400 for an unknown `after`. */
   accounts(page: Page): Promise<Account[]>;
   updateAccount(id: string, patch: AccountPatch): Promise<Account>;
-  /** Newest first, at most `limit`. Throws 400 for an `after` that is not there. */
+  /** Newest first. Throws 400 for an unknown `after`. */
   ledger(account: string, page: Page & { readonly kind?: EntryKind | undefined }): Promise<LedgerEntry[]>;
   /** The entry of one call, once it is decided. */
   entry(requestId: string): Promise<LedgerEntry | undefined>;
 
   /**
-   * Ends holds past their time: applies what is decided; decides 0 what is not `isWaiting` (or an hour overdue), but
-   * not in the first minute after MongoDB came back.
+   * Ends expired holds: applies what is decided; settles at zero what is not `isPending` (or an hour overdue), but not in
+   * the first minute after MongoDB came back.
    */
-  sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept>;
-  /** Ends every hold of an account whose calls are all over or dead: with 0, or with what stands. */
-  abandon(account: string): Promise<void>;
-  /** From the checkpoints. `full` reads every entry instead, and compares the checkpoints with them. */
+  sweep(isPending: (requestId: string) => Promise<boolean>): Promise<Swept>;
+  /** Releases all holds of an account that has no running call. Throws 503 while MongoDB is unavailable. */
+  releaseAll(account: string): Promise<void>;
+  /** Compares balances with the checkpoints and the entries since. `full` also compares checkpoints with all entries. */
   check(options?: { readonly full?: boolean }): Promise<Check>;
   /** Counts entries into the checkpoints, some hundred thousand at most; resolves with how many. */
   checkpoint(signal?: AbortSignal): Promise<number>;
 
-  /**
-   * Resolves once no settlement of an unanswered hold is under way: wait for it before MongoDB closes. Each ends
-   * within two minutes.
-   */
+  /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */
   settled(): Promise<void>;
 }
 
 export function createMoney(deps: {
   mongo: Mongo;
-  /** Without it nothing accrues. */
+  /** Absent: nothing accrues. */
   buyback?: BuybackTerms | undefined;
   clock: Clock;
   log: Logger;
@@ -141,8 +137,7 @@ export function createMoney(deps: {
   const hold = createHold({ accounts, mongo, clock, log });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
-  const { move, common } = createMove({ mongo, accounts, ledger, clock });
-  const { credit, refund } = createMovements({ move, common, ledger, clock, log });
+  const { record, credit, refund } = createMovements({ mongo, accounts, ledger, clock, log });
 
   async function settle(decision: Decision): Promise<Decided> {
     const decided = await decide(decision);
@@ -150,20 +145,22 @@ export function createMoney(deps: {
     await apply({ account, requestId, heldNanoUsd, costNanoUsd: decided.entry.costNanoUsd, signal });
     return decided;
   }
+  const release = (call: ReleasedCall, reason: ReleaseReason) => settle(releaseDecision(call, reason));
 
   return {
     async prepare() {
       await Promise.all([accounts.prepare(), ledger.prepare(), checkpoints.prepare()]);
     },
     hold,
-    take: createTake({ hold, settle, background, clock }),
+    holdForCall: createHoldForCall({ hold, release, background, clock }),
     decide,
     apply,
     settle,
+    release,
     shortfalls,
     credit,
     refund,
-    ...createPaymentAccounts({ accounts, move, common, clock }),
+    ...createPaymentAccounts({ accounts, record, clock }),
     ...createAccruals({ ledger }),
     createAccount: accounts.create,
     account: accounts.find,

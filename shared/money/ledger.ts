@@ -4,44 +4,50 @@ import { invalidValue } from "#errors";
 import { olderThan, openCollection } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
-import { isRequestId } from "./request-id.ts";
+
+const requestId = /^req_[0-9A-Za-z]{1,64}$/;
+
+/** A request id becomes part of a path in an update, so a dot or a dollar in it would address another field. */
+export function assertRequestId(id: string): void {
+  if (!requestId.test(id)) throw new TypeError(`not a request id: ${JSON.stringify(id)}`);
+}
 
 export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund", "payout"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
-/** What a charge owes to the token of its caller. */
+/** The part of a charge that buys back a token. */
 export interface Accrual {
   /** A mint: base58. */
   readonly token: string;
-  /** Negative in the entry that gives a call's cost back. */
+  /** Negative in the entry of a refund. */
   readonly nanoUsd: bigint;
-  /** The batch that it is bought back in. */
+  /** The batch that buys it back. */
   readonly batch: string | null;
 }
 
-/** One decided movement. It never changes, but for the batch of its accrual and the mark that a checkpoint counts it. */
+/** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
 export interface LedgerEntry {
   /**
-   * The request id, `credit:<account>:<idempotency key>`, `refund:<request id>`; of a payment on chain the hash of its
-   * message, `payout:<account>:<signature>` of one that went back.
+   * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`; for a payment on chain the hash of its
+   * message, for one that was paid back `payout:<account>:<signature>`.
    */
   readonly id: string;
   readonly account: string;
   readonly kind: EntryKind;
-  /** What it does to the account: a credit adds, usage takes. */
+  /** Positive for a credit, negative for usage. */
   readonly amountNanoUsd: bigint;
-  /** What the call or the upload cost; 0 for whatever is neither. */
+  /** The cost of a call or an upload; 0 for other kinds. */
   readonly costNanoUsd: bigint;
   readonly createdAt: Date;
   readonly idempotencyKey?: string;
   readonly reason?: string;
-  /** The signature of the transaction on chain that moved it. */
+  /** The signature of its transaction on chain. */
   readonly transaction?: string;
   readonly buyback?: Accrual;
   readonly request?: RequestRecord;
 }
 
-/** How a call went. The sweeper, which decides for calls that nobody ended, knows no key, endpoint or model. */
+/** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
 export interface RequestRecord {
   readonly key?: string;
   readonly endpoint?: string;
@@ -52,12 +58,12 @@ export interface RequestRecord {
   /** The code of the error that was answered. */
   readonly error?: string;
   readonly usage: Usage;
-  /** The provider gave no usage. */
+  /** The provider reported no usage. */
   readonly estimated: boolean;
   readonly queueMs?: number;
   readonly firstTokenMs?: number;
   readonly totalMs: number;
-  /** What the call cost beyond its hold, and nobody pays. */
+  /** The part of the cost above the hold. It is not charged. */
   readonly shortfallNanoUsd: bigint;
 }
 
@@ -88,29 +94,28 @@ const definition = {
   kind: { type: String, enum: entryKinds, required: true },
   amount: { type: BigInt, required: true },
   createdAt: { type: Date, required: true },
-  /** Random for each attempt to decide: whose entry this is, also when the answer to its insert was lost. */
+  /** Random for each decision: says which one made the entry, even when the answer to the insert was lost. */
   decider: { type: String, required: true },
   idempotencyKey: { type: String },
   reason: { type: String },
   transaction: { type: String },
   buyback: { type: accrual, _id: false },
   request: { type: request, _id: false },
-  /** Its account's checkpoint counts it. Absent before. */
+  /** The account's checkpoint counts this entry. Absent before. */
   checkpointed: { type: Boolean },
 } as const;
 const schema = new Schema(definition, { collection: "ledger", strict: "throw", versionKey: false });
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
 schema.index(accountIndex);
-/** The accruals that no batch has. */
+/** The accruals that are in no batch. */
 schema.index({ "buyback.token": 1 }, { partialFilterExpression: { "buyback.batch": { $type: "null" } } });
-/** The entries that no checkpoint counts, also those of earlier versions. */
+/** The entries that no checkpoint counts. */
 export const uncounted = { checkpointed: null };
 export const uncountedIndex = { account: 1 } as const;
 schema.index(uncountedIndex, { partialFilterExpression: uncounted });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
 
-/** As it is outside: money with its unit, and nothing of how it was decided. */
 export function toEntry(stored: StoredEntry): LedgerEntry {
   const { _id: id, account, kind, amount, createdAt, idempotencyKey, reason, request } = stored;
   const { transaction, buyback } = stored;
@@ -129,50 +134,33 @@ export function toEntry(stored: StoredEntry): LedgerEntry {
   };
 }
 
-function toRecord(stored: NonNullable<StoredEntry["request"]>): RequestRecord {
-  const { attempts, status, usage, estimated, totalMs, shortfall } = stored;
-  const { key, endpoint, model, upstream, error, queueMs, firstTokenMs } = stored;
-  return {
-    ...(key != null && { key }),
-    ...(endpoint != null && { endpoint }),
-    ...(model != null && { model }),
-    ...(upstream != null && { upstream }),
-    attempts,
-    status,
-    ...(error != null && { error }),
-    usage,
-    estimated,
-    ...(queueMs != null && { queueMs }),
-    ...(firstTokenMs != null && { firstTokenMs }),
-    totalMs,
-    shortfallNanoUsd: shortfall,
-  };
+function toRecord({ shortfall, ...record }: NonNullable<StoredEntry["request"]>): RequestRecord {
+  // Optional fields are absent in the database, never null.
+  return { ...(record as Omit<RequestRecord, "shortfallNanoUsd">), shortfallNanoUsd: shortfall };
 }
 
 export type Ledger = ReturnType<typeof createLedger>;
 
-/** The collection `ledger`: append-only. Decisions are inserted through `collection`, which casts nothing. */
+/** The collection `ledger`: append-only. Decisions are inserted through `collection`, which does not cast. */
 export function createLedger({ mongo }: { mongo: Mongo }) {
   const { model, collection, prepare } = openCollection<StoredEntry>(mongo, "ledger", schema);
 
-  /** Entries that no failover can take back, by id. */
-  async function standing(ids: readonly string[]): Promise<Map<string, StoredEntry>> {
+  /** By id. Reads only what no failover can roll back. */
+  async function readCommitted(ids: readonly string[]): Promise<Map<string, StoredEntry>> {
     const found = collection.find({ _id: { $in: [...ids] } }, { readConcern: { level: "majority" } });
     return new Map((await answered(found.toArray())).map((entry) => [entry._id, entry]));
   }
 
-  /**
-   * As `standing`, of an entry that a transaction may have seen: it is not missed because it stands since a moment only.
-   */
-  async function seen(id: string): Promise<StoredEntry | undefined> {
+  /** Sees also an entry that was committed just now, which a majority read may miss. */
+  async function readLatest(id: string): Promise<StoredEntry | undefined> {
     const found = collection.findOne({ _id: id }, { readConcern: { level: "linearizable" } });
     return (await answered(found)) ?? undefined;
   }
 
   /** The entry of one call. */
-  async function entry(requestId: string): Promise<LedgerEntry | undefined> {
-    if (!isRequestId(requestId)) return undefined;
-    const stored = await model.findById(requestId).lean();
+  async function entry(id: string): Promise<LedgerEntry | undefined> {
+    if (!requestId.test(id)) return undefined;
+    const stored = await model.findById(id).lean();
     return stored ? toEntry(stored) : undefined;
   }
 
@@ -186,5 +174,5 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return stored.map(toEntry);
   }
 
-  return { model, collection, prepare, standing, seen, entry, list };
+  return { model, collection, prepare, readCommitted, readLatest, entry, list };
 }

@@ -1,73 +1,122 @@
-import { conflict, invalidValue, notFound, ServiceError } from "#errors";
+import { conflict, invalidValue, noCapacity, notFound, ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
+import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import type { EntryKind, Ledger, LedgerEntry } from "./ledger.ts";
-import type { createMove, Moved } from "./move.ts";
-import { untilDone } from "./retry.ts";
-import { maxNanoUsd } from "./usd.ts";
+import type { Mongo } from "#platform/mongo";
+import { retry } from "#platform/retry";
+import type { Accounts, StoredAccount } from "./accounts.ts";
+import { type EntryKind, type Ledger, type LedgerEntry, type StoredEntry, toEntry } from "./ledger.ts";
+import { maxInt64 } from "./usd.ts";
+
+/** A credit, adjustment, refund or payout. */
+export interface Movement {
+  readonly entry: LedgerEntry;
+  /** False if the entry existed before. */
+  readonly created: boolean;
+}
 
 export interface Credit {
-  /** Negative takes back. */
+  /** A negative amount is taken back. */
   readonly amountNanoUsd: bigint;
   /** 1 to 255 characters. The same key again changes nothing. */
   readonly idempotencyKey: string;
   readonly reason?: string | undefined;
 }
 
+export type NewMovement = Omit<StoredEntry, "createdAt" | "decider">;
+
+/** The fields of an account that the movement opens. */
+export type NewAccount = Omit<StoredAccount, "_id" | "available" | "holds"> & { readonly holds: object };
+
+/** For how long conflicts with running calls are retried. */
+const transactionTimeoutMs = 15_000;
+const backoff = { firstMs: 20, maxMs: 1_000 };
 const refundable: ReadonlySet<EntryKind> = new Set(["usage", "storage"]);
 
-/** The rare movements of any account. */
-export function createMovements(deps: {
-  move: ReturnType<typeof createMove>["move"];
-  common: ReturnType<typeof createMove>["common"];
-  ledger: Ledger;
-  clock: Clock;
-  log: Logger;
-}) {
-  const { move, common, ledger, clock, log } = deps;
+/** Movements that are rare: each is one transaction of an account and an entry. */
+export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger: Ledger; clock: Clock; log: Logger }) {
+  const { mongo, accounts, ledger, clock, log } = deps;
 
-  async function credit(account: string, { amountNanoUsd, idempotencyKey, reason }: Credit): Promise<Moved> {
-    if (idempotencyKey.length < 1 || idempotencyKey.length > 255)
-      throw invalidValue("idempotency_key", "idempotency_key must have 1 to 255 characters.");
-    if (amountNanoUsd === 0n || amountNanoUsd > maxNanoUsd || amountNanoUsd < -maxNanoUsd)
-      throw invalidValue("amount_usd", "amount_usd is zero or out of range.");
-    const moved = await move({
-      _id: `credit:${account}:${idempotencyKey}`,
-      kind: amountNanoUsd > 0n ? "credit" : "adjustment",
-      ...common(account, amountNanoUsd),
-      idempotencyKey,
-      ...(reason !== undefined && { reason }),
-    });
-    if (moved.entry.amountNanoUsd !== amountNanoUsd)
-      throw conflict("This idempotency_key was used with another amount.");
-    return moved;
-  }
-
-  /** Gives the whole cost of a call back, once. Tries until it is done: nobody asks for it a second time. */
-  async function refund(account: string, requestId: string): Promise<LedgerEntry> {
-    const refunded = await untilDone(clock, undefined, () => refundOnce(account, requestId).catch(orRefusal));
-    if (refunded instanceof ServiceError) throw refunded;
-    return refunded;
-
-    function orRefusal(error: unknown): ServiceError {
-      if (error instanceof ServiceError && error.status === 404) return error;
-      log.warn({ err: error, account, requestId }, "a call is not refunded yet");
-      throw error;
+  /**
+   * Whether the transaction took effect is read from the ledger, by the entry's id. So a lost answer to a commit cannot
+   * make a second movement.
+   */
+  async function record(movement: NewMovement, opened?: NewAccount): Promise<Movement> {
+    const entry = { ...movement, createdAt: new Date(clock.now()), decider: randomBase62(12) };
+    try {
+      await transact(entry, opened);
+      return { entry: toEntry(entry), created: true };
+    } catch (error) {
+      const existing = await ledger.readLatest(entry._id).catch(unavailable);
+      if (existing) return { entry: toEntry(existing), created: existing.decider === entry.decider };
+      if (error instanceof ServiceError) throw error;
+      return unavailable(error);
     }
   }
 
-  async function refundOnce(account: string, requestId: string): Promise<LedgerEntry> {
-    const call = (await ledger.standing([requestId])).get(requestId);
-    if (!call || !refundable.has(call.kind) || call.account !== account) throw notFound("request");
-    const { entry } = await move({
-      _id: `refund:${requestId}`,
-      kind: "refund",
-      ...common(account, -call.amount),
-      // What it accrued goes with it, whichever batch has that by now.
-      ...(call.buyback && { buyback: { token: call.buyback.token, nanoUsd: -call.buyback.nanoUsd, batch: null } }),
+  /** The account is updated first: in the other order the transaction starves beside running calls. */
+  const transact = (entry: StoredEntry, opened: NewAccount | undefined): Promise<void> =>
+    mongo.connection.withSession(async (session) => {
+      const { account, amount } = entry;
+      const enough = amount < 0n && { available: { $gte: -amount } };
+      const options = { readConcern: { level: "snapshot" }, timeoutMS: transactionTimeoutMs } as const;
+      await session.withTransaction(async () => {
+        const { matchedCount, upsertedCount } = await accounts.model.updateOne(
+          { _id: account, ...enough },
+          { $inc: { available: amount }, ...(opened && { $setOnInsert: opened }) },
+          { session, upsert: opened !== undefined },
+        );
+        if (matchedCount + upsertedCount === 0) {
+          if (!(await accounts.model.exists({ _id: account }).session(session))) throw notFound("account");
+          throw conflict("More would be taken back than is available.");
+        }
+        await ledger.model.create([entry], { session });
+      }, options);
     });
-    return entry;
+
+  async function credit(account: string, { amountNanoUsd, idempotencyKey, reason }: Credit): Promise<Movement> {
+    if (idempotencyKey.length < 1 || idempotencyKey.length > 255)
+      throw invalidValue("idempotency_key", "idempotency_key must have 1 to 255 characters.");
+    if (amountNanoUsd === 0n || amountNanoUsd > maxInt64 || amountNanoUsd < -maxInt64)
+      throw invalidValue("amount_usd", "amount_usd is zero or out of range.");
+    const movement = await record({
+      _id: `credit:${account}:${idempotencyKey}`,
+      kind: amountNanoUsd > 0n ? "credit" : "adjustment",
+      account,
+      amount: amountNanoUsd,
+      idempotencyKey,
+      ...(reason !== undefined && { reason }),
+    });
+    if (movement.entry.amountNanoUsd !== amountNanoUsd)
+      throw conflict("This idempotency_key was used with another amount.");
+    return movement;
   }
 
-  return { credit, refund };
+  /** Retries until it is done, because its callers do not ask again. */
+  const refund = (account: string, requestId: string): Promise<LedgerEntry> =>
+    retry({ clock, backoff, retryIf: (error) => mayRefund(error, { account, requestId }) }, async () => {
+      const call = (await ledger.readCommitted([requestId])).get(requestId);
+      if (!call || !refundable.has(call.kind) || call.account !== account) throw notFound("request");
+      const { entry } = await record({
+        _id: `refund:${requestId}`,
+        kind: "refund",
+        account,
+        amount: -call.amount,
+        // Its accrual is reversed too, even if a batch has claimed it.
+        ...(call.buyback && { buyback: { token: call.buyback.token, nanoUsd: -call.buyback.nanoUsd, batch: null } }),
+      });
+      return entry;
+    });
+
+  function mayRefund(error: unknown, call: { account: string; requestId: string }): boolean {
+    if (error instanceof ServiceError && error.status === 404) return false;
+    log.warn({ err: error, ...call }, "a call is not refunded yet");
+    return true;
+  }
+
+  return { record, credit, refund };
+}
+
+function unavailable(cause: unknown): never {
+  throw noCapacity("The ledger cannot be written right now. Repeat the request as it is.", 1, cause);
 }

@@ -3,77 +3,68 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
-import type { createApply } from "./apply.ts";
-import type { createDecide } from "./decide.ts";
-import { type Ledger, toEntry } from "./ledger.ts";
+import { type Ledger, type StoredEntry, toEntry } from "./ledger.ts";
+import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
 export interface Swept {
   /** Holds that were ended. */
   readonly applied: number;
-  /** Calls that were decided 0. */
+  /** Calls that were settled at zero. */
   readonly decided: number;
 }
 
-interface Deps
-  extends Pick<ReturnType<typeof createApply>, "applyOnce">,
-    Pick<ReturnType<typeof createDecide>, "decideOnce"> {
-  readonly mongo: Mongo;
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
+/** After this a hold is released even if its job is still in a queue. */
+const maxOverdueMs = 3_600_000;
+/** After MongoDB came back, processes that waited to write a decision go first. */
+const recoveryMs = 60_000;
+const batchSize = 100;
 
-/** After this a job that still is in a queue will not be waited for. */
-const patienceMs = 3_600_000;
-/** Who waited for MongoDB to write a decision goes first. */
-const settlingMs = 60_000;
-const chunk = 100;
-
-interface Overdue {
+interface OpenHold {
   readonly account: string;
   readonly requestId: string;
   readonly hold: StoredHold;
 }
 
 /**
- * Ends holds past their time. Any number of processes may do it at once: the first insert decides, the filter of an
- * application lets it happen once. Nothing is tried twice here; the next sweep comes anyway.
+ * Ends holds that have expired. Any number of processes may do it at once: the first insert decides, and the filter of
+ * an application lets it happen once. Nothing is retried, because the next sweep follows anyway.
  */
-export function createSweep(deps: Deps) {
-  const { mongo, accounts, ledger, clock, log, applyOnce, decideOnce } = deps;
+export function createSweep(deps: {
+  mongo: Mongo;
+  accounts: Accounts;
+  ledger: Ledger;
+  clock: Clock;
+  log: Logger;
+  decideOnce: (decision: AnyDecision) => Promise<Decided>;
+  applyOnce: (application: Application) => Promise<boolean>;
+}) {
+  const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce } = deps;
 
-  async function mayDecide(
-    { requestId, hold }: Overdue,
-    isWaiting: (id: string) => Promise<boolean>,
+  async function mayRelease(
+    { requestId, hold }: OpenHold,
+    isPending: (id: string) => Promise<boolean>,
   ): Promise<boolean> {
-    if (hold.expiresAt.getTime() + patienceMs > clock.now() && (await isWaiting(requestId))) return false;
-    // Asked last: what follows is the insert.
+    if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId))) return false;
+    // Checked last, right before the insert.
     const upSince = mongo.upSince();
-    return upSince !== undefined && clock.now() - upSince >= settlingMs;
+    return upSince !== undefined && clock.now() - upSince >= recoveryMs;
   }
 
-  const decideNothing = ({ account, requestId, hold }: Overdue) =>
-    decideOnce({
-      account,
-      requestId,
-      heldNanoUsd: hold.amount,
-      costNanoUsd: 0n,
-      status: "failed",
-      error: "no_capacity",
-      attempts: 0,
-      usage: {},
-      estimated: false,
-      totalMs: clock.now() - hold.heldAt.getTime(),
-    });
+  function decideZero({ account, requestId, hold }: OpenHold): Promise<Decided> {
+    const totalMs = clock.now() - hold.heldAt.getTime();
+    const call = { account, requestId, heldNanoUsd: hold.amount, totalMs };
+    return decideOnce(releaseDecision(call, { status: "failed", error: "no_capacity" }));
+  }
 
-  /** Throws 503 while MongoDB is away. */
-  async function abandon(account: string): Promise<void> {
+  const applyCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
+    applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
+
+  async function releaseAll(account: string): Promise<void> {
     try {
       const stored = await answered(accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } }));
       const endings = Object.entries(stored?.holds ?? {}).map(async ([requestId, hold]) => {
-        const { entry } = await decideNothing({ account, requestId, hold });
-        await applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd: entry.costNanoUsd });
+        const { entry } = await decideZero({ account, requestId, hold });
+        await applyCost({ account, requestId, hold }, entry.costNanoUsd);
       });
       await Promise.all(endings);
     } catch (error) {
@@ -81,28 +72,22 @@ export function createSweep(deps: Deps) {
     }
   }
 
-  async function sweep(isWaiting: (requestId: string) => Promise<boolean>): Promise<Swept> {
+  async function sweep(isPending: (requestId: string) => Promise<boolean>): Promise<Swept> {
     let applied = 0;
     let decided = 0;
 
-    async function end(overdue: Overdue, costNanoUsd: bigint | undefined): Promise<void> {
-      const { account, requestId, hold } = overdue;
-      let cost = costNanoUsd;
-      if (cost === undefined) {
-        if (!(await mayDecide(overdue, isWaiting))) return;
-        const { won, entry } = await decideNothing(overdue);
-        if (won) decided += 1;
-        cost = entry.costNanoUsd;
-      }
-      if (await applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd: cost })) applied += 1;
+    async function end(overdue: OpenHold, existing: StoredEntry | undefined): Promise<void> {
+      if (!existing && !(await mayRelease(overdue, isPending))) return;
+      const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await decideZero(overdue);
+      if (won) decided += 1;
+      if (await applyCost(overdue, entry.costNanoUsd)) applied += 1;
     }
 
-    async function endAll(some: readonly Overdue[]): Promise<void> {
-      const entries = await ledger.standing(some.map(({ requestId }) => requestId));
-      const endings = some.map(async (overdue) => {
+    async function endAll(batch: readonly OpenHold[]): Promise<void> {
+      const entries = await ledger.readCommitted(batch.map(({ requestId }) => requestId));
+      const endings = batch.map((overdue) => {
         const { account, requestId } = overdue;
-        const entry = entries.get(requestId);
-        await end(overdue, entry && toEntry(entry).costNanoUsd).catch((error: unknown) =>
+        return end(overdue, entries.get(requestId)).catch((error: unknown) =>
           log.error({ err: error, account, requestId }, "an overdue hold was not ended"),
         );
       });
@@ -110,44 +95,39 @@ export function createSweep(deps: Deps) {
     }
 
     const now = new Date(clock.now());
-    let some: Overdue[] = [];
-    for await (const { _id: account, overdue } of findOverdue(accounts, now)) {
-      for (const { k: requestId, v: hold } of overdue) {
-        some.push({ account, requestId, hold });
-        if (some.length < chunk) continue;
-        await endAll(some);
-        some = [];
-      }
+    let batch: OpenHold[] = [];
+    for await (const overdue of findOverdue(accounts, now)) {
+      batch.push(overdue);
+      if (batch.length < batchSize) continue;
+      await endAll(batch);
+      batch = [];
     }
-    if (some.length > 0) await endAll(some);
-    await answered(raiseBounds(accounts, now));
+    if (batch.length > 0) await endAll(batch);
+    await answered(updateEarliestExpiry(accounts, now));
     return { applied, decided };
   }
 
-  return { sweep, abandon };
+  return { sweep, releaseAll };
 }
 
-/** A bound that has passed, or none: read from the partial index. */
+/** Accounts whose `holdsExpireAt` has passed or is absent, by the partial index. */
 const mayBeOverdue = (now: Date) => ({ ...withOpenHolds, holdsExpireAt: { $not: { $gte: now } } });
 
-/** Of each account only the holds in question cross the wire. */
+/** The server sends only the holds that are overdue. */
 const findOverdue = ({ collection }: Accounts, now: Date) =>
-  collection.aggregate<{ _id: string; overdue: { k: string; v: StoredHold }[] }>([
+  collection.aggregate<OpenHold>([
     { $match: mayBeOverdue(now) },
-    {
-      $project: {
-        overdue: { $filter: { input: { $objectToArray: "$holds" }, cond: { $lt: ["$$this.v.expiresAt", now] } } },
-      },
-    },
-    { $match: { "overdue.0": { $exists: true } } },
+    { $project: { holds: { $objectToArray: "$holds" } } },
+    { $unwind: "$holds" },
+    { $match: { "holds.v.expiresAt": { $lt: now } } },
+    { $project: { _id: 0, account: "$_id", requestId: "$holds.k", hold: "$holds.v" } },
   ]);
 
 /**
- * A bound that has passed becomes the earliest expiry of the holds that are open now, so that an account is looked at
- * once for the longest life of a hold, and not at each sweep. The document itself is asked in the write: a hold taken
- * meanwhile cannot be missed.
+ * Sets a `holdsExpireAt` that has passed to the earliest expiry of the holds that are open now, so that an account is
+ * not read again at each sweep. The update computes it from the document, so a hold made meanwhile is not missed.
  */
-const raiseBounds = ({ collection }: Accounts, now: Date) =>
+const updateEarliestExpiry = ({ collection }: Accounts, now: Date) =>
   collection.updateMany(mayBeOverdue(now), [
     {
       $set: {

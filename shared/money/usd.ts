@@ -1,5 +1,5 @@
-/** The most that an Int64 carries: about 9.2 billion USD. */
-export const maxNanoUsd = 2n ** 63n - 1n;
+/** The largest Int64: about 9.2 billion USD. */
+export const maxInt64 = 2n ** 63n - 1n;
 
 /** `25000000000n` -> `"25.00"`: exact, with two decimals at least and nine at most. */
 export function formatUsd(nanoUsd: bigint): string {
@@ -8,17 +8,17 @@ export function formatUsd(nanoUsd: bigint): string {
   return `${nanoUsd < 0n ? "-" : ""}${digits.slice(0, -9)}.${decimals}`;
 }
 
-/** `"25"`, `"25.00"`, `"-0.000000001"` -> nano-USD. Undefined for whatever is not such a number or has no room in an Int64. */
+/** `"25"`, `"25.00"`, `"-0.000000001"` -> nano-USD. Undefined for what is no such number or does not fit in an Int64. */
 export function parseUsd(text: string): bigint | undefined {
   const [, sign, whole, decimals = ""] = /^(-?)(\d{1,10})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   if (whole === undefined) return undefined;
   const nanoUsd = BigInt(whole + decimals.padEnd(9, "0"));
-  if (nanoUsd > maxNanoUsd) return undefined;
+  if (nanoUsd > maxInt64) return undefined;
   return sign === "-" ? -nanoUsd : nanoUsd;
 }
 
-/** BSON would wrap a larger bigint around in silence. */
+/** BSON silently wraps a larger bigint around. */
 export function assertAmount(nanoUsd: bigint, name: string): void {
   if (typeof nanoUsd !== "bigint") throw new TypeError(`${name} must be a bigint`);
-  if (nanoUsd < 0n || nanoUsd > maxNanoUsd) throw new RangeError(`${name} is out of range: ${nanoUsd}`);
+  if (nanoUsd < 0n || nanoUsd > maxInt64) throw new RangeError(`${name} is out of range: ${nanoUsd}`);
 }

@@ -5,26 +5,41 @@ import type { Clock } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
-import type { Execution, SentTransaction } from "./executor.ts";
+
+export interface SentTransaction {
+  readonly signature: string;
+  /** Base64, signed: it may be sent again as it is. */
+  readonly transaction: string;
+  /** After this height, at finalized commitment, it can no longer land. */
+  readonly lastValidBlockHeight: bigint;
+}
+
+export type Execution =
+  /** Nothing was bought: the operator buys. */
+  | { readonly kind: "recorded" }
+  /** Bought on chain. Amounts are base units. */
+  | { readonly kind: "bought"; readonly signature: string; readonly spent: bigint; readonly received: bigint }
+  /** Sent, but its outcome is not final. */
+  | { readonly kind: "pending" };
 
 const states = ["open", "due", "done"] as const;
 
 const definition = {
   _id: { type: String, required: true },
   token: { type: String, required: true },
-  /** Open: it takes entries in. Due: complete, and over the minimum. Done: executed. */
+  /** Open: it collects entries. Due: complete and over the minimum. Done: executed. */
   state: { type: String, enum: states, required: true },
   nanoUsd: { type: BigInt, required: true },
   entries: { type: Number, required: true },
   createdAt: { type: Date, required: true },
-  /** Of an open one: how many chunks it has taken in, and the one that is being taken in. */
+  /** Of an open batch: how many chunks were counted, and the one that is being claimed. */
   chunks: { type: Number, required: true },
   chunk: { type: { ids: [String], nanoUsd: BigInt }, _id: false },
-  /** Of a due one: who executes it, until when; and when it comes again. */
+  /** Of a due batch: the execution that holds it, and when the next one may begin. */
   lease: { type: String },
   lookAt: { type: Date },
   sent: { type: { signature: String, transaction: String, lastValidBlockHeight: BigInt }, _id: false },
-  /** Of one that is done. */
+  /** Of a batch that is done. */
   executor: { type: String },
   signature: { type: String },
   spent: { type: BigInt },
@@ -41,8 +56,10 @@ export type StoredBatch = {
   readonly [Name in keyof Omit<Fields, "chunk" | "sent">]: Exclude<Fields[Name], null>;
 } & { readonly chunk?: Claimable; readonly sent?: SentTransaction };
 
+export type ListedBatch = Omit<StoredBatch, "chunks" | "chunk" | "lease" | "lookAt">;
+
 const leaseMs = 120_000;
-const againMs = 30_000;
+const retryDelayMs = 30_000;
 
 export type Batches = ReturnType<typeof createBatches>;
 
@@ -57,7 +74,7 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     return matchedCount === 1;
   }
 
-  /** The one of a token that takes entries in. */
+  /** The open batch of a token, which is created if there is none. */
   async function openOf(token: string): Promise<StoredBatch> {
     for (;;) {
       const found = await answered(collection.findOne({ token, state: "open" }));
@@ -73,18 +90,18 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     }
   }
 
-  /** All that take entries in. The index needs the token. */
+  /** All open batches. The partial index needs a bound on the token. */
   const open = (): Promise<Pick<StoredBatch, "token" | "nanoUsd" | "entries">[]> => {
     const projection = { token: 1, nanoUsd: 1, entries: 1 };
     return answered(collection.find({ state: "open", token: { $gt: "" } }, { projection }).toArray());
   };
 
-  /** Names the entries of the next chunk. False: another process did so, or the batch is closed. */
-  const plan = ({ _id, chunks }: StoredBatch, { ids, nanoUsd }: Claimable) =>
+  /** Records the entries of the next chunk. False: another process did so, or the batch is closed. */
+  const beginChunk = ({ _id, chunks }: StoredBatch, { ids, nanoUsd }: Claimable) =>
     change({ _id, state: "open", chunks, chunk: { $exists: false } }, { $set: { chunk: { ids, nanoUsd } } });
 
-  /** Counts a chunk whose entries are all claimed. */
-  const take = ({ _id, chunks, chunk }: StoredBatch) =>
+  /** Counts the chunk, once its entries are claimed. False: another process did so. */
+  const endChunk = ({ _id, chunks, chunk }: StoredBatch) =>
     change(
       { _id, state: "open", chunks, chunk: { $exists: true } },
       { $inc: { nanoUsd: chunk?.nanoUsd ?? 0n, entries: chunk?.ids.length ?? 0, chunks: 1 }, $unset: { chunk: "" } },
@@ -93,23 +110,26 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
   const close = ({ _id, chunks }: StoredBatch) =>
     change({ _id, state: "open", chunks, chunk: { $exists: false } }, { $set: { state: "due", lookAt: after(0) } });
 
-  /** One that nobody executes now. */
+  /** A due batch that no process executes now. */
   async function lease(): Promise<(StoredBatch & { readonly lease: string }) | undefined> {
-    const mine = randomBase62(16);
+    const id = randomBase62(16);
     const free = { state: "due" as const, lookAt: { $lte: after(0) } };
-    const set = { $set: { lease: mine, lookAt: after(leaseMs) } };
+    const set = { $set: { lease: id, lookAt: after(leaseMs) } };
     const options = { sort: { lookAt: 1 }, returnDocument: "after" } as const;
     const leased = await answered(collection.findOneAndUpdate(free, set, options));
-    return leased ? { ...leased, lease: mine } : undefined;
+    return leased ? { ...leased, lease: id } : undefined;
   }
 
-  async function remember({ _id, lease }: StoredBatch, sent: SentTransaction): Promise<void> {
-    const mine = { _id, state: "due" as const, lease: lease as string, lookAt: { $gt: after(0) } };
-    if (!(await change(mine, { $set: { sent } }))) throw new Error(`the batch ${_id} is another process's by now`);
+  async function recordSent({ _id, lease }: StoredBatch, sent: SentTransaction): Promise<void> {
+    const own = { _id, state: "due" as const, lease: lease as string, lookAt: { $gt: after(0) } };
+    if (!(await change(own, { $set: { sent } }))) throw new Error(`another process has taken over the batch ${_id}`);
   }
 
-  const later = ({ _id, lease }: StoredBatch) =>
-    change({ _id, state: "due", lease: lease as string }, { $set: { lookAt: after(againMs) }, $unset: { lease: "" } });
+  const postpone = ({ _id, lease }: StoredBatch) =>
+    change(
+      { _id, state: "due", lease: lease as string },
+      { $set: { lookAt: after(retryDelayMs) }, $unset: { lease: "" } },
+    );
 
   function finish({ _id }: StoredBatch, executor: string, execution: Exclude<Execution, { kind: "pending" }>) {
     const bought = execution.kind === "bought" && {
@@ -122,13 +142,13 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
   }
 
   /** Newest first. */
-  async function list({ limit, after: seen }: Page): Promise<StoredBatch[]> {
+  async function list({ limit, after: seen }: Page): Promise<ListedBatch[]> {
     const last = seen === undefined ? undefined : await answered(collection.findOne({ _id: seen }));
     if (last === null) throw invalidValue("after", `after: there is no batch '${seen}'.`);
     const older = last && olderThan(last._id, last.createdAt);
-    const found = collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection: { chunk: 0 } });
-    return answered(found.toArray());
+    const projection = { chunks: 0, chunk: 0, lease: 0, lookAt: 0 };
+    return answered(collection.find({ ...older }, { sort: { createdAt: -1, _id: -1 }, limit, projection }).toArray());
   }
 
-  return { prepare, open, openOf, plan, take, close, lease, remember, later, finish, list };
+  return { prepare, open, openOf, beginChunk, endChunk, close, lease, recordSent, postpone, finish, list };
 }

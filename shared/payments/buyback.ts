@@ -1,29 +1,49 @@
 import { invalidValue } from "#errors";
 import type { Accrued, Money, Page } from "#money";
 import type { Logger } from "#platform/logger";
-import type { Batches, StoredBatch } from "./batches.ts";
+import type { Batches, Execution, ListedBatch, SentTransaction, StoredBatch } from "./batches.ts";
 import type { BuybackConfig } from "./config.ts";
-import type { BuybackExecutor } from "./executor.ts";
 
-export interface Batch {
-  readonly id: string;
-  readonly token: string;
-  readonly state: "open" | "due" | "done";
-  readonly nanoUsd: bigint;
-  readonly entries: number;
-  readonly createdAt: Date;
-  /** Sent, whether it stands or not. */
-  readonly signature?: string;
-  readonly executor?: string;
-  /** Units of USDC and of the token. */
-  readonly spent?: bigint;
-  readonly received?: bigint;
-  readonly doneAt?: Date;
+/**
+ * Executes buybacks. `shared/payments` stores the batches and decides which is due; an executor turns the USDC of a batch
+ * into its token, and does not use the ledger.
+ */
+export interface BuybackExecutor {
+  /** Stored in the batches that it executed. */
+  readonly name: string;
+  /**
+   * Called until the outcome is final, in any process. So a transaction is sent only after `recordSent` resolved, and
+   * `batch.sent` is looked up on chain before another transaction is made. If `recordSent` rejects, another process has
+   * taken over the batch, and nothing may be sent. After a rejection of `execute` the batch is tried again later.
+   */
+  execute(
+    batch: DueBatch,
+    recordSent: (sent: SentTransaction) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<Execution>;
 }
+
+export interface DueBatch {
+  /** Unique, and the same in every call: 1 to 64 of A-Za-z0-9_. */
+  readonly id: string;
+  /** The mint to buy: base58, 32 bytes. */
+  readonly token: string;
+  /** How much to spend. Positive. */
+  readonly nanoUsd: bigint;
+  /** The last transaction that was recorded. */
+  readonly sent?: SentTransaction;
+}
+
+/** Amounts are nano-USD; `spent` and `received` are base units of USDC and of the token. */
+export type Batch = Omit<ListedBatch, "_id" | "sent" | "signature"> & {
+  readonly id: string;
+  /** Of the last transaction, even if it may not land. */
+  readonly signature: string | undefined;
+};
 
 export interface Gathered {
   readonly entries: number;
-  /** Batches that came over the minimum. */
+  /** Batches that reached the minimum. */
   readonly due: number;
 }
 
@@ -33,26 +53,14 @@ export interface Executed {
 }
 
 const chunkSize = 1_000;
-const mostChunks = 1_000;
-const mostBatches = 20;
+const maxChunks = 1_000;
+const maxBatches = 20;
 
-const show = (stored: StoredBatch): Batch => {
-  const { _id: id, token, state, nanoUsd, entries, createdAt, sent, executor, spent, received, doneAt } = stored;
-  const signature = stored.signature ?? sent?.signature;
-  return {
-    id,
-    token,
-    state,
-    nanoUsd,
-    entries,
-    createdAt,
-    ...(signature !== undefined && { signature }),
-    ...(executor !== undefined && { executor }),
-    ...(spent !== undefined && { spent }),
-    ...(received !== undefined && { received }),
-    ...(doneAt !== undefined && { doneAt }),
-  };
-};
+const toBatch = ({ _id: id, sent, signature = sent?.signature, ...batch }: ListedBatch): Batch => ({
+  ...batch,
+  id,
+  signature,
+});
 
 interface Deps {
   readonly config: BuybackConfig;
@@ -62,34 +70,34 @@ interface Deps {
 }
 
 export function createBuyback({ config, batches, money, log }: Deps) {
-  const least = config.minimumNanoUsd > 1n ? config.minimumNanoUsd : 1n;
+  const minNanoUsd = config.minimumNanoUsd > 1n ? config.minimumNanoUsd : 1n;
 
-  /** The mint that a caller chose. 400 if none of this service's. */
+  /** The mint that a caller chose. Throws 400 if it is not eligible. */
   function tokenOf(chosen: string): string {
     if (!config.eligible.has(chosen)) throw invalidValue("buyback_token", "buyback_token is not an eligible mint.");
     return chosen;
   }
 
   /**
-   * Takes a token's entries into its open batch, chunk by chunk: the batch names the entries, then they name the batch,
-   * then the batch counts them. There is one open batch of a token, and the next chunk is read only after the one
-   * before was counted; so an entry is counted once, whoever dies in between and however many do it.
+   * Adds a token's entries to its open batch, chunk by chunk: the batch records the entries' ids, then the entries record
+   * the batch, then the batch counts them. A token has one open batch, and the next chunk is read only after the one
+   * before was counted. So an entry is counted once, after a crash at any point and with any number of processes.
    */
   async function gatherToken(token: string): Promise<Gathered> {
     let entries = 0;
-    // What comes meanwhile is the next run's: with new charges every moment this one would not end.
+    // The next run takes the entries that are added meanwhile, or this one might not end.
     let isMore = true;
     for (let chunks = 0; ; ) {
       const batch = await batches.openOf(token);
       if (batch.chunk) {
         await money.claim(batch.chunk.ids, batch._id);
-        if (await batches.take(batch)) entries += batch.chunk.ids.length;
-      } else if (isMore && chunks < mostChunks) {
+        if (await batches.endChunk(batch)) entries += batch.chunk.ids.length;
+      } else if (isMore && chunks < maxChunks) {
         const next = await money.claimable(token, chunkSize);
         isMore = next.ids.length === chunkSize;
         chunks += 1;
-        if (next.ids.length > 0) await batches.plan(batch, next);
-      } else return { entries, due: batch.nanoUsd >= least && (await batches.close(batch)) ? 1 : 0 };
+        if (next.ids.length > 0) await batches.beginChunk(batch, next);
+      } else return { entries, due: batch.nanoUsd >= minNanoUsd && (await batches.close(batch)) ? 1 : 0 };
     }
   }
 
@@ -103,23 +111,23 @@ export function createBuyback({ config, batches, money, log }: Deps) {
     return gathered;
   }
 
-  /** What fails comes again; it keeps none of the others. */
+  /** False: the batch is tried again later. A failure does not affect other batches. */
   async function executeOne(executor: BuybackExecutor, batch: StoredBatch, signal: AbortSignal): Promise<boolean> {
     const { _id: id, token, nanoUsd, sent } = batch;
     try {
       const due = { id, token, nanoUsd, ...(sent && { sent }) };
-      const execution = await executor.execute(due, (transaction) => batches.remember(batch, transaction), signal);
+      const execution = await executor.execute(due, (transaction) => batches.recordSent(batch, transaction), signal);
       if (execution.kind !== "pending") return await batches.finish(batch, executor.name, execution);
     } catch (error) {
       log.warn({ err: error, batch: id, token }, "a buyback is not executed yet");
     }
-    await batches.later(batch);
+    await batches.postpone(batch);
     return false;
   }
 
   async function execute(executor: BuybackExecutor, signal: AbortSignal): Promise<Executed> {
     const counts = { done: 0, pending: 0 };
-    for (let count = 0; count < mostBatches && !signal.aborted; count++) {
+    for (let count = 0; count < maxBatches && !signal.aborted; count++) {
       const batch = await batches.lease();
       if (!batch) break;
       counts[(await executeOne(executor, batch, signal)) ? "done" : "pending"] += 1;
@@ -127,7 +135,7 @@ export function createBuyback({ config, batches, money, log }: Deps) {
     return counts;
   }
 
-  /** By token: what no batch has, and what lies in the open ones. */
+  /** By token, what is in no batch or in an open one. */
   async function accrued(): Promise<Accrued[]> {
     const sums = new Map((await money.accrued()).map((each) => [each.token, each]));
     for (const { token, ...open } of await batches.open()) {
@@ -137,7 +145,7 @@ export function createBuyback({ config, batches, money, log }: Deps) {
     return [...sums.values()];
   }
 
-  const list = async (page: Page): Promise<Batch[]> => (await batches.list(page)).map(show);
+  const list = async (page: Page): Promise<Batch[]> => (await batches.list(page)).map(toBatch);
 
   return { tokenOf, gather, execute, accrued, list };
 }

@@ -1,51 +1,69 @@
-import { type Address, type Blockhash, getAddressDecoder, type Signature } from "@solana/kit";
+import {
+  type Address,
+  type Blockhash,
+  createDefaultRpcTransport,
+  createSolanaRpcFromTransport,
+  getAddressDecoder,
+  type RpcTransport,
+  type Signature,
+} from "@solana/kit";
 import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
-import type { X402 } from "./config.ts";
-import { beganWith } from "./network.ts";
-import { decodeTransaction, messageHashOf } from "./payment-header.ts";
+import { beganWith, withoutPassword, type X402Config } from "./config.ts";
+import { decodeTransaction, messageHashOf } from "./payment.ts";
 import type { Claimed } from "./quotes.ts";
-import type { Rpc } from "./rpc.ts";
 
-/** A payment as it stands on chain. */
+/** Far below the lease of a claim, so that its holder ends in time. */
+const rpcTimeoutMs = 8_000;
+
+/** Every call has a timeout. Throws `ConfigError` for an address that contains a password. */
+export function connectRpc(url: string) {
+  const send = createDefaultRpcTransport({ url: withoutPassword(url, "SOLANA_RPC_URL") });
+  const transport: RpcTransport = (request) => {
+    const timeout = AbortSignal.timeout(rpcTimeoutMs);
+    return send({ ...request, signal: request.signal ? AbortSignal.any([request.signal, timeout]) : timeout });
+  };
+  return createSolanaRpcFromTransport(transport);
+}
+
+export type Rpc = ReturnType<typeof connectRpc>;
+
+/** A payment that is in a block. */
 export interface Landed {
   readonly signature: string;
-  /** Nothing moved. */
+  /** Its transaction failed, so nothing was transferred. */
   readonly failed: boolean;
   readonly finalized: boolean;
 }
 
-/** Why payments cannot be taken, in a line for the operator. */
-export type Misfit = string;
-
 const decimals = 6;
-/** Of the two account layouts: where what is read here begins. */
+/** Offsets in the layouts of mints and token accounts. */
 const mintDecimalsAt = 44;
 const tokenOwnerAt = 32;
 const tokenStateAt = 108;
 const initialized = 1;
 
 const pageSize = 1_000;
-const mostPages = 50;
-/** Clocks of validators and ours. */
+const maxPages = 50;
+/** The clocks of validators differ from this machine's. */
 const slackSeconds = 600;
 
 export type Chain = ReturnType<typeof createChain>;
 
-/** What the network says. Rejects where it says nothing. */
-export function createChain(rpc: Rpc, { network, asset, payTo }: X402) {
+/** Reads from the network. Rejects while it does not answer. */
+export function createChain(rpc: Rpc, { network, asset, payTo }: X402Config) {
   const bytesOf = async (account: Address) => {
     const { value } = await rpc.getAccountInfo(account, { encoding: "base64", commitment: "confirmed" }).send();
     return value && { owner: value.owner, data: Buffer.from(value.data[0], "base64") };
   };
   const addressAt = (data: Buffer, at: number) => getAddressDecoder().decode(data.subarray(at, at + 32));
 
-  /** Undefined: payments can arrive. */
-  async function misfit(): Promise<Misfit | undefined> {
+  /** Why payments cannot arrive, for the operator. Undefined: they can. */
+  async function configFault(): Promise<string | undefined> {
     const genesis = await rpc.getGenesisHash().send();
     if (!beganWith(network, genesis))
       return `SOLANA_RPC_URL: its network is not ${network}, as X402_NETWORK says, but solana:${genesis.slice(0, 32)}`;
     const mint = await bytesOf(asset);
-    // A token of the newer program may take a fee out of what is paid, or take it back.
+    // A token of the newer program may deduct a fee from a payment, or take it back.
     if (mint?.owner !== TOKEN_PROGRAM_ADDRESS)
       return `X402_ASSET: ${asset} is not a mint of the token program on ${network}`;
     if (mint.data[mintDecimalsAt] !== decimals) return `X402_ASSET: ${asset} does not have ${decimals} decimals`;
@@ -61,30 +79,30 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: X402) {
     return undefined;
   }
 
-  /** Rejects a node that has not seen what another has. */
+  /** Rejects if the node is behind the given slot. */
   async function bySignature(signature: string, seenSlot: bigint): Promise<Landed | undefined> {
-    const asked = rpc.getSignatureStatuses([signature as Signature], { searchTransactionHistory: true });
-    const { context, value } = await asked.send();
+    const request = rpc.getSignatureStatuses([signature as Signature], { searchTransactionHistory: true });
+    const { context, value } = await request.send();
     const [status] = value;
-    if (!status && context.slot < seenSlot) throw new Error(`a node of the network is behind: at ${context.slot}`);
-    // A fork may still take back what is only processed.
+    if (!status && context.slot < seenSlot) throw new Error(`the RPC node is behind, at slot ${context.slot}`);
+    // A fork may still drop what is only processed.
     if (!status || status.confirmationStatus === "processed") return undefined;
     return { signature, failed: status.err !== null, finalized: status.confirmationStatus === "finalized" };
   }
 
-  /** Anybody may write our memo: only the very message that was claimed counts. */
+  /** Anyone may write this memo: only the message that claimed the quote counts. */
   async function isMessage(signature: Signature, messageHash: string): Promise<boolean> {
     const config = { encoding: "base64", commitment: "confirmed", maxSupportedTransactionVersion: 0 } as const;
     const found = await rpc.getTransaction(signature, config).send();
-    if (!found) throw new Error(`a node of the network cannot show ${signature}, which another lists`);
+    if (!found) throw new Error(`the RPC node has no transaction ${signature}, which it listed`);
     return messageHashOf(decodeTransaction(found.transaction[0]).messageBytes) === messageHash;
   }
 
-  /** Among what the payer signed, so that nobody else can bury it. Rejects if that is more than is looked through. */
+  /** Searches what the payer signed, so that no one else can hide it among other transactions. Rejects after `maxPages`. */
   async function byMemo({ _id: memo, messageHash, payer, createdAt }: Claimed, minContextSlot: bigint) {
     const since = BigInt(Math.floor(createdAt.getTime() / 1_000) - slackSeconds);
     let before: Signature | undefined;
-    for (let page = 0; page < mostPages; page++) {
+    for (let page = 0; page < maxPages; page++) {
       const config = { limit: pageSize, commitment: "confirmed", minContextSlot, ...(before && { before }) } as const;
       const found = await rpc.getSignaturesForAddress(payer as Address, config).send();
       for (const { signature, err, memo: written, confirmationStatus, blockTime } of found) {
@@ -95,21 +113,21 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: X402) {
       before = found.at(-1)?.signature;
       if (found.length < pageSize) return undefined;
     }
-    throw new Error(`the payment ${memo} was not found among ${mostPages * pageSize} transactions`);
+    throw new Error(`the payment ${memo} was not found among ${maxPages * pageSize} transactions`);
   }
 
-  /** The payment that claimed the quote. That it is not there says only a node that has seen this slot. */
+  /** The payment that claimed the quote. Its absence counts only from a node that has seen this slot. */
   const find = (quote: Claimed, seenSlot = 0n): Promise<Landed | undefined> =>
     quote.signature === undefined ? byMemo(quote, seenSlot) : bySignature(quote.signature, seenSlot);
 
   const height = (commitment: "processed" | "finalized") => rpc.getBlockHeight({ commitment }).send();
 
-  /** The slot by which the blockhash was over, of what is finalized. Undefined: it is not. */
-  async function overSince(blockhash: string): Promise<bigint | undefined> {
+  /** A finalized slot at which the blockhash had expired. Undefined: it has not. */
+  async function expiredSince(blockhash: string): Promise<bigint | undefined> {
     const config = { commitment: "finalized" } as const;
     const { context, value } = await rpc.isBlockhashValid(blockhash as Blockhash, config).send();
     return value ? undefined : context.slot;
   }
 
-  return { misfit, find, height, overSince };
+  return { configFault, find, height, expiredSince };
 }

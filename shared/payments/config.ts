@@ -1,14 +1,45 @@
-import { type Address, address, isAddress } from "@solana/kit";
+import {
+  type Address,
+  address,
+  createKeyPairSignerFromBytes,
+  getBase58Encoder,
+  isAddress,
+  type KeyPairSigner,
+} from "@solana/kit";
 import { type BuybackTerms, parseUsd } from "#money";
 import { type Config, configError } from "#platform/config";
-import { type Network, networkOf } from "./network.ts";
 
-export interface X402 {
+/** The networks with a short name. CAIP-2: `solana:` and the first 32 characters of the genesis block's hash. */
+const named = {
+  mainnet: { id: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", usdc: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" },
+  devnet: { id: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1", usdc: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" },
+  testnet: { id: "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z", usdc: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" },
+} as const;
+
+export interface Network {
+  readonly id: `solana:${string}`;
+  /** Its mint of USDC. Undefined for a private network. */
+  readonly usdc: string | undefined;
+}
+
+/** By a short name or a CAIP-2 id. */
+export function networkOf(name: string): Network {
+  const known = Object.entries(named).find(([short, { id }]) => name === short || name === id);
+  return known ? known[1] : { id: name as Network["id"], usdc: undefined };
+}
+
+export const isSignature = (text: string): boolean => /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
+
+/** Whether a chain with this genesis block is the network. */
+export const beganWith = (network: Network["id"], genesisHash: string): boolean =>
+  network === `solana:${genesisHash.slice(0, 32)}`;
+
+export interface X402Config {
   readonly network: Network["id"];
   readonly asset: Address;
   readonly payTo: Address;
   readonly rpcUrl: string;
-  /** Who settles; undefined where nobody does: workers only look at the chain. */
+  /** Undefined in workers that do not settle, but only read the chain. */
   readonly facilitator:
     | { readonly kind: "own"; readonly feePayerKey: string }
     | { readonly kind: "remote"; readonly url: string; readonly token: string | undefined }
@@ -16,7 +47,7 @@ export interface X402 {
   readonly caps: Caps;
 }
 
-/** What the fee payer may be made to pay for. */
+/** The most that a payment may cost its fee payer. */
 export interface Caps {
   readonly maxComputeUnits: number;
   readonly maxPriorityFeeMicroLamports: number;
@@ -30,15 +61,15 @@ export interface BuybackConfig {
   readonly minimumNanoUsd: bigint;
 }
 
-/** The fee payer's, and the payer's. */
-const signatures = 2;
+/** The fee payer's and the payer's. */
+const maxRequiredSignatures = 2;
 
 function wallet(text: string, name: string): Address {
   if (!isAddress(text)) throw configError(`${name}: must be an address on Solana`);
   return address(text);
 }
 
-/** Nothing is ever asked at an address with a password, and the error that says so shows it. */
+/** `fetch` refuses an address with a password, and its error would show it. */
 export function withoutPassword(url: string, name: string): string {
   const { username, password } = new URL(url);
   if (username !== "" || password !== "") throw configError(`${name}: must be without a user and a password`);
@@ -46,7 +77,7 @@ export function withoutPassword(url: string, name: string): string {
 }
 
 /** Undefined: payments are switched off. */
-export function x402Config(config: Config): X402 | undefined {
+export function x402Config(config: Config): X402Config | undefined {
   const { X402_PAY_TO, SOLANA_RPC_URL, X402_FEE_PAYER_KEY, X402_FACILITATOR_URL } = config;
   if (X402_PAY_TO === undefined) return undefined;
   if (SOLANA_RPC_URL === undefined) throw configError("SOLANA_RPC_URL is missing: payments by x402 need it");
@@ -54,7 +85,7 @@ export function x402Config(config: Config): X402 | undefined {
     throw configError("X402_FEE_PAYER_KEY and X402_FACILITATOR_URL: one of them settles payments, not both");
   const { id, usdc } = networkOf(config.X402_NETWORK);
   const asset = config.X402_ASSET ?? usdc;
-  if (asset === undefined) throw configError(`X402_ASSET is missing: ${id} has no USDC that is known here`);
+  if (asset === undefined) throw configError(`X402_ASSET is missing: no mint of USDC is known for ${id}`);
   return {
     network: id,
     asset: wallet(asset, "X402_ASSET"),
@@ -73,7 +104,7 @@ export function x402Config(config: Config): X402 | undefined {
     caps: {
       maxComputeUnits: config.X402_MAX_COMPUTE_UNITS,
       maxPriorityFeeMicroLamports: config.X402_MAX_PRIORITY_FEE,
-      maxRequiredSignatures: signatures,
+      maxRequiredSignatures,
     },
   };
 }
@@ -88,4 +119,16 @@ export function buybackConfig(config: Config): BuybackConfig {
     eligible: new Set([...own, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]),
     minimumNanoUsd: parseUsd(BUYBACK_MINIMUM_USD) ?? 0n,
   };
+}
+
+/** Base58 of 64 bytes, or the JSON array of them that Solana's own tool writes. Throws `ConfigError` naming the variable. */
+export async function walletOf(key: string, variable: string): Promise<KeyPairSigner> {
+  try {
+    const bytes = key.trimStart().startsWith("[") ? JSON.parse(key) : getBase58Encoder().encode(key.trim());
+    return await createKeyPairSignerFromBytes(Uint8Array.from(bytes as Iterable<number>));
+  } catch {
+    // The cause may show the key.
+    const form = "a secret key of 64 bytes, in base58 or as the JSON of a key file";
+    throw configError(`${variable}: is not ${form}`);
+  }
 }

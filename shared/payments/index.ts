@@ -1,24 +1,25 @@
 /**
  * Calls that are paid one by one, by x402 (version 2, scheme `exact` on Solana, flow `upfront`), and the buyback of every
- * charge. Owns the collections `quotes` and `buybacks`. Sources: the specification, parts 1 (9), 2 ("Payment-required
- * body") and 5 (7); ARCHITECTURE, section 8; github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md.
+ * charge. Owns the collections `quotes` and `buybacks`. Sources: docs/api/inference.md; the specification of the scheme,
+ * github.com/x402-foundation/x402, specs/schemes/exact/scheme_exact_svm.md.
  *
- * A quote is a document by its memo: open -> settling -> settled | unknown, and back to open where nothing was paid; each
- * change is a compare-and-set. A payment is verified here against its quote before it claims that, whoever settles it: a
- * facilitator elsewhere is trusted to say what it settled, and for nothing else. A settled payment is a credit to an
- * account of its own; the call is then an ordinary one on that account. What nobody knows the end of is decided from the chain alone, by whoever comes next: a caller with the
- * same payment, or `reconcile`. So a process may die anywhere: nothing is taken twice, and nothing taken is lost.
+ * A quote is a document with its memo as id: open -> settling -> settled | unknown, and back to open where nothing was
+ * paid; each change is a compare-and-set. A payment is verified here against its quote before it claims the quote, also
+ * when a remote facilitator settles it: that one is trusted only when it reports that a payment was settled. A settled
+ * payment is a credit to an account of its own, and the call is then an ordinary one on that account. A payment of unknown
+ * outcome is decided from the chain alone, by the next request with the same payment or by `reconcile`. So a process may
+ * die at any point: nothing is taken twice, and nothing that was taken is lost.
  *
- * What is left on such an account is owed to the payer; for 24 hours the same request may use it. An operator who pays it
- * back earlier freezes the account first, so that no call takes it meanwhile.
+ * What calls do not use of a payment can be paid back to its payer; for 24 hours the same request may use it. An operator
+ * who pays it back earlier freezes the account first, so that no call uses it meanwhile.
  *
- * Accruals are fields of ledger entries. `gather` takes them into batches by token, each exactly once; `execute` hands
- * those over the minimum to an executor.
+ * Accruals are fields of ledger entries. `gather` adds them to batches by token, each exactly once; `execute` passes
+ * batches over the minimum to an executor.
  *
- * Prices and balances in nano-USD, bigint; amounts on chain in units of USDC, of which 1 USD has 10^6. Throws the service
- * errors that each function names; 503 (`noCapacity`) while MongoDB or the network is away.
+ * Prices and balances are nano-USD, bigint; amounts on chain are units of USDC, 10^6 to 1 USD. Throws the service errors
+ * that each function names, and 503 (`noCapacity`) while MongoDB or the network is unavailable.
  */
-import type { Money, Moved } from "#money";
+import type { Money, Movement, Page, Payout } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import type { Logger } from "#platform/logger";
@@ -26,59 +27,56 @@ import type { Mongo } from "#platform/mongo";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
 import { buybackConfig, x402Config } from "./config.ts";
-import type { QuoteAsk, Quoted } from "./quote.ts";
 import { createQuotes } from "./quotes.ts";
-import type { Reconciled } from "./resolve.ts";
-import type { SettleAsk, Settlement } from "./settle.ts";
-import {
-  createUnusedPayments,
-  type Refund,
-  type UnusedPayment,
-  type UnusedQuery,
-  type UnusedTotal,
-} from "./unused-payments.ts";
-import { createX402 } from "./x402.ts";
+import type { Reconciled } from "./reconcile.ts";
+import type { Pending, SentPayment, Settled, Unpaid } from "./settle.ts";
+import { createUnusedPayments, type UnusedPayment, type UnusedQuery } from "./unused-payments.ts";
+import { createX402, type PaidRequest, type PaymentDecision } from "./x402.ts";
 
-export type { Batch, Executed, Gathered } from "./buyback.ts";
-export { buybackConfig } from "./config.ts";
-export type { BuybackExecutor, DueBatch, Execution, SentTransaction } from "./executor.ts";
-export { networkOf } from "./network.ts";
-export type { QuoteAsk, Quoted } from "./quote.ts";
-export type { Reconciled } from "./resolve.ts";
-export { connectRpc, type Rpc } from "./rpc.ts";
-export type { SettleAsk, Settlement } from "./settle.ts";
-export type { Refund, UnusedPayment, UnusedQuery, UnusedTotal } from "./unused-payments.ts";
-export { walletOf } from "./wallet-key.ts";
+export type { Execution, SentTransaction } from "./batches.ts";
+export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
+export { connectRpc, type Rpc } from "./chain.ts";
+export { buybackConfig, networkOf, walletOf } from "./config.ts";
+export type { Reconciled } from "./reconcile.ts";
+export type { Pending, SentPayment, Settled, Unpaid } from "./settle.ts";
+export type { UnusedPayment, UnusedQuery } from "./unused-payments.ts";
+export type { PaidRequest, PaymentDecision } from "./x402.ts";
 
 export interface Payments {
   /** Makes collections and indexes. Any number of processes may do it at once. */
   prepare(): Promise<void>;
   /** Undefined: switched off, no `X402_PAY_TO`. */
   readonly x402: X402 | undefined;
-  readonly owed: {
-    total(query?: UnusedQuery): Promise<UnusedTotal>;
-    /** In the order of their memos, at most `limit`; `after` is the memo of the last one seen. */
-    list(page: { readonly limit: number; readonly after?: string | undefined } & UnusedQuery): Promise<UnusedPayment[]>;
-    /** Records what was paid back, once for each transaction. 400, 404, 409 for more than is left. */
-    refund(memo: string, refund: Refund): Promise<Moved>;
-    /** A scheduled job's: removes accounts that are empty a day after they were paid into. Returns how many. */
-    tidy(): Promise<number>;
+  readonly unused: {
+    total(query?: UnusedQuery): Promise<{ readonly nanoUsd: bigint; readonly payments: number }>;
+    /** In the order of their memos; `after` is the memo of the last one seen. */
+    list(page: Page & UnusedQuery): Promise<UnusedPayment[]>;
+    /** Records what was paid back, once for each transaction. 400, 404, 409 for more than is unused. */
+    refund(memo: string, payout: Payout): Promise<Movement>;
+    /** Removes accounts of expired payments that have nothing to pay back. Returns how many. */
+    removeSpent(): Promise<number>;
   };
   readonly buyback: ReturnType<typeof createBuyback>;
 }
 
 export interface X402 {
   /**
-   * Checks that payments can be taken: settler, network, asset, the payee's token account, and whether the fee payer has
-   * SOL; then anew every ten minutes. Only for processes that quote. Throws `ConfigError`; what time may mend (a network
-   * that is away, no SOL) is asked again by the first who needs it.
+   * Checks that payments can be taken: facilitator, network, asset, the payee's token account, and whether the fee payer
+   * has SOL. For processes that quote. Throws `ConfigError` for what only the operator can change; faults that may pass (a
+   * network that is unavailable) are checked again by the first request, and everything every ten minutes.
    */
   start(): Promise<void>;
-  /** What to answer with 402. */
-  quote(ask: QuoteAsk): Promise<Quoted>;
-  /** Takes the payment, or finds that it was taken. Throws 400 for a header that cannot be decoded, and what `priceNanoUsd` throws. */
-  settle(ask: SettleAsk): Promise<Settlement>;
-  /** A scheduled job's: decides from the chain what nobody knows the end of. Safe in many processes at once. */
+  /**
+   * Looks up the payment of a request, and waits while another process settles it. Takes nothing, so that a request with a
+   * settled payment needs neither a check nor a price. Throws 400 for a header that cannot be decoded.
+   */
+  find(payment: SentPayment): Promise<Settled | Pending | Unpaid>;
+  /**
+   * Settles what `find` found open, or else answers with a quote. Call it only for requests that would be admitted. Throws
+   * 503 if nothing could be settled and nothing was taken.
+   */
+  decide(unpaid: Unpaid | undefined, request: PaidRequest): Promise<PaymentDecision>;
+  /** Decides payments of unknown outcome from the chain. Safe in many processes at once. */
   reconcile(): Promise<Reconciled>;
 }
 
@@ -99,7 +97,7 @@ export function createPayments(deps: {
       await Promise.all([quotes.prepare(), batches.prepare()]);
     },
     x402: x402 && createX402({ x402, quotes, money, clock, log }),
-    owed: createUnusedPayments({ quotes, money, clock, log }),
+    unused: createUnusedPayments({ quotes, money, clock, log }),
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
   };
 }

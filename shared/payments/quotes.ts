@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import type { PaymentRequirements } from "@x402/core/types";
 import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import { noCapacity } from "#errors";
+import { unitNanoUsd } from "#money";
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
-import type { Payment } from "./payment-header.ts";
 
 const states = ["open", "settling", "unknown", "settled"] as const;
 
@@ -14,25 +14,25 @@ const definition = {
   _id: { type: String, required: true },
   state: { type: String, enum: states, required: true },
   requestHash: { type: String, required: true },
-  /** As the payer was told them. */
+  /** As the payer received them. */
   requirements: { type: Schema.Types.Mixed, required: true },
   buybackToken: { type: String },
   createdAt: { type: Date, required: true },
-  /** While it is open. */
+  /** Of an open quote. */
   expiresAt: { type: Date },
-  /** While it is being settled: whose it is. */
+  /** Of a quote in state `settling`: the id of the claim. */
   claim: { type: String },
-  /** Of the payment that claimed it. */
+  /** Of the payment that claimed the quote. */
   messageHash: { type: String },
   blockhash: { type: String },
   payer: { type: String },
   /** Written before the transaction is sent. */
   signature: { type: String },
-  /** While nobody knows: when the chain is asked next, and the height after which the payment can land no more. */
+  /** While the outcome is unknown: when to look it up next, and the block height after which the payment cannot land. */
   lookAt: { type: Date },
   overAtHeight: { type: BigInt },
   settledAt: { type: Date },
-  /** What was left was paid back: it pays for nothing any more. */
+  /** The rest was paid back, so the payment pays for nothing more. */
   paidBackAt: { type: Date },
 } as const;
 const schema = new Schema(definition, { collection: "quotes", strict: "throw", versionKey: false });
@@ -44,32 +44,51 @@ type Fields = InferRawDocType<typeof definition>;
 export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], null> } & {
   readonly requirements: PaymentRequirements;
 };
-/** One that a payment has claimed. */
-export type Claimed = Quote & { readonly messageHash: string; readonly blockhash: string; readonly payer: string };
+/** A quote that a payment has claimed. */
+export type Claimed = Quote & ClaimingPayment;
+
+interface ClaimingPayment {
+  readonly messageHash: string;
+  readonly blockhash: string;
+  readonly payer: string;
+}
 
 export const isClaimed = (quote: Quote): quote is Claimed =>
   quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;
 
 export type Claiming = { readonly id: string } | { readonly refused: "not open" | "used" };
 
-/** A claim that is not over in this time is decided by whoever looks next. */
+/** A claim that has not ended by then is decided from the chain by the next process that looks it up. */
 const leaseMs = 60_000;
 
-/** What goes with the claim. */
-const claimed = { claim: "", messageHash: "", blockhash: "", payer: "" } as const;
-const looked = { signature: "", lookAt: "", overAtHeight: "" } as const;
+/** The fields that are removed when a quote opens again. */
+const claimFields = {
+  claim: "",
+  messageHash: "",
+  blockhash: "",
+  payer: "",
+  signature: "",
+  lookAt: "",
+  overAtHeight: "",
+} as const;
 
 export type Quotes = ReturnType<typeof createQuotes>;
 
-function away(error: unknown): never {
+function unavailable(error: unknown): never {
   throw isDuplicate(error)
     ? error
     : noCapacity("Quotes cannot be reached right now. Repeat the request as it is.", 1, error);
 }
 
-const stored = <T>(operation: Promise<T>): Promise<T> => answered(operation).catch(away);
+const stored = <T>(operation: Promise<T>): Promise<T> => answered(operation).catch(unavailable);
 
-/** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is away. */
+/** A price in units of USDC, rounded up. */
+export const unitsOf = (priceNanoUsd: bigint): bigint => (priceNanoUsd + unitNanoUsd - 1n) / unitNanoUsd;
+
+/** What a quote costs. */
+export const amountNanoUsd = ({ requirements }: Quote): bigint => BigInt(requirements.amount) * unitNanoUsd;
+
+/** The collection `quotes`. Every change is a compare-and-set of one document. Throws 503 while MongoDB is unavailable. */
 export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs: number; clock: Clock }) {
   const { collection, prepare } = openCollection<Quote>(mongo, "quotes", schema);
 
@@ -88,46 +107,42 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
     return matchedCount === 1;
   }
 
-  /** The id of the claim, unless the quote is not open, or the payment has claimed another. */
-  async function claim(memo: string, payment: Payment): Promise<Claiming> {
+  /** The id of the claim. Refused if the quote is not open, or if the payment has claimed another one. */
+  async function claim(memo: string, payment: ClaimingPayment): Promise<Claiming> {
     const id = randomBytes(12).toString("base64url");
     const { messageHash, blockhash, payer } = payment;
     const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer };
     try {
       const update = { $set: { ...set, lookAt: after(leaseMs) }, $unset: { expiresAt: "" as const } };
-      const isOurs = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
-      return isOurs ? { id } : { refused: "not open" };
+      const claimed = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
+      return claimed ? { id } : { refused: "not open" };
     } catch (error) {
       if (isDuplicate(error)) return { refused: "used" };
       throw error;
     }
   }
 
-  /** False: the claim is somebody else's by now, or over; then nothing may be sent. */
-  const remember = (memo: string, claim: string, signature: string) =>
+  /** False: the claim was taken over or has expired, so nothing may be sent. */
+  const recordSignature = (memo: string, claim: string, signature: string) =>
     change({ _id: memo, state: "settling", claim, lookAt: { $gt: after(0) } }, { $set: { signature } });
 
-  /** Whoever has the claim does not know how it ended. */
-  const giveUp = (memo: string, claim: string) =>
+  /** By the holder of the claim, who does not know the outcome. */
+  const markUnknown = (memo: string, claim: string) =>
     change(
       { _id: memo, state: "settling", claim },
       { $set: { state: "unknown", lookAt: after(0) }, $unset: { claim: "" } },
     );
 
-  const reopened = () =>
-    ({
-      $set: { state: "open", expiresAt: after(quoteMs) },
-      $unset: { ...claimed, ...looked },
-    }) as const;
+  const opening = () => ({ $set: { state: "open", expiresAt: after(quoteMs) }, $unset: claimFields }) as const;
 
-  /** By whoever has the claim, and knows that nothing was sent. */
-  const release = (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, reopened());
+  /** By the holder of the claim, who knows that nothing was sent. */
+  const release = (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, opening());
 
-  /** By whoever saw on chain that the payment is not there, and never will be. */
-  const reopen = ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, reopened());
+  /** When the chain shows that the payment did not land and never will. */
+  const reopen = ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, opening());
 
-  /** True also if it was so already. */
-  const settle = ({ _id, messageHash, blockhash, payer }: Claimed, signature: string) =>
+  /** Also if it was settled by the same payment before, or was reopened meanwhile. */
+  const markSettled = ({ _id, messageHash, blockhash, payer }: Claimed, signature: string) =>
     change(
       { _id, $or: [{ messageHash }, { state: "open" }] },
       {
@@ -136,8 +151,8 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
       },
     );
 
-  /** Of those that nobody works on. */
-  const lookAgain = ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight?: bigint) =>
+  /** Sets the next look-up of a payment that no process works on. */
+  const postpone = ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight?: bigint) =>
     change(
       { _id, state, messageHash, lookAt: { $lte: after(0) } },
       {
@@ -152,9 +167,9 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
     return (await stored(found.toArray())).filter(isClaimed);
   };
 
-  const payBack = (memo: string) => change({ _id: memo, state: "settled" }, { $set: { paidBackAt: after(0) } });
+  const markPaidBack = (memo: string) => change({ _id: memo, state: "settled" }, { $set: { paidBackAt: after(0) } });
 
-  const all = async (memos: readonly string[]): Promise<Map<string, Quote>> => {
+  const findAll = async (memos: readonly string[]): Promise<Map<string, Quote>> => {
     const found = await stored(collection.find({ _id: { $in: [...memos] } }).toArray());
     return new Map(found.map((quote) => [quote._id, quote]));
   };
@@ -167,16 +182,16 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
     prepare,
     open,
     find,
+    findAll,
     claim,
-    remember,
-    giveUp,
+    recordSignature,
+    markUnknown,
     release,
     reopen,
-    settle,
-    lookAgain,
+    markSettled,
+    postpone,
     due,
-    payBack,
-    all,
+    markPaidBack,
     remove,
   };
 }

@@ -1,53 +1,69 @@
 import { encodePaymentResponseHeader } from "@x402/core/http";
-import { noCapacity } from "#errors";
+import { noCapacity, type ServiceError } from "#errors";
 import { paymentAccount } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Chain } from "./chain.ts";
-import type { X402 } from "./config.ts";
-import type { Facilitator, Outcome } from "./facilitator.ts";
-import { paymentFault } from "./payment-fault.ts";
-import { decodePayment, type Payment } from "./payment-header.ts";
-import { amountOf } from "./quote.ts";
-import { type Claimed, isClaimed, type Quote, type Quotes } from "./quotes.ts";
-import type { createResolve } from "./resolve.ts";
+import type { X402Config } from "./config.ts";
+import type { Facilitator, Outcome } from "./facilitators.ts";
+import { decodePayment, type Payment, paymentFault } from "./payment.ts";
+import { type Claimed, isClaimed, type Quote, type Quotes, unitsOf } from "./quotes.ts";
+import type { createReconcile } from "./reconcile.ts";
 
-export interface SettleAsk {
-  /** `PAYMENT-SIGNATURE` as it came. */
+/** A payment as it came with a request. */
+export interface SentPayment {
+  /** The value of `PAYMENT-SIGNATURE`. */
   readonly header: string;
-  /** Of the request that it came with, as it was quoted. */
+  /** Of the method, the path and the whole body: a payment is for this request alone. */
   readonly requestHash: string;
-  /** What the request costs now, asked before anything is taken for it. Throws for one that cannot be worked on. */
-  readonly priceNanoUsd?: (() => Promise<bigint>) | undefined;
-  /** Whether work that began on the payment runs or has answered: asked when it is a day old, and pays for nothing new. */
-  readonly hasBegun?: ((work: { readonly account: string; readonly key: string }) => Promise<boolean>) | undefined;
 }
 
-export type Settlement =
-  /** Paid for: the call is an ordinary one on the account, with `key` as its idempotency key. */
-  | {
-      readonly kind: "paid";
-      readonly account: string;
-      readonly key: string;
-      readonly buybackToken: string | undefined;
-      /** `PAYMENT-RESPONSE`. */
-      readonly receipt: string;
-    }
-  /** Nothing was taken for this request: 402 with a new quote, `reason` as its error. */
-  | { readonly kind: "refused"; readonly reason: string; readonly receipt: string };
+/** Of the response. */
+type Headers = Readonly<Record<string, string>>;
+
+/** The request is paid for: it is an ordinary call on the account, with `key` as its idempotency key. */
+export interface Settled {
+  readonly kind: "settled";
+  readonly account: string;
+  readonly key: string;
+  readonly buybackToken: string | undefined;
+  readonly headers: Headers;
+}
+
+/** The payment does not pay for this request, and nothing was taken. */
+interface Refused {
+  readonly kind: "refused";
+  readonly reason: string;
+  readonly headers: Headers;
+}
+
+/** Whether the payment was taken is not known yet. The same request with the same payment finds out. */
+export interface Pending {
+  readonly kind: "pending";
+  readonly error: ServiceError;
+  readonly headers: Headers;
+}
+
+/** A payment that has to be settled, or that does not pay for the request. */
+export type Unpaid =
+  | Refused
+  /** Settled more than a day ago: pays only for work that began before, and is refused for anything else. */
+  | (Omit<Refused, "kind"> & { readonly kind: "expired"; readonly settled: Settled })
+  /** It can be settled, until a time in Unix milliseconds. */
+  | { readonly kind: "open"; readonly payment: Payment; readonly until: number; readonly headers: Headers };
 
 const waitMs = 50_000;
 const pollMs = 250;
 
-/** What this very call has claimed. */
-interface Asked {
+/** A quote that this request has claimed. */
+interface OwnClaim {
   readonly quote: Claimed;
   readonly payment: Payment;
   readonly claim: string;
 }
 
-interface Deps extends Pick<ReturnType<typeof createResolve>, "settled" | "resolve"> {
-  readonly x402: Pick<X402, "network" | "caps">;
+interface Deps extends Pick<ReturnType<typeof createReconcile>, "creditPayment" | "resolve"> {
+  readonly x402: Pick<X402Config, "network" | "caps">;
   readonly quotes: Quotes;
   readonly chain: Pick<Chain, "find">;
   readonly facilitator: () => Promise<Facilitator>;
@@ -55,26 +71,30 @@ interface Deps extends Pick<ReturnType<typeof createResolve>, "settled" | "resol
   readonly log: Logger;
 }
 
-export function createSettle({ x402, quotes, chain, facilitator, settled, resolve, clock, log }: Deps) {
+export function createSettle({ x402, quotes, chain, facilitator, creditPayment, resolve, clock, log }: Deps) {
   const { network, caps } = x402;
-  const paid = ({ _id: memo, messageHash, buybackToken, signature = "", payer }: Claimed): Settlement => ({
-    kind: "paid",
+  const receipt = (response: Omit<Parameters<typeof encodePaymentResponseHeader>[0], "network">): Headers => ({
+    "PAYMENT-RESPONSE": encodePaymentResponseHeader({ ...response, network }),
+  });
+
+  const settled = ({ _id: memo, messageHash, buybackToken, signature = "", payer }: Claimed): Settled => ({
+    kind: "settled",
     account: paymentAccount(memo),
     key: messageHash,
     buybackToken,
-    receipt: encodePaymentResponseHeader({ success: true, transaction: signature, network, payer }),
+    headers: receipt({ success: true, transaction: signature, payer }),
   });
 
-  const refused = (reason: string, { payer }: Payment): Settlement => ({
+  const refused = (reason: string, { payer }: Payment): Refused => ({
     kind: "refused",
     reason,
-    receipt: encodePaymentResponseHeader({ success: false, errorReason: reason, transaction: "", network, payer }),
+    headers: receipt({ success: false, errorReason: reason, transaction: "", payer }),
   });
 
-  /** What is on chain already is refused when it is simulated again. */
-  async function outcomeOf(settler: Facilitator, { quote, payment, claim }: Asked): Promise<Outcome> {
-    const remember = (signature: string) => quotes.remember(quote._id, claim, signature);
-    const outcome = await settler.settle(payment, quote.requirements, remember);
+  /** A transaction that is on chain already fails its simulation, so a refusal is checked against the chain. */
+  async function outcomeOf(settler: Facilitator, { quote, payment, claim }: OwnClaim): Promise<Outcome> {
+    const recordSignature = (signature: string) => quotes.recordSignature(quote._id, claim, signature);
+    const outcome = await settler.settle(payment, quote.requirements, recordSignature);
     if (outcome.kind !== "refused") return outcome;
     try {
       const landed = await chain.find(quote);
@@ -85,14 +105,14 @@ export function createSettle({ x402, quotes, chain, facilitator, settled, resolv
   }
 
   /** Undefined: only the chain knows. */
-  async function ask(settler: Facilitator, asked: Asked): Promise<Settlement | undefined> {
-    const { quote, payment, claim } = asked;
+  async function settleClaim(settler: Facilitator, own: OwnClaim): Promise<Settled | Refused | undefined> {
+    const { quote, payment, claim } = own;
     const memo = quote._id;
-    const outcome = await outcomeOf(settler, asked);
+    const outcome = await outcomeOf(settler, own);
     switch (outcome.kind) {
       case "settled":
-        await settled(quote, outcome.signature);
-        return paid({ ...quote, signature: outcome.signature });
+        await creditPayment(quote, outcome.signature);
+        return settled({ ...quote, signature: outcome.signature });
       case "refused":
         await quotes.release(memo, claim);
         return refused(outcome.reason, payment);
@@ -100,56 +120,60 @@ export function createSettle({ x402, quotes, chain, facilitator, settled, resolv
         await quotes.release(memo, claim);
         throw noCapacity("The payment could not be settled right now; nothing was taken. Repeat the request as it is.");
       case "unknown":
-        log.warn({ memo, err: outcome.reason }, "how a payment ended is asked of the chain");
-        await quotes.giveUp(memo, claim);
+        log.warn({ memo, err: outcome.reason }, "the outcome of a payment is looked up on chain");
+        await quotes.markUnknown(memo, claim);
         return undefined;
     }
   }
 
-  async function claimed(
-    quote: Quote,
-    payment: Payment,
-    priceNanoUsd: SettleAsk["priceNanoUsd"],
-  ): Promise<Settlement | undefined> {
-    const price = await priceNanoUsd?.();
-    if (price !== undefined && amountOf(price) > BigInt(quote.requirements.amount))
-      return refused("price_changed", payment);
-    // Before anything is claimed that only this facilitator could end.
+  /** Undefined: another request has claimed the quote, or only the chain knows the outcome. */
+  async function claimAndSettle(quote: Quote, payment: Payment, priceNanoUsd: bigint) {
+    if (unitsOf(priceNanoUsd) > BigInt(quote.requirements.amount)) return refused("price_changed", payment);
+    // Before the claim: only this facilitator could end it.
     const settler = await facilitator();
     const claim = await quotes.claim(quote._id, payment);
-    const { messageHash, blockhash, payer } = payment;
-    if ("id" in claim)
-      return ask(settler, { quote: { ...quote, messageHash, blockhash, payer }, payment, claim: claim.id });
+    if ("id" in claim) {
+      const { messageHash, blockhash, payer } = payment;
+      return settleClaim(settler, { quote: { ...quote, messageHash, blockhash, payer }, payment, claim: claim.id });
+    }
     return claim.refused === "used" ? refused("payment_already_used", payment) : undefined;
   }
 
-  /** Settled, or being settled by somebody, or nobody knows. */
-  async function joined(quote: Claimed): Promise<Settlement | undefined> {
-    if (quote.state === "settled") return paid(quote);
+  /** Undefined: it is still being settled, or its outcome is unknown. */
+  async function join(quote: Claimed): Promise<Settled | undefined> {
+    if (quote.state === "settled") return settled(quote);
     const isDue = quote.lookAt !== undefined && quote.lookAt.getTime() <= clock.now();
     const resolved = isDue ? await resolve(quote) : "unknown";
     if (resolved === "unknown") await sleep(clock, pollMs);
     return undefined;
   }
 
-  /**
-   * Throws 400 for a header that cannot be decoded; 503 while it cannot be settled or nobody knows whether it was, and
-   * then the same request with the same payment finds out.
-   */
-  return async function settle({ header, requestHash, priceNanoUsd, hasBegun }: SettleAsk): Promise<Settlement> {
-    const payment = decodePayment(header);
-    const until = clock.now() + waitMs;
+  /** Follows a payment until it is settled or refused. Without a price it takes nothing, and stops at an open quote. */
+  async function follow(
+    payment: Payment,
+    { requestHash, until, priceNanoUsd }: { requestHash: string; until: number; priceNanoUsd?: bigint },
+  ): Promise<Settled | Pending | Unpaid> {
     do {
       const quote = await quotes.find(payment.memo);
       const reason = await paymentFault(payment, quote, { requestHash, caps, now: clock.now() });
       if (reason === "payment_expired" && quote && isClaimed(quote))
-        return (await hasBegun?.({ account: paymentAccount(quote._id), key: quote.messageHash }))
-          ? paid(quote)
-          : refused(reason, payment);
+        return { ...refused(reason, payment), kind: "expired", settled: settled(quote) };
       if (!quote || reason !== undefined) return refused(reason ?? "quote_not_found", payment);
-      const settlement = isClaimed(quote) ? await joined(quote) : await claimed(quote, payment, priceNanoUsd);
+      if (!isClaimed(quote) && priceNanoUsd === undefined) return { kind: "open", payment, until, headers: {} };
+      const settlement = isClaimed(quote)
+        ? await join(quote)
+        : await claimAndSettle(quote, payment, priceNanoUsd as bigint);
       if (settlement) return settlement;
     } while (clock.now() < until);
-    throw noCapacity("The network has not confirmed the payment yet. Repeat the request with the same payment.");
+    const error = noCapacity(
+      "The network has not confirmed the payment yet. Repeat the request with the same payment.",
+    );
+    return { kind: "pending", error, headers: {} };
+  }
+
+  return {
+    find: ({ header, requestHash }: SentPayment) =>
+      follow(decodePayment(header), { requestHash, until: clock.now() + waitMs }),
+    follow,
   };
 }

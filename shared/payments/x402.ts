@@ -1,27 +1,53 @@
+import { encodePaymentRequiredHeader } from "@x402/core/http";
+import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import { ConfigError, configError } from "#platform/config";
+import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import { createChain } from "./chain.ts";
-import type { X402 } from "./config.ts";
-import type { Facilitator } from "./facilitator.ts";
-import { ownFacilitator } from "./own-facilitator.ts";
-import { createQuote } from "./quote.ts";
-import type { Quotes } from "./quotes.ts";
-import { remoteFacilitator } from "./remote-facilitator.ts";
-import { createResolve } from "./resolve.ts";
-import { connectRpc } from "./rpc.ts";
-import { createSettle } from "./settle.ts";
+import { connectRpc, createChain } from "./chain.ts";
+import type { X402Config } from "./config.ts";
+import { type Facilitator, ownFacilitator, remoteFacilitator } from "./facilitators.ts";
+import { type Quotes, unitsOf } from "./quotes.ts";
+import { createReconcile } from "./reconcile.ts";
+import { createSettle, type Pending, type Settled, type Unpaid } from "./settle.ts";
+
+/** A request that is to be paid for by itself. */
+export interface PaidRequest {
+  readonly requestHash: string;
+  /** The most that the request can cost, by list price. Positive. */
+  readonly priceNanoUsd: bigint;
+  readonly resource: { readonly url: string; readonly description: string; readonly mimeType: string };
+  /** One that `buyback.tokenOf` accepts. */
+  readonly buybackToken?: string | undefined;
+}
+
+/** A 402 that quotes the request. `refused`: the payment that came with it does not pay for it; nothing was taken. */
+export interface Quoted {
+  readonly kind: "quoted" | "refused";
+  /** Why the payment is refused. */
+  readonly reason?: string;
+  readonly status: 402;
+  /** Not to be cached. `PAYMENT-REQUIRED` repeats the body for x402 clients. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: PaymentRequired;
+}
+
+export type PaymentDecision = Quoted | Settled | Pending;
 
 /** Keys are changed, accounts closed, and SOL runs out. */
-const checkedAgainMs = 600_000;
+const checkEveryMs = 600_000;
+/** How long after signing a payment may be sent. A blockhash lives about as long. */
+const maxTimeoutSeconds = 60;
 
-/** Payments on one network, switched on. */
-export function createX402(deps: { x402: X402; quotes: Quotes; money: Money; clock: Clock; log: Logger }) {
+export function createX402(deps: { x402: X402Config; quotes: Quotes; money: Money; clock: Clock; log: Logger }) {
   const { x402, quotes, money, clock, log } = deps;
+  const { network, asset, payTo } = x402;
   const rpc = connectRpc(x402.rpcUrl);
   const chain = createChain(rpc, x402);
+  const { creditPayment, resolve, reconcile } = createReconcile({ quotes, chain, money, log });
+  const { find, follow } = createSettle({ x402, quotes, chain, facilitator, creditPayment, resolve, clock, log });
   let checked: { readonly facilitator: Promise<Facilitator>; readonly until: number } | undefined;
 
   function connect(): Promise<Facilitator> {
@@ -33,23 +59,22 @@ export function createX402(deps: { x402: X402; quotes: Quotes; money: Money; clo
 
   async function check(): Promise<Facilitator> {
     const found = await connect();
-    const misfit = await chain.misfit();
-    if (misfit !== undefined) throw configError(misfit);
+    const fault = await chain.configFault();
+    if (fault !== undefined) throw configError(fault);
     return found;
   }
 
-  /** Once it is known that payments can arrive. 503 until then. */
+  /** The facilitator, once payments are known to arrive. Throws 503 until then. */
   function facilitator(): Promise<Facilitator> {
     if (checked && clock.now() < checked.until) return checked.facilitator;
-    const asked = check().catch((cause: unknown) => {
+    const checking = check().catch((cause: unknown) => {
       checked = undefined;
       throw noCapacity("Payments cannot be taken right now.", 5, cause);
     });
-    checked = { facilitator: asked, until: clock.now() + checkedAgainMs };
-    return asked;
+    checked = { facilitator: checking, until: clock.now() + checkEveryMs };
+    return checking;
   }
 
-  /** Rejects for what only the operator can mend. A network that is away comes back. */
   async function start(): Promise<void> {
     await facilitator().catch((error: Error) => {
       if (error.cause instanceof ConfigError) throw error.cause;
@@ -57,11 +82,38 @@ export function createX402(deps: { x402: X402; quotes: Quotes; money: Money; clo
     });
   }
 
-  const { settled, resolve, reconcile } = createResolve({ quotes, chain, money, log });
-  return {
-    start,
-    quote: createQuote({ x402, quotes, facilitator }),
-    settle: createSettle({ x402, quotes, chain, facilitator, settled, resolve, clock, log }),
-    reconcile,
-  };
+  async function quote(request: PaidRequest, error = "PAYMENT-SIGNATURE header is required") {
+    const { requestHash, priceNanoUsd, resource, buybackToken } = request;
+    if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);
+    const { feePayer } = await facilitator();
+    // Operators type it on command lines, so it must not look like an option.
+    const memo = randomBase62(24);
+    const requirements = {
+      scheme: "exact",
+      network,
+      asset,
+      amount: String(unitsOf(priceNanoUsd)),
+      payTo,
+      maxTimeoutSeconds,
+      extra: { feePayer, memo, paymentFlow: "upfront" },
+    };
+    await quotes.open({ _id: memo, requestHash, requirements, ...(buybackToken !== undefined && { buybackToken }) });
+    const body: PaymentRequired = { x402Version: 2, error, resource: { ...resource }, accepts: [requirements] };
+    return { headers: { "PAYMENT-REQUIRED": encodePaymentRequiredHeader(body), "cache-control": "no-store" }, body };
+  }
+
+  async function decide(unpaid: Unpaid | undefined, request: PaidRequest): Promise<PaymentDecision> {
+    const { requestHash, priceNanoUsd } = request;
+    const settlement =
+      unpaid?.kind === "open"
+        ? await follow(unpaid.payment, { requestHash, until: unpaid.until, priceNanoUsd })
+        : unpaid;
+    if (settlement?.kind === "settled" || settlement?.kind === "pending") return settlement;
+    if (!settlement || settlement.kind === "open") return { kind: "quoted", status: 402, ...(await quote(request)) };
+    const { reason } = settlement;
+    const { headers, body } = await quote(request, reason);
+    return { kind: "refused", reason, status: 402, headers: { ...settlement.headers, ...headers }, body };
+  }
+
+  return { start, find, decide, reconcile };
 }

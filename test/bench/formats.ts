@@ -7,7 +7,7 @@ import { runLoad } from "./load.ts";
 import { cpuMs, type Measured } from "./processes.ts";
 import type { Target } from "./workload.ts";
 
-/** What it costs that a caller speaks one format and the provider another. */
+/** The cost of converting between the caller's format and the provider's. */
 
 const perSecond = 150;
 const warmUpMs = 6_000;
@@ -74,7 +74,7 @@ const load = ({ caller, upstream }: Pair, { origin, headers }: Target, durationM
   });
 };
 
-/** Every pair in every round, at the same rate: so the processor time of one call can be compared. */
+/** Measures every pair in every round, at the same rate, so that the processor time of a call is comparable. */
 export async function measureFormats(target: Target, own: readonly Measured[], rounds: number): Promise<PairRound[]> {
   const results: PairRound[] = [];
   for (const pair of pairs) await load(pair, target, warmUpMs / 4);
@@ -117,8 +117,8 @@ function codecsOnce({ caller, upstream }: Pair, events: readonly Record<string, 
 
 /** Processor time of a call, in microseconds. */
 function codecMicroseconds(pair: Pair): number {
-  const datas = madeStreams[pair.upstream].flatMap((piece) => [...piece.matchAll(/^data: (\{.*)$/gm)]);
-  const events = datas.map(([, json]) => JSON.parse(json as string) as Record<string, unknown>);
+  const matches = madeStreams[pair.upstream].flatMap((piece) => [...piece.matchAll(/^data: (\{.*)$/gm)]);
+  const events = matches.map(([, json]) => JSON.parse(json as string) as Record<string, unknown>);
   const body = asking[pair.caller].body(modelOf(pair.upstream));
   const run = (times: number) => {
     const before = process.cpuUsage();

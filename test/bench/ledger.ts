@@ -119,7 +119,7 @@ async function measure(uri: string, mongod: Measured): Promise<void> {
   aheadMs = 2 * minuteMs;
   const sweep = () => money.sweep(async () => false);
   const late = async (at: number) => {
-    const amounts = { mostNanoUsd: 100n, leastNanoUsd: 100n, expiresAt: Date.now() };
+    const amounts = { maxNanoUsd: 100n, minNanoUsd: 100n, expiresAt: Date.now() };
     await money.hold({ account: accountId(at), requestId: newRequestId(), ...amounts });
   };
   for (let round = 0; round < rounds; round++) {

@@ -7,7 +7,7 @@ import { Pool } from "undici";
  *
  * `closed`: each connection sends its next call when the last one ended.
  * `open`: calls start at a fixed rate, however slow the answers are; latency counts from the intended start, so a
- * stall is felt by every call that it held up (no coordinated omission).
+ * stall counts in every call that it delayed (no coordinated omission).
  */
 export type Pace =
   | { readonly kind: "closed"; readonly connections: number }
@@ -22,7 +22,7 @@ export interface Load {
   readonly end: string;
   readonly pace: Pace;
   readonly durationMs: number;
-  /** Longest wait for the first byte, and between two bytes; what runs this long after the end is broken off. */
+  /** Longest wait for the first byte, and between two bytes; what still runs this long after the end is aborted. */
   readonly timeoutMs: number;
 }
 
@@ -76,7 +76,7 @@ export async function runLoad(load: Load): Promise<Outcome> {
     firstFailure ??= `${reason}: ${details.slice(0, 300)}`;
   };
 
-  /** Never rejects: how it ended is in the tallies. */
+  /** Never rejects: the tallies record how it ended. */
   const call = (startAt: number): Promise<void> => {
     started++;
     return new Promise((resolve) => {

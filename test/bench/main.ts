@@ -15,10 +15,10 @@ import { proveTarget, type Target } from "./workload.ts";
 /**
  * npm run bench -- [--quick] [--profile] [--uploads] [--formats] [--gateways direct,portkey,service] [--connections 50]
  *
- * Measures the service beside Portkey's gateway and beside no gateway at all, and writes RESULTS.md.
+ * Measures the service beside Portkey's gateway and beside no gateway at all, and writes docs/benchmarks/results.md.
  * `--quick`: few short rounds, printed only. `--connections`: this one load, printed only.
- * `--uploads`: ten large uploads at once into the service, written to UPLOADS.md.
- * `--formats`: streams of every caller's format to every provider's, written to FORMATS.md.
+ * `--uploads`: ten large uploads at once into the service, written to docs/benchmarks/uploads.md.
+ * `--formats`: streams of every caller's format to every provider's, written to docs/benchmarks/conversion.md.
  * `--profile`: the service alone, with a CPU profile of API and worker.
  * Whatever is started here ends with this process, also when that is killed.
  */
@@ -40,6 +40,7 @@ const wanted = new Set(
 const command = ["npm run bench", ...(process.argv.length > 2 ? ["--", ...process.argv.slice(2)] : [])].join(" ");
 const root = join(import.meta.dirname, "../..");
 const dataDir = join(root, ".data/bench");
+const benchmarks = join(root, "docs/benchmarks");
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
 interface Bench {
@@ -99,7 +100,7 @@ function closed(stream: boolean, connections: number): Scenario {
   return { title, stream, pace: { kind: "closed", connections }, delayMs: 0, rounds, durationMs };
 }
 
-/** Until V8 has compiled what is hot: before that a call costs up to twice as much. */
+/** V8 needs this long to compile the hot code; before that a call costs up to twice as much. */
 function warmUp(stream: boolean): Scenario {
   return { ...closed(stream, 50), title: "warm-up", durationMs: options.quick ? 3_000 : 10_000 };
 }
@@ -160,11 +161,10 @@ async function compare(bench: Bench): Promise<void> {
   const report: Report = { rounds, command, machine, ...(books && { books }) };
   const text = renderReport(report);
   say(`\n${text}`);
-  if (!options.quick && options.connections === undefined)
-    await writeFile(join(import.meta.dirname, "RESULTS.md"), text);
+  if (!options.quick && options.connections === undefined) await writeFile(join(benchmarks, "results.md"), text);
 }
 
-/** What large uploads do to the API's memory. */
+/** The API's memory under large uploads. */
 async function uploads({ service }: Bench): Promise<void> {
   const api = service?.processes.find(({ name }) => name === "api");
   if (!service || !api) throw new Error("--uploads needs the service among the gateways");
@@ -174,10 +174,10 @@ async function uploads({ service }: Bench): Promise<void> {
   const machine = [new Date().toISOString().slice(0, 10), ...describeMachine(service.stores)];
   const text = renderUploads(rounds, command, machine);
   say(`\n${text}`);
-  await writeFile(join(import.meta.dirname, "UPLOADS.md"), text);
+  await writeFile(join(benchmarks, "uploads.md"), text);
 }
 
-/** What translation between formats costs. */
+/** The cost of conversion between formats. */
 async function formats({ service }: Bench): Promise<void> {
   if (!service) throw new Error("--formats needs the service among the gateways");
   const rounds = await measureFormats(service.target, service.processes, options.quick ? 1 : 5);
@@ -186,7 +186,7 @@ async function formats({ service }: Bench): Promise<void> {
   const machine = [new Date().toISOString().slice(0, 10), ...describeMachine(service.stores)];
   const text = renderFormats(rounds, command, machine);
   say(`\n${text}`);
-  if (!options.quick) await writeFile(join(import.meta.dirname, "FORMATS.md"), text);
+  if (!options.quick) await writeFile(join(benchmarks, "conversion.md"), text);
 }
 
 /** Where API and worker spend their time at 50 connections. */

@@ -26,7 +26,7 @@ export interface Round {
   readonly seconds: number;
   /** Processor time that each process spent meanwhile, by its name. */
   readonly cpuMs: Readonly<Record<string, number>>;
-  /** Cores that programs other than these kept busy meanwhile, on average. */
+  /** Cores used by other programs meanwhile, on average. */
   readonly othersCores: number;
   readonly residentBytes: Readonly<Record<string, number>>;
 }

@@ -3,7 +3,7 @@ import { formatAt, madeStreams } from "./format-streams.ts";
 import { jsonContent, usage } from "./workload.ts";
 
 /**
- * A provider of models that costs next to nothing: a server on `PORT` whose every byte is made beforehand. It answers as OpenAI
+ * A mock provider that costs next to nothing: a server on `PORT` whose responses are prepared in advance. It answers as OpenAI
  * does, and streams in every format. `PUT /delay` with a number of milliseconds sets how long each answer waits for its first byte.
  */
 const envelope = { id: "chatcmpl-bench", created: 1_750_000_000, model: "gpt-4.1-mini" };
@@ -61,6 +61,6 @@ const server = createServer((req, res) => {
     }
   });
 });
-// A connection that rests must not be closed under its owner's next request.
+// An idle connection must not be closed just as its owner sends the next request.
 server.keepAliveTimeout = 120_000;
 server.listen({ host: "127.0.0.1", port: Number(process.env.PORT), backlog: 2_048 });

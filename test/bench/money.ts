@@ -30,7 +30,7 @@ const accountOf = (caller: number) => opened[caller % accounts] as string;
 
 const holdOne = (account: string) => {
   const requestId = newRequestId();
-  const amounts = { mostNanoUsd: 1_000_000n, leastNanoUsd: 1_000_000n };
+  const amounts = { maxNanoUsd: 1_000_000n, minNanoUsd: 1_000_000n };
   return { requestId, answer: money.hold({ account, requestId, ...amounts, expiresAt: Date.now() + 600_000 }) };
 };
 
@@ -92,12 +92,18 @@ async function commands(): Promise<{ readonly reads: number; readonly writes: nu
 }
 
 async function refused(what: string, account: string, calls: number): Promise<void> {
-  const ask = { account, mostNanoUsd: 10n ** 15n, leastNanoUsd: 10n ** 15n, expiresAt: Date.now() + 600_000 };
-  const named = { kind: "usage", key: "key_bench", endpoint: "/v1/chat/completions", poor: () => "" } as const;
+  const ask = { account, maxNanoUsd: 10n ** 15n, minNanoUsd: 10n ** 15n, expiresAt: Date.now() + 600_000 };
+  const named = {
+    kind: "usage",
+    key: "key_bench",
+    endpoint: "/v1/chat/completions",
+    insufficientText: () => "",
+  } as const;
   const before = await commands();
   const cpuBefore = process.cpuUsage();
   const from = performance.now();
-  for (let at = 0; at < calls; at++) await money.take({ ...ask, ...named, requestId: newRequestId() }).catch(() => {});
+  for (let at = 0; at < calls; at++)
+    await money.holdForCall({ ...ask, ...named, requestId: newRequestId() }).catch(() => {});
   const { user, system } = process.cpuUsage(cpuBefore);
   const after = await commands();
   const each = (sum: number) => (sum / calls).toFixed(3);
@@ -107,8 +113,8 @@ async function refused(what: string, account: string, calls: number): Promise<vo
   );
 }
 
-const poor = await openAccount(2_000_000n);
-await refused("nothing held", poor, 2_000);
-await holdOne(poor).answer;
-await refused("with an open hold", poor, 200);
+const unfunded = await openAccount(2_000_000n);
+await refused("nothing held", unfunded, 2_000);
+await holdOne(unfunded).answer;
+await refused("with an open hold", unfunded, 200);
 await mongo.close();

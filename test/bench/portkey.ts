@@ -11,7 +11,7 @@ import type { Target } from "./workload.ts";
 export const portkeyVersion = "1.15.2";
 const packages = { "@portkey-ai/gateway": portkeyVersion, "@hono/node-server": "1.13.8" };
 
-/** It knows no option for the address that it listens on. */
+/** It has no option for the listening address. */
 const listenOnLoopback = `data:text/javascript,${encodeURIComponent(`
   import { Server } from "node:net";
   const { listen } = Server.prototype;
@@ -20,7 +20,7 @@ const listenOnLoopback = `data:text/javascript,${encodeURIComponent(`
   };
 `)}`;
 
-/** Installed once, into the cache: it is no dependency of the project. */
+/** Installed once, into the cache: it is not a dependency of the project. */
 async function installed(onProgress: (text: string) => void): Promise<string> {
   const folder = join(cacheDirOf(process.env), "bench", `portkey-${portkeyVersion}`);
   const main = join(folder, "node_modules/@portkey-ai/gateway/build/start-server.js");

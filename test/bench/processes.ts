@@ -67,7 +67,7 @@ export function cpuMs({ pid }: Measured): number {
   return (Number(fields[11]) + Number(fields[12])) * tickMs;
 }
 
-/** What all programs on the machine together spent so far, proc(5): user, nice, system, irq and softirq, and steal. */
+/** Processor time of all programs on the machine so far, proc(5): user, nice, system, irq and softirq, and steal. */
 export function machineCpuMs(): number {
   const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
   const [, user, nice, system, , , irq, softirq, steal] = line.split(/ +/).map(Number);

@@ -82,7 +82,7 @@ const nameOf = ({ functionName, url, lineNumber }: CallFrame) =>
 
 /**
  * Self time by package or folder, and by function; percent of the time that the process was busy. What Node itself
- * did counts for whoever called it. On a busy machine a function that was merely kept waiting looks slow: read a profile
+ * did counts for whoever called it. On a busy machine a function that only waited for the processor looks slow: read a profile
  * from a quiet one.
  */
 export function summarize(profile: CpuProfile, most = 40): string {

@@ -8,7 +8,7 @@ import { startEmbedded } from "../../infra/embedded/index.ts";
 import { cpuMs, freeOrigin, type Measured, measured, residentBytes, startNode } from "./processes.ts";
 
 /**
- * What callers cost who get nothing: `node test/bench/refusals.ts [stalled callers]`. Prints the processor time of a call
+ * The cost of callers that are refused: `node test/bench/refusals.ts [stalled callers]`. Prints the processor time of a call
  * that is refused for its balance, and the API's memory while callers with one key send 24 MB each and then stall.
  */
 const refusedCalls = 6_000;

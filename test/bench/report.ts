@@ -146,7 +146,7 @@ ${JSON.stringify(check)}
 
 function othersLine(rounds: readonly Round[]): string {
   const cores = rounds.map(({ othersCores }) => othersCores);
-  return `other programs kept ${median(cores).toFixed(2)} cores busy meanwhile (median), at most ${Math.max(...cores).toFixed(2)}`;
+  return `other programs used ${median(cores).toFixed(2)} cores meanwhile (median), at most ${Math.max(...cores).toFixed(2)}`;
 }
 
 export function renderReport(report: Report): string {

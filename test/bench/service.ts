@@ -35,13 +35,13 @@ const limits = {
   concurrent_requests: 100_000,
 };
 
-/** The real thing: stores, one API and one worker process as in production, one account with money and one key. */
+/** Stores, one API and one worker process as in production, one account with a balance and one key. */
 export async function startService(options: {
   readonly mockOrigin: string;
   readonly dataDir: string;
   readonly logDir: string;
   readonly inspect: boolean;
-  /** Besides what every service here gets. */
+  /** Added to the settings that every service here has. */
   readonly env?: Readonly<Record<string, string>>;
   readonly onProgress: (text: string) => void;
 }): Promise<Service> {

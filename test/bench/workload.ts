@@ -1,4 +1,4 @@
-/** What is asked and answered in every measured call, whatever stands between. */
+/** The request and the answer of every measured call, whatever gateway is between. */
 export const chunksPerStream = 40;
 export const prompt = "Tell me, in a few plain words, how a queue keeps a busy service calm. ".repeat(2).slice(0, 100);
 export const jsonContent = "The quick brown fox jumps over the lazy dog. ".repeat(4).trim();
@@ -23,7 +23,7 @@ export interface Target {
   readonly model: string;
 }
 
-/** Shows that a target passes on what the mock says, whole, before its speed is measured. */
+/** Checks that a target forwards the mock's whole answer before its speed is measured. */
 export async function proveTarget(name: string, target: Target): Promise<void> {
   const ask = async (stream: boolean) => {
     const response = await fetch(target.origin + target.path, {

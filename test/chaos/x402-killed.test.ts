@@ -18,7 +18,7 @@ import {
   quoteOf,
 } from "../support/x402-setup.ts";
 
-test("the same payment twenty times at once on two API processes: one run, one charge", async () => {
+test("twenty concurrent uses of one payment on two API processes: one run, one charge", async () => {
   const all = await startPair();
   const { api, client, provider, chain } = all;
   const { headers, account } = await payFor(all, client, drawing());
@@ -38,16 +38,16 @@ test("the same payment twenty times at once on two API processes: one run, one c
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-test("an API killed between claim and send: nothing was taken, and the quote can be paid anew", async () => {
+test("an API killed between claim and send: nothing was taken, and the quote can be paid again", async () => {
   const all = await startPair();
   const { api, client, chain, payer, provider, quotes } = all;
   const { headers, memo } = await payFor(all, client, drawing());
   chain.faults.next("simulateTransaction", { after: never });
-  const left = lost(post(api.client, drawing(), headers));
+  const connectionLost = lost(post(api.client, drawing(), headers));
   await eventually(() => (chain.calls["simulateTransaction"] ?? 0) === 1);
   expect(await quotes.state(memo)).toBe("settling");
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await connectionLost).toBe(true);
   await quotes.endClaim(memo);
   const again = post(client, drawing(), headers);
   await eventually(async () => (await quotes.state(memo)) === "unknown");
@@ -63,15 +63,15 @@ test("an API killed between claim and send: nothing was taken, and the quote can
   expect(posts(provider)).toHaveLength(1);
 });
 
-test("an API killed between send and confirmation: repeated elsewhere it is found on chain and worked on once", async () => {
+test("an API killed between send and confirmation: on another API the payment is found on chain, and the call runs once", async () => {
   const all = await startPair();
   const { api, client, chain, provider, quotes } = all;
   const { headers, memo, account } = await payFor(all, client, drawing());
   chain.faults.next("getSignatureStatuses", { after: never });
-  const left = lost(post(api.client, drawing(), headers));
+  const connectionLost = lost(post(api.client, drawing(), headers));
   await eventually(() => (chain.calls["getSignatureStatuses"] ?? 0) === 1);
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await connectionLost).toBe(true);
   expect(await chain.balance(chain.payTo)).toBe(40_000n);
   await quotes.endClaim(memo);
   const answer = await answerOf(post(client, drawing(), headers));
@@ -82,7 +82,7 @@ test("an API killed between send and confirmation: repeated elsewhere it is foun
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-test("the answer to sendTransaction is lost: the call is worked on all the same, and paid once", async () => {
+test("the answer to sendTransaction is lost: the call runs, and is paid once", async () => {
   const all = await startPair();
   const { client, chain, provider } = all;
   const { headers, account } = await payFor(all, client, drawing());
@@ -92,7 +92,7 @@ test("the answer to sendTransaction is lost: the call is worked on all the same,
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-test("an API killed between credit and key: repeated elsewhere it is worked on, and paid once", async () => {
+test("an API killed between credit and idempotency key: on another API the call runs, and is paid once", async () => {
   let reached: Promise<void> | undefined;
   const all = await startPair({
     stores: async (stores) => {
@@ -103,10 +103,10 @@ test("an API killed between credit and key: repeated elsewhere it is worked on, 
   });
   const { api, client, chain, provider } = all;
   const { headers, account } = await payFor(all, client, drawing());
-  const left = lost(post(api.client, drawing(), headers));
+  const connectionLost = lost(post(api.client, drawing(), headers));
   await reached;
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await connectionLost).toBe(true);
   expect(await ledgerOf(client, account)).toMatchObject([{ kind: "credit", amount_usd: "0.04" }]);
   expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, costUsd: "0.04" });
   expect(posts(provider)).toHaveLength(1);
@@ -117,28 +117,31 @@ test("an API killed between credit and key: repeated elsewhere it is worked on, 
 test.each([
   [images, drawing(), paidOnce],
   [media, filming(), { paidMicroUsd: 200_000n, costUsd: "0.20" }],
-])("an API killed while the work runs: it goes on, and its answer is had elsewhere (%s)", async (path, body, paid) => {
-  const all = await startPair();
-  const { api, client, provider } = all;
-  const { headers, account } = await payFor(all, client, body, path);
-  const gate = Promise.withResolvers<void>();
-  provider.respond({ beforeHeaders: gate.promise });
-  const left = lost(post(api.client, body, headers, path));
-  const asked = await provider.request(0);
-  api.kill("SIGKILL");
-  expect(await left).toBe(true);
-  await api.endLease();
-  const joined = answerOf(post(client, body, headers, path));
-  gate.resolve();
-  const answer = await joined;
-  expect(answer).toMatchObject({ status: 200, replayed: "true", costUsd: paid.costUsd, receipt: { success: true } });
-  expect(asked.aborted).toBe(false);
-  expect(await answerOf(post(client, body, headers, path))).toEqual(answer);
-  expect(posts(provider)).toHaveLength(1);
-  await expectMoney(all, client, { [account]: paid });
-});
+])(
+  "an API killed while the call runs: it continues, and another API returns its answer (%s)",
+  async (path, body, paid) => {
+    const all = await startPair();
+    const { api, client, provider } = all;
+    const { headers, account } = await payFor(all, client, body, path);
+    const gate = Promise.withResolvers<void>();
+    provider.respond({ beforeHeaders: gate.promise });
+    const connectionLost = lost(post(api.client, body, headers, path));
+    const asked = await provider.request(0);
+    api.kill("SIGKILL");
+    expect(await connectionLost).toBe(true);
+    await api.endLease();
+    const joined = answerOf(post(client, body, headers, path));
+    gate.resolve();
+    const answer = await joined;
+    expect(answer).toMatchObject({ status: 200, replayed: "true", costUsd: paid.costUsd, receipt: { success: true } });
+    expect(asked.aborted).toBe(false);
+    expect(await answerOf(post(client, body, headers, path))).toEqual(answer);
+    expect(posts(provider)).toHaveLength(1);
+    await expectMoney(all, client, { [account]: paid });
+  },
+);
 
-test("no worker: nothing is quoted, and nothing is taken for what was quoted before", async () => {
+test("no worker: nothing is quoted, and nothing is taken for an earlier quote", async () => {
   const all = await startPair();
   const { client, worker, chain } = all;
   const first = await payFor(all, client, drawing());

@@ -14,14 +14,14 @@ import {
   startWorld,
 } from "../support/x402-setup.ts";
 
-test("a caller who hangs up while the payment is settled: the work is done, and its answer is had for the same payment", async () => {
+test("a caller who disconnects during settlement: the call runs, and the same payment returns its answer", async () => {
   const all = await startPaid();
   const { service, chain, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
   const gate = Promise.withResolvers<void>();
   chain.faults.next("sendTransaction", { after: gate.promise });
   const leaving = new AbortController();
-  const left = lost(
+  const connectionLost = lost(
     fetch(`${service.baseUrl}${images}`, {
       method: "POST",
       headers: { "content-type": "application/json", ...headers },
@@ -31,7 +31,7 @@ test("a caller who hangs up while the payment is settled: the work is done, and 
   );
   await eventually(() => chain.calls["sendTransaction"] === 1);
   leaving.abort();
-  expect(await left).toBe(true);
+  expect(await connectionLost).toBe(true);
   gate.resolve();
   await eventually(() => posts(provider).length === 1);
   expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200, replayed: "true" });
@@ -39,7 +39,7 @@ test("a caller who hangs up while the payment is settled: the work is done, and 
   await expectMoney(all, service, { [account]: paidOnce });
 });
 
-test("settled, and then not admitted: the caller is told to come again, and the same payment is worked on", async () => {
+test("settled, and then not admitted: 503, and the repeated payment runs the call", async () => {
   const world = await startWorld();
   const { stores, env, chain, provider } = world;
   const wire = await heldWire(stores.REDIS_URL);
@@ -61,7 +61,7 @@ test("settled, and then not admitted: the caller is told to come again, and the 
   await expectMoney(all, service, { [account]: paidOnce });
 });
 
-test("work that failed, asked for again by several at once: one run more", async () => {
+test("a failed call that is repeated concurrently runs once more", async () => {
   const all = await startPaid();
   const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());

@@ -6,7 +6,7 @@ import { brokenWire, type Command } from "../support/money-proxy.ts";
 import { eventually } from "../support/service.ts";
 import { answerOf, drawing, expectMoney, ledgerOf, paidOnce, payFor, post } from "../support/x402-setup.ts";
 
-test("killed with the payment held, and the next one killed over giving it back: the third works on it, and it is paid once", async () => {
+test("killed with the payment held, and the next one killed during the release: the third runs the call, and it is paid once", async () => {
   let accounts = 0;
   const all = await startPair({
     stores: async (shared) => {
@@ -23,15 +23,15 @@ test("killed with the payment held, and the next one killed over giving it back:
   const givingBack = await holdCommands(stores, ({ insert }) => insert === "ledger");
   const next = await all.another(givingBack.stores);
   const { headers, account } = await payFor(all, client, drawing());
-  const left = lost(post(api.client, drawing(), headers));
+  const connectionLost = lost(post(api.client, drawing(), headers));
   await eventually(async () => (await client.check()).open_holds === 1);
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await connectionLost).toBe(true);
   await api.endLease();
-  const leftToo = lost(post(next.client, drawing(), headers));
+  const secondLost = lost(post(next.client, drawing(), headers));
   await givingBack.reached;
   next.kill("SIGKILL");
-  expect(await leftToo).toBe(true);
+  expect(await secondLost).toBe(true);
   await next.endLease();
   expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, costUsd: "0.04" });
   expect(posts(provider)).toHaveLength(1);
@@ -47,38 +47,35 @@ test.each<[string, (command: Command) => boolean, number]>([
   ["its key", ({ insert }) => insert === "idempotency", 1],
   // The first is the credit.
   ["its hold", ({ update }) => update === "accounts", 2],
-])(
-  "an API frozen over %s, and taken for dead: it is told to come again, and the work is done once",
-  async (_, isTaken, nth) => {
-    let freeze = () => {};
-    let count = 0;
-    const { promise: frozen, resolve } = Promise.withResolvers<void>();
-    const all = await startPair({
-      // A frame for an instance that seems dead finds no stream: its caller is told when the waiting ends.
-      env: { MEDIA_SYNC_TIMEOUT: "8" },
-      stores: async (stores) => {
-        const MONGODB_URI = await brokenWire(stores.MONGODB_URI, (command) => {
-          if (isTaken(command) && ++count === nth) {
-            freeze();
-            resolve();
-          }
-          return "pass";
-        });
-        return { ...stores, MONGODB_URI };
-      },
-    });
-    const { api, client, provider } = all;
-    freeze = () => api.kill("SIGSTOP");
-    const { headers, account } = await payFor(all, client, drawing());
-    const late = answerOf(post(api.client, drawing(), headers));
-    await frozen;
-    await api.endLease();
-    const answer = await answerOf(post(client, drawing(), headers));
-    expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
-    api.kill("SIGCONT");
-    expect(await late).toMatchObject({ status: 503, receipt: { success: true } });
-    expect(await answerOf(post(client, drawing(), headers))).toEqual({ ...answer, replayed: "true" });
-    expect(posts(provider)).toHaveLength(1);
-    await expectMoney(all, client, { [account]: paidOnce });
-  },
-);
+])("an API frozen over %s, and taken for dead: it answers 503, and the call runs once", async (_, isTaken, nth) => {
+  let freeze = () => {};
+  let count = 0;
+  const { promise: frozen, resolve } = Promise.withResolvers<void>();
+  const all = await startPair({
+    // A frame for an instance that seems dead finds no stream: its caller gets the error when the wait ends.
+    env: { MEDIA_SYNC_TIMEOUT: "8" },
+    stores: async (stores) => {
+      const MONGODB_URI = await brokenWire(stores.MONGODB_URI, (command) => {
+        if (isTaken(command) && ++count === nth) {
+          freeze();
+          resolve();
+        }
+        return "pass";
+      });
+      return { ...stores, MONGODB_URI };
+    },
+  });
+  const { api, client, provider } = all;
+  freeze = () => api.kill("SIGSTOP");
+  const { headers, account } = await payFor(all, client, drawing());
+  const late = answerOf(post(api.client, drawing(), headers));
+  await frozen;
+  await api.endLease();
+  const answer = await answerOf(post(client, drawing(), headers));
+  expect(answer).toMatchObject({ status: 200, replayed: null, costUsd: "0.04" });
+  api.kill("SIGCONT");
+  expect(await late).toMatchObject({ status: 503, receipt: { success: true } });
+  expect(await answerOf(post(client, drawing(), headers))).toEqual({ ...answer, replayed: "true" });
+  expect(posts(provider)).toHaveLength(1);
+  await expectMoney(all, client, { [account]: paidOnce });
+});

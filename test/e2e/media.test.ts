@@ -29,7 +29,7 @@ interface Media {
   readonly files: readonly { readonly url: string; readonly bytes: number; readonly content_type: string }[];
 }
 
-test("the official client makes images, by address and as base64", async () => {
+test("the official client gets images as URLs and as base64", async () => {
   const { client } = await startProcesses();
   const customer = await client.account("1.00");
   const { data: byUrl, response } = await customer.openai.images
@@ -57,7 +57,7 @@ test("the official client makes images, by address and as base64", async () => {
   expect(await customer.available()).toBe("0.97");
 });
 
-test("a video is fetched by its address, whole and in ranges, from whichever instance, after a restart too", async () => {
+test("a video is served whole and in ranges by any instance, also after a restart", async () => {
   const { stores, worker, api, client } = await startProcesses();
   const customer = await client.account("1.00");
   const response = await customer.post("/v1/media/generations", {
@@ -91,7 +91,7 @@ test("a video is fetched by its address, whole and in ranges, from whichever ins
   expect((await fetched(`${url.slice(0, -1)}${url.endsWith("0") ? "1" : "0"}`)).status).toBe(404);
 });
 
-test("a picture uploaded by curl, raw and as a form, is seen by a chat model and edited by an image model", async () => {
+test("an image uploaded by curl, raw and as a form, is input for a chat model and an image model", async () => {
   const { client } = await startProcesses();
   const customer = await client.account("1.00");
   const made = await customer.openai.images.generate({
@@ -102,11 +102,11 @@ test("a picture uploaded by curl, raw and as a form, is seen by a chat model and
   });
   const folder = await mkdtemp(join(tmpdir(), "inference-e2e-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const picture = join(folder, "map.png");
-  await writeFile(picture, Buffer.from(made.data?.[0]?.b64_json ?? "", "base64"));
+  const image = join(folder, "map.png");
+  await writeFile(image, Buffer.from(made.data?.[0]?.b64_json ?? "", "base64"));
 
-  const raw = await curl(client, customer, ["--data-binary", `@${picture}`, "-H", "content-type: image/png"]);
-  const form = await curl(client, customer, ["-F", `file=@${picture}`]);
+  const raw = await curl(client, customer, ["--data-binary", `@${image}`, "-H", "content-type: image/png"]);
+  const form = await curl(client, customer, ["-F", `file=@${image}`]);
   for (const upload of [raw, form])
     expect(upload).toMatchObject({ object: "upload", status: "active", kind: "image", mime: "image/png" });
   expect(raw.id).not.toBe(form.id);
@@ -145,7 +145,7 @@ test("a picture uploaded by curl, raw and as a form, is seen by a chat model and
   await client.settled();
 });
 
-test("the official client's own retries wait for slow work: one run, one charge, the answer delivered", async () => {
+test("the official client's retries wait for slow work: one run, one charge, one answer", async () => {
   const { client } = await startProcesses({ MEDIA_SYNC_TIMEOUT: "1" });
   const customer = await client.account("1.00");
   const patient = new OpenAI({ apiKey: customer.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 3 });
@@ -155,7 +155,7 @@ test("the official client's own retries wait for slow work: one run, one charge,
     .withResponse();
   expect(response.headers.get("idempotent-replayed")).toBe("true");
   expect((await fetched(data.data?.[0]?.url ?? "")).status).toBe(200);
-  // Without a key nobody could come for the answer.
+  // Without an Idempotency-Key the answer could not be fetched later.
   await expect(patient.images.generate(ask)).rejects.toMatchObject({ status: 504, code: "upstream_timeout" });
   await client.settled();
   expect(await customer.available()).toBe("0.99");

@@ -11,7 +11,7 @@ const providerModel = "openai/gpt-4.1-mini";
 const operatorKey = "sk-operator-1234567890";
 const saying = (content: string) => [{ role: "user" as const, content }];
 
-/** An API process, worker processes, and the provider that they ask. */
+/** An API process, worker processes, and a mock provider. */
 async function startProcesses(workers: number, env: Record<string, string> = {}) {
   const stores = await testStores();
   const provider = await startMockOpenai();
@@ -111,7 +111,7 @@ test("one request id follows a call through both processes' logs, which hold no 
   expect(text).not.toContain(marker);
 });
 
-test("two workers share the calls of one API; one that stops in order loses none", async () => {
+test("two workers share the calls of one API; one that shuts down loses none", async () => {
   const { workers, service } = await startProcesses(2, { WORKER_CONCURRENCY_CHAT: "4" });
   const customer = await service.account("5");
   const calls = Array.from({ length: 24 }, (_, at) =>
@@ -129,7 +129,7 @@ test("two workers share the calls of one API; one that stops in order loses none
   expect(await customer.ledger("usage")).toHaveLength(24);
 });
 
-test("an API that has no worker yet says so, and serves as soon as there is one", async () => {
+test("an API without a worker is not ready, and serves as soon as there is one", async () => {
   const stores = await testStores();
   const { client } = await spawnApi(stores);
   const customer = await client.account("5");

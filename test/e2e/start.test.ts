@@ -39,7 +39,7 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
     child,
     ended,
     says,
-    /** What demo.json says once the service is ready, and the ports that it takes. */
+    /** The content of demo.json once the service is ready, and the ports in use. */
     async ready() {
       await Promise.race([says(/is ready/), ended.then((end) => Promise.reject(new Error(end.output)))]);
       const demo = JSON.parse(await readFile(join(dataDir, "demo.json"), "utf8")) as Record<
@@ -53,7 +53,7 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
   };
 }
 
-/** None for the servers whose address is given. */
+/** Servers whose address is set have none. */
 async function serverPorts(dataDir: string): Promise<number[]> {
   const folders = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isDirectory());
   const states = folders.map(({ name }) => readFile(join(dataDir, name, "server.json"), "utf8"));
@@ -70,7 +70,7 @@ async function account(demo: { baseUrl: string; accountId: string; adminToken: s
   return (await response.json()) as { name: string; available_usd: string; open_holds: number };
 }
 
-test("the printed call works; a second start has the same key and balance; nothing is left after kill -9", async () => {
+test("the printed call works; a second start has the same key and balance; kill -9 ends everything", async () => {
   const dataDir = await temporaryFolder();
   const first = start(dataDir);
   const { demo, curl, ports } = await first.ready();
@@ -126,7 +126,7 @@ test("the printed command pays for an image on the demo's own chain, at a second
   expect((await execute("/bin/sh", ["-c", again.paying ?? ""])).stdout).toContain(` has ${after} USDC.`);
 });
 
-test("whoever names the wallet that is paid gets no chain and no wallet of the demo's", async () => {
+test("with a payee set, neither the demo's chain nor its wallets are created", async () => {
   const dataDir = await temporaryFolder();
   const { output, code } = await start(dataDir, { X402_PAY_TO: "11111111111111111111111111111111" }).ended;
   expect(code).toBe(1);
@@ -134,7 +134,7 @@ test("whoever names the wallet that is paid gets no chain and no wallet of the d
   expect(await readdir(dataDir)).not.toContain("solana");
 });
 
-/** The processes of ours that a process started, by the file that they run. */
+/** The process id of a child, by the file that it runs. */
 async function childOf(parent: number, file: string): Promise<number> {
   const { stdout } = await execute("ps", ["-A", "-o", "pid=,ppid=,args="]);
   const rows = stdout.split("\n").map((row) => row.trim().split(/\s+/));
@@ -143,7 +143,7 @@ async function childOf(parent: number, file: string): Promise<number> {
   );
 }
 
-test("a process that dies is started again, and the log says so", async () => {
+test("a process that ends is restarted, and the log says so", async () => {
   const run = start(await temporaryFolder());
   const { curl } = await run.ready();
   const parent = run.child.pid as number;
@@ -161,7 +161,7 @@ test("a process that dies is started again, and the log says so", async () => {
 test("a second signal ends everything at once", async () => {
   const run = start(await temporaryFolder());
   const { demo, ports } = await run.ready();
-  // A call that runs is drained first, so the orderly way would take long.
+  // An orderly stop would wait for this call.
   const call = fetch(`${demo.baseUrl}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${demo.apiKey}`, "content-type": "application/json" },
@@ -170,7 +170,7 @@ test("a second signal ends everything at once", async () => {
   await expect.poll(async () => (await account(demo)).open_holds).toBe(1);
   run.child.kill("SIGINT");
   await run.says(/Stopping API/);
-  // Sooner it would count as the same Ctrl-C, passed on by both the terminal and npm.
+  // A second signal that follows too soon counts as the same Ctrl-C, passed on by both the terminal and npm.
   const again = setInterval(() => run.child.kill("SIGINT"), 100);
   expect((await run.ended).code).toBe(1);
   clearInterval(again);
@@ -178,7 +178,7 @@ test("a second signal ends everything at once", async () => {
   await expect.poll(() => allFree(ports), { timeout: 10_000 }).toBe(true);
 });
 
-test("a port that is given and taken is an error, and nothing is started", async () => {
+test("a configured port that is taken is an error, and nothing is started", async () => {
   const squatter = createServer().listen(0, "127.0.0.1");
   await once(squatter, "listening");
   onTestFinished(() => void squatter.close());
@@ -192,7 +192,7 @@ test("a port that is given and taken is an error, and nothing is started", async
   expect(await readdir(dataDir)).toEqual([]);
 });
 
-test("a wrong setting is named before anything is started", async () => {
+test("an invalid setting is named before anything is started", async () => {
   const dataDir = await temporaryFolder();
   const { code, output } = await start(dataDir, { WORKERS: "many" }).ended;
   expect(code).toBe(1);

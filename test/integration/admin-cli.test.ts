@@ -14,7 +14,7 @@ interface Ended {
   readonly err: string;
 }
 
-/** `npm run admin -- ...` as a process, with nothing in its environment but what is given. */
+/** `npm run admin -- ...` as a process, with only the given environment. */
 async function run(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
   const child = spawn(process.execPath, ["infra/cli/admin.ts", ...args], {
     env: { PATH: process.env.PATH, DATA_DIR: "/nonexistent", ...env },
@@ -36,7 +36,7 @@ async function setup() {
   return { server, admin, json };
 }
 
-test("accounts, credits and keys are made and changed", async () => {
+test("accounts, credits and keys are created and changed", async () => {
   const { server, json } = await setup();
   const account = await json("accounts", "create", "--name", "acme", "--tier", "elite");
   expect(account).toMatchObject({ object: "account", name: "acme", tier: "elite", frozen: false });
@@ -70,7 +70,7 @@ test("accounts, credits and keys are made and changed", async () => {
   expect(await json("keys", "list", account.id)).toMatchObject({ data: [{ id: made.id }] });
 });
 
-test("people get tables, and are told a secret once", async () => {
+test("people get tables, and see a secret once", async () => {
   const { server, admin } = await setup();
   const { id } = await server.money.createAccount({ name: "acme" });
   const created = await admin("keys", "create", id, "--name", "ci");
@@ -91,7 +91,7 @@ test("people get tables, and are told a secret once", async () => {
   expect((await admin("ledger", "list", id, "--kind", "usage")).out).toBe("None.\n");
 });
 
-test("the way of one request is shown, and the ledger is checked", async () => {
+test("a request is shown with its cost, and the ledger is checked", async () => {
   const { server, admin, json } = await setup();
   const { id } = await server.money.createAccount({ name: "acme" });
   await json("credits", "add", id, "1");
@@ -140,10 +140,15 @@ test("the way of one request is shown, and the ledger is checked", async () => {
   expect(wrong.out).toMatch(/^difference_usd +0\.000000001$/m);
 });
 
-test("what is owed and what buys back is shown, and a refund recorded", async () => {
+test("owed amounts and buybacks are shown, and a refund is recorded", async () => {
   const { server, admin, json } = await setup();
   const transaction = "5".repeat(88);
-  await server.money.payIn({ memo: "memo", messageHash: "hash", nanoUsd: 40_000_000n, transaction: "6".repeat(88) });
+  await server.money.creditPayment({
+    memo: "memo",
+    messageHash: "hash",
+    nanoUsd: 40_000_000n,
+    transaction: "6".repeat(88),
+  });
   expect((await admin("owed", "list")).out).toMatch(/^PAYMENT +OWED USD .*\nmemo +0\.04 /);
   expect((await admin("owed", "list", "--over")).out).toBe("None.\n");
   expect((await admin("owed", "total")).out).toBe("OWED USD  0.04\nPAYMENTS  1\n");
@@ -177,7 +182,7 @@ test("an error is its message and exit code 1", async () => {
   expect(await admin("plans", "list")).toMatchObject({ code: 1, err: expect.stringContaining("unknown command") });
 });
 
-test("a service that is not there is said so, with what to do", async () => {
+test("an unreachable service is reported with what to do", async () => {
   const { server, admin } = await setup();
   expect(await admin("accounts", "list", "--token", "wrong")).toMatchObject({
     code: 1,
@@ -191,7 +196,7 @@ test("a service that is not there is said so, with what to do", async () => {
   expect((await run(["accounts", "list", "--url", server.url], {})).err).toMatch(/needs its token/);
 });
 
-test("without an address it is the service that npm start runs here", async () => {
+test("the default is the service that npm start runs here", async () => {
   const server = await startAdminServer();
   const dataDir = await mkdtemp(join(tmpdir(), "admin-cli-"));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));

@@ -14,7 +14,7 @@ async function startOwing(memos: readonly string[]): Promise<AdminServer> {
   const server = await startAdminServer();
   for (const [at, memo] of memos.entries()) {
     const messageHash = `hash of ${memo}`;
-    await server.money.payIn({ memo, messageHash, nanoUsd: 40_000_000n, transaction: signature(at + 1) });
+    await server.money.creditPayment({ memo, messageHash, nanoUsd: 40_000_000n, transaction: signature(at + 1) });
   }
   return server;
 }

@@ -211,7 +211,7 @@ test("a key is created, limited, listed and revoked; its secret is shown once", 
   const revoked = await ask("DELETE", `/keys/${shown.id}`);
   expect(revoked).toMatchObject({ status: 200, body: { id: shown.id, revoked_at: expect.closeTo(now(), -1.5) } });
   expect((await ask("DELETE", `/keys/${shown.id}`)).body).toEqual(revoked.body);
-  const take = keys.enter(caller, { requestId: newRequestId(), ttlMs: 1_000 });
+  const take = keys.takeSlot(caller, { requestId: newRequestId(), ttlMs: 1_000 });
   await expect(take).rejects.toMatchObject({ code: "invalid_api_key" });
   expect((await ask("GET", `/accounts/${id}/keys`)).body).toMatchObject({ data: [{ id: shown.id, name: null }] });
 });

@@ -23,7 +23,7 @@ const ask = (account: string) => ({
   bound,
 });
 
-/** A bank, and a process on it whose time stands still. */
+/** An account with 1,000 nano-USD, and a second process whose clock is still. */
 async function startWaiting() {
   const bank = await startBank();
   const clock = createManualClock(Date.now());
@@ -31,22 +31,22 @@ async function startWaiting() {
   return { ...bank, clock, waiting };
 }
 
-test("who calls again at once is not told that what the call before did not use is missing", async () => {
+test("a call waits a moment for the unused part of the previous call's hold", async () => {
   const { money, account, clock, waiting } = await startWaiting();
   const before = await held(money, holdOf(account, 600n));
   const again = hold(waiting, ask(account));
   await eventually(() => clock.pending() === 1);
-  // The call before was answered already; its cost is applied only now.
+  // The previous call was answered already; its cost is applied only now.
   await money.settle(decisionOf(before, 10n));
   clock.advance(50);
   expect(await again).toEqual({ heldNanoUsd: 600n, outputCap: 10 });
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 390n, heldNanoUsd: 600n });
 });
 
-test("who is poor without a call in flight is told so at once, in tokens", async () => {
+test("an insufficient balance without calls in flight is refused at once, in tokens", async () => {
   const { money, account, waiting } = await startWaiting();
-  const poor = hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 2_000n, leastNanoUsd: 2_000n } });
-  await expect(poor).rejects.toMatchObject({
+  const refused = hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 2_000n, leastNanoUsd: 2_000n } });
+  await expect(refused).rejects.toMatchObject({
     code: "insufficient_balance",
     message:
       "The balance is too low. The input alone can cost 0.00000005 USD; the balance has 0.000001. You asked for up to 10 tokens; the balance covers 3.",
@@ -54,24 +54,24 @@ test("who is poor without a call in flight is told so at once, in tokens", async
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("who named no cap is not told of one", async () => {
+test("without a cap in the request the refusal names none", async () => {
   const { account, waiting } = await startWaiting();
-  const dear = { ...bound, mostNanoUsd: 90_000_000n, leastNanoUsd: 20_000_000n, inputNanoUsd: 12_000_000n };
-  await expect(hold(waiting, { ...ask(account), bound: { ...dear, isCapNamed: false } })).rejects.toMatchObject({
+  const expensive = { ...bound, mostNanoUsd: 90_000_000n, leastNanoUsd: 20_000_000n, inputNanoUsd: 12_000_000n };
+  await expect(hold(waiting, { ...ask(account), bound: { ...expensive, isCapNamed: false } })).rejects.toMatchObject({
     message: "The balance is too low. The input alone can cost 0.012 USD; the balance has 0.000001.",
   });
 });
 
-test("what is not counted in tokens is told in USD", async () => {
+test("a call that is not counted in tokens is refused in USD", async () => {
   const { account, waiting } = await startWaiting();
-  const picture = { ...bound, mostNanoUsd: 20_000_000n, leastNanoUsd: 20_000_000n, outputCap: 0 };
-  await expect(hold(waiting, { ...ask(account), bound: picture })).rejects.toMatchObject({
+  const image = { ...bound, mostNanoUsd: 20_000_000n, leastNanoUsd: 20_000_000n, outputCap: 0 };
+  await expect(hold(waiting, { ...ask(account), bound: image })).rejects.toMatchObject({
     code: "insufficient_balance",
     message: "The balance is too low. The call can cost 0.02 USD; the balance has 0.000001.",
   });
 });
 
-test("a balance below the most, and not below the least, is held whole, and its cap with it", async () => {
+test("a balance between the least and the most is held whole, and caps the output", async () => {
   const { money, account, waiting } = await startWaiting();
   expect(await hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 5_000n } })).toEqual({
     heldNanoUsd: 1_000n,

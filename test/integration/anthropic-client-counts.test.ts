@@ -20,14 +20,14 @@ import { expectUntouched, localModel } from "../support/service-setup.ts";
 const running = anthropicService();
 const { max_tokens: _, ...hello } = asking(nativeModel);
 
-/** What is counted, and who counted it. */
+/** The count, and who made it. */
 async function count(client: Anthropic, params: Anthropic.MessageCountTokensParams) {
   const { data, response } = await client.messages.countTokens(params).withResponse();
   return { ...data, by: response.headers.get("x-xm-token-count") };
 }
 
-describe("its own provider counts", () => {
-  test("what it says is the answer, and nothing else is in it", async () => {
+describe("counts of the provider", () => {
+  test("are the whole answer", async () => {
     const { client } = await newCaller(running);
     running.anthropic.respond({ inputTokens: 4_711 });
     const { data, response } = await client.messages.countTokens(hello).withResponse();
@@ -36,7 +36,7 @@ describe("its own provider counts", () => {
     expect(response.headers.get("request-id")).toMatch(/^req_/);
   });
 
-  test("the body reaches it as it is but for the model, the headers too; there is no cap in it", async () => {
+  test("the provider receives the body with only the model changed, and the headers", async () => {
     const { client } = await newCaller(running);
     const params = {
       system: [{ type: "text" as const, text: "Be brief.", cache_control: { type: "ephemeral" as const } }],
@@ -62,16 +62,16 @@ describe("its own provider counts", () => {
     expect(request?.body).toEqual({ model: ownName, ...params });
   });
 
-  test("a whole request is counted too: what says how to answer stays here, for the provider refuses it", async () => {
+  test("fields for the answer are dropped, because the provider refuses them", async () => {
     const { customer } = await newCaller(running);
     running.anthropic.respond({ inputTokens: 12 });
-    const howToAnswer = { max_tokens: 5, stream: true, temperature: 0, stop_sequences: ["END"], metadata: {} };
-    const response = await customer.post("/v1/messages/count_tokens", { ...hello, ...howToAnswer });
+    const answerFields = { max_tokens: 5, stream: true, temperature: 0, stop_sequences: ["END"], metadata: {} };
+    const response = await customer.post("/v1/messages/count_tokens", { ...hello, ...answerFields });
     expect([response.status, await response.json()]).toEqual([200, { input_tokens: 12 }]);
     expect(running.anthropic.requests[0]?.body).toEqual({ ...hello, model: ownName });
   });
 
-  test("the client's beta face counts as well", async () => {
+  test("the client's beta interface counts", async () => {
     const { client } = await newCaller(running);
     running.anthropic.respond({ inputTokens: 12 });
     const counted = await client.beta.messages.countTokens({ ...hello, betas: ["one-2026-01-01"] });
@@ -79,7 +79,7 @@ describe("its own provider counts", () => {
     expect(running.anthropic.requests[0]?.headers["anthropic-beta"]).toMatch(/one-2026-01-01/);
   });
 
-  test("its refusal is the caller's: 400 in its words", async () => {
+  test("a refusal by the provider is a 400 with its message", async () => {
     const { client } = await newCaller(running);
     running.anthropic.respond(mockAnthropicError(400, "messages.0: all is wrong"));
     const thrown: unknown = await client.messages.countTokens(hello).catch((error: unknown) => error);
@@ -88,16 +88,16 @@ describe("its own provider counts", () => {
   });
 });
 
-describe("an estimate stands in", () => {
+describe("estimated counts", () => {
   test.each([
     ["is overloaded", mockAnthropicError(529, "Overloaded", { headers: { "retry-after": "30" } })],
     ["limits counting", mockAnthropicError(429, "Slow down", { headers: { "retry-after": "30" } })],
-    ["does not take the operator's key", mockAnthropicError(401, "invalid x-api-key")],
+    ["refuses the operator's key", mockAnthropicError(401, "invalid x-api-key")],
     ["has no such route", mockAnthropicError(404, "Not Found")],
     ["fails", mockAnthropicError(500, "Internal server error")],
-    ["breaks off", { cutAfter: -1 }],
-    ["says no number", { body: { input_tokens: "many" } }],
-  ])("where the provider %s; calls for messages go on", async (_, answer) => {
+    ["closes the connection", { cutAfter: -1 }],
+    ["returns no number", { body: { input_tokens: "many" } }],
+  ])("if the provider %s; calls for messages continue", async (_, answer) => {
     const { client } = await newCaller(running);
     running.anthropic.always(answer);
     for (let i = 0; i < 6; i++) {
@@ -106,13 +106,13 @@ describe("an estimate stands in", () => {
       expect(counted.input_tokens).toBeGreaterThan(1);
       expect(counted.input_tokens).toBeLessThan(30);
     }
-    // Each was asked of the provider: a count opens no breaker and gives no rest.
+    // Counts neither open the breaker nor start a cooldown.
     expect(running.anthropic.requests).toHaveLength(6);
     running.anthropic.always();
     expect((await client.messages.create(asking(nativeModel))).model).toBe(nativeModel);
   });
 
-  test("where the provider is silent for ten seconds", async () => {
+  test("if the provider is silent for ten seconds", async () => {
     const clock = createManualClock(Date.now());
     const env = { ANTHROPIC_API_KEY: "sk-ant-operator", ANTHROPIC_BASE_URL: running.anthropic.url };
     const service = await startService(await testStores(), { env, clock });
@@ -122,7 +122,7 @@ describe("an estimate stands in", () => {
     const counting = count(client, hello).then((answer) => {
       counted = answer;
     });
-    // The service moves only as its clock does.
+    // The service depends on this clock alone.
     await eventually(() => {
       clock.advance(100);
       return running.anthropic.requests.length > 0;
@@ -140,7 +140,7 @@ describe("an estimate stands in", () => {
     expect(request.aborted).toBe(true);
   });
 
-  test.each([localModel, hostedModel])("%s: by the service itself, nobody is asked", async (model) => {
+  test.each([localModel, hostedModel])("%s: without a request to a provider", async (model) => {
     const { client } = await newCaller(running);
     const base = await count(client, { ...hello, model });
     expect(base).toEqual({ input_tokens: expect.any(Number) as number, by: "estimate" });
@@ -168,7 +168,7 @@ describe("an estimate stands in", () => {
 });
 
 describe.each(models)("counting %s is free", (model) => {
-  test("the balance is as it was, and nothing of it is in the ledger", async () => {
+  test("neither the balance nor the ledger changes", async () => {
     const { client, customer } = await newCaller(running);
     await count(client, { ...hello, model });
     await expectUntouched(running.service, customer, "1.00");
@@ -176,21 +176,21 @@ describe.each(models)("counting %s is free", (model) => {
       expect(Number(amount_usd)).toBe(0);
   });
 
-  test("without a balance too", async () => {
+  test("an account without a balance can count", async () => {
     const { client } = await newCaller(running, "0");
     expect((await count(client, { ...hello, model })).input_tokens).toBeGreaterThan(0);
     await expect(client.messages.create(asking(model))).rejects.toBeInstanceOf(Anthropic.PaymentRequiredError);
   });
 });
 
-describe("what counting asks for is what a call asks for", () => {
+describe("counting has the checks of a call", () => {
   test.each([
-    ["no key", 401, () => hello, "nobody"],
+    ["no key", 401, () => hello, "unknown"],
     ["no such model", 404, () => ({ ...hello, model: "claude-nothing" })],
     ["another provider's model", 400, () => ({ ...hello, model: "openai/gpt-4.1-mini" })],
     ["no messages", 400, () => ({ ...hello, messages: [] })],
     [
-      "a tool that the provider runs",
+      "a tool that runs at the provider",
       400,
       () => ({ ...hello, tools: [{ type: "web_search_20250305", name: "web_search" }] }),
     ],
@@ -202,7 +202,7 @@ describe("what counting asks for is what a call asks for", () => {
     expect(running.anthropic.requests).toHaveLength(0);
   });
 
-  test("a caller who leaves is not waited for", async () => {
+  test("a disconnected caller ends the request to the provider", async () => {
     const { client, customer } = await newCaller(running);
     running.anthropic.respond({ beforeHeaders: never });
     const controller = new AbortController();

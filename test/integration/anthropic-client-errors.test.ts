@@ -15,18 +15,18 @@ const running = anthropicService();
 const thrownBy = (calling: Promise<unknown>): Promise<unknown> =>
   calling.then(
     () => {
-      throw new Error("it did not fail");
+      throw new Error("the call succeeded");
     },
     (error: unknown) => error,
   );
 
-/** The call whole, and by the streaming helper. */
-const ways: readonly (readonly [string, (client: Anthropic, model: string, more?: object) => Promise<unknown>])[] = [
-  ["whole", (client, model, more) => client.messages.create({ ...asking(model), ...more })],
-  ["streamed", (client, model, more) => client.messages.stream({ ...asking(model), ...more }).finalMessage()],
+/** The call in JSON, and by the streaming helper. */
+const methods: readonly (readonly [string, (client: Anthropic, model: string, more?: object) => Promise<unknown>])[] = [
+  ["JSON", (client, model, more) => client.messages.create({ ...asking(model), ...more })],
+  ["stream", (client, model, more) => client.messages.stream({ ...asking(model), ...more }).finalMessage()],
 ];
 
-describe.each(ways)("the client's error classes, %s", (_, call) => {
+describe.each(methods)("the client's error classes, %s", (_, call) => {
   const requestID = expect.stringMatching(/^req_/) as string;
 
   test("AuthenticationError", async () => {
@@ -49,7 +49,7 @@ describe.each(ways)("the client's error classes, %s", (_, call) => {
     });
   });
 
-  test("PaymentRequiredError says what the balance covers", async () => {
+  test("PaymentRequiredError names the tokens that the balance covers", async () => {
     const { client, customer } = await newCaller(running, "0.001");
     const thrown = await thrownBy(call(client, nativeModel, { max_tokens: 4_000 }));
     expect(thrown).toBeInstanceOf(Anthropic.PaymentRequiredError);
@@ -69,7 +69,7 @@ describe.each(ways)("the client's error classes, %s", (_, call) => {
     expect(frozen).toMatchObject({ status: 403, type: "permission_error", requestID });
   });
 
-  test("RateLimitError says when to come again", async () => {
+  test("RateLimitError has Retry-After", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 1 } });
     const client = clientOf(running.service, customer);
     await call(client, localModel);
@@ -81,7 +81,7 @@ describe.each(ways)("the client's error classes, %s", (_, call) => {
     expect(seconds).toBeLessThanOrEqual(60);
   });
 
-  test("what can never pass is not repeated", async () => {
+  test("a call above the token limit is not retried", async () => {
     const customer = await running.service.account("1", { limits: { tokens_per_minute: 10 } });
     const statuses: number[] = [];
     const client = clientOf(running.service, customer, {
@@ -97,7 +97,7 @@ describe.each(ways)("the client's error classes, %s", (_, call) => {
   });
 });
 
-describe("what fails at the provider before its first event", () => {
+describe("failures of the provider before its first event", () => {
   const { BadRequestError, InternalServerError, ServiceUnavailableError, GatewayTimeoutError } = Anthropic;
   const failed = { error: InternalServerError, status: 502, type: "api_error" };
   const full = { error: ServiceUnavailableError, status: 503, type: "overloaded_error" };
@@ -105,7 +105,7 @@ describe("what fails at the provider before its first event", () => {
   const secret = "Secret words";
   const later = { headers: { "retry-after": "30" } };
 
-  // A provider that is busy is left alone for a while under that model's name: each row has its own.
+  // A busy upstream cools down for the model, so each of these rows has models of its own.
   const rows = [
     { ...refused, of: "400", answer: mockAnthropicError(400, secret) },
     { ...refused, of: "413", answer: mockAnthropicError(413, secret) },
@@ -115,7 +115,7 @@ describe("what fails at the provider before its first event", () => {
     { ...failed, of: "404", answer: mockAnthropicError(404, secret) },
     { ...failed, of: "400 for an empty account", answer: mockAnthropicError(400, "Your credit balance is too low") },
     { ...failed, of: "500", answer: mockAnthropicError(500, secret) },
-    { ...failed, of: "a message that is none", answer: { body: "<html>" } },
+    { ...failed, of: "an invalid message", answer: { body: "<html>" } },
     {
       ...full,
       of: "429",
@@ -137,30 +137,32 @@ describe("what fails at the provider before its first event", () => {
     },
   ];
 
-  test.each(rows)("$of: the caller gets $status, pays nothing", async ({ answer, error, status, type, ...row }) => {
-    const { models = [ownName, ownName] } = row as { models?: readonly string[] };
-    for (const [way, [, call]] of ways.entries()) {
-      const { client, customer } = await newCaller(running);
-      running.anthropic.respond(answer);
-      const thrown = await thrownBy(call(client, models[way] ?? ownName));
-      expect(thrown).toBeInstanceOf(error);
-      expect(thrown).toMatchObject({ status, type });
-      const words = /Secret|credit/.test(String(thrown));
-      expect(words).toBe("says" in row);
-      const retryAfter = (thrown as InstanceType<typeof Anthropic.APIError>).headers?.get("retry-after");
-      expect(retryAfter ?? "none").toMatch(status === 503 ? /^(2\d|30)$/ : /^none$/);
-      await expectUntouched(running.service, customer, "1.00");
-      // It closes the breaker, too.
-      expect((await client.messages.create(asking(nativeModel))).model).toBe(nativeModel);
-    }
-  });
+  test.each(rows)(
+    "$of: the caller receives $status and is not charged",
+    async ({ answer, error, status, type, ...row }) => {
+      const { models = [ownName, ownName] } = row as { models?: readonly string[] };
+      for (const [at, [, call]] of methods.entries()) {
+        const { client, customer } = await newCaller(running);
+        running.anthropic.respond(answer);
+        const thrown = await thrownBy(call(client, models[at] ?? ownName));
+        expect(thrown).toBeInstanceOf(error);
+        expect(thrown).toMatchObject({ status, type });
+        expect(/Secret|credit/.test(String(thrown))).toBe("says" in row);
+        const retryAfter = (thrown as InstanceType<typeof Anthropic.APIError>).headers?.get("retry-after");
+        expect(retryAfter ?? "none").toMatch(status === 503 ? /^(2\d|30)$/ : /^none$/);
+        await expectUntouched(running.service, customer, "1.00");
+        // The breaker stays closed.
+        expect((await client.messages.create(asking(nativeModel))).model).toBe(nativeModel);
+      }
+    },
+  );
 });
 
-describe("threads, which the provider would keep for all who share its key", () => {
+describe("threads, which would be stored under the operator's key", () => {
   const first = { role: "user" as const, content: "I am Ann." };
   const second = { role: "user" as const, content: "Who am I?" };
 
-  test("are refused by a code that the client knows", async () => {
+  test("are refused with the code that the client expects", async () => {
     const { client, customer } = await newCaller(running);
     const thread = client.beta.messages.thread({ model: nativeModel, max_tokens: 100 });
     const thrown = await thrownBy(thread.send(first));
@@ -170,7 +172,7 @@ describe("threads, which the provider would keep for all who share its key", () 
     await expectUntouched(running.service, customer, "1.00");
   });
 
-  test("the client goes on without, where it may", async () => {
+  test("the client continues without a thread if it may", async () => {
     const { client } = await newCaller(running);
     const thread = client.beta.messages.thread({
       model: nativeModel,

@@ -18,7 +18,7 @@ const running = anthropicService();
 const { messages } = asking(ownName);
 const promptEstimate = Math.ceil("Hello there".length / 4);
 
-/** A stream as far as it is to come, with what the provider says of the prompt at its start. */
+/** The beginning of a stream, with the usage of the prompt. */
 const begun = (usage: object, ...texts: string[]) => [
   {
     type: "message_start",
@@ -39,7 +39,7 @@ async function oneEntry(customer: Parameters<typeof entriesOf>[1]) {
   return entry;
 }
 
-describe("what the ledger charges is what the provider bills", () => {
+describe("the charge matches the provider's usage", () => {
   const caches = {
     input_tokens: 100,
     cache_read_input_tokens: 50,
@@ -49,15 +49,15 @@ describe("what the ledger charges is what the provider bills", () => {
   const billed = { input: 100, cached_input: 50, cache_write: 100, cache_write_1h: 200, output: 20 };
 
   test.each([
-    ["caches, 5 minutes and 1 hour", { ...caches, output_tokens: 20 }, billed, 1_460_000n],
+    ["cache writes of 5 minutes and 1 hour", { ...caches, output_tokens: 20 }, billed, 1_460_000n],
     [
-      "a cache write without its parts is of 5 minutes",
+      "a cache write without a breakdown counts as 5 minutes",
       { input_tokens: 3, cache_creation_input_tokens: 40, cache_creation: null, output_tokens: 2 },
       { input: 3, cache_write: 40, output: 2 },
       126_000n,
     ],
     [
-      "thinking is in the output",
+      "output includes thinking",
       { input_tokens: 3, output_tokens: 20, output_tokens_details: { thinking_tokens: 15 } },
       { input: 3, output: 20 },
       206_000n,
@@ -80,7 +80,7 @@ describe("what the ledger charges is what the provider bills", () => {
     }
   });
 
-  test("a stream that tells of the prompt at its start alone", async () => {
+  test("a stream with prompt usage only at its start", async () => {
     const { client, customer } = await newCaller(running);
     running.anthropic.respond({
       events: [...begun({ ...caches, output_tokens: 1 }, "Hi"), ...ended({ output_tokens: 20 })],
@@ -91,7 +91,7 @@ describe("what the ledger charges is what the provider bills", () => {
     expect(nanoUsd(amount_usd)).toBe(-costOf(nativeModel, billed));
   });
 
-  test("where it says nothing of its usage, an estimate, which the entry says", async () => {
+  test("an estimate, marked as one, if there is no usage", async () => {
     for (const isStream of [false, true]) {
       const { client, customer } = await newCaller(running);
       running.anthropic.respond({ usage: false, text: "12345678" });
@@ -112,12 +112,12 @@ describe("what the ledger charges is what the provider bills", () => {
   });
 });
 
-/** Of a stream that did not come to its end: the prompt as the provider counted it at its start, and the text that came. */
+/** Charge of an interrupted stream: the provider's count of the prompt, and the text delivered. */
 const prompt = { input_tokens: 7, cache_read_input_tokens: 1_000, cache_creation_input_tokens: 0, output_tokens: 1 };
 const delivered = { input: 7, cached_input: 1_000, output: 3 };
 const three = begun(prompt, "12345678", "9abc");
 
-describe("a provider that breaks a stream", () => {
+describe("a stream interrupted by the provider", () => {
   interface Break {
     readonly how: string;
     readonly last: readonly object[];
@@ -128,24 +128,24 @@ describe("a provider that breaks a stream", () => {
   }
   const broken = { type: "api_error", error: "upstream_error" };
   const breaks: readonly Break[] = [
-    { how: "says that it failed", last: [mockErrorEvent("api_error", "Secret: broken")], ...broken },
-    { how: "ends it before its end", last: [], ...broken },
-    { how: "cuts the connection", last: ended({ output_tokens: 9 }), cutAfter: 4, ...broken },
+    { how: "by an error event", last: [mockErrorEvent("api_error", "Secret: broken")], ...broken },
+    { how: "by ending it early", last: [], ...broken },
+    { how: "by closing the connection", last: ended({ output_tokens: 9 }), cutAfter: 4, ...broken },
     {
-      how: "says that it has too much to do",
+      how: "by an overload event",
       last: [mockErrorEvent("overloaded_error", "Secret: overloaded")],
       type: "overloaded_error",
       error: "no_capacity",
-      // It is left alone for a while.
+      // The upstream cools down for this model.
       model: "anthropic/claude-opus-5",
     },
   ];
 
-  test.each(breaks)("$how: the client throws, what was delivered is charged", async (each) => {
+  test.each(breaks)("$how: the client throws, and the delivered part is charged", async (each) => {
     const { last, cutAfter, model = nativeModel } = each;
     const { client, customer } = await newCaller(running);
     const { opened, open } = gate();
-    // What breaks it waits until the caller has all that came before.
+    // Interrupt only after the caller has received everything before.
     running.anthropic.respond({
       events: [...three, ...last],
       beforeEvent: { 4: opened },
@@ -168,9 +168,9 @@ describe("a provider that breaks a stream", () => {
   });
 });
 
-describe("a caller who leaves", () => {
-  /** Reads until twelve characters are there, and leaves. Resolves with what the client then throws, if it does. */
-  const leaving: Readonly<Record<string, (client: Anthropic) => Promise<unknown>>> = {
+describe("a caller who disconnects", () => {
+  /** Reads twelve characters, then disconnects. Resolves with the error that the client throws, if any. */
+  const disconnects: Readonly<Record<string, (client: Anthropic) => Promise<unknown>>> = {
     abort: (client) => {
       const stream = client.messages.stream(asking(ownName)).on("text", (_, snapshot) => {
         if (snapshot.length === 12) stream.abort();
@@ -201,23 +201,26 @@ describe("a caller who leaves", () => {
     ["abort", Anthropic.APIUserAbortError],
     ["signal", Anthropic.APIUserAbortError],
     ["break", undefined],
-  ])("a stream by %s: the provider's request is cut, what was delivered is charged", async (way, error) => {
-    const { client, customer } = await newCaller(running);
-    running.anthropic.respond({ events: [...three, ...ended({ output_tokens: 9 })], beforeEvent: { 4: never } });
-    const thrown = await leaving[way]?.(client);
-    expect(thrown?.constructor).toBe(error);
-    const request = await running.anthropic.request(0);
-    await request.closed;
-    expect(request.aborted).toBe(true);
-    const entry = await oneEntry(customer);
-    expect(entry.request).toMatchObject({ status: "cancelled", estimated: true, usage: delivered });
-    expect(nanoUsd(entry.amount_usd)).toBe(-costOf(nativeModel, delivered));
-  });
+  ])(
+    "a stream by %s: the request to the provider is aborted, and the delivered part is charged",
+    async (method, error) => {
+      const { client, customer } = await newCaller(running);
+      running.anthropic.respond({ events: [...three, ...ended({ output_tokens: 9 })], beforeEvent: { 4: never } });
+      const thrown = await disconnects[method]?.(client);
+      expect(thrown?.constructor).toBe(error);
+      const request = await running.anthropic.request(0);
+      await request.closed;
+      expect(request.aborted).toBe(true);
+      const entry = await oneEntry(customer);
+      expect(entry.request).toMatchObject({ status: "cancelled", estimated: true, usage: delivered });
+      expect(nanoUsd(entry.amount_usd)).toBe(-costOf(nativeModel, delivered));
+    },
+  );
 
   test.each([
-    ["a stream: pays for the input, as the provider counts it", true],
-    ["JSON: pays what the provider reports", false],
-  ])("before anything came, %s", async (_, stream) => {
+    ["a stream is charged for its input", true],
+    ["JSON is charged by the provider's usage", false],
+  ])("before the first byte, %s", async (_, stream) => {
     const { client, customer } = await newCaller(running);
     const answering = gate();
     running.anthropic.respond({ beforeHeaders: stream ? never : answering.opened });
@@ -238,7 +241,7 @@ describe("a caller who leaves", () => {
 });
 
 test.each([false, true])(
-  "the client's own retries, stream: %s: 503, then an answer, which alone is charged",
+  "of a call that the client retries after a 503 only the answer is charged (stream: %s)",
   async (isStream) => {
     const { customer } = await newCaller(running);
     const statuses: number[] = [];

@@ -96,11 +96,11 @@ test.each([
   ["r8_AbCdEf0123456789", "r8_..."],
   ["AIzaSyAbCdEf-0123", "AIza..."],
   ["0a1b2c3d-0123-4567-89ab-0123456789ab:0123456789abcdef0123456789abcdef", "..."],
-])("a refusal shows the caller none of the operator's keys: %s", async (key, left) => {
+])("a refusal shows the caller none of the operator's keys: %s", async (key, shown) => {
   const { mock, provider, call } = await startAnthropic();
   mock.respond(mockAnthropicError(400, `The key ${key} is not for this.`));
   const { message } = (await errorOf(provider.answer(call()))) as Error;
-  expect(message).toBe(`The key ${left} is not for this.`);
+  expect(message).toBe(`The key ${shown} is not for this.`);
 });
 
 test("the provider's refusal of a field of the request reaches the caller in its words", async () => {
@@ -127,11 +127,11 @@ test.each([
 
 test.each([
   ["HTML of a proxy", 502, "<html><h1>Bad Gateway</h1></html>", "unavailable"],
-  ["HTML of a wall before the provider", 413, "<html>Too large</html>", "refused"],
+  ["HTML of a proxy before the provider", 413, "<html>Too large</html>", "refused"],
   ["an empty body", 529, "", "busy"],
   ["half of a body", 400, '{"type": "error", "error": {"mess', "refused"],
   ["a redirect", 307, "", "misconfigured"],
-])("%s (status %i) is told by its status", async (_, status, body, kind) => {
+])("%s (status %i) has the kind of its status", async (_, status, body, kind) => {
   const { mock, provider, call } = await startAnthropic();
   mock.respond({ status, body, headers: { location: `${mock.url}/elsewhere` } });
   const failure = await errorOf(provider.answer(call()));

@@ -77,7 +77,7 @@ test.each([
   ["that does not begin with its message", { events: [end, stop] }],
   ["that is cut", { cutAfter: 4 }],
   ["with [DONE] in the place of its end", { events: [start, "data: [DONE]\n\n"] }],
-])("a stream %s is broken", async (_, answer) => {
+])("a stream %s fails", async (_, answer) => {
   const { mock, stream } = await startAnthropic();
   mock.respond(answer);
   expect(await errorOf(Array.fromAsync(stream()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
@@ -139,7 +139,7 @@ test("a caller who leaves in the middle of a stream closes the connection", asyn
   const events = stream(call(question, { signal: caller.signal }));
   expect((await events.next()).value).toEqual(start);
   const next = errorOf(events.next());
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   caller.abort(reason);
   expect(await next).toBe(reason);
   const request = await mock.request(0);

@@ -6,7 +6,7 @@ import { errorOf, log, undisturbed } from "../support/upstreams-setup.ts";
 
 const key = "sk-ant-operator";
 
-test("a request passes as it is, unknown fields too, under the operator's key", async () => {
+test("a request is sent unchanged, with unknown fields, under the operator's key", async () => {
   const { mock, provider, call } = await startAnthropic();
   const body = {
     ...question,
@@ -29,7 +29,7 @@ test("a request passes as it is, unknown fields too, under the operator's key", 
   expect(mock.requests[0]?.headers).not.toHaveProperty("authorization");
 });
 
-test("an upstream that takes no key gets none", async () => {
+test("an upstream without a key gets none", async () => {
   const { mock, provider, call } = await startAnthropic({ apiKey: undefined });
   await errorOf(provider.answer(call()));
   expect(mock.requests[0]?.headers).not.toHaveProperty("x-api-key");
@@ -49,7 +49,7 @@ test.each([
   expect(mock.requests[0]?.path).toBe(path);
 });
 
-test("of the caller's headers the version and the beta pass, wherever they go, and no others", async () => {
+test("of the caller's headers only the version and the beta are sent", async () => {
   const { mock, provider, call, stream, count } = await startAnthropic();
   const headers = {
     "anthropic-version": "2026-10-21",
@@ -73,7 +73,7 @@ test("of the caller's headers the version and the beta pass, wherever they go, a
     expect(headers).not.toHaveProperty("anthropic-dangerous-direct-browser-access");
 });
 
-test("an answer comes as the provider gave it: reasoning, calls, and what nobody here knows of", async () => {
+test("an answer is passed unchanged: reasoning, calls, and unknown blocks", async () => {
   const { mock, provider, call } = await startAnthropic();
   const content = [
     { type: "thinking", thinking: "Hm.", signature: "c2ln" },
@@ -87,7 +87,7 @@ test("an answer comes as the provider gave it: reasoning, calls, and what nobody
   expect(message).toMatchObject({ id: "msg_mock", model: "claude-mock", content, stop_reason: "tool_use", usage });
 });
 
-test("a call for a whole answer asks for no stream, one for a stream for nothing else", async () => {
+test("a JSON call requests no stream, a stream call requests one", async () => {
   const { mock, provider, call, stream } = await startAnthropic();
   expect(await provider.answer(call({ ...question, stream: true }))).toMatchObject({ type: "message" });
   await Array.fromAsync(stream(call({ ...question, stream: false })));
@@ -113,7 +113,7 @@ test.each([
   ["a message over 64 MB", { body: tooLarge }],
   ["a small answer that unpacks to over 64 MB", { body: tooLarge, encoding: "gzip" as const }],
   ["an answer that is cut", { cutAfter: 0 }],
-])("%s is no answer", async (_, answer) => {
+])("%s is refused as an answer", async (_, answer) => {
   const { mock, provider, call } = await startAnthropic();
   mock.respond(answer);
   expect(await errorOf(provider.answer(call()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
@@ -130,19 +130,19 @@ test("tokens are counted by the provider", async () => {
   expect(await count(call(body))).toBe(0);
 });
 
-test.each([[-1], [1.5], ["12"], [null], [1e300], [[12]]])("%j is no count", async (inputTokens) => {
+test.each([[-1], [1.5], ["12"], [null], [1e300], [[12]]])("%j is refused as a count", async (inputTokens) => {
   const { mock, call, count } = await startAnthropic();
   mock.respond({ body: { input_tokens: inputTokens } });
   const failure = await errorOf(count(call({ model: "claude-mock", messages: [] })));
   expect(failure).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
 });
 
-test("what Anthropic does not make is not asked of it", async () => {
+test("embeddings and files are refused without a request", async () => {
   const { mock, provider, call } = await startAnthropic();
   expect(await errorOf(provider.embed(call()))).toMatchObject({ kind: "misconfigured" });
   const { signal } = new AbortController();
   const generation = { task: "image", model: "m", input: {}, uploads: new Map(), job: undefined, signal, log };
-  const rest = { ...undisturbed, remember: () => Promise.resolve(), keep: () => Promise.resolve() };
+  const rest = { ...undisturbed, remember: () => Promise.resolve(), store: () => Promise.resolve() };
   expect(await errorOf(provider.generate({ ...generation, ...rest } as GenerationCall))).toMatchObject({
     kind: "misconfigured",
   });
@@ -161,7 +161,7 @@ test("one connection serves call after call: messages, streams, counts and error
   expect(mock.connections()).toBe(1);
 });
 
-test.each(["answer", "count"] as const)("a caller who leaves closes the connection (%s)", async (method) => {
+test.each(["answer", "count"] as const)("a disconnected caller closes the connection (%s)", async (method) => {
   const { mock, provider, call } = await startAnthropic();
   mock.respond({ beforeHeaders: new Promise(() => {}) });
   expect(await leave(mock, (signal) => Promise.resolve(provider[method]?.(call(question, { signal }))))).toEqual(letGo);

@@ -13,7 +13,7 @@ import {
 const running = serviceOfFile();
 const chat = "/v1/chat/completions";
 
-/** A call that is delivered, and what it cost by every account of it. */
+/** A delivered call, and its cost by header, ledger and balance. */
 async function paid(service: Client, customer: Customer, body: object, path = chat) {
   const before = nanoUsd(await customer.available());
   const response = await customer.post(path, body);
@@ -23,10 +23,10 @@ async function paid(service: Client, customer: Customer, body: object, path = ch
   const entry = await entryOf(service, response.headers.get("x-request-id"));
   const costNanoUsd = -nanoUsd(entry.amount_usd);
   expect(before - nanoUsd(await customer.available())).toBe(costNanoUsd);
-  const told = response.headers.get("x-xm-cost-usd");
-  // It is not known before the first byte of a stream.
-  expect(told === null ? null : nanoUsd(told)).toBe("stream" in body ? null : costNanoUsd);
-  return { entry, costNanoUsd, told, text };
+  const costHeader = response.headers.get("x-xm-cost-usd");
+  // The cost of a stream is not known when its headers are sent.
+  expect(costHeader === null ? null : nanoUsd(costHeader)).toBe("stream" in body ? null : costNanoUsd);
+  return { entry, costNanoUsd, costHeader, text };
 }
 
 /** In both of the provider's formats: newer models are served by Responses alone. */
@@ -94,14 +94,14 @@ describe("exact to the nano-USD", () => {
     expect((await paid(running.service, elite, body, "/v1/embeddings")).costNanoUsd).toBe(4n * 117n);
   });
 
-  test("n choices are billed by what the provider counts", async () => {
+  test("n choices are billed by the provider's usage", async () => {
     const customer = await running.service.account("1");
     running.provider.always({ usage: usage(9, 24) });
     const { costNanoUsd } = await paid(running.service, customer, { ...asking(providerModel), n: 3, max_tokens: 10 });
     expect(costNanoUsd).toBe(9n * 400n + 24n * 1_600n);
   });
 
-  test("a prompt over the length of a tier costs the tier's price, all of it", async () => {
+  test("a prompt in a higher price tier is billed at that tier as a whole", async () => {
     // gpt-5.5 above 272,000 input tokens: 10.00 / 45.00 in place of 5.00 / 30.00.
     const customer = await running.service.account("20");
     const body = { ...asking("openai/gpt-5.5", "word ".repeat(60_000)), max_tokens: 100 };
@@ -117,7 +117,7 @@ describe("no usage from the provider", () => {
   test("JSON: estimated by bytes, and the entry and the answer say so", async () => {
     const customer = await running.service.account("1");
     running.provider.always({ usage: false, text: "12345678" });
-    // Nine bytes of text are three tokens; the framing is nobody's text.
+    // Nine bytes of text are three tokens; the framing does not count.
     const body = { ...asking(providerModel, "Well met!"), max_tokens: 100 };
     const input = 3;
     const { entry, costNanoUsd, text } = await paid(running.service, customer, body);
@@ -154,7 +154,7 @@ describe("no usage from the provider", () => {
     ["text", { prompt_tokens: "9", completion_tokens: 8, total_tokens: 17 }],
     ["negative", { prompt_tokens: -9, completion_tokens: 8, total_tokens: -1 }],
     ["fractions", { prompt_tokens: 9.5, completion_tokens: 8, total_tokens: 17 }],
-  ])("usage that cannot be believed (%s) is none, and callers see what is billed", async (_, reported) => {
+  ])("implausible usage (%s) is ignored, and callers see what is billed", async (_, reported) => {
     const customer = await running.service.account("1");
     running.provider.always({ usage: reported, text: "12345678" });
     const whole = await paid(running.service, customer, asking(providerModel));
@@ -168,7 +168,7 @@ describe("no usage from the provider", () => {
 });
 
 describe("caps and holds", () => {
-  test("a provider that reports more than the hold pays for: the hold is charged, the rest is shortfall", async () => {
+  test("usage above the hold: the hold is charged, the rest is recorded as shortfall", async () => {
     const customer = await running.service.account("1");
     running.provider.always({ usage: usage(9, 1_000_000) });
     const { entry, costNanoUsd } = await paid(running.service, customer, { ...asking(providerModel), max_tokens: 10 });
@@ -180,7 +180,7 @@ describe("caps and holds", () => {
     expect(costNanoUsd).toBe(BigInt(held));
   });
 
-  test("without a cap the balance sets it, and the provider gets it", async () => {
+  test("without a cap the balance sets one, and the provider receives it", async () => {
     const customer = await running.service.account("0.0005");
     const body = asking(providerModel);
     const fixed = (JSON.stringify(body).length + 512 + 16) * 400;
@@ -189,7 +189,7 @@ describe("caps and holds", () => {
     expect(entry.request.usage).toMatchObject({ input: 9, output: 8 });
   });
 
-  test("the local model keeps to the cap that the balance sets", async () => {
+  test("the local model respects the cap that the balance sets", async () => {
     const customer = await running.service.account("0.0001");
     const { text, entry } = await paid(running.service, customer, asking(localModel, "tokens:5000"));
     const fixed = (JSON.stringify(asking(localModel, "tokens:5000")).length + 512 + 16) * 100;
@@ -211,20 +211,20 @@ describe("caps and holds", () => {
     );
   });
 
-  test("the bytes of an image are no tokens: the catalog's maximum for it is held", async () => {
+  test("the bytes of an image are not counted as text: the catalog's maximum is held", async () => {
     const customer = await running.service.account("0.02");
     const url = `data:image/png;base64,iVBORw0KGgo${"A".repeat(2_000_001)}`;
     const content = [{ type: "image_url", image_url: { url } }];
     const body = { model: providerModel, messages: [{ role: "user", content }], max_tokens: 1 };
     const bytes = JSON.stringify(body).length - url.length;
-    // 2,500 tokens an image; as text the two million bytes would have cost 0.40 USD at the least.
+    // 2,500 tokens an image; as text the two million bytes would have cost 0.40 USD at least.
     running.provider.always({ usage: usage(5_000_000, 1) });
     const { costNanoUsd } = await paid(running.service, customer, body);
     expect(costNanoUsd).toBe(BigInt((bytes + 512 + 16 + 2_500) * 400 + 1_600));
   });
 });
 
-test("100 mixed calls: every account of the money agrees", async () => {
+test("100 mixed calls: headers, ledger and balance agree", async () => {
   const customer = await running.service.account("100");
   const vectors = { model: "local/embeddings", input: ["some", "texts"] };
   const kinds: readonly (() => Promise<Response>)[] = [
@@ -253,13 +253,13 @@ test("100 mixed calls: every account of the money agrees", async () => {
   expect(usages).toHaveLength(90);
   const charged = usages.reduce((sum, entry) => sum + nanoUsd(entry.amount_usd), 0n);
   expect(nanoUsd(await customer.available())).toBe(100_000_000_000n + charged);
-  const told = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
+  const costHeader = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
   const inStreams = usages
     .filter(
       ({ id }) => !answers.some(({ headers }) => headers.get("x-xm-cost-usd") && headers.get("x-request-id") === id),
     )
     .reduce((sum, entry) => sum + nanoUsd(entry.amount_usd), 0n);
-  expect(charged).toBe(inStreams - told);
+  expect(charged).toBe(inStreams - costHeader);
   expect(await running.service.check()).toMatchObject({
     ok: true,
     difference_usd: "0.00",

@@ -25,7 +25,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const statusOf = (text: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(text)?.[1] ?? 0);
 
 describe("limits come before the body", () => {
-  test("a key over its requests is told so while it sends 24 MB, and before it sends any", async () => {
+  test("a key over its request limit gets 429 while it sends 24 MB, and before it sends any", async () => {
     const { service } = await startWithProvider();
     const customer = await service.account("1", { limits: { requests_per_minute: 1 } });
     expect((await customer.post(chat, hi)).status).toBe(200);
@@ -43,7 +43,7 @@ describe("limits come before the body", () => {
     expect(text).toContain("x-ratelimit-remaining-requests: 0");
   });
 
-  test("a key whose slots are taken by bodies that do not come is refused, and served once they are given up", async () => {
+  test("a key whose slots wait for bodies that never come is refused, and served after their timeout", async () => {
     const { clock, advance } = movableClock();
     const { service } = await startWithProvider({}, undefined, clock);
     const customer = await service.account("1", { limits: { concurrent_requests: 2 } });
@@ -82,7 +82,7 @@ describe("time", () => {
       await wire.write('{"model"');
       advance(30_000);
       await wire.write(":");
-      // Only the service knows when it began to wait.
+      // The time counts from when the service began to read, which cannot be seen from here.
       await eventually(() => {
         advance(15_000);
         return wire.text().includes("}");
@@ -110,7 +110,7 @@ describe("time", () => {
   });
 });
 
-/** Sends all but the end of a body, as far as it is taken. */
+/** Sends all but the end of a body, or what the service reads of it. */
 async function stall(
   { baseUrl }: Pick<Client, "baseUrl">,
   head: string,
@@ -127,7 +127,7 @@ async function stall(
     ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")])
     : piece;
   for (let sent = 0; sent < bytes && !answered && !socket.destroyed; sent += piece.length) {
-    // Refusals are heard of between the pieces.
+    // A refusal is noticed between the pieces.
     if (socket.write(framed)) await nextTurn();
     else await new Promise<void>((resolve) => socket.once("drain", resolve).once("close", resolve));
     socket.removeAllListeners("drain").removeAllListeners("close");
@@ -140,13 +140,13 @@ const buffered = () => process.memoryUsage().arrayBuffers;
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
-/** What is held, without what only waits for the collector. */
+/** Bytes in use after a garbage collection. */
 const held = () => {
   collect();
   return buffered();
 };
 
-/** What more is held once the work is done, while those who stall go on stalling. */
+/** How many more bytes are in use once the work is done, while the stalled requests go on. */
 async function growth(work: () => Promise<unknown>): Promise<number> {
   const before = held();
   await work();
@@ -162,7 +162,7 @@ describe("memory", () => {
     ["in chunks", { "transfer-encoding": "chunked" }, 600],
     ["as far as 1 MB", { "content-length": mebi }, 600],
   ])(
-    "600 callers without a key who stall with 24 MB, %s, stay within the budget and in nobody's way",
+    "600 callers without a key who stall with 24 MB, %s, stay within the budget and hold up no other call",
     async (_, how, callers) => {
       const { service } = await startPaid({ ...env, X402_REQUESTS_PER_MINUTE: "10000" });
       const customer = await service.account("1");
@@ -178,7 +178,7 @@ describe("memory", () => {
     },
   );
 
-  test("the same for one key that stalls: another key is served", async () => {
+  test("a key whose bodies stall does not keep another from being served", async () => {
     const { service } = await startWithProvider(env);
     const [hog, customer] = [await service.account("1"), await service.account("100")];
     const head = headOf(chat, { ...bearer(hog.key), "content-length": 24 * mebi });
@@ -192,7 +192,7 @@ describe("memory", () => {
     expect(refused).toEqual(refusal({ status: 503, type: "server_error", code: "no_capacity", message: /being read/ }));
   });
 
-  test("what a body held is free again, whether its call was made, refused or cut", async () => {
+  test("the memory of a body is free again, whether its call was made, refused or aborted", async () => {
     const { service } = await startWithProvider(env);
     const customer = await service.account("1000");
     const large = "x".repeat(20 * mebi);
@@ -211,7 +211,7 @@ describe("memory", () => {
     }
   });
 
-  test("a body in chunks of one byte holds what it has, not what its chunks are cut from", async () => {
+  test("a body in chunks of one byte is charged its bytes, not the buffers of its chunks", async () => {
     const { service } = await startWithProvider({ BODY_BUDGET_BYTES: String(256 * 1024) });
     const customer = await service.account("1");
     const body = JSON.stringify(asking(localModel, "x".repeat(20_000)));

@@ -28,7 +28,7 @@ const charged: readonly [path: string, body: object][] = [
   ["/v1/media/generations", { model: "local/speech", input: { text: "Hello!" } }],
 ];
 
-test("every kind of charge accrues to the token that the account had at the call; what is free does not", async () => {
+test("every kind of charge accrues to the account's token at the time of the call; free calls do not", async () => {
   const stores = await testStores();
   const env = { BUYBACK_BPS: "10000", BUYBACK_TOKEN: own, UPLOAD_USD_PER_GB_DAY: "100" };
   const service = await startService(stores, { env });

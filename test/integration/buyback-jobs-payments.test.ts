@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openMaintenance } from "../support/buyback-jobs-setup.ts";
 import { createMovableClock } from "../support/money-setup.ts";
-import { openPayments, quoteDocument, settingsOf } from "../support/payments-setup.ts";
+import { openPayments, quoteDocument, settingsOf, settlePayment } from "../support/payments-setup.ts";
 import { startService } from "../support/service.ts";
 import { drawing, payFor, startWorld } from "../support/x402-setup.ts";
 
@@ -9,7 +9,7 @@ const never = new Promise<never>(() => {});
 const leaseMs = 60_000;
 
 /** A service, and a payment that went out from a process that died before it heard of its end. */
-async function leftBehind() {
+async function startWithUnknownPayment() {
   const world = await startWorld();
   const { chain, stores } = world;
   const clock = createMovableClock();
@@ -18,7 +18,7 @@ async function leftBehind() {
   const victim = await openPayments(stores.MONGODB_URI, clock, settingsOf(chain));
   const requestHash = ((await quoteDocument(victim, memo)) as unknown as { requestHash: string }).requestHash;
   chain.faults.next("getSignatureStatuses", { after: never });
-  victim.x402.settle({ header: headers["PAYMENT-SIGNATURE"], requestHash }).catch(() => undefined);
+  settlePayment(victim, headers["PAYMENT-SIGNATURE"], { requestHash }).catch(() => undefined);
   await expect.poll(() => chain.balance(chain.payTo)).toBe(40_000n);
   await victim.mongo.close();
   return { ...world, clock, service, memo, account, ...(await openMaintenance(stores)) };
@@ -27,8 +27,8 @@ async function leftBehind() {
 const found = (service: { admin: (method: string, path: string) => Promise<Record<string, unknown>> }, path: string) =>
   service.admin("GET", path).catch(() => undefined);
 
-test("a payment whose process died is found on chain by the job, is owed, and what goes back is recorded", async () => {
-  const { service, clock, payer, memo, account, run, runUntil } = await leftBehind();
+test("a payment whose process died is settled by the job, is listed as owed, and its refund is recorded", async () => {
+  const { service, clock, payer, memo, account, run, runUntil } = await startWithUnknownPayment();
   await run("reconcile-payments");
   expect(await found(service, `/accounts/${account}`)).toBeUndefined();
   clock.later(leaseMs);
@@ -57,8 +57,8 @@ test("a payment whose process died is found on chain by the job, is owed, and wh
   expect(await service.check()).toMatchObject({ ok: true });
 });
 
-test("a job that waits long for the network runs once in a worker, and leaves room for the others", async () => {
-  const { chain, clock, add, run } = await leftBehind();
+test("a job that waits for the network runs once in a worker, and does not block the others", async () => {
+  const { chain, clock, add, run } = await startWithUnknownPayment();
   // Every way to ask the chain, for longer than the test.
   for (const method of ["getBlockHeight", "getSignatureStatuses", "getTransaction", "isBlockhashValid"])
     chain.faults.next(method, { after: never }, 1_000);

@@ -34,7 +34,7 @@ const chargesOf = async (customer: Customer) => (await customer.ledger("usage"))
 const call = (customer: Customer) => customer.openai.chat.completions.create(asking(localModel));
 const sum = (amounts: readonly string[]) => amounts.reduce((total, each) => total + nanoUsd(each), 0n);
 
-test("a share of each charge goes to the account's token, else the service's own, and is written down once by the jobs", async () => {
+test("a share of each charge goes to the account's token, else the service's own, and is recorded once by the jobs", async () => {
   const stores = await testStores();
   const env = { BUYBACK_BPS: "1000", BUYBACK_TOKEN: own, BUYBACK_TOKENS: chosen, BUYBACK_MINIMUM_USD: "0.000000001" };
   const service = await startService(stores, { env });
@@ -70,7 +70,7 @@ test("a share of each charge goes to the account's token, else the service's own
 
 const isNothing = ({ entries }: { entries: number }) => entries === 0;
 
-test("workers that run the jobs all at once, while calls are charged, buy each charge once on chain", async () => {
+test("concurrent jobs buy each charge once on chain while calls are charged", async () => {
   const { chain, token, wallet, jupiter, has } = await market();
   const env = {
     BUYBACK_BPS: "10000",

@@ -26,7 +26,7 @@ async function emptyMachine(given: Readonly<Record<string, string>>) {
 const allGiven = { REDIS_URL: "given", MONGODB_URI: "given", S3_ENDPOINT: "given" };
 const only = (address: keyof typeof allGiven) => ({ ...allGiven, [address]: "" });
 
-test("nothing is looked for when every address is given", async () => {
+test("no program is searched when every address is set", async () => {
   const { env, cacheDir } = await emptyMachine(allGiven);
   expect(await findBinaries({ env, cacheDir })).toEqual({});
 });
@@ -38,7 +38,7 @@ test("a program on PATH comes before one in the cache", async () => {
   expect(await findBinaries({ env, cacheDir })).toEqual({ redis });
 });
 
-test("a program on PATH that is too old, or does not run, is passed over", async () => {
+test("a program on PATH that is too old, or does not run, is not used", async () => {
   const { env, cacheDir, onPath, inCache } = await emptyMachine({ S3_ENDPOINT: "given" });
   await onPath("redis-server", "echo 'Redis server v=6.2.1 sha=00000000:0'");
   await onPath("mongod", "echo 'libcrypto.so.1.1: cannot open shared object file' >&2; exit 127");
@@ -50,7 +50,7 @@ test("a program on PATH that is too old, or does not run, is passed over", async
 const fakeGo = `echo "go: downloading github.com/versity/versitygw v1.7.0" >&2
 printf '#!/bin/sh\\n' > "$GOBIN/versitygw"`;
 
-test("two processes may fetch at once; a program comes whole and nothing else stays", async () => {
+test("two processes may fetch at once; the cache gets complete programs and nothing else", async () => {
   const { env, cacheDir, onPath } = await emptyMachine(only("S3_ENDPOINT"));
   await onPath("go", fakeGo);
   const progress: Progress[] = [];
@@ -61,24 +61,24 @@ test("two processes may fetch at once; a program comes whole and nothing else st
   expect(progress.map(({ state }) => state).toSorted()).toEqual(["done", "done", "running", "running"]);
 });
 
-test("what was fetched but does not run here is refused and not kept", async () => {
+test("a fetched program that does not run is refused and not cached", async () => {
   const { env, cacheDir, onPath } = await emptyMachine(only("S3_ENDPOINT"));
   await onPath("go", `printf '#!/bin/sh\\necho "exec format error" >&2; exit 1\\n' > "$GOBIN/versitygw"`);
   await expect(findBinaries({ env, cacheDir })).rejects.toThrow(/go install\): does not run: exec format error/);
   expect(await readdir(cacheDir)).toEqual([]);
 });
 
-test("a server that cannot be had gives one message: what was tried, and the two ways out", async () => {
+test("a missing server is one message: what was tried, and what to do", async () => {
   const { env, cacheDir } = await emptyMachine(only("S3_ENDPOINT"));
   const failure = await findBinaries({ env, cacheDir }).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(MissingServerError);
-  expect((failure as Error).message).toBe(`S3 is not there and cannot be fetched. Tried:
+  expect((failure as Error).message).toBe(`S3 is not installed and cannot be fetched. Tried:
   - versitygw: not on PATH
   - versitygw 1.7.0 (go install): needs Go, and there is none
-Two ways out: install versitygw, so that it is on PATH, or give the address of one that runs in S3_ENDPOINT.`);
+Install versitygw, so that it is on PATH, or set S3_ENDPOINT to the address of a running server.`);
 });
 
-test("a fetch is cancelled with the start that asked for it", async () => {
+test("a fetch is canceled by the signal of its start", async () => {
   const { env, cacheDir, onPath } = await emptyMachine(only("S3_ENDPOINT"));
   await onPath("go", "read -r nothing < /dev/zero");
   const cancel = new AbortController();

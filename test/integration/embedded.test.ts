@@ -28,7 +28,7 @@ async function programs() {
   return { redis, mongo };
 }
 
-/** What one connection to the database sees. */
+/** Runs with a connection of its own. */
 async function onMongo<T>(uri: string, use: (things: mongoose.mongo.Collection) => Promise<T>): Promise<T> {
   const connection = await mongoose.createConnection(uri).asPromise();
   try {
@@ -62,7 +62,7 @@ test("a browser may read the ETag of a part that it uploads", async () => {
     },
     { step: "deserialize" },
   );
-  // As a browser would: once a bucket has rules of its own, storage says so only to those who ask from a page.
+  // As a browser does: with CORS rules on the bucket, the header is sent only to requests with an origin.
   s3.middlewareStack.add(
     (next) => (args) => {
       (args.request as { headers: Record<string, string> }).headers["origin"] = "https://example.com";
@@ -74,7 +74,7 @@ test("a browser may read the ETag of a part that it uploads", async () => {
   expect(exposed).toMatch(/\betag\b/i);
 });
 
-test("killed servers come back on the same port with the same data", async () => {
+test("killed servers restart on the same port with the same data", async () => {
   const { redis, mongo, stores } = await ownServers({ redis: true, mongo: true });
   const client = new Redis(stores.REDIS_URL, { maxRetriesPerRequest: null });
   client.on("error", () => {});
@@ -88,7 +88,7 @@ test("killed servers come back on the same port with the same data", async () =>
   expect(await onMongo(stores.MONGODB_URI, (things) => things.countDocuments())).toBe(1);
 });
 
-test("a paused server answers nothing, goes on when it is told to, and can be stopped while it is paused", async () => {
+test("a paused server does not answer, continues after SIGCONT, and can be stopped while it is paused", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const client = new Redis(stores.REDIS_URL);
   onTestFinished(() => client.disconnect());
@@ -103,7 +103,7 @@ test("a paused server answers nothing, goes on when it is told to, and can be st
   expect(redis.pid).toBeUndefined();
 });
 
-test("MongoDB keeps its port with its data, and moves its data to another one when the port is taken", async () => {
+test("MongoDB starts on its stored port, or with its data on another one when that is taken", async () => {
   const dataDir = await temporaryFolder();
   const { mongo: binary } = await programs();
   const first = await startMongo({ binary, dataDir });

@@ -46,7 +46,7 @@ describe("limits of a key", () => {
     }
   });
 
-  test("requests a minute: 429, nothing charged, and the headers tell why", async () => {
+  test("requests a minute: 429 with the limit headers, nothing charged", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 2 } });
     for (let i = 0; i < 2; i++) expect((await customer.post(chat, hi)).status).toBe(200);
     await running.service.settled();
@@ -59,7 +59,7 @@ describe("limits of a key", () => {
     await expectUntouched(running.service, customer, before);
   });
 
-  test("tokens a minute: what was asked counts until the answer tells what was used", async () => {
+  test("tokens a minute: the requested tokens count until the usage is known", async () => {
     const customer = await running.service.account("1", { limits: { tokens_per_minute: 1_000 } });
     const asked = { ...hi, max_tokens: 900 };
     expect((await customer.post(chat, asked)).status).toBe(200);
@@ -73,7 +73,7 @@ describe("limits of a key", () => {
     expect([never.headers.get("retry-after"), never.headers.get("x-should-retry")]).toEqual(["60", "false"]);
   });
 
-  test("tokens a minute: no more are counted than the call could have used, whatever its provider says", async () => {
+  test("tokens a minute: no more count than the call could have used, whatever its provider reports", async () => {
     const limits = { tokens_per_minute: 2_000, concurrent_requests: 1 };
     const customer = await running.service.account("1", { limits });
     const asked = { ...asking(providerModel), max_tokens: 10 };
@@ -89,7 +89,7 @@ describe("limits of a key", () => {
     expect(Number(again.headers.get("x-ratelimit-remaining-tokens"))).toBeGreaterThan(1_000);
   });
 
-  test("a frozen account is told so, whatever is left of its limits", async () => {
+  test("a frozen account is refused as frozen, also when a limit is reached", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 1 } });
     expect((await customer.post(chat, hi)).status).toBe(200);
     expect((await customer.post(chat, hi)).status).toBe(429);
@@ -115,7 +115,7 @@ describe("limits of a key", () => {
     await eventually(async () => (await customer.post(chat, hi)).status === 200);
   });
 
-  test("limits are the key's own: another key of the account has its own", async () => {
+  test("each key of an account has its own limits", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 1 } });
     const other = await running.service.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, {});
     expect((await customer.post(chat, hi)).status).toBe(200);
@@ -135,23 +135,23 @@ describe("capacity", () => {
     expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "6"]);
   });
 
-  test("storage is away: a body over 64 KB is refused, others go on", async () => {
+  test("storage is unavailable: a body over 64 KB is refused, others go on", async () => {
     const { service } = await startWithProvider({ S3_ENDPOINT: "http://127.0.0.1:1" });
     const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
     const large = await customer.post(chat, asking(localModel, "x".repeat(64 * 1024)));
-    expect(await refusalOf(large)).toEqual(refusal({ ...full, message: /[Ss]torage/ }));
+    expect(await refusalOf(large)).toEqual(refusal({ ...full, message: /storage/i }));
     await expectUntouched(service, customer, "1.00");
     expect((await customer.post(chat, hi)).status).toBe(200);
   });
 
-  test("the backlog is over its bound: 503, nothing held", async () => {
+  test("the backlog is over its limit: 503, nothing held", async () => {
     const { service, provider } = await startWithProvider({ BACKLOG_LIMIT: "2", WORKER_CONCURRENCY_CHAT: "1" });
     const customer = await service.account("1");
     const { opened, open } = gate();
     provider.always({ beforeHeaders: opened });
     const first = customer.post(chat, asking(providerModel));
     await provider.request(0);
-    // The one that runs is no backlog any more once the queue has been looked at: two or three are let in.
+    // Once the registry has read the queue, the running call is no backlog any more: two or three are admitted.
     const waiting: Promise<Response>[] = [];
     let refused: Response | undefined;
     while (refused === undefined && waiting.length < 4) {

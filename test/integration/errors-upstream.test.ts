@@ -26,7 +26,7 @@ const late: Refusal = { status: 504, type: "server_error", code: "upstream_timeo
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" };
 const secret = "sk-abcdefgh1234";
 
-describe.each([false, true])("what a provider's failure is to the caller, stream: %s", (stream) => {
+describe.each([false, true])("a provider's failure as the caller sees it, stream: %s", (stream) => {
   test.each([
     [
       "400 with a field",
@@ -42,17 +42,17 @@ describe.each([false, true])("what a provider's failure is to the caller, stream
     ["403", mockError(403, "Your project may not."), failed],
     ["404", mockError(404, "The model `gpt-4.1-mini` does not exist"), failed],
     ["429 without a time", mockError(429, "slow down"), full],
-    ["429, nothing left to pay", mockError(429, "You exceeded your quota", { code: "insufficient_quota" }), failed],
+    ["429, quota used up", mockError(429, "You exceeded your quota", { code: "insufficient_quota" }), failed],
     ["500", mockError(500, "oops"), failed],
     ["503", mockError(503, "overloaded"), failed],
-    ["no JSON", { status: 502, body: "<html>bad gateway</html>" }, failed],
-    ["200 that is no JSON", { body: "<html>hello</html>" }, failed],
+    ["502 with HTML", { status: 502, body: "<html>bad gateway</html>" }, failed],
+    ["200 with HTML", { body: "<html>hello</html>" }, failed],
     ["200 with an error", { body: { error: { message: secret, code: 500 } } }, failed],
     ["a connection cut before the answer", { cutAfter: -1 }, failed],
     ["silence", { beforeHeaders: never }, late],
   ] satisfies [string, object, Refusal][])("%s", async (_, answer, expected) => {
     const customer = await running.service.account("1");
-    // A success closes the breaker: what came before does not count.
+    // A success closes the breaker, so earlier cases do not count.
     await eventually(async () => (await customer.post(chat, asking(providerModel))).status === 200);
     await running.service.settled();
     const before = await customer.available();
@@ -74,7 +74,7 @@ describe.each([false, true])("what a provider's failure is to the caller, stream
   });
 });
 
-test("a stream that falls silent: 200 stands, the error is its last event, what came is charged", async () => {
+test("a stream that falls silent: 200, the error is its last event, the delivered part is charged", async () => {
   const customer = await running.service.account("1");
   await eventually(async () => (await customer.post(chat, asking(providerModel))).status === 200);
   running.provider.respond({ beforeEvent: { 3: never } });
@@ -90,7 +90,7 @@ test("a stream that falls silent: 200 stands, the error is its last event, what 
   });
 });
 
-test("the provider's Retry-After is honoured: told to callers, and not asked before", async () => {
+test("the provider's Retry-After is honored: passed to callers, and no request is sent before", async () => {
   const { service, provider } = await startWithProvider();
   const customer = await service.account("1");
   provider.respond(mockError(429, "slow down", { headers: { "retry-after": "30" } }));
@@ -101,13 +101,13 @@ test("the provider's Retry-After is honoured: told to callers, and not asked bef
     expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(30);
   }
   expect(provider.requests).toHaveLength(1);
-  // It rests for this model alone.
+  // The cooldown is for this model only.
   const other = await customer.post(chat, asking("openai/gpt-4o-mini"));
   expect(other.status).toBe(200);
   await service.settled();
 });
 
-test.each([false, true])("a call that outlives its time: 504, nothing charged, stream: %s", async (stream) => {
+test.each([false, true])("a call past its deadline: 504, nothing charged, stream: %s", async (stream) => {
   const { service, provider } = await startWithProvider({ CALL_TIMEOUT_MS: "1500" });
   const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
   provider.respond({ beforeHeaders: never });
@@ -117,7 +117,7 @@ test.each([false, true])("a call that outlives its time: 504, nothing charged, s
   await eventually(async () => (await customer.post(chat, asking(localModel))).status === 200);
 });
 
-test("a silent stream gets pings; the status is out by then, so a failure is its last event", async () => {
+test("a silent stream gets pings; its status is sent by then, so a failure is its last event", async () => {
   const { service, provider } = await startWithProvider({ PING_INTERVAL_MS: "100" });
   const customer = await service.account("1");
   const { opened, open } = gate();
@@ -130,7 +130,7 @@ test("a silent stream gets pings; the status is out by then, so a failure is its
   expect(new Set(events.slice(0, -1))).toEqual(new Set([": ping"]));
   expect(JSON.parse((events.at(-1) ?? "").replace("data: ", ""))).toMatchObject({ error: { code: "upstream_error" } });
   await expectUntouched(service, customer, "1.00");
-  // The official client passes over them.
+  // The official client skips pings.
   const second = gate();
   provider.always({ beforeHeaders: second.opened });
   const stream = await customer.openai.chat.completions.create({ ...asking(providerModel), stream: true });
@@ -138,12 +138,12 @@ test("a silent stream gets pings; the status is out by then, so a failure is its
   expect((await Array.fromAsync(stream)).at(-1)?.choices).toEqual([]);
 });
 
-test("no connection to an upstream comes about: 503 without a hold; the local model goes on", async () => {
+test("an upstream that cannot be reached: 503 without a hold; the local model still works", async () => {
   const { service, provider } = await startWithProvider({ OPENAI_BASE_URL: "http://127.0.0.1:1" });
   const customer = await service.account("1");
   for (let i = 0; i < 5; i++)
     expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(refusal(failed));
-  // The worker knows at once, the API with the next look at the workers.
+  // The worker knows at once, the API when it reads the worker registry again.
   expect(await refusalOf(await customer.post(chat, asking(providerModel)))).toEqual(refusal(full));
   expect(provider.requests).toHaveLength(0);
   const refused = await eventually(async () => {

@@ -67,7 +67,7 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
     invalid("messages[0].content[0].image_url.url"),
   ],
   [
-    "a file kept at the provider",
+    "a file stored at the provider",
     chat,
     { ...messages({ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }), model: providerModel },
     invalid("messages[0].content[0].file.file_id"),
@@ -179,7 +179,7 @@ test.each([
     localModel,
     (deep: string) => `"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"x":${deep}}}}`,
   ],
-])("%s nested too deep to be written again is the caller's to mend", async (_, param, model, field) => {
+])("%s nested too deep to be serialized again is refused as the caller's error", async (_, param, model, field) => {
   const customer = await running.service.account("1");
   const deep = "[".repeat(100_000) + "]".repeat(100_000);
   const body = JSON.stringify({ ...asking(model), x: 0 }).replace('"x":0', field(deep));
@@ -226,7 +226,7 @@ describe("keys", () => {
 });
 
 describe("accounts", () => {
-  test("frozen: 403, and the same again after it is thawed", async () => {
+  test("frozen: 403, and served again once it is not", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });
     await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: true });
     for (const path of [chat, embeddings]) {
@@ -245,7 +245,7 @@ describe("accounts", () => {
     expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "4"]);
   });
 
-  test("poor: 402 says what was asked and what the balance covers, and counts as a request", async () => {
+  test("insufficient balance: 402 names the requested and the covered tokens, and counts as a request", async () => {
     const customer = await running.service.account("0.001", { limits: { requests_per_minute: 7 } });
     const body = { ...hi, max_tokens: 8_000 };
     const response = await customer.post(chat, body);
@@ -260,7 +260,7 @@ describe("accounts", () => {
     );
     expect(response.headers.get("x-should-retry")).toBe("false");
     await expectUntouched(running.service, customer, "0.001");
-    // What it says is true: so much passes, and one more does not.
+    // The number is exact: so many tokens pass, and one more does not.
     const covered = Number(/covers (\d+)/.exec(answer.error.message)?.[1]);
     expect(covered).toBeGreaterThan(1_000);
     expect((await customer.post(chat, { ...hi, max_tokens: covered + 1 })).status).toBe(402);
@@ -268,7 +268,7 @@ describe("accounts", () => {
     expect([good.status, good.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "4"]);
   });
 
-  test("poor, embeddings: 402 in USD", async () => {
+  test("insufficient balance for embeddings: 402 in USD", async () => {
     const customer = await running.service.account("0.000001");
     const response = await customer.post(embeddings, { model: "local/embeddings", input: "x".repeat(5_000) });
     expect(await refusalOf(response)).toEqual(
@@ -280,17 +280,5 @@ describe("accounts", () => {
       }),
     );
     await expectUntouched(running.service, customer, "0.000001");
-  });
-
-  test("an empty balance: 402", async () => {
-    const customer = await running.service.account("0");
-    expect(await refusalOf(await customer.post(chat, hi))).toEqual(
-      refusal({
-        status: 402,
-        type: "insufficient_quota",
-        code: "insufficient_balance",
-        message: /The input alone can cost [\d.]+ USD; the balance has 0\.00\.$/,
-      }),
-    );
   });
 });

@@ -42,7 +42,7 @@ async function charged() {
   return { ...given, clock, run, batch };
 }
 
-test("what was accrued is bought once, and the batch says by which transaction", async () => {
+test("accruals are bought once, and the batch has the transaction", async () => {
   const { run, batch, has } = await charged();
   expect(await run()).toEqual({ done: 1, pending: 0 });
   const done = { state: "done", executor: "jupiter", spent, received, signature: expect.any(String) };
@@ -52,7 +52,7 @@ test("what was accrued is bought once, and the batch says by which transaction",
   expect(await has()).toEqual(bought);
 });
 
-test("a batch whose process died between the sending and the answer is bought once", async () => {
+test("a batch whose process died between sending and the answer is bought once", async () => {
   const { chain, clock, run, batch, has, swaps } = await charged();
   const death = new AbortController();
   const { promise: never } = Promise.withResolvers<void>();

@@ -9,13 +9,13 @@ test("without Jupiter a buyback is only recorded", async () => {
     config: { ...config, BUYBACK_EXECUTOR: "record" },
     clock: createManualClock(),
   });
-  const remember = () => Promise.reject(new Error("nothing is sent"));
+  const recordSent = () => Promise.reject(new Error("nothing is sent"));
   const batch = { id: "batch1", token: "-", nanoUsd: 1n };
   const { signal } = new AbortController();
-  expect(await executor.execute(batch, remember, signal)).toEqual({ kind: "recorded" });
+  expect(await executor.execute(batch, recordSent, signal)).toEqual({ kind: "recorded" });
   // What Jupiter has sent may stand: whoever bought it by hand would buy it twice.
   const sent = { signature: "5".repeat(88), transaction: "AA==", lastValidBlockHeight: 1n };
-  await expect(executor.execute({ ...batch, sent }, remember, signal)).rejects.toThrow(sent.signature);
+  await expect(executor.execute({ ...batch, sent }, recordSent, signal)).rejects.toThrow(sent.signature);
 });
 
 test.each(["BUYBACK_WALLET_KEY", "SOLANA_RPC_URL"] as const)("Jupiter does not start without %s", async (name) => {
@@ -24,7 +24,7 @@ test.each(["BUYBACK_WALLET_KEY", "SOLANA_RPC_URL"] as const)("Jupiter does not s
   await expect(created).rejects.toThrow(`${name} is missing`);
 });
 
-test("Jupiter does not start with a minimum of less than the unit that it spends", async () => {
+test("Jupiter does not start with a minimum below one unit of USDC", async () => {
   const { config } = await market();
   const created = createExecutor({
     config: { ...config, BUYBACK_MINIMUM_USD: "0.0000009" },
@@ -33,7 +33,7 @@ test("Jupiter does not start with a minimum of less than the unit that it spends
   await expect(created).rejects.toThrow("BUYBACK_MINIMUM_USD");
 });
 
-test("a key that is none is refused by its name, and not shown", async () => {
+test("an invalid key is refused by the name of its variable, without its value", async () => {
   const { config } = await market();
   const wrong = { ...config, BUYBACK_WALLET_KEY: "hunter2hunter2" };
   const failed = await createExecutor({ config: wrong, clock: createManualClock() }).catch((error: Error) => error);

@@ -40,7 +40,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
   [
     "only takes",
     () => ({ quote: (quote) => ({ ...quote, setupInstructions: [], otherInstructions: [] }) }),
-    "buys for somebody else",
+    "buys for another wallet",
   ],
   [
     "opens accounts for others at the wallet's cost",
@@ -58,7 +58,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
     "lamports",
   ],
   [
-    "gives the wallet's USDC account away",
+    "changes the owner of the wallet's USDC account",
     ({ chain, wallet }) => ({
       async more({ owner, pool }: Swap) {
         const owned = await chain.tokenAccountOf(wallet.address);
@@ -66,7 +66,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
         return [getSetAuthorityInstruction({ owned, owner, authorityType, newAuthority: pool.address })];
       },
     }),
-    "gives an account away",
+    "transfers rights over an account",
   ],
   [
     "closes an account of the wallet's, for its rent",
@@ -78,7 +78,7 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
         return [getCloseAccountInstruction({ account, destination: pool.address, owner })];
       },
     }),
-    "gives an account away",
+    "transfers rights over an account",
   ],
   [
     "takes another token of the wallet",
@@ -103,17 +103,17 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
     "spends 1 of",
   ],
   [
-    "gives away a right over the wallet's USDC",
+    "approves a delegate for the wallet's USDC",
     ({ chain, wallet }) => ({
       async more({ owner, pool }: Swap) {
         const source = await chain.tokenAccountOf(wallet.address);
         return [getApproveInstruction({ source, delegate: pool.address, owner, amount: 1_000_000n })];
       },
     }),
-    "gives an account away",
+    "transfers rights over an account",
   ],
   [
-    "takes what it has bought away again",
+    "takes back what it has bought",
     ({ chain, wallet, token }) => ({
       async more({ owner, pool }: Swap) {
         const [source, destination] = await between(chain, wallet.address, pool.address, token);
@@ -151,12 +151,12 @@ const swapsThatLie: readonly [string, (market: Market) => Partial<Behavior>, str
 const between = async (chain: Market["chain"], from: Address, to: Address, mint: Address) =>
   Promise.all([chain.tokenAccountOf(from, mint), chain.tokenAccountOf(to, mint)]);
 
-test.each(swapsThatLie)("a swap that %s is not signed away: nothing is remembered or sent", async (_, lie, why) => {
+test.each(swapsThatLie)("a swap that %s is refused: nothing is recorded or sent", async (_, lie, why) => {
   const given = await market();
   Object.assign(given.jupiter.behavior, lie(given));
-  const remember = () => Promise.reject(new Error("was remembered"));
-  await expect(given.execute(undefined, remember)).rejects.toThrow(why);
-  expect(given.sendings()).toBe(0);
+  const recordSent = () => Promise.reject(new Error("was recorded"));
+  await expect(given.execute(undefined, recordSent)).rejects.toThrow(why);
+  expect(given.countSent()).toBe(0);
   expect(await given.has()).toEqual(untouched);
 });
 
@@ -172,14 +172,14 @@ const quotesThatLie: readonly [string, Record<string, unknown>, string][] = [
 ];
 
 test.each(quotesThatLie)("a quote %s is refused", async (_, lie, why) => {
-  const { execute, has, jupiter, sendings } = await market();
+  const { execute, has, jupiter, countSent } = await market();
   jupiter.behavior.quote = (quote) => ({ ...quote, ...lie });
   await expect(execute()).rejects.toThrow(why);
-  expect(sendings()).toBe(0);
+  expect(countSent()).toBe(0);
   expect(await has()).toEqual(untouched);
 });
 
-test("a price that is asked for being taken soon is paid up to a thousandth of a SOL", async () => {
+test("the priority fee is capped at a thousandth of a SOL", async () => {
   const { execute, jupiter, chain, wallet } = await market();
   const lamports = chain.lamports(wallet.address);
   jupiter.behavior.price = 2n ** 63n;

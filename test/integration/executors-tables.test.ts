@@ -58,7 +58,7 @@ async function putTable(chain: SolanaChain, addresses: readonly Address[]): Prom
   return table;
 }
 
-test("a swap whose accounts stand in lookup tables is made by what the chain says of them, not by the answer", async () => {
+test("lookup tables are read from the chain, not from Jupiter's answer", async () => {
   const { chain, jupiter, token, execute, has } = await market();
   const { pool, behavior } = jupiter;
   const held = [await chain.tokenAccountOf(pool.address), await chain.tokenAccountOf(pool.address, token)];

@@ -6,7 +6,7 @@ import { createManualClock } from "../support/manual-clock.ts";
 
 const done = { kind: "bought", spent, received };
 
-test("a batch is spent to the micro-USDC, and what was bought is told as it stands on chain", async () => {
+test("a batch is spent to the micro-USDC, and the amount bought is read from the chain", async () => {
   const { execute, has, jupiter } = await market();
   const { execution, sent } = await execute();
   expect(execution).toEqual({ ...done, signature: sent?.signature });
@@ -15,19 +15,19 @@ test("a batch is spent to the micro-USDC, and what was bought is told as it stan
   expect(jupiter.requests.every(({ key }) => key === "key-of-jupiter")).toBe(true);
 });
 
-test("nothing is sent before the transaction is remembered, nor when it cannot be", async () => {
-  const { sendings, execute, has } = await market();
+test("nothing is sent before the transaction is recorded, or if that fails", async () => {
+  const { countSent, execute, has } = await market();
   const refuse = () => {
-    expect(sendings()).toBe(0);
+    expect(countSent()).toBe(0);
     return Promise.reject(new Error("another process has the batch"));
   };
   await expect(execute(undefined, refuse)).rejects.toThrow("another process has the batch");
-  expect(sendings()).toBe(0);
+  expect(countSent()).toBe(0);
   expect(await has()).toEqual(untouched);
 });
 
-test("a process that dies after it remembered is followed by one that sends the same transaction", async () => {
-  const { sendings, execute, has, swaps } = await market();
+test("after a crash behind the recording the next process sends the same transaction", async () => {
+  const { countSent, execute, has, swaps } = await market();
   const death = new AbortController();
   let remembered: SentTransaction | undefined;
   const die = (sent: SentTransaction) => {
@@ -36,14 +36,14 @@ test("a process that dies after it remembered is followed by one that sends the 
     return Promise.resolve();
   };
   await expect(execute(undefined, die, death.signal)).rejects.toThrow("died");
-  expect(sendings()).toBe(0);
+  expect(countSent()).toBe(0);
   const { execution } = await execute(remembered);
   expect(execution).toEqual({ ...done, signature: remembered?.signature });
   expect(swaps()).toBe(1);
   expect(await has()).toEqual(bought);
 });
 
-test("a process that dies after it sent is followed by one that finds the transaction on chain", async () => {
+test("after a crash behind the sending the next process finds the transaction on chain", async () => {
   const { chain, execute, has, swaps } = await market();
   chain.holdAt("confirmed");
   const first = await execute();
@@ -55,7 +55,7 @@ test("a process that dies after it sent is followed by one that finds the transa
   expect(await has()).toEqual(bought);
 });
 
-test.each(["answer", "request"] as const)("the %s to a sending may be lost: it is bought once", async (lose) => {
+test.each(["answer", "request"] as const)("the %s to sendTransaction may be lost: it is bought once", async (lose) => {
   const { chain, execute, has, swaps } = await market();
   chain.faults.next("sendTransaction", { lose });
   expect((await execute()).execution).toMatchObject(done);
@@ -63,7 +63,7 @@ test.each(["answer", "request"] as const)("the %s to a sending may be lost: it i
   expect(await has()).toEqual(bought);
 });
 
-test("a process that has another wallet tells what the one before bought", async () => {
+test("a process with another wallet reports the amounts of the earlier wallet's swap", async () => {
   const { chain, config, token, execute } = await market();
   chain.holdAt("confirmed");
   const { sent } = await execute();
@@ -79,7 +79,7 @@ test("a process that has another wallet tells what the one before bought", async
   expect(execution).toEqual({ ...done, signature: sent?.signature });
 });
 
-test("for a token that is what would be spent nothing is swapped", async () => {
+test("USDC itself is not swapped", async () => {
   const { chain, config, jupiter } = await market();
   const executor = await createExecutor({ config, clock: createManualClock() });
   const batch = { id: "batch1", token: chain.mint, nanoUsd: 12_000_000_999n };
@@ -89,7 +89,7 @@ test("for a token that is what would be spent nothing is swapped", async () => {
   expect(jupiter.requests).toEqual([]);
 });
 
-test("two batches of one amount at one moment are two transactions, each of which names its batch", async () => {
+test("two batches of the same amount are two transactions, each with its batch as memo", async () => {
   const { chain, execute, has } = await market();
   chain.mempool.hold();
   const sent = [];
@@ -103,7 +103,7 @@ test("two batches of one amount at one moment are two transactions, each of whic
   expect(await has()).toEqual({ usdc: untouched.usdc - 2n * spent, token: 2n * received });
 });
 
-test("a transaction that lands late is waited for, and no second one is made", async () => {
+test("a transaction that lands late is awaited, and no second one is made", async () => {
   const { chain, execute, has, swaps } = await market();
   chain.mempool.hold();
   const first = await execute();
@@ -116,7 +116,7 @@ test("a transaction that lands late is waited for, and no second one is made", a
   expect(await has()).toEqual(bought);
 });
 
-test("a lost transaction is replaced only when it can land no more at finalized commitment", async () => {
+test("a lost transaction is replaced only when it has expired at finalized commitment", async () => {
   const { chain, execute, has, swaps } = await market();
   chain.mempool.hold();
   const first = await execute();
@@ -134,7 +134,7 @@ test("a lost transaction is replaced only when it can land no more at finalized 
   expect(await has()).toEqual(bought);
 });
 
-test("a swap that failed on chain is made anew, once its failure is finalized", async () => {
+test("a swap that failed on chain is replaced once its failure is finalized", async () => {
   const { chain, wallet, execute, has, swaps } = await market();
   chain.mempool.hold();
   const first = await execute();
@@ -149,7 +149,7 @@ test("a swap that failed on chain is made anew, once its failure is finalized", 
   expect(await has()).toEqual(bought);
 });
 
-test("while the chain cannot be asked about what was sent, nothing else is made", async () => {
+test("while the status of a sent transaction cannot be read, no other is made", async () => {
   const { chain, execute, swaps } = await market();
   chain.holdAt("confirmed");
   const first = await execute();
@@ -159,10 +159,10 @@ test("while the chain cannot be asked about what was sent, nothing else is made"
   expect(swaps()).toBe(1);
 });
 
-test("a wallet that has too little, and a Jupiter that has no route, buy nothing", async () => {
-  const poor = await market("11.99");
-  await expect(poor.execute()).rejects.toThrow("fails in simulation");
-  expect(await poor.has()).toEqual({ usdc: 11_990_000n, token: null });
+test("too small a balance and a missing route buy nothing", async () => {
+  const small = await market("11.99");
+  await expect(small.execute()).rejects.toThrow("fails in simulation");
+  expect(await small.has()).toEqual({ usdc: 11_990_000n, token: null });
   const { jupiter, execute, has } = await market();
   jupiter.behavior.status = 400;
   await expect(execute()).rejects.toThrow("Jupiter answered 400");

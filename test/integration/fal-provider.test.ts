@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { Aborted } from "../../workers/running.ts";
 import { startFal } from "../support/hosted-setup.ts";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { falError, type MockFal, mockRequestId } from "../support/mock-fal.ts";
 import { mockMp3, mockPng } from "../support/mock-openai-media.ts";
-import { uploadsOf } from "../support/openai-media-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox" };
@@ -12,9 +12,9 @@ const look = `GET /acme/model/requests/${mockRequestId}/status?logs=0`;
 const result = `GET /acme/model/requests/${mockRequestId}`;
 const asked = (mock: MockFal) => mock.requests.map(({ method, path }) => `${method} ${path}`);
 
-describe("a request that goes well", () => {
-  test("is submitted once, remembered with its endpoint, looked at, and its files are kept", async () => {
-    const { mock, clock, provider, kept, remembered, call } = await startFal();
+describe("a request that succeeds", () => {
+  test("is submitted once, stored with its endpoint, polled, and its files are stored", async () => {
+    const { mock, clock, provider, stored, remembered, call } = await startFal();
     mock.respond({ states: ["IN_QUEUE", "IN_PROGRESS", "COMPLETED"] });
     const made = provider.generate(call("images", { ...fox, n: 1, size: "1280x720", seed: 7 }));
     await clock.pass(2_000, 3_000, 4_500);
@@ -25,10 +25,10 @@ describe("a request that goes well", () => {
     expect(asked(mock)).toEqual([submitted, look, look, look, result, "GET /out/0.png"]);
     expect(mock.requests[0]?.body).toEqual({ ...fox, seed: 7, image_size: { width: 1280, height: 720 } });
     expect(remembered).toEqual([`acme/model/text-to-image/requests/${mockRequestId}`]);
-    expect(kept).toEqual([{ bytes: mockPng, about: { width: 1, height: 1 } }]);
+    expect(stored).toEqual([{ bytes: mockPng, about: { width: 1, height: 1 } }]);
   });
 
-  test("leaves as little at the provider as can be", async () => {
+  test("asks the provider to store as little as possible", async () => {
     const { mock, clock, provider, call } = await startFal();
     const made = provider.generate(call("images", fox));
     await clock.pass(2_000);
@@ -41,15 +41,15 @@ describe("a request that goes well", () => {
     expect(mock.requests.at(-1)?.headers).not.toHaveProperty("authorization");
   });
 
-  test("several images are asked for in the provider's words; those that its filter blackened are not delivered", async () => {
-    const { mock, clock, provider, kept, call } = await startFal();
+  test("several images are requested by the provider's field; those that its filter blackened are not delivered", async () => {
+    const { mock, clock, provider, stored, call } = await startFal();
     const images = [{ url: "0.png" }, { url: "1.png" }, { url: "2.png" }];
     mock.respond({ output: { images, has_nsfw_concepts: [false, true, false] } });
     const made = provider.generate(call("images", { ...fox, n: 3 }));
     await clock.pass(2_000);
     expect((await made).usage).toEqual({ image: 2 });
     expect(mock.requests[0]?.body).toEqual({ ...fox, num_images: 3 });
-    expect(kept).toHaveLength(2);
+    expect(stored).toHaveLength(2);
     mock.respond({ output: { images, has_nsfw_concepts: [true, true, true] } });
     const none = errorOf(provider.generate(call("images", { ...fox, n: 3 })));
     await clock.pass(2_000);
@@ -67,24 +67,24 @@ describe("a request that goes well", () => {
     ["speech", { audio: { url: "0.mp3" } }, { prompt: "Hi 🦊", voice_setting: {} }, { character: 4 }],
     ["music", { audio: { url: "0.mp3" } }, { prompt: "a waltz", music_length_ms: 30_500 }, { request: 1 }],
   ] as const)("%s in %j is counted", async (task, output, input, usage) => {
-    const { mock, clock, provider, kept, call } = await startFal();
+    const { mock, clock, provider, stored, call } = await startFal();
     mock.respond({ output });
     const made = provider.generate(call(task, input));
     await clock.pass(2_000);
     expect((await made).usage).toEqual(usage);
-    expect(kept).toHaveLength(1);
+    expect(stored).toHaveLength(1);
   });
 
-  test("a video whose length nobody tells is measured, and is nothing if that fails", async () => {
-    const { mock, clock, provider, kept, call } = await startFal();
+  test("a video of unreported length is measured, and fails if it cannot be", async () => {
+    const { mock, clock, provider, stored, call } = await startFal();
     mock.respond({ output: { video: { url: "0.mp4" } } });
     const failure = errorOf(provider.generate(call("video", { ...fox, duration: "auto" })));
     await clock.pass(2_000, 2_000, 2_000);
     expect(await failure).toMatchObject({ kind: "unavailable" });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("an upload goes as its bytes where it has no link", async () => {
+  test("an upload without a link is sent as its bytes", async () => {
     const { mock, clock, provider, call } = await startFal();
     const uploads = uploadsOf([{ id: "upl_1", param: "input.image_url", mime: "audio/mpeg", content: mockMp3 }]);
     mock.respond({ output: { video: { url: "0.mp4" } } });
@@ -97,7 +97,7 @@ describe("a request that goes well", () => {
     });
   });
 
-  test("an upload that is named again and again counts each time", async () => {
+  test("an upload that is named several times counts each time", async () => {
     const { mock, provider, call } = await startFal();
     const content = Buffer.alloc(3 * 1024 * 1024);
     const uploads = uploadsOf([{ id: "upl_1", param: "input.image_urls[0]", mime: "image/png", content }]);
@@ -123,7 +123,7 @@ describe("a request that goes well", () => {
   });
 });
 
-describe("a submission that is not taken", () => {
+describe("a refused submission", () => {
   const detail = (status: number, detail: string, headers = {}) => ({ status, headers, body: { detail } });
   test.each([
     ["no key", detail(401, "No user found for Key ID and Secret"), { kind: "misconfigured" }],
@@ -172,7 +172,7 @@ describe("a submission that is not taken", () => {
     expect([mock.requests.length, remembered]).toEqual([1, []]);
   });
 
-  test("a field of the images route is named as its caller knows it", async () => {
+  test("a field of the images route has the caller's name", async () => {
     const { mock, provider, call } = await startFal();
     mock.respond(
       falError(422, "x", "no", { loc: ["body", "num_images"] }),
@@ -199,43 +199,43 @@ describe("a request that fails in the queue", () => {
     ["cancelled by somebody else", { failed: { error: "cancelled", error_type: "client_cancelled" } }, "unavailable"],
     ["although there is a result", { failed: { error: "oops" } }, "unavailable"],
   ])("%s", async (_, scripted, kind) => {
-    const { mock, clock, provider, kept, call } = await startFal();
+    const { mock, clock, provider, stored, call } = await startFal();
     mock.respond(scripted);
     const failure = errorOf(provider.generate(call("video", { ...fox, duration: 4 })));
     await clock.pass(2_000);
     expect(await failure).toMatchObject({ kind });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("a result that cannot be had is asked for again: the work is done", async () => {
-    const { mock, clock, provider, kept, call } = await startFal();
+  test("a result that cannot be fetched is requested again", async () => {
+    const { mock, clock, provider, stored, call } = await startFal();
     mock.respond({}, {}, { cutAfter: -1 }, { status: 502, body: "bad gateway" });
     const made = provider.generate(call("images", fox));
     await clock.pass(2_000, 2_000, 2_000);
     await made;
-    expect([asked(mock).filter((each) => each === result).length, kept.length]).toEqual([3, 1]);
+    expect([asked(mock).filter((each) => each === result).length, stored.length]).toEqual([3, 1]);
   });
 });
 
-describe("another delivery and a caller who leaves", () => {
-  test("the next worker needs nothing but what was remembered", async () => {
-    const { mock, clock, provider, kept, remembered, call } = await startFal();
+describe("another delivery, and a caller who disconnects", () => {
+  test("the next worker needs only the stored job id", async () => {
+    const { mock, clock, provider, stored, remembered, call } = await startFal();
     mock.respond({ states: ["IN_PROGRESS", "COMPLETED"] });
     const first = new AbortController();
-    const left = errorOf(provider.generate(call("images", fox, { signal: first.signal })));
+    const abandoned = errorOf(provider.generate(call("images", fox, { signal: first.signal })));
     await clock.pass(2_000);
     await (await mock.request(1)).closed;
     first.abort(new Aborted("lost"));
-    await left;
+    await abandoned;
     const remember = () => Promise.reject(new Error("again"));
     const more = { job: remembered[0], remember, model: "renamed/since" };
     expect((await provider.generate(call("images", fox, more))).usage).toEqual({ image: 1 });
     expect(asked(mock)).toEqual([submitted, look, look, result, "GET /out/0.png"]);
-    expect(kept).toHaveLength(1);
+    expect(stored).toHaveLength(1);
   });
 
-  test("one who disconnects while the request is queued: it is cancelled at once, and not billed", async () => {
-    const { mock, clock, provider, kept, call } = await startFal();
+  test("a caller who disconnects while the request is queued: it is canceled at once, and not billed", async () => {
+    const { mock, clock, provider, stored, call } = await startFal();
     mock.respond({ states: ["IN_QUEUE"] });
     const caller = new AbortController();
     const answer = errorOf(provider.generate(call("images", fox, { disconnected: caller.signal })));
@@ -245,11 +245,11 @@ describe("another delivery and a caller who leaves", () => {
     caller.abort(reason);
     expect(await answer).toBe(reason);
     expect(asked(mock)).toEqual([submitted, look, look, `PUT ${result.slice(4)}/cancel`]);
-    expect([mock.billed(), kept]).toEqual([0, []]);
+    expect([mock.billed(), stored]).toEqual([0, []]);
   });
 
-  test("one who disconnects while it is in progress: it is billed, so it goes on and is delivered", async () => {
-    const { mock, clock, provider, kept, call } = await startFal();
+  test("a caller who disconnects while it is in progress: it is billed, so it continues and is delivered", async () => {
+    const { mock, clock, provider, stored, call } = await startFal();
     mock.respond({ states: ["IN_PROGRESS", "IN_PROGRESS", "COMPLETED"] });
     const caller = new AbortController();
     const answer = provider.generate(call("images", fox, { disconnected: caller.signal }));
@@ -259,10 +259,10 @@ describe("another delivery and a caller who leaves", () => {
     await clock.pass(4_500);
     expect((await answer).usage).toEqual({ image: 1 });
     expect(asked(mock)).toEqual([submitted, look, look, look, result, "GET /out/0.png"]);
-    expect([mock.billed(), kept.length]).toEqual([1, 1]);
+    expect([mock.billed(), stored.length]).toEqual([1, 1]);
   });
 
-  test("one who disconnects before anything is submitted: nothing is", async () => {
+  test("a caller who disconnects before the submission: nothing is submitted", async () => {
     const { mock, provider, call } = await startFal();
     const reason = new Aborted("disconnected");
     expect(await errorOf(provider.generate(call("images", fox, { disconnected: AbortSignal.abort(reason) })))).toBe(
@@ -271,8 +271,8 @@ describe("another delivery and a caller who leaves", () => {
     expect(mock.requests).toEqual([]);
   });
 
-  test("a call that is aborted is let go at once, and the request is cancelled", async () => {
-    const { mock, clock, provider, kept, call } = await startFal();
+  test("an aborted call rejects at once, and the request is canceled", async () => {
+    const { mock, clock, provider, stored, call } = await startFal();
     mock.respond({}, { beforeHeaders: new Promise(() => {}) });
     const caller = new AbortController();
     const answer = errorOf(provider.generate(call("images", fox, { signal: caller.signal })));
@@ -284,6 +284,6 @@ describe("another delivery and a caller who leaves", () => {
     await asking.closed;
     await (await mock.request(2)).closed;
     expect(asked(mock).at(-1)).toBe(`PUT /acme/model/requests/${mockRequestId}/cancel`);
-    expect([asking.aborted, kept]).toEqual([true, []]);
+    expect([asking.aborted, stored]).toEqual([true, []]);
   });
 });

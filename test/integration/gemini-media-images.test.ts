@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import type { JsonObject } from "../../workers/providers/provider.ts";
 import { startGemini } from "../support/gemini-setup.ts";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { mockGeminiError, mockRetryInfo } from "../support/mock-gemini.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
-import { uploadsOf } from "../support/openai-media-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox" };
@@ -14,11 +14,11 @@ const inline = (bytes: Buffer, more: object = {}) => ({
 });
 
 describe("images", () => {
-  test("one is asked for by its prompt, and kept to the byte", async () => {
-    const { mock, provider, kept, media } = await startGemini();
+  test("one is requested by its prompt, and stored unchanged", async () => {
+    const { mock, provider, stored, media } = await startGemini();
     const made = await provider.generate(media("images", { ...fox, quality: "low", output_format: "png" }));
     expect(made).toEqual({ output: {}, usage: { image: 1 } });
-    expect(kept).toEqual([{ bytes: mockPng, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockPng, about: undefined }]);
     expect(mock.requests).toHaveLength(1);
     expect(mock.requests[0]).toMatchObject({ method: "POST", path: "/v1beta/models/gemini-mock:generateContent" });
     expect(mock.requests[0]?.body).toEqual({
@@ -54,7 +54,7 @@ describe("images", () => {
     });
   });
 
-  test("how much a model thinks is the caller's, in the provider's letters", async () => {
+  test("the thinking level goes in the provider's spelling", async () => {
     const { mock, provider, media } = await startGemini();
     await provider.generate(media("images", { ...fox, thinking_level: "minimal" }));
     expect(mock.requests[0]?.body["generationConfig"]).toEqual({
@@ -70,7 +70,7 @@ describe("images", () => {
     expect(mock.requests).toEqual([]);
   });
 
-  test("pictures to begin from go along, in their order and before the prompt", async () => {
+  test("input images are sent in their order, before the prompt", async () => {
     const { mock, provider, media } = await startGemini();
     const uploads = uploadsOf([
       { id: "upl_1", param: "image", mime: "image/png", content: mockPng },
@@ -112,7 +112,7 @@ describe("images", () => {
     expect(mock.requests).toEqual([]);
   });
 
-  test("pictures that are too large together are refused before the last is read", async () => {
+  test("input images that are too large together are refused before the last is read", async () => {
     const { mock, provider, media } = await startGemini();
     const uploads = uploadsOf([file(1, Buffer.alloc(40 * megabyte)), file(2, 30 * megabyte)]);
     const failure = await errorOf(
@@ -124,23 +124,23 @@ describe("images", () => {
 });
 
 describe("several images", () => {
-  test("are as many calls, each for one, whatever more an answer has", async () => {
-    const { mock, provider, kept, media } = await startGemini();
+  test("are as many calls, each for one, even if an answer has more", async () => {
+    const { mock, provider, stored, media } = await startGemini();
     const draft = inline(Buffer.from("a draft"), { thought: true });
     mock.always({ parts: [draft, { text: "Here:" }, inline(mockPng), inline(Buffer.from("another"))] });
     expect(await provider.generate(media("images", { ...fox, n: 3 }))).toEqual({ output: {}, usage: { image: 3 } });
-    expect(kept.map(({ bytes }) => bytes)).toEqual([mockPng, mockPng, mockPng]);
+    expect(stored.map(({ bytes }) => bytes)).toEqual([mockPng, mockPng, mockPng]);
     expect(mock.requests).toHaveLength(3);
   });
 
-  test("are fewer where some are withheld or fail, and only these are counted", async () => {
-    const { mock, provider, kept, media } = await startGemini();
+  test("are fewer where some are withheld or fail, and only the delivered ones count", async () => {
+    const { mock, provider, stored, media } = await startGemini();
     mock.respond({ parts: [], finishReason: "IMAGE_SAFETY" }, {}, mockGeminiError(503, "overloaded"), {});
     expect((await provider.generate(media("images", { ...fox, n: 4 }))).usage).toEqual({ image: 2 });
-    expect(kept).toHaveLength(2);
+    expect(stored).toHaveLength(2);
   });
 
-  test("fail where all do, as the first did", async () => {
+  test("fail as the first did if all fail", async () => {
     const { mock, provider, media } = await startGemini({ concurrency: 1 });
     const details = [mockRetryInfo("5s")];
     mock.respond(mockGeminiError(429, "full", { details }), mockGeminiError(503, "down"));
@@ -150,12 +150,12 @@ describe("several images", () => {
     });
   });
 
-  test("are none where storage fails for one", async () => {
+  test("fail if storage fails for one", async () => {
     const { provider, media } = await startGemini();
-    const error = noCapacity("Storage is away.");
-    let kept = 0;
-    const keep = () => (kept++ === 0 ? Promise.resolve() : Promise.reject(error));
-    expect(await errorOf(provider.generate(media("images", { ...fox, n: 2 }, { keep })))).toBe(error);
+    const error = noCapacity("Storage is unavailable.");
+    let files = 0;
+    const store = () => (files++ === 0 ? Promise.resolve() : Promise.reject(error));
+    expect(await errorOf(provider.generate(media("images", { ...fox, n: 2 }, { store })))).toBe(error);
   });
 });
 
@@ -207,14 +207,14 @@ describe("no image", () => {
       undefined,
     ],
   ])("because %s", async (_, answer, kind, message) => {
-    const { mock, provider, kept, media } = await startGemini();
+    const { mock, provider, stored, media } = await startGemini();
     mock.respond(answer as object);
     const failure = await errorOf(provider.generate(media("images", fox)));
     expect(failure).toMatchObject({ kind, ...(message !== undefined && { message }) });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("the provider's own words for why are told, as far as they are short", async () => {
+  test("the provider's explanation is shown, up to a limit", async () => {
     const { mock, provider, media } = await startGemini();
     const finishMessage = `Unable to show the image.${"x".repeat(5_000)}`;
     mock.respond({ body: { candidates: [{ finishReason: "PROHIBITED_CONTENT", finishMessage }] } });
@@ -223,13 +223,13 @@ describe("no image", () => {
     expect(failure.message.length).toBeLessThan(600);
   });
 
-  test("a caller who leaves frees the connections", async () => {
+  test("a disconnected caller frees the connections", async () => {
     const { mock, provider, media } = await startGemini();
     mock.always({ beforeHeaders: new Promise(() => {}) });
     const caller = new AbortController();
     const answer = errorOf(provider.generate(media("images", { ...fox, n: 2 }, { signal: caller.signal })));
     const requests = [await mock.request(0), await mock.request(1)];
-    const reason = new Error("left");
+    const reason = new Error("disconnected");
     caller.abort(reason);
     expect(await answer).toBe(reason);
     for (const request of requests) {
@@ -239,7 +239,7 @@ describe("no image", () => {
   });
 });
 
-test.each(["music", "transcription"] as const)("%s is not made here", async (task) => {
+test.each(["music", "transcription"] as const)("%s is not supported", async (task) => {
   const { provider, media } = await startGemini();
   expect(await errorOf(provider.generate(media(task, {})))).toMatchObject({ kind: "misconfigured" });
 });

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import { type AbortCause, Aborted } from "../../workers/running.ts";
 import { operatorKey, startGemini } from "../support/gemini-setup.ts";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { type MockGemini, mockGeminiError } from "../support/mock-gemini.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { uploadsOf } from "../support/openai-media-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox", duration: 8, resolution: "720p", aspect_ratio: "16:9" };
@@ -12,12 +12,12 @@ const asked = (mock: MockGemini) =>
   mock.requests.map(({ method, path }) => `${method} ${path.replace("/v1beta/", "")}`);
 const download = "GET files/video1:download?alt=media";
 const usual = ["POST interactions", "GET interactions/v1_mock1", download];
-const picture = (number: number, param: string) =>
+const imageUpload = (number: number, param: string) =>
   ({ id: `upl_${number}`, param, mime: "image/png", content: mockPng }) as const;
 
 describe("a video", () => {
-  test("is begun in the background, looked at, and kept to the byte", async () => {
-    const { mock, clock, provider, kept, media } = await startGemini();
+  test("is started in the background, polled, and stored unchanged", async () => {
+    const { mock, clock, provider, stored, media } = await startGemini();
     const remembered: string[] = [];
     const remember = (job: string) => Promise.resolve(void remembered.push(job));
     const made = provider.generate(media("video", { ...fox, seed: 7, style: "noir" }, { remember }));
@@ -33,7 +33,7 @@ describe("a video", () => {
       store: true,
     });
     expect(remembered).toEqual(["v1_mock1"]);
-    expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockMp4, about: undefined }]);
   });
 
   test.each([
@@ -46,7 +46,7 @@ describe("a video", () => {
     ],
   ])("from %s", async (_, input, params, task) => {
     const { mock, clock, provider, media } = await startGemini();
-    const uploads = uploadsOf(params.map((param, index) => picture(index + 1, `input.${param}`)));
+    const uploads = uploadsOf(params.map((param, index) => imageUpload(index + 1, `input.${param}`)));
     const made = provider.generate(media("video", { prompt: "a fox", duration: "5", ...input }, { uploads }));
     await clock.pass(2_000);
     expect((await made).usage).toEqual({ second: 5 });
@@ -69,38 +69,38 @@ describe("a video", () => {
     ["seven images", { reference_images: Array.from({ length: 7 }, () => "upl_1") }, [1], "reference_images"],
   ])("%s is refused, and nothing is begun", async (_, input, numbers, param) => {
     const { mock, provider, media } = await startGemini();
-    const uploads = uploadsOf(numbers.map((number) => picture(number, "input.image")));
+    const uploads = uploadsOf(numbers.map((number) => imageUpload(number, "input.image")));
     const failure = await errorOf(provider.generate(media("video", { ...fox, ...input }, { uploads })));
     expect(failure).toMatchObject({ kind: "refused", param });
     expect(mock.requests).toEqual([]);
   });
 
-  test("another delivery goes on with the job, and begins none", async () => {
-    const { mock, clock, provider, kept, media } = await startGemini();
+  test("another delivery continues the job, and starts none", async () => {
+    const { mock, clock, provider, stored, media } = await startGemini();
     mock.respond({ states: ["queued", "in_progress", "completed"] });
     const first = new AbortController();
-    const left = errorOf(provider.generate(media("video", fox, { signal: first.signal })));
+    const abandoned = errorOf(provider.generate(media("video", fox, { signal: first.signal })));
     await clock.pass(2_000);
     await (await mock.request(1)).closed;
     first.abort(new Aborted("shutdown"));
-    await left;
+    await abandoned;
     const remember = () => Promise.reject(new Error("again"));
     const made = provider.generate(media("video", fox, { job: "v1_mock1", remember }));
     await clock.pass(2_000);
     expect((await made).usage).toEqual({ second: 8 });
     expect(asked(mock)).toEqual([...usual.slice(0, 2), ...usual.slice(1, 2), ...usual.slice(1)]);
-    expect(kept).toHaveLength(1);
+    expect(stored).toHaveLength(1);
   });
 
-  test("that is in the answer itself is taken from there", async () => {
-    const { mock, provider, kept, media } = await startGemini();
+  test("inside the answer is stored", async () => {
+    const { mock, provider, stored, media } = await startGemini();
     const content = [
       { type: "text", text: "Here." },
       { type: "video", data: mockMp4.toString("base64") },
     ];
     mock.respond({ body: { id: "a/b", status: "completed", steps: [{ type: "model_output", content }] } });
     await provider.generate(media("video", fox));
-    expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockMp4, about: undefined }]);
     expect(mock.requests).toHaveLength(1);
   });
 });
@@ -118,51 +118,51 @@ describe("the download", () => {
     "https://generativelanguage.googleapis.com/v1beta/files/video1:download?alt=media",
     "https://elsewhere.example/any/v1/files/video1:download",
   ])("of the provider's store (%s) is asked of the operator's address, with the key", async (uri) => {
-    const { mock, provider, kept, media } = await startGemini();
+    const { mock, provider, stored, media } = await startGemini();
     mock.respond(videoAt(uri));
     await provider.generate(media("video", fox));
     expect(asked(mock)[1]).toBe(download);
     expect(mock.requests[1]?.headers).toMatchObject({ "x-goog-api-key": operatorKey });
-    expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockMp4, about: undefined }]);
   });
 
-  test("from another path gets no key", async () => {
-    const { mock, provider, kept, media } = await startGemini();
+  test("from another address gets no key", async () => {
+    const { mock, provider, stored, media } = await startGemini();
     const mp4 = { headers: { "content-type": "video/mp4" }, events: [mockMp4] };
     mock.respond(videoAt(`${mock.url}/made/here.mp4`), mp4);
     await provider.generate(media("video", fox));
     expect(mock.requests[1]).toMatchObject({ method: "GET", path: "/made/here.mp4" });
     expect(mock.requests[1]?.headers).not.toHaveProperty("x-goog-api-key");
-    expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockMp4, about: undefined }]);
   });
 
   test.each(["http://127.0.0.1:1/x.mp4", "file:///etc/passwd", "gs://bucket/x.mp4", "nonsense"])(
     "goes to no address that is not public: %s",
     async (uri) => {
-      const { mock, clock, provider, kept, media } = await startGemini();
+      const { mock, clock, provider, stored, media } = await startGemini();
       mock.respond(videoAt(uri));
       const failure = errorOf(provider.generate(media("video", fox)));
       await clock.pass(2_000, 2_000);
       expect(await failure).toMatchObject({ kind: "unavailable" });
-      expect(kept).toEqual([]);
+      expect(stored).toEqual([]);
     },
   );
 
-  test("is begun again when it breaks off, twice", async () => {
-    const { mock, clock, provider, kept, media } = await startGemini();
+  test("is repeated twice if it breaks off", async () => {
+    const { mock, clock, provider, stored, media } = await startGemini();
     const mp4 = { headers: { "content-type": "video/mp4" }, events: [mockMp4.subarray(0, 9), mockMp4.subarray(9)] };
     mock.respond({}, {}, { ...mp4, cutAfter: 1 }, mockGeminiError(503, "not yet"));
     const made = provider.generate(media("video", fox));
     await clock.pass(2_000, 2_000, 2_000);
     await made;
-    expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockMp4, about: undefined }]);
     expect(mock.requests).toHaveLength(5);
   });
 
-  test("is not repeated when storage fails", async () => {
+  test("is not repeated if storage fails", async () => {
     const { mock, clock, provider, media } = await startGemini();
-    const error = noCapacity("Storage is away.");
-    const failure = errorOf(provider.generate(media("video", fox, { keep: () => Promise.reject(error) })));
+    const error = noCapacity("Storage is unavailable.");
+    const failure = errorOf(provider.generate(media("video", fox, { store: () => Promise.reject(error) })));
     await clock.pass(2_000);
     expect(await failure).toBe(error);
     expect(asked(mock).slice(0, 3)).toEqual(usual);
@@ -211,22 +211,22 @@ describe("a job that makes no video", () => {
     ["budget_exceeded", {}, "unavailable", undefined],
     ["requires_action", {}, "unavailable", undefined],
   ])("%s, with %j", async (status, outcome, kind, message) => {
-    const { mock, clock, provider, kept, media } = await startGemini();
+    const { mock, clock, provider, stored, media } = await startGemini();
     mock.respond({ states: [status], outcome });
     const failure = errorOf(provider.generate(media("video", fox)));
     await clock.pass(2_000);
     expect(await failure).toMatchObject({ kind, ...(message !== undefined && { message }) });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("one that the provider no longer knows is no fault of the caller's", async () => {
+  test("one that the provider no longer knows is not the caller's fault", async () => {
     const { clock, provider, media } = await startGemini();
     const failure = errorOf(provider.generate(media("video", fox, { job: "v1_gone" })));
     await clock.pass(2_000, 3_000);
     expect(await failure).toMatchObject({ kind: "misconfigured" });
   });
 
-  test("a look that fails says nothing of it", async () => {
+  test("a failed poll does not fail the job", async () => {
     const { mock, clock, provider, media } = await startGemini();
     mock.respond({}, mockGeminiError(500, "oops"), { body: { id: "v1_mock1", status: "sleeping" } });
     const made = provider.generate(media("video", fox));
@@ -234,7 +234,7 @@ describe("a job that makes no video", () => {
     expect((await made).usage).toEqual({ second: 8 });
   });
 
-  test("nor is there a job without an id", async () => {
+  test("a job without an id is not stored", async () => {
     const { mock, provider, media } = await startGemini();
     mock.respond({ body: { status: "in_progress" } });
     const remember = () => Promise.reject(new Error("there is none"));
@@ -243,7 +243,7 @@ describe("a job that makes no video", () => {
   });
 });
 
-describe("a caller who leaves", () => {
+describe("a caller who disconnects", () => {
   const leave = async (cause: AbortCause) => {
     const { mock, clock, provider, media } = await startGemini();
     mock.respond({ states: ["in_progress"] });
@@ -257,13 +257,13 @@ describe("a caller who leaves", () => {
     return { mock, clock };
   };
 
-  test("is let go at once; the job is cancelled, and removed", async () => {
+  test("is released at once; the job is canceled, and removed", async () => {
     const { mock } = await leave("disconnected");
     await (await mock.request(3)).closed;
     expect(asked(mock).slice(2)).toEqual(["POST interactions/v1_mock1/cancel", "DELETE interactions/v1_mock1"]);
   });
 
-  test("for another worker leaves it the job", async () => {
+  test("a call that another worker takes over keeps its job", async () => {
     const { mock, clock } = await leave("lost");
     // What else might be sent is on its way by then.
     await new Promise(setImmediate);

@@ -9,7 +9,7 @@ async function start() {
 }
 
 describe("embeddings", () => {
-  test("are asked for together, and told as OpenAI tells them; usage is left out, for the provider tells none", async () => {
+  test("are requested together and answered in OpenAI's shape; usage is absent if the provider reports none", async () => {
     const { mock, embed } = await start();
     const answer = await embed({ model: "embed-mock", input: ["one", "two"], encoding_format: "base64" });
     expect(answer).toEqual({
@@ -24,7 +24,7 @@ describe("embeddings", () => {
     });
   });
 
-  test("of one text are a list of one; those that are cut short are of length one again", async () => {
+  test("of one text are a list of one; truncated vectors are normalized", async () => {
     const { mock, embed } = await start();
     expect(await embed({ input: "one", dimensions: 3 })).toEqual({ data: [{ index: 0, embedding: [1, 0, 0] }] });
     expect(mock.requests[0]?.body).toMatchObject({ requests: [{ outputDimensionality: 3 }] });
@@ -32,7 +32,7 @@ describe("embeddings", () => {
     expect(await embed({ input: "one", dimensions: 2 })).toEqual({ data: [{ index: 0, embedding: [0, 0] }] });
   });
 
-  test("of 256 texts are asked for by hundreds, and come in their order", async () => {
+  test("of 256 texts are requested by hundreds, and returned in their order", async () => {
     const { mock, embed } = await start();
     const input = Array.from({ length: 256 }, (_, i) => `text ${i}`);
     const { data } = await embed({ input, dimensions: 100 });
@@ -43,7 +43,7 @@ describe("embeddings", () => {
     expect((data as { index: number }[]).map(({ index }) => index)).toEqual(input.map((_, i) => i));
   });
 
-  test("tell their tokens where the provider does, for all of the batches", async () => {
+  test("report their tokens where the provider does, for all batches", async () => {
     const { mock, embed } = await start();
     const values = (count: number) => Array.from({ length: count }, () => ({ values: [1] }));
     const batch = (count: number, promptTokenCount?: number) => ({
@@ -63,13 +63,13 @@ describe("embeddings", () => {
     ["empty values", { embeddings: [{ values: [1] }, { values: [] }] }],
     ["values that are no numbers", { embeddings: [{ values: [1] }, { values: ["1"] }] }],
     ["values that are none", { embeddings: [{ values: [1] }, { values: [null] }] }],
-  ])("%s is no answer", async (_, body) => {
+  ])("%s is refused as an answer", async (_, body) => {
     const { mock, embed } = await start();
     mock.respond({ body });
     expect(await errorOf(embed({ input: ["one", "two"] }))).toMatchObject({ kind: "unavailable" });
   });
 
-  test("tokens in the place of texts are refused before anybody is asked", async () => {
+  test("tokens instead of texts are refused before the provider is called", async () => {
     const { mock, embed } = await start();
     for (const input of [[[1, 2]], [1], undefined])
       expect(await errorOf(embed({ input }))).toMatchObject({ kind: "refused", param: "input" });

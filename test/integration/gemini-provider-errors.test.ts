@@ -13,7 +13,7 @@ import { errorOf } from "../support/upstreams-setup.ts";
 
 const quota = "You exceeded your current quota, please check your plan and billing details.";
 
-describe("an error tells what is to be done", () => {
+describe("an error has its kind", () => {
   test.each([
     ["a request that is not understood", mockGeminiError(400, 'Unknown name "x"'), "refused", 400],
     [
@@ -48,7 +48,7 @@ describe("an error tells what is to be done", () => {
     expect(failure).toMatchObject({ name: "UpstreamFailure", kind, status });
   });
 
-  test("also in the list that some of its servers put around it", async () => {
+  test("also inside a list, as some servers send it", async () => {
     const { mock, provider, text } = await startGemini();
     const details = [mockRetryInfo("17s")];
     const { error } = mockGeminiProblem(429, quota, { details });
@@ -56,7 +56,7 @@ describe("an error tells what is to be done", () => {
     expect(await errorOf(provider.answer(text()))).toMatchObject({ kind: "busy", retryAfterMs: 17_000 });
   });
 
-  test("what is wrong with a request goes to the caller", async () => {
+  test("the message of a refused request goes to the caller", async () => {
     const { provider, text } = await startGemini();
     expect(await errorOf(provider.answer(text({ nonsense: 1 })))).toMatchObject({
       kind: "refused",
@@ -64,7 +64,7 @@ describe("an error tells what is to be done", () => {
     });
   });
 
-  test("the mock's own refusal of a key is understood", async () => {
+  test("the mock's refusal of a key is understood", async () => {
     const { target, text } = await startGemini();
     const provider = createGemini({ ...target, apiKey: mockBadKey }, { clock: createManualClock() });
     expect(await errorOf(provider.answer(text()))).toMatchObject({ kind: "misconfigured", status: 400 });
@@ -72,7 +72,7 @@ describe("an error tells what is to be done", () => {
   });
 });
 
-describe("a full provider is left alone for as long as it says", () => {
+describe("a busy provider gets the cooldown that it requests", () => {
   test.each([
     ["17s", 17_000],
     ["0.5s", 500],
@@ -102,7 +102,7 @@ describe("a full provider is left alone for as long as it says", () => {
     expect(await errorOf(provider.answer(text()))).toMatchObject({ kind: "busy", retryAfterMs: 1_000 });
   });
 
-  test("a header counts before it, and 503 that says when is no breakdown", async () => {
+  test("a header takes precedence, and a 503 with a retry time is busy", async () => {
     const { mock, provider, text } = await startGemini();
     const details = [mockRetryInfo("17s")];
     mock.respond(
@@ -114,13 +114,13 @@ describe("a full provider is left alone for as long as it says", () => {
   });
 });
 
-describe("the key is nobody else's", () => {
+describe("the key is not shown", () => {
   test.each([
     `API key ${operatorKey} may not do this.`,
     `Consumer 'api_key:${operatorKey}' has no right.`,
     `See https://host/v1beta/models?key=${operatorKey}&alt=sse`,
     "Use of AQ.Ab8RN6Jx0-_abcdefghijklmnop is not allowed.",
-  ])("in what a caller is told: %s", async (message) => {
+  ])("in a message for the caller: %s", async (message) => {
     const { mock, provider, text, media } = await startGemini();
     mock.always(mockGeminiError(400, message));
     const failures = [
@@ -137,7 +137,7 @@ describe("the key is nobody else's", () => {
     }
   });
 
-  test("nor in any address that is asked for", async () => {
+  test("nor in a requested address", async () => {
     const { mock, clock, provider, text, media } = await startGemini();
     await provider.answer(text());
     await provider.count?.(text());

@@ -6,7 +6,7 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { errorOf, gate, oneByOne } from "../support/upstreams-setup.ts";
 
 describe("an answer", () => {
-  test("comes as the provider gave it; the body goes as it is, the model in the path, the key in its header", async () => {
+  test("is passed unchanged; the body goes unchanged, the model in the path, the key in its header", async () => {
     const { mock, provider, text } = await startGemini();
     const body = { generationConfig: { temperature: 0.5, maxOutputTokens: 100 }, store: false };
     expect(await provider.answer(text(body))).toEqual({
@@ -38,7 +38,7 @@ describe("an answer", () => {
     expect(mock.requests[0]?.path).toBe("/v1beta/models/a%2Fb%20c:generateContent");
   });
 
-  test("an upstream that takes no key gets none", async () => {
+  test("an upstream without a key gets none", async () => {
     const { mock, target, text } = await startGemini();
     const provider = createGemini({ ...target, apiKey: undefined }, { clock: createManualClock() });
     onTestFinished(() => provider.close());
@@ -64,13 +64,13 @@ describe("an answer", () => {
     ["a list", [{ candidates: [{}] }]],
     ["no JSON", "<html>"],
     ["an error inside", { error: { code: 500, message: "oops", status: "INTERNAL" } }],
-  ])("%s is no answer", async (_, body) => {
+  ])("%s is refused as an answer", async (_, body) => {
     const { mock, provider, text } = await startGemini();
     mock.respond({ body });
     expect(await errorOf(provider.answer(text()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
   });
 
-  test("another format is not spoken", async () => {
+  test("another format is refused", async () => {
     const { mock, provider, text } = await startGemini();
     expect(provider.speaks).toEqual(["gemini"]);
     for (const made of [provider.answer(text({}, { format: "chat" })), provider.count?.(text({}, { format: "chat" }))])
@@ -89,7 +89,7 @@ const said = (text: string, finishReason?: string) => ({
 });
 
 describe("a stream", () => {
-  test("is asked for as server-sent events, and its events come whole", async () => {
+  test("is requested as server-sent events, and its events arrive whole", async () => {
     const { mock, provider, text } = await startGemini();
     const events = await Array.fromAsync(oneByOne(provider.stream(text())));
     expect(mock.requests[0]).toMatchObject({
@@ -105,7 +105,7 @@ describe("a stream", () => {
     });
   });
 
-  test("what comes after the reason for its end is still delivered", async () => {
+  test("events after the finish reason are still delivered", async () => {
     const { mock, provider, text } = await startGemini();
     mock.respond({ events: [said("Hi", "STOP"), { usageMetadata: { promptTokenCount: 1 } }] });
     const events = await Array.fromAsync(oneByOne(provider.stream(text())));
@@ -165,17 +165,17 @@ describe("a stream", () => {
     expect(got).toEqual([said("Hi ")]);
   });
 
-  test("an error in the place of a stream is one", async () => {
+  test("an error instead of a stream is an error", async () => {
     const { mock, provider, text } = await startGemini();
     mock.respond({ body: { error: { code: 503, message: "overloaded", status: "UNAVAILABLE" } } });
     expect(await errorOf(Array.fromAsync(provider.stream(text())))).toMatchObject({ kind: "unavailable", status: 503 });
   });
 
-  test("a caller who leaves in the middle frees the connection", async () => {
+  test("a caller who disconnects in the middle frees the connection", async () => {
     const { mock, provider, text } = await startGemini({ concurrency: 1 });
     mock.respond({ events: [said("Hi"), said("there", "STOP")], beforeEvent: { 1: gate().promise } });
     const caller = new AbortController();
-    const reason = new Error("left");
+    const reason = new Error("disconnected");
     const read = async () => {
       for await (const _ of provider.stream(text({}, { signal: caller.signal }))) caller.abort(reason);
     };
@@ -187,7 +187,7 @@ describe("a stream", () => {
 });
 
 describe("counting", () => {
-  test("asks the provider, with all that the request has", async () => {
+  test("asks the provider, with the whole request", async () => {
     const { mock, provider, text } = await startGemini();
     const systemInstruction = { parts: [{ text: "Be brief, please." }] };
     expect(await provider.count?.(text({ systemInstruction }, { model: "models/gemini-mock" }))).toBe(5);
@@ -201,13 +201,13 @@ describe("counting", () => {
     });
   });
 
-  test.each([undefined, "7", 1.5, -1, null, 1e300])("%s is no count", async (totalTokens) => {
+  test.each([undefined, "7", 1.5, -1, null, 1e300])("%s is refused as a count", async (totalTokens) => {
     const { mock, provider, text } = await startGemini();
     mock.respond({ body: { totalTokens } });
     expect(await errorOf(provider.count?.(text()) ?? Promise.resolve())).toMatchObject({ kind: "unavailable" });
   });
 
-  test("a request that is refused is refused here too", async () => {
+  test("a refused request is refused", async () => {
     const { provider, text } = await startGemini();
     expect(await errorOf(provider.count?.(text({}, { model: "missing" })) ?? Promise.resolve())).toMatchObject({
       kind: "misconfigured",

@@ -76,7 +76,7 @@ const generated = async (body: object, usd = "10") => {
   return { customer, ...(await paid<MediaAnswer>(running.service, customer, media, body)) };
 };
 
-test("speech: the provider's sound, by the character", async () => {
+test("speech: the provider's audio, by the character", async () => {
   const { answer, entry, costNanoUsd } = await generated(speech);
   expect(answer.files).toMatchObject([{ content_type: "audio/mpeg", bytes: mockMp3.length }]);
   expect((await fileAt(answer.files[0]?.url ?? "")).bytes).toEqual(mockMp3);
@@ -87,7 +87,7 @@ test("speech: the provider's sound, by the character", async () => {
   expect(body).toEqual({ model: "tts-1", input: "Grüße 👋", voice: "nova", response_format: "mp3" });
 });
 
-test("transcription: the recording's bytes, by the minute that the provider measured", async () => {
+test("transcription: the recording's bytes, by the minutes that the provider reports", async () => {
   const customer = await running.service.account("1");
   const file = await uploaded(running.service, customer, wavOf(10));
   const body = { model: "openai/whisper-1", input: { file, language: "en" } };
@@ -101,7 +101,7 @@ test("transcription: the recording's bytes, by the minute that the provider meas
   expect(form?.find(({ name }) => name === "file")).toMatchObject({ type: "audio/wav", bytes: wavOf(10) });
 });
 
-test("a provider that measured more than the recording can be: what was held is charged, the rest is shortfall", async () => {
+test("a provider that reports more than the recording can have: the hold is charged, the rest is shortfall", async () => {
   const customer = await running.service.account("1");
   const file = await uploaded(running.service, customer, wavOf(1));
   running.provider.respond({ body: { text: "x", usage: { type: "duration", seconds: 36_000 } } });
@@ -116,7 +116,7 @@ test("a provider that measured more than the recording can be: what was held is 
   expect(response.headers.get("x-xm-cost-usd")).toBe("0.0032088");
 });
 
-test("video: submitted, looked at, fetched; by the second, in the dearer size", async () => {
+test("video: submitted, polled, downloaded; by the second, in the more expensive size", async () => {
   const { answer, entry, costNanoUsd } = await generated(video({ duration: 8, resolution: "1024x1792" }));
   expect(answer.files).toMatchObject([{ content_type: "video/mp4", bytes: mockMp4.length }]);
   expect((await fileAt(answer.files[0]?.url ?? "")).bytes).toEqual(mockMp4);
@@ -130,7 +130,7 @@ test("video: submitted, looked at, fetched; by the second, in the dearer size", 
   });
 });
 
-test("a shorter video than was asked for costs less; a longer one no more", async () => {
+test("a shorter video than requested costs less; a longer one no more", async () => {
   // Done at once, so that nobody has to look again.
   const made = (seconds: string) => [
     { body: { id: "video_1", status: "completed", seconds } },
@@ -145,7 +145,7 @@ test("a shorter video than was asked for costs less; a longer one no more", asyn
   expect([longer.costNanoUsd, longer.entry.request.shortfall_usd]).toEqual([400_000_000n, "0.00"]);
 });
 
-test("a video from a picture: its bytes go in a form", async () => {
+test("a video from an image: its bytes go in a form", async () => {
   const customer = await running.service.account("10");
   const image = await uploaded(running.service, customer, pngOf(30, 20));
   await paid<MediaAnswer>(running.service, customer, media, video({ image }));
@@ -175,7 +175,7 @@ test.each([
   ["is down", speech, mockError(500, "sk-secret"), failed],
   ["is full", speech, mockError(429, "Slow down.", { headers: { "retry-after": "1" } }), busy],
   ["fails the video", video(), { states: ["failed"], error: { code: "server_error", message: "It broke." } }, failed],
-])("the provider %s: told as what it is, no charge, no file", async (_, body, answer, expected) => {
+])("the provider %s: the error says so, no charge, no file", async (_, body, answer, expected) => {
   const customer = await running.service.account("10");
   running.provider.respond(answer);
   expect(await refusalOf(await customer.post(media, body))).toEqual(refusal(expected));
@@ -186,7 +186,7 @@ test.each([
   await expect.poll(async () => (await customer.post(media, { ...speech, model: "openai/tts-1" })).status).toBe(200);
 });
 
-test("when the first upstream fails the second one makes it, for one charge", async () => {
+test("if the first upstream fails the second one serves the call, for one charge", async () => {
   const customer = await running.service.account("1");
   running.provider.respond(mockError(500, "broke"), { body: { data: [{ b64_json: mockPng.toString("base64") }] } });
   const body = { ...drawing("a lighthouse", { size: "1024x1024" }), model: providerImages };
@@ -197,7 +197,7 @@ test("when the first upstream fails the second one makes it, for one charge", as
   expect(running.provider.requests.map(({ body }) => body["model"])).toEqual(["gpt-image-2", "their-image"]);
 });
 
-test("images inside the answer take of the worker's memory: what does not fit is 503 before a provider is asked", async () => {
+test("images inside the answer count against the worker's memory: what does not fit is 503 before a provider is called", async () => {
   // Two images of usual size, and their base64.
   const { service, provider } = small;
   const customer = await service.account("1");

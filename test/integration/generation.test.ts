@@ -101,7 +101,7 @@ describe("speech, by the character", () => {
     });
   });
 
-  test("characters are what people call so, and elite costs less", async () => {
+  test("characters are code points, and elite costs less", async () => {
     const { costNanoUsd, entry } = await generated(speech("Grüße 👋🏽!"), { tier: "elite" });
     // The wave is two: a hand and its color.
     expect(entry.request.usage).toEqual({ character: 9 });
@@ -118,19 +118,21 @@ describe("speech, by the character", () => {
     expect(other).not.toEqual(one);
   });
 
-  test("all of the balance is enough, a nano-USD less is not", async () => {
+  test("the whole balance is enough, a nano-USD less is not", async () => {
     const { customer } = await generated(speech("x".repeat(100)), { usd: "0.0005" });
     expect(await customer.available()).toBe("0.00");
-    const poor = await running.service.account("0.000499999");
-    const answer = await refusalOf(await poor.post(media, speech("x".repeat(100))));
-    const tooPoor: Refusal = { status: 402, type: "insufficient_quota", code: "insufficient_balance" };
-    expect(answer).toEqual(refusal({ ...tooPoor, message: /can cost 0\.0005 USD; the balance has 0\.000499999/ }));
-    await expectUntouched(running.service, poor, "0.000499999");
+    const insufficient = await running.service.account("0.000499999");
+    const answer = await refusalOf(await insufficient.post(media, speech("x".repeat(100))));
+    const insufficientBalance: Refusal = { status: 402, type: "insufficient_quota", code: "insufficient_balance" };
+    expect(answer).toEqual(
+      refusal({ ...insufficientBalance, message: /can cost 0\.0005 USD; the balance has 0\.000499999/ }),
+    );
+    await expectUntouched(running.service, insufficient, "0.000499999");
   });
 });
 
 describe("video, by the second", () => {
-  test("an MP4 file of the length and size that were asked for", async () => {
+  test("an MP4 file of the requested length and size", async () => {
     const { answer, entry, costNanoUsd, files } = await generated(video("waves", { duration: 2 }));
     expect(files).toMatchObject([{ type: "video/mp4" }]);
     expect(filmSeconds(files[0])).toBeCloseTo(2, 1);
@@ -139,18 +141,18 @@ describe("video, by the second", () => {
     expect(entry.request.usage).toEqual({ second: 2 });
   });
 
-  test("without a length and a size it has the model's own, and costs what they cost", async () => {
+  test("without a length and a size it has the model's defaults, at their price", async () => {
     const { costNanoUsd, answer } = await generated({ model: "local/video", input: { prompt: "waves" } });
     expect(answer.output).toMatchObject({ duration: 4, resolution: "640x360" });
     expect(costNanoUsd).toBe(40_000_000n);
   });
 
-  test("the dearer size costs more, exactly", async () => {
+  test("the more expensive size costs its exact price", async () => {
     const { costNanoUsd } = await generated(video("waves", { duration: 1, resolution: "1280x720" }));
     expect(costNanoUsd).toBe(20_000_000n);
   });
 
-  test("a shorter video than was asked for costs less", async () => {
+  test("a shorter video than requested costs less", async () => {
     const { answer, entry, costNanoUsd, customer, files } = await generated(video("deliver:1", { duration: 5 }), {
       usd: "0.05",
     });
@@ -161,7 +163,7 @@ describe("video, by the second", () => {
     expect(await customer.available()).toBe("0.04");
   });
 
-  test("never more than was held: more than was asked for is not delivered", async () => {
+  test("never costs more than the hold: seconds beyond the request are not delivered", async () => {
     const { costNanoUsd } = await generated(video("deliver:9", { duration: 2 }), { usd: "0.02" });
     expect(costNanoUsd).toBe(20_000_000n);
   });
@@ -175,7 +177,7 @@ describe("video, by the second", () => {
     expect(await charges(customer)).toEqual([]);
   });
 
-  test("a picture to begin with, by the id of its upload", async () => {
+  test("a first image, by the id of its upload", async () => {
     const customer = await running.service.account("1");
     const image = await uploaded(running.service, customer, pngOf(30, 20));
     const body = video("waves", { duration: 1, image });
@@ -183,8 +185,8 @@ describe("video, by the second", () => {
     expect(answer.output).toMatchObject({ image: expect.stringContaining("30 x 20") as string });
   });
 
-  test("what the model does not know passes", async () => {
-    const { costNanoUsd } = await generated(video("waves", { duration: 1, seed: 7, camera: { pan: ["left"] } }));
+  test("unknown fields are accepted", async () => {
+    const { costNanoUsd } = await generated(video("waves", { duration: 1, seed: 7, camera: { pan: ["right"] } }));
     expect(costNanoUsd).toBe(10_000_000n);
   });
 });
@@ -212,18 +214,18 @@ describe("transcription, by the minute", () => {
     expect(costNanoUsd).toBe(costsNanoUsd);
   });
 
-  test("what is held goes by the size of the file: 402 below it", async () => {
+  test("the hold depends on the size of the file: 402 below it", async () => {
     const customer = await running.service.account("0.01");
     const file = await uploaded(running.service, customer, wavOf(10));
-    const left = await customer.available();
+    const before = await customer.available();
     // 160,044 bytes may be 5.3 minutes of the thriftiest sound: 0.0107 USD.
     expect(await refusalOf(await customer.post(media, transcription(file)))).toEqual(
       refusal({ status: 402, type: "insufficient_quota", code: "insufficient_balance", message: /can cost 0\.010669/ }),
     );
-    await expectUntouched(running.service, customer, left);
+    await expectUntouched(running.service, customer, before);
   });
 
-  test("speech that was made here can be uploaded and read back", async () => {
+  test("generated speech can be uploaded and transcribed", async () => {
     const { customer, files } = await generated(speech("The quick brown fox jumps over it."));
     const file = await uploaded(running.service, customer, Buffer.from(files[0]?.bytes ?? []));
     const { answer } = await paid<MediaAnswer>(running.service, customer, media, transcription(file));
@@ -260,7 +262,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   ["a recording that is no upload", transcription("recording.wav"), invalid("input.file", /id of an upload/)],
   ["a recording by its address", transcription("https://example.com/a.wav"), invalid("input.file", /id of an upload/)],
   ["a buyback token beside a key", { ...speech("x"), buyback_token: "mint" }, invalid("buyback_token", /API key/)],
-  ["what the local model is told to refuse", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
+  ["what the local model is made to refuse", video("error:400"), invalid("input.prompt", /400 that you asked for/)],
   [
     "an unknown model",
     { ...speech("x"), model: "nobody/nothing" },
@@ -280,7 +282,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   expect(await charges(customer)).toEqual([]);
 });
 
-test("50 calls of every kind: every account of the money agrees", async () => {
+test("50 calls of every kind: balances, entries and headers agree", async () => {
   const customer = await running.service.account("100");
   const file = await uploaded(running.service, customer, wavOf(3));
   const before = nanoUsd(await customer.available());
@@ -301,15 +303,15 @@ test("50 calls of every kind: every account of the money agrees", async () => {
   const statuses = answers.map(({ status }) => status);
   expect([200, 400, 502].map((status) => statuses.filter((each) => each === status).length)).toEqual([30, 10, 10]);
   await running.service.settled();
-  const told = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
-  expect(told).toBe(10n * (25_000n + 100_000n + 10_000_000n));
-  expect(before - nanoUsd(await customer.available())).toBe(told);
+  const charged = answers.reduce((sum, { headers }) => sum + nanoUsd(headers.get("x-xm-cost-usd") ?? "0.00"), 0n);
+  expect(charged).toBe(10n * (25_000n + 100_000n + 10_000_000n));
+  expect(before - nanoUsd(await customer.available())).toBe(charged);
 });
 
 test.each<readonly [what: string, path: string, body: object]>([
   ["images", images, drawing("slow:1200", { n: 2 })],
   ["media", media, { model: "local/speech", input: { text: "slow:1200" } }],
-])("%s that take long to make are gone when the answer says so, and not before", async (_, path, body) => {
+])("%s that take long expire when the answer says so, and not before", async (_, path, body) => {
   let aheadMs = 0;
   const clock: Clock = { ...systemClock, now: () => Date.now() + aheadMs };
   const service = await startService(await testStores(), { clock });

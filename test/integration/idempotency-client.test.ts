@@ -10,7 +10,7 @@ const running = serviceOfFile({ CATALOG_FILE: catalogWith({}, imagePrices), MEDI
 const body = { model: providerImages, prompt: "a lighthouse" };
 const headers = { "Idempotency-Key": "key-1" };
 
-/** The official client as it comes, which repeats what failed twice, on a wire that a test can cut. */
+/** The official client with its two retries, on a connection that a test can cut. */
 async function clientOf({ baseUrl }: Client, { key }: Customer) {
   const { hostname, port } = new URL(baseUrl);
   let cutAnswer = false;
@@ -65,7 +65,7 @@ async function clientOf({ baseUrl }: Client, { key }: Customer) {
   };
 }
 
-/** One run, one charge, and the file is there. */
+/** One run, one charge, and the file exists. */
 async function expectOnce(customer: Customer, answering: ReturnType<OpenAI["images"]["generate"]>) {
   const { data, response } = await answering.withResponse();
   const { bytes } = await fileAt((data as OpenAI.ImagesResponse).data?.[0]?.url ?? "");
@@ -93,7 +93,7 @@ test("the connection dies while the provider works: the client's own retry gets 
   expect(requests.map((sent) => sent.get("x-stainless-retry-count"))).toEqual(["0", "1"]);
 });
 
-test("the answer is lost on its way: the client's own retry gets it again", async () => {
+test("the answer is lost in transit: the client's own retry gets it again", async () => {
   const customer = await running.service.account("1");
   const { openai, requests, cutNextAnswer } = await clientOf(running.service, customer);
   cutNextAnswer();
@@ -101,7 +101,7 @@ test("the answer is lost on its way: the client's own retry gets it again", asyn
   expect(requests).toHaveLength(2);
 });
 
-test("the work takes longer than is waited for: the client comes again as it is told, and gets the answer", async () => {
+test("the work takes longer than MEDIA_SYNC_TIMEOUT: the client repeats after Retry-After and gets the answer", async () => {
   const customer = await running.service.account("1");
   const { openai, statuses, pausesMs } = await clientOf(running.service, customer);
   const answered = gate();

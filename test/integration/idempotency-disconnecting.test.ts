@@ -4,11 +4,9 @@ import { atProvider, keyed, post } from "../support/idempotency-setup.ts";
 import { times } from "../support/money-setup.ts";
 import { type Customer } from "../support/service.ts";
 import {
-  asking,
   catalogWith,
   expectUntouched,
   gate,
-  localModel,
   type Refusal,
   refusal,
   refusalOf,
@@ -19,9 +17,9 @@ const env = { CATALOG_FILE: catalogWith({}, imagePrices) };
 const running = serviceOfFile(env);
 const never = new Promise<never>(() => {});
 
-describe("leaving", () => {
-  /** Asks, leaves as soon as the provider has the request, and gives that request. */
-  async function leaving(customer: Customer, key?: string) {
+describe("the caller disconnects", () => {
+  /** Calls, disconnects as soon as the provider has the request, and returns that request. */
+  async function disconnecting(customer: Customer, key?: string) {
     const controller = new AbortController();
     const calling = customer.post(images, atProvider(), {
       signal: controller.signal,
@@ -33,11 +31,11 @@ describe("leaving", () => {
     return request;
   }
 
-  test("without a key: what the provider makes all the same is charged", async () => {
+  test("without a key: the answer that the provider makes is charged", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
     running.provider.respond({ beforeHeaders: answered.opened });
-    const request = await leaving(customer);
+    const request = await disconnecting(customer);
     answered.open();
     await request.closed;
     expect(request.aborted).toBe(false);
@@ -45,11 +43,11 @@ describe("leaving", () => {
     expect(await charges(customer)).toMatchObject([{ amount_usd: "-0.211" }]);
   });
 
-  test("with a key: the work goes on, its answer waits and is paid once", async () => {
+  test("with a key: the work goes on, and its answer is stored and charged once", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
     running.provider.respond({ beforeHeaders: answered.opened });
-    const request = await leaving(customer, "key-1");
+    const request = await disconnecting(customer, "key-1");
     const joined = post(customer, atProvider(), "key-1");
     answered.open();
     await request.closed;
@@ -61,11 +59,11 @@ describe("leaving", () => {
     expect(running.provider.requests).toHaveLength(1);
   });
 
-  test("with a key, and nobody comes again: the charge stands, and so does what was made", async () => {
+  test("with a key, and no repeated request: the charge stands, and the answer stays stored", async () => {
     const customer = await running.service.account("1");
     const answered = gate();
     running.provider.respond({ beforeHeaders: answered.opened });
-    await leaving(customer, "key-1");
+    await disconnecting(customer, "key-1");
     answered.open();
     await running.service.settled();
     expect(await customer.available()).toBe("0.789");
@@ -75,13 +73,13 @@ describe("leaving", () => {
     expect((await fetch(data[0]?.url ?? "")).status).toBe(200);
   });
 
-  test("before the work began: with a key it is done all the same", async () => {
+  test("with a key, before the work began: it is done nevertheless", async () => {
     const customer = await running.service.account("1");
-    const leavers = times(8, async (at) => {
+    const disconnected = times(8, async (at) => {
       const signal = AbortSignal.timeout(1 + at * 4);
       await customer.post(images, drawing(), { signal, ...keyed(`key-${at}`) }).catch(() => undefined);
     });
-    await Promise.all(leavers);
+    await Promise.all(disconnected);
     const answers = await Promise.all(times(8, (at) => post(customer, drawing(), `key-${at}`)));
     expect(answers.map(({ status }) => status)).toEqual(times(8, () => 200));
     await running.service.settled();
@@ -92,7 +90,7 @@ describe("leaving", () => {
 describe("longer than MEDIA_SYNC_TIMEOUT", () => {
   const short = serviceOfFile({ ...env, MEDIA_SYNC_TIMEOUT: "1.5" });
 
-  test("with a key: 503 that asks to come again in 5 s, and the work goes on", async () => {
+  test("with a key: 503 with Retry-After 5, and the work goes on", async () => {
     const customer = await short.service.account("1");
     const answered = gate();
     short.provider.respond({ beforeHeaders: answered.opened });
@@ -100,7 +98,7 @@ describe("longer than MEDIA_SYNC_TIMEOUT", () => {
     expect([response.headers.get("retry-after"), response.headers.get("x-should-retry")]).toEqual(["5", null]);
     const inProgress: Refusal = { status: 503, type: "server_error", code: "generation_in_progress" };
     expect(await refusalOf(response)).toEqual(refusal(inProgress));
-    // So is told who joins it.
+    // A request that joins it gets the same answer.
     expect(await post(customer, atProvider(), "key-1")).toMatchObject({ status: 503 });
     answered.open();
     await short.service.settled();
@@ -111,7 +109,7 @@ describe("longer than MEDIA_SYNC_TIMEOUT", () => {
     expect(short.provider.requests).toHaveLength(1);
   });
 
-  test("without a key: the work is cut, nothing is charged, 504 that asks not to come again", async () => {
+  test("without a key: the work is aborted, nothing is charged, 504 with x-should-retry false", async () => {
     const customer = await short.service.account("1");
     short.provider.respond({ beforeHeaders: never });
     const response = await customer.post(images, atProvider());
@@ -122,11 +120,5 @@ describe("longer than MEDIA_SYNC_TIMEOUT", () => {
     await request.closed;
     expect(request.aborted).toBe(true);
     await expectUntouched(short.service, customer, "1.00");
-  });
-
-  test("chat is waited for as before", async () => {
-    const customer = await short.service.account("1");
-    const response = await customer.post("/v1/chat/completions", asking(localModel, "slow:2000"));
-    expect(response.status).toBe(200);
   });
 });

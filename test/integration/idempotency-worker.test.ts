@@ -11,7 +11,7 @@ import { startIdempotency } from "../support/idempotency-setup.ts";
 import { connect, log, openWriter, paidCall } from "../support/jobs-setup.ts";
 import { balance, createMovableClock, free } from "../support/money-setup.ts";
 
-/** A worker whose caller's API instance is gone for good. */
+/** A worker whose API instance is gone. */
 async function startAlone() {
   const clock = createMovableClock();
   const bank = await startIdempotency(clock);
@@ -34,12 +34,12 @@ async function startAlone() {
 }
 
 test.each([
-  ["without a key: what nobody can get is given back", {}, free(1_000_000n)],
-  ["with a key: the answer is kept, so what it cost stands", { idempotencyKeyId: "a-key" }, free(999_400n)],
-])("a call that succeeded and is delivered again to a worker that cannot run it, %s", async (_, fields, left) => {
+  ["without a key: the charge is refunded", {}, free(1_000_000n)],
+  ["with a key: the answer is stored, so its cost stands", { idempotencyKeyId: "a-key" }, free(999_400n)],
+])("a call that succeeded and is delivered again to a worker that cannot run it, %s", async (_, fields, expected) => {
   const { deps, money, account, decide } = await startAlone();
   const requestId = newRequestId();
   await decide(requestId, 600n);
   await endUnrun(deps, paidCall(requestId, { account, held: "1000", ...fields }), noCapacity("It could not be run."));
-  expect(await balance(money, account)).toEqual(left);
+  expect(await balance(money, account)).toEqual(expected);
 });

@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import type { Limits } from "../../api/keys/index.ts";
 import type { ServiceError } from "../../shared/errors.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { issueKey, startInstance, take as takeIn, uploads } from "../support/keys-instance.ts";
+import { issueKey, refusedBy, startInstance, take as takeIn, uploads } from "../support/keys-instance.ts";
 import { testStores } from "../support/servers.ts";
 
-/** A key with these limits, and short ways to use it. */
+/** A key with these limits, and shorthands for using it. */
 async function setup(limits: Partial<Limits>) {
   const stores = await testStores();
   const instance = await startInstance(stores);
@@ -50,7 +50,7 @@ test.each([
   expect(codes).toEqual(["rate_limit_exceeded"]);
 });
 
-test("what is left, and the time until all is there again, are told", async () => {
+test("what remains and the time until the limit is full again are returned", async () => {
   const { take } = await setup({ requestsPerMinute: 60, tokensPerMinute: 6_000 });
   expect(await take(600)).toEqual({
     limitRequests: 60,
@@ -101,7 +101,7 @@ test("Retry-After is the true wait", async () => {
   expect(await slots.refused()).toMatchObject({ retryAfterSeconds: 1 });
 });
 
-test("a call that asks for more tokens than the limit is told that it can never pass", async () => {
+test("a call that asks for more tokens than the limit allows is answered that it can never pass", async () => {
   const { refused } = await setup({ tokensPerMinute: 600 });
   const error = await refused(601);
   expect(error).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 60, shouldRetry: false });
@@ -111,17 +111,17 @@ test("a call that asks for more tokens than the limit is told that it can never 
 test("the same request counts once", async () => {
   const { keys, caller } = await setup({ requestsPerMinute: 10, concurrentRequests: 1 });
   for (let n = 0; n < 2; n++)
-    expect(await keys.enter(caller, { requestId: "req_1", ttlMs: 60_000 })).toMatchObject({
+    expect(await keys.takeSlot(caller, { requestId: "req_1", ttlMs: 60_000 })).toMatchObject({
       rateLimits: { remainingRequests: 9 },
     });
 });
 
-test("a call that leaves uncounted gives everything back, once; a counted one all but its request", async () => {
+test("an uncounted release returns everything, once; a counted one all but the request", async () => {
   const { keys, taking, take } = await setup({ requestsPerMinute: 3, tokensPerMinute: 10, concurrentRequests: 2 });
   const first = await taking(4, "req_1");
   const second = await taking(4, "req_2");
-  for (let n = 0; n < 3; n++) await keys.leave(first, { uncounted: true });
-  for (let n = 0; n < 3; n++) await keys.leave(second);
+  for (let n = 0; n < 3; n++) await keys.release(first, { refusedBy });
+  for (let n = 0; n < 3; n++) await keys.release(second);
   expect(await take(4, "req_3")).toMatchObject({ remainingRequests: 1, remainingTokens: 6 });
   expect(await take(4, "req_4")).toMatchObject({ remainingRequests: 0, remainingTokens: 2 });
   await expect(take(1, "req_5")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
@@ -129,48 +129,46 @@ test("a call that leaves uncounted gives everything back, once; a counted one al
 
 test("uploads of a key have a rate and slots of their own", async () => {
   const { keys, caller, take, redis, key } = await setup({ requestsPerMinute: 1, concurrentRequests: 1 });
-  const enter = (requestId: string) => keys.enterUpload(caller, { requestId, ttlMs: 60_000 });
+  const takeSlot = (requestId: string) => keys.takeUploadSlot(caller, { requestId, ttlMs: 60_000 });
   await take(1, "req_1");
-  const running = [await enter("upl_1"), await enter("upl_2")];
-  await expect(enter("upl_3")).rejects.toThrow(`uploads at once, limit ${uploads.concurrent}`);
-  for (const each of running) await keys.leave(each);
-  for (let n = 2; n < uploads.perMinute; n++) await keys.leave(await enter(`upl_${n}`));
-  await expect(enter("upl_next")).rejects.toMatchObject({
+  const running = [await takeSlot("upl_1"), await takeSlot("upl_2")];
+  await expect(takeSlot("upl_3")).rejects.toThrow(`uploads at once, limit ${uploads.concurrent}`);
+  for (const each of running) await keys.release(each);
+  for (let n = 2; n < uploads.perMinute; n++) await keys.release(await takeSlot(`upl_${n}`));
+  await expect(takeSlot("upl_next")).rejects.toMatchObject({
     code: "rate_limit_exceeded",
     message: `Rate limit of this API key reached: uploads a minute, limit ${uploads.perMinute}.`,
   });
   expect(await redis.keys("limits:*:uploads:*")).toEqual([`limits:{${key.id}}:uploads:buckets`]);
 });
 
-test("a key revoked meanwhile is refused where an upload or a call enters", async () => {
+test("a key revoked meanwhile is refused when an upload or a call takes a slot", async () => {
   const { keys, caller, key } = await setup({});
   await keys.revoke(key.id);
-  for (const enter of ["enter", "enterUpload"] as const)
-    await expect(keys[enter](caller, { requestId: newRequestId(), ttlMs: 1 })).rejects.toMatchObject({
+  for (const take of ["takeSlot", "takeUploadSlot"] as const)
+    await expect(keys[take](caller, { requestId: newRequestId(), ttlMs: 1 })).rejects.toMatchObject({
       code: "invalid_api_key",
     });
 });
 
-test("the end of a call frees its slot and gives back the tokens it did not use, never over the limit", async () => {
-  const { keys, caller, take } = await setup({ tokensPerMinute: 10, concurrentRequests: 1 });
-  await take(8, "req_1");
-  await keys.release(caller, "req_1", { takenTokens: 8, usedTokens: 3 });
-  expect(await take(1, "req_2")).toMatchObject({ remainingTokens: 6 });
-  await keys.release(caller, "req_2", { takenTokens: 1_000, usedTokens: 0 });
+test("the end of a call frees its slot and returns the tokens it did not use, never over the limit", async () => {
+  const { keys, taking, take } = await setup({ tokensPerMinute: 10, concurrentRequests: 1 });
+  await keys.release(await taking(8, "req_1"), { usedTokens: 3 });
+  const slot = await taking(1, "req_2");
+  expect(slot.rateLimits).toMatchObject({ remainingTokens: 6 });
+  await keys.release({ ...slot, takenTokens: 1_000 });
   expect(await take(10, "req_3")).toMatchObject({ remainingTokens: 0 });
 });
 
 test("a call that used more than it took leaves a debt, of one limit at the most", async () => {
-  const { keys, redis, key, caller, take, refused } = await setup({ tokensPerMinute: 100 });
+  const { keys, redis, key, taking, refused } = await setup({ tokensPerMinute: 100 });
   const begunAt = performance.now();
-  await take(10, "req_1");
-  await keys.release(caller, "req_1", { takenTokens: 10, usedTokens: 150 });
+  await keys.release(await taking(10, "req_1"), { usedTokens: 150 });
   const error = await refused(1);
   expectWait(error, 30, begunAt);
   expect(error.message).toContain("earlier calls used more");
   await redis.del(`limits:{${key.id}}:buckets`);
-  await take(10, "req_2");
-  await keys.release(caller, "req_2", { takenTokens: 10, usedTokens: 1_000_000 });
+  await keys.release(await taking(10, "req_2"), { usedTokens: 1_000_000 });
   expect(Number(await redis.hget(`limits:{${key.id}}:buckets`, "tokens"))).toBe(200);
 });
 
@@ -193,7 +191,7 @@ test("a bucket refills continuously", async () => {
 test("the slot of an API that died is free at its deadline, while another call runs on", async () => {
   const { keys, caller, take, refused, redis, key } = await setup({ concurrentRequests: 2 });
   await take(1, "req_long");
-  await keys.enter(caller, { requestId: "req_dead", ttlMs: 1_500 });
+  await keys.takeSlot(caller, { requestId: "req_dead", ttlMs: 1_500 });
   expect((await refused()).message).toContain("calls in flight, limit 2");
   const tryTake = () =>
     take(1, "req_next").then(
@@ -204,10 +202,9 @@ test("the slot of an API that died is free at its deadline, while another call r
   expect(await redis.zrange(`limits:{${key.id}}:running`, "0", "-1")).toEqual(["req_long", "req_next"]);
 });
 
-test("everything that is stored for a key is under one hash tag and expires by itself", async () => {
-  const { redis, key, keys, caller, take } = await setup({ requestsPerMinute: 10 });
-  await take(1, "req_1");
-  await keys.release(caller, "req_1", { takenTokens: 1, usedTokens: 1 });
+test("everything stored for a key is under one hash tag and expires by itself", async () => {
+  const { redis, key, keys, taking, take } = await setup({ requestsPerMinute: 10 });
+  await keys.release(await taking(1, "req_1"), { usedTokens: 1 });
   await take(1, "req_2");
   const names = (await redis.keys("*")).filter((name) => name !== "limits:epoch").toSorted();
   expect(names).toEqual([`limits:{${key.id}}:buckets`, `limits:{${key.id}}:running`]);
@@ -219,10 +216,10 @@ test("everything that is stored for a key is under one hash tag and expires by i
 });
 
 test("the scripts are loaded again by a Redis that lost them", async () => {
-  const { redis, take, keys, caller } = await setup({ concurrentRequests: 1 });
+  const { redis, take, taking, keys } = await setup({ concurrentRequests: 1 });
   await redis.script("FLUSH");
-  await take(1, "req_1");
+  const slot = await taking(1, "req_1");
   await redis.script("FLUSH");
-  await keys.release(caller, "req_1", { takenTokens: 1, usedTokens: 1 });
+  await keys.release(slot, { usedTokens: 1 });
   await expect(take()).resolves.toBeDefined();
 });

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
-import { defaults, issueKey, startInstance, take } from "../support/keys-instance.ts";
+import { defaults, issueKey, refusedBy, startInstance, take } from "../support/keys-instance.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 
 const unknown = `live_${"A".repeat(40)}`;
 const call = (tokens = 1) => ({ requestId: newRequestId(), tokens, ttlMs: 60_000 });
 
-test("a key is shown once, stored as a hash, and says who calls", async () => {
+test("a key is shown once, stored as a hash, and identifies its caller", async () => {
   const instance = await startInstance(await testStores());
   const { account, key, secret } = await issueKey(instance, { tokensPerMinute: 5 });
   expect(secret).toMatch(/^live_[0-9A-Za-z]{40}$/);
@@ -60,7 +60,7 @@ test("a key revoked in one instance is refused by a free call in another half a 
   await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
 });
 
-test("within half a second a free call asks neither Redis nor MongoDB", async () => {
+test("within half a second a free call reads neither Redis nor MongoDB", async () => {
   const stores = await testStores();
   const clock = createManualClock();
   const b = await startInstance(stores, clock);
@@ -75,14 +75,14 @@ test("within half a second a free call asks neither Redis nor MongoDB", async ()
   await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
 });
 
-test("limits changed in one instance bind the next call in another", async () => {
+test("limits changed in one instance apply to the next call in another", async () => {
   const stores = await testStores();
   const [a, b] = [await startInstance(stores), await startInstance(stores)];
   const { key, secret } = await issueKey(a);
   const caller = await b.keys.authenticate(secret);
   await take(b, caller, call());
 
-  // No time that passes brings one of these back.
+  // A slot, unlike a token, does not come back with time.
   await a.keys.update(key.id, { limits: { concurrentRequests: 1 } });
   await expect(take(b, caller, call())).rejects.toMatchObject({
     code: "rate_limit_exceeded",
@@ -120,7 +120,7 @@ test("a change that never reached Redis is in force after half a minute", async 
   await expect(b.keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
 });
 
-test("a revocation is repeated safely: its time stands, and every instance hears of it again", async () => {
+test("a revocation is repeated safely: its time stands, and every instance is notified again", async () => {
   const stores = await testStores();
   const clock = createManualClock();
   const { keys, money, redis } = await startInstance(stores, clock);
@@ -134,7 +134,7 @@ test("a revocation is repeated safely: its time stands, and every instance hears
   expect(await redis.get("limits:epoch")).not.toBe(epoch);
 });
 
-test("the last use of a key is noted once a minute", async () => {
+test("the last use of a key is recorded once a minute", async () => {
   const clock = createManualClock();
   const { keys, money } = await startInstance(await testStores(), clock);
   const { id } = await money.createAccount({ name: "acme" });
@@ -152,7 +152,7 @@ test("the last use of a key is noted once a minute", async () => {
   await expect.poll(lastUse).toBe(60_000);
 });
 
-test("while Redis is away unknown keys are refused, known ones recognized, and paid calls get 503", async () => {
+test("while Redis is unavailable unknown keys are refused, known ones recognized, and paid calls get 503", async () => {
   const { redis: server, stores } = await ownServers({ redis: true });
   const clock = createManualClock();
   const instance = await startInstance(stores, clock);
@@ -160,7 +160,7 @@ test("while Redis is away unknown keys are refused, known ones recognized, and p
   const { key, secret } = await issueKey(instance, { concurrentRequests: 1 });
   const caller = await keys.authenticate(secret);
   const running = call(10);
-  await take(instance, caller, running);
+  const slot = await take(instance, caller, running);
 
   await server.stop();
   clock.advance(501);
@@ -170,32 +170,32 @@ test("while Redis is away unknown keys are refused, known ones recognized, and p
   await expect(keys.revoke(key.id)).rejects.toMatchObject({ code: "no_capacity" });
   clock.advance(501);
   await expect(keys.authenticate(secret)).rejects.toMatchObject({ code: "invalid_api_key" });
-  // Ends during the outage: nobody waits, and the slot is free soon after it.
-  await keys.release(caller, running.requestId, { takenTokens: 10, usedTokens: 10 });
+  // A call that ends during the outage does not wait for Redis, and its slot is free soon after it.
+  await keys.release(slot, { usedTokens: 10 });
 
   await server.start();
-  await expect.poll(() => instance.redis.ping().catch(() => "away")).toBe("PONG");
+  await expect.poll(() => instance.redis.ping().catch(() => "unavailable")).toBe("PONG");
   expect(await instance.redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
   await expect
     .poll(() => (clock.advance(1_000), instance.redis.zcard(`limits:{${key.id}}:running`).catch(() => -1)))
     .toBe(0);
 });
 
-test("a call whose limits Redis took without answering gets 503, and gets them back when Redis answers", async () => {
+test("a call that Redis counted without answering gets 503, and is uncounted when Redis answers", async () => {
   const { redis: server, stores } = await ownServers({ redis: true });
   const clock = createManualClock();
   const instance = await startInstance(stores, clock);
   const { keys, redis } = instance;
   const { key, secret } = await issueKey(instance, { requestsPerMinute: 10 });
   const caller = await keys.authenticate(secret);
-  // A script that Redis knows already: else it would ask for its text before it takes anything.
+  // Loads the script: with an unknown one Redis would count nothing before it got its text.
   const before = call();
-  await keys.leave(await take(instance, caller, before), { uncounted: true });
+  await keys.release(await take(instance, caller, before), { refusedBy });
 
   await server.kill("SIGSTOP");
   await expect(take(instance, caller, call())).rejects.toMatchObject({ code: "no_capacity", retryAfterSeconds: 1 });
   await server.kill("SIGCONT");
-  await expect.poll(() => redis.ping().catch(() => "away")).toBe("PONG");
+  await expect.poll(() => redis.ping().catch(() => "unavailable")).toBe("PONG");
   expect(await redis.zcard(`limits:{${key.id}}:running`)).toBe(1);
   await expect.poll(() => (clock.advance(1_000), redis.zcard(`limits:{${key.id}}:running`))).toBe(0);
   expect(Number(await redis.hget(`limits:{${key.id}}:buckets`, "requests"))).toBe(0);

@@ -28,7 +28,7 @@ const mongoOf = async ({ MONGODB_URI }: Stores) => {
   return connection.collection("prompts");
 };
 
-/** The message that the log keeps of each, and who quotes the prompt how. */
+/** Errors that quote the prompt, and the message of each that the log may hold. */
 const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<unknown>])[] = [
   [
     "a command that Redis does not know, with its arguments",
@@ -102,7 +102,7 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
   ],
 ];
 
-test.for(refusals)("%s: nothing that was refused is logged", async ([, message, refuse]) => {
+test.for(refusals)("%s: the log does not quote it", async ([, message, refuse]) => {
   const error = await errorOf(refuse(await testStores()));
   const lines: string[] = [];
   const logged = createLogger("test", "info", { write: (line) => void lines.push(line) });
@@ -116,13 +116,13 @@ test.for(refusals)("%s: nothing that was refused is logged", async ([, message, 
 
 /** While the key has another type, Redis refuses what is written there. */
 async function refusing(redis: Redis, key: string, act: () => Promise<void>): Promise<void> {
-  await redis.rename(key, "away");
+  await redis.rename(key, "renamed");
   await redis.set(key, "x");
   await act();
-  await redis.rename("away", key);
+  await redis.rename("renamed", key);
 }
 
-test("Redis refuses writes, jobs and frames: the log of the service tells why, and quotes nothing", async () => {
+test("Redis refuses writes, jobs and frames: the log names the reason and quotes no prompt", async () => {
   const { stores } = await ownServers({ redis: true });
   const service = await startService(stores, { env: { CALL_TIMEOUT_MS: "1500" } });
   const customer = await service.account("1");
@@ -140,7 +140,7 @@ test("Redis refuses writes, jobs and frames: the log of the service tells why, a
   await refusing(redis, "bull:chat:meta", async () => {
     expect(await Promise.all([call(false), call(true)])).toEqual([503, 503]);
   });
-  // A frame is refused: nobody can tell the caller but the deadline.
+  // A refused frame: only the deadline ends the call.
   const [reply = ""] = await redis.keys("reply:*");
   await refusing(redis, reply, async () => {
     expect(await call(false)).toBe(504);
@@ -151,7 +151,7 @@ test("Redis refuses writes, jobs and frames: the log of the service tells why, a
   expect(takeLeaks()).toEqual([]);
 });
 
-test("what no log may hold is found in any line, of this process and of others", () => {
+test("forbidden text is found in any log line, of this process and of others", () => {
   const lines = [prompt, "Hello there", `live_${"k".repeat(40)}`, "admin-token-of-the-tests"];
   const testLog = createTestLogger();
   for (const line of lines) testLog.trace({ deep: [{ line }] }, "planted");

@@ -3,7 +3,7 @@ import { newRequestId } from "../../shared/platform/ids.ts";
 import { createMovableClock, decisionOf, held, holdOf, startBank, startMoney, times } from "../support/money-setup.ts";
 import { testStores } from "../support/servers.ts";
 
-test("collections and indexes are made once, by however many processes", async () => {
+test("collections and indexes are created once by concurrent processes", async () => {
   const { MONGODB_URI } = await testStores();
   const banks = await Promise.all(times(5, () => startMoney(MONGODB_URI)));
   await Promise.all(banks.map(({ money }) => money.prepare()));
@@ -15,7 +15,7 @@ test("collections and indexes are made once, by however many processes", async (
   expect(await indexes("ledger")).toEqual(keys);
 });
 
-test("an account is made, found and changed", async () => {
+test("an account is created, found and updated", async () => {
   const { money, clock } = await startBank();
   const made = await money.createAccount({ name: "acme", tier: "elite", buybackToken: "mint" });
   expect(made).toEqual({
@@ -38,7 +38,7 @@ test("an account is made, found and changed", async () => {
   expect(await money.account(made.id)).toEqual(changed);
 });
 
-test("a change cannot reach the balance, and must be a valid one", async () => {
+test("an update cannot change the balance, and must be valid", async () => {
   const { money, account } = await startBank();
   const before = await money.account(account);
   await money.updateAccount(account, { available: 5n, $inc: { available: 5n } } as never);
@@ -68,7 +68,7 @@ test("accounts are listed newest first, page by page, also those of one millisec
   await expect(money.accounts({ limit: 2, after: "acct_none" })).rejects.toMatchObject({ status: 400, param: "after" });
 });
 
-test("a ledger is listed newest first, page by page and by kind, and shows nobody else's", async () => {
+test("a ledger is listed newest first, page by page and by kind, without other accounts' entries", async () => {
   const { money, account } = await startBank();
   for (let at = 0; at < 5; at++) await money.settle(decisionOf(await held(money, holdOf(account, 10n)), BigInt(at)));
   await money.credit(account, { amountNanoUsd: -1n, idempotencyKey: "back" });
@@ -83,10 +83,10 @@ test("a ledger is listed newest first, page by page and by kind, and shows nobod
   expect((await money.ledger(account, { limit: 10, kind: "usage" })).map(({ kind }) => kind)).toEqual(
     times(5, () => "usage"),
   );
-  const { id: stranger } = await money.createAccount({ name: "stranger" });
-  expect(await money.ledger(stranger, { limit: 10 })).toEqual([]);
+  const { id: other } = await money.createAccount({ name: "other" });
+  expect(await money.ledger(other, { limit: 10 })).toEqual([]);
   const after = all[0]?.id;
-  await expect(money.ledger(stranger, { limit: 10, after })).rejects.toMatchObject({ status: 400, param: "after" });
+  await expect(money.ledger(other, { limit: 10, after })).rejects.toMatchObject({ status: 400, param: "after" });
 });
 
 test("a request has an entry once it is decided, and credits are no requests", async () => {

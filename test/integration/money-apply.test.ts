@@ -13,7 +13,7 @@ import {
   times,
 } from "../support/money-setup.ts";
 
-test("an application counts once: again, side by side, and from several processes", async () => {
+test("an application counts once: repeated, concurrent, and from several processes", async () => {
   const { money, account, another } = await startBank();
   const other = await another();
   const hold = await held(money, holdOf(account, 100n));
@@ -25,7 +25,7 @@ test("an application counts once: again, side by side, and from several processe
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("a group in which one is applied already applies the others", async () => {
+test("a group with one call that is applied already applies the others", async () => {
   const { money, account, another } = await startBank();
   const holds = await Promise.all(times(8, () => held(money, holdOf(account, 10n))));
   await Promise.all(holds.map((hold) => money.decide(decisionOf(hold, 4n))));
@@ -37,7 +37,7 @@ test("a group in which one is applied already applies the others", async () => {
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("an application whose answers were lost is made again and counts once; other accounts do not wait", async () => {
+test("an application whose answers were lost is retried and counts once; other accounts do not wait", async () => {
   const { money, uri, account } = await startBank();
   const other = await openAccount(money, 10n);
   let lost = 0;
@@ -58,7 +58,7 @@ test("an application whose answers were lost is made again and counts once; othe
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("an application of another amount than is held does not touch the hold", async () => {
+test("an application with another amount than the hold's does not change the hold", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   await money.decide(decisionOf(hold, 40n));
@@ -66,7 +66,7 @@ test("an application of another amount than is held does not touch the hold", as
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 900n, heldNanoUsd: 100n, openHolds: 1 });
 });
 
-test("nothing is applied that costs more than was held", async () => {
+test("a cost above the hold is not applied", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   await expect(money.apply(applicationOf(hold, 101n))).rejects.toThrow(RangeError);

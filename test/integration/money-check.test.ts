@@ -8,7 +8,7 @@ const stored = ({ connection }: Mongo, collection: "accounts" | "ledger" | "chec
 /** Entries that no checkpoint counts. */
 const since = (mongo: Mongo) => stored(mongo, "ledger").countDocuments({ checkpointed: null } as object);
 
-test("the check counts what is open, decided or not, and it is ok", async () => {
+test("open holds, decided or not, are counted, and the check passes", async () => {
   const { money, account, clock } = await startBank();
   await openAccount(money, 0n);
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
@@ -30,7 +30,7 @@ test("the check counts what is open, decided or not, and it is ok", async () => 
   });
 });
 
-test("without accounts all is right", async () => {
+test("the check passes without accounts", async () => {
   const { money, mongo } = await startBank();
   await mongo.connection.collection("accounts").deleteMany({});
   await mongo.connection.collection("ledger").deleteMany({});
@@ -62,7 +62,7 @@ test("differences of two accounts do not cancel out", async () => {
   expect(await money.check()).toMatchObject({ ok: false, differenceNanoUsd: 6n });
 });
 
-test("a balance below zero is found, though the ledger agrees", async () => {
+test("a balance below zero is found even if the ledger agrees", async () => {
   const { money, mongo, account } = await startBank();
   await stored(mongo, "accounts").updateOne({ _id: account }, { $inc: { available: -1_001n } });
   await stored(mongo, "ledger").updateOne({ account }, { $inc: { amount: -1_001n } });
@@ -78,7 +78,7 @@ test.each(["a", "zzzz"])("entries of an account %s that does not exist are found
     expect(await money.check({ full })).toMatchObject({ ok: false, accounts: 1, differenceNanoUsd: 7n });
 });
 
-test("an entry that is wrong when it is counted stays found, one that is changed afterwards only by a full check", async () => {
+test("an entry that was wrong when it was counted is found by every check, one changed later only by a full check", async () => {
   const { money, mongo, account } = await startBank();
   await money.settle(decisionOf(await held(money, holdOf(account, 100n)), 30n));
   const spoil = (amount: bigint) =>
@@ -96,7 +96,7 @@ test("an entry that is wrong when it is counted stays found, one that is changed
   expect(await money.check({ full: true })).toMatchObject({ ok: false, differenceNanoUsd: 30n });
 });
 
-test("an account whose entries come to zero has no checkpoint", async () => {
+test("an account whose entries add up to zero has no checkpoint", async () => {
   const { money, mongo, account } = await startBank({ balanceNanoUsd: 5n });
   await money.checkpoint();
   expect(await stored(mongo, "checkpoints").find().toArray()).toEqual([{ _id: account, amount: 5n }]);
@@ -106,7 +106,7 @@ test("an account whose entries come to zero has no checkpoint", async () => {
   expect(await money.check({ full: true })).toMatchObject({ ok: true, accounts: 1 });
 });
 
-test("a process that dies at any command of a checkpoint leaves every entry counted once", async () => {
+test("a crash at any command of a checkpoint leaves every entry counted once", async () => {
   const { money, mongo, uri, account } = await startBank({ balanceNanoUsd: 1_000_000n });
   await Promise.all(times(40, async () => money.settle(decisionOf(await held(money, holdOf(account, 20n)), 3n))));
   const cases = times(5, (at) =>
@@ -142,7 +142,7 @@ test("a process that dies at any command of a checkpoint leaves every entry coun
   expect(await money.check({ full: true })).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
 });
 
-test("many accounts are compared in pages, each in a snapshot of its own, and none is left out between them", async () => {
+test("accounts are compared in pages, each in its own snapshot, and none is missed between pages", async () => {
   const { money, mongo, uri } = await startBank();
   const account = (at: number) => `acct_many${String(at).padStart(5, "0")}`;
   const opened = {
@@ -179,7 +179,7 @@ test("many accounts are compared in pages, each in a snapshot of its own, and no
     expect(await far.check({ full })).toMatchObject({ ok: false, accounts: 2_501, differenceNanoUsd: 35n });
 });
 
-test("the check is right while money moves and checkpoints are made", async () => {
+test("the check passes while balances change and checkpoints are made", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 100_000n });
   const writer = await another();
   const state = { busy: true };

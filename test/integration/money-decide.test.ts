@@ -14,7 +14,7 @@ import {
   times,
 } from "../support/money-setup.ts";
 
-test("a decision keeps all that is known of the call, and applying it pays for the call", async () => {
+test("a decision stores all fields of the call, and its application charges the account", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   const { won, entry } = await money.settle(
@@ -49,7 +49,7 @@ test("a decision keeps all that is known of the call, and applying it pays for t
   expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
 });
 
-test("a field that is not known is not in the entry", async () => {
+test("an unknown field is absent from the entry", async () => {
   const { money, account, mongo } = await startBank();
   const hold = await held(money, holdOf(account, 3n));
   await money.settle(decisionOf(hold, 1n, { upstream: undefined, error: undefined }));
@@ -59,7 +59,7 @@ test("a field that is not known is not in the entry", async () => {
   expect(stored).not.toHaveProperty("request.queueMs");
 });
 
-test("of deciders in several processes one wins, and all see its entry", async () => {
+test("one of several concurrent decisions wins, and all return its entry", async () => {
   const { money, account, another } = await startBank();
   const processes = [money, await another(), await another()] as const;
   for (let round = 0; round < 5; round++) {
@@ -84,7 +84,7 @@ test("of two decisions for one call in one group the first wins", async () => {
   expect(await balance(money, account)).toEqual(free(990n));
 });
 
-test("a decision after another reads the one that stands, beside new ones in its group", async () => {
+test("a later decision returns the earlier entry, also in a group with new ones", async () => {
   const { money, account } = await startBank();
   const holds = await Promise.all(times(6, () => held(money, holdOf(account, 10n))));
   for (const hold of holds.slice(0, 3)) await money.settle(decisionOf(hold, 1n));
@@ -117,7 +117,7 @@ test.each(["lose the answer", "lose the request"] as const)(
   },
 );
 
-test("who was overtaken while his insert was lost has not won", async () => {
+test("a decision that was overtaken while its insert was lost has not won", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   let inserts = 0;
@@ -134,7 +134,7 @@ test("who was overtaken while his insert was lost has not won", async () => {
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("a decision waits for MongoDB until its signal says otherwise", async () => {
+test("a decision waits for MongoDB until its signal aborts", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const inserted = Promise.withResolvers<void>();
@@ -151,40 +151,40 @@ test("a decision waits for MongoDB until its signal says otherwise", async () =>
   await expect(far.decide(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
 });
 
-test("a decision whose insert hangs is let go as soon as its signal says so", async () => {
+test("a decision whose insert hangs rejects as soon as its signal aborts", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const leaving = new AbortController();
-  const left = Promise.withResolvers<void>();
+  const sent = Promise.withResolvers<void>();
   const wire = await brokenWire(uri, async (command) => {
     if (command.insert !== "ledger") return "pass" as const;
     leaving.abort(new Error("shutting down"));
-    await left.promise;
+    await sent.promise;
     return "pass" as const;
   });
   const { money: far } = await startMoney(wire);
   await expect(far.settle(decisionOf(hold, 1n, { signal: leaving.signal }))).rejects.toThrow("shutting down");
-  left.resolve();
-  // It was sent all the same, and it stands: who decides next hears of it.
+  sent.resolve();
+  // It was sent anyway and written: the next decision returns it.
   await expect.poll(() => money.entry(hold.requestId)).toBeDefined();
   expect(await money.settle(decisionOf(hold, 0n))).toMatchObject({ won: false, entry: { costNanoUsd: 1n } });
   expect(await balance(money, account)).toEqual(free(999n));
 });
 
-test("what a call cost beyond its hold is not charged, but written and counted", async () => {
+test("a cost above the hold is not charged, but recorded and counted as shortfall", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const { entry } = await money.settle(decisionOf(hold, 130n));
   expect(entry).toMatchObject({ costNanoUsd: 100n, request: { shortfallNanoUsd: 30n } });
   expect(money.shortfalls()).toBe(1);
-  // Who lost charged nobody.
+  // The decision that lost charged nothing.
   expect((await money.settle(decisionOf(hold, 150n))).won).toBe(false);
   expect(money.shortfalls()).toBe(1);
   expect(await balance(money, account)).toEqual(free(900n));
   expect(await money.check()).toMatchObject({ ok: true });
 });
 
-test("an entry that is too large rejects alone", async () => {
+test("an entry that is too large is refused alone", async () => {
   const { money, account } = await startBank();
   const [large, usual] = await Promise.all(times(2, () => held(money, holdOf(account, 10n))));
   if (!large || !usual) throw new Error("no holds");
@@ -199,7 +199,7 @@ test("an entry that is too large rejects alone", async () => {
   expect(await balance(money, account)).toEqual(free(999n));
 });
 
-test("an entry that the database refuses holds up no other, and is tried until it stands", async () => {
+test("an entry that MongoDB refuses does not delay others, and is retried until it is written", async () => {
   const { money, mongo, account } = await startBank();
   const [refused, usual] = await Promise.all(times(2, () => held(money, holdOf(account, 10n))));
   if (!refused || !usual) throw new Error("no holds");
@@ -217,7 +217,7 @@ test.each([
   ["a negative cost", { costNanoUsd: -1n }],
   ["a cost that is no bigint", { costNanoUsd: 1 as unknown as bigint }],
   ["a cost beyond an Int64", { costNanoUsd: 2n ** 63n }],
-])("%s is no decision", async (_, wrong) => {
+])("a decision with %s is refused", async (_, wrong) => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   await expect(money.settle(decisionOf(hold, 1n, wrong))).rejects.toThrow("costNanoUsd");

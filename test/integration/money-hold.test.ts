@@ -15,10 +15,10 @@ import {
   times,
 } from "../support/money-setup.ts";
 
-test("of parallel calls in several processes exactly those that the balance pays for are held", async () => {
+test("of concurrent calls in several processes exactly those that the balance covers are held", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 2_099n });
   const processes = [money, await another(), await another()] as const;
-  const asked = times(200, (at) => holdOf(account, 100n, { leastNanoUsd: at % 2 === 0 ? 100n : 1n }));
+  const asked = times(200, (at) => holdOf(account, 100n, { minNanoUsd: at % 2 === 0 ? 100n : 1n }));
   const answers = await Promise.all(asked.map((hold, at) => inTurn(processes, at).hold(hold)));
 
   const sumNanoUsd = answers.reduce((sum, answer) => sum + (answer.ok ? answer.heldNanoUsd : 0n), 0n);
@@ -32,20 +32,20 @@ test("of parallel calls in several processes exactly those that the balance pays
   expect(await money.check()).toMatchObject({ ok: true, openHolds: fitting, undecided: fitting });
 });
 
-test("a group that does not fit is filled in order, with less where less is of use", async () => {
+test("a group that exceeds the balance is held in order, with smaller amounts where allowed", async () => {
   const { money, account } = await startBank({ balanceNanoUsd: 250n });
   const asks = [
     holdOf(account, 100n),
     holdOf(account, 300n),
-    holdOf(account, 300n, { leastNanoUsd: 10n }),
+    holdOf(account, 300n, { minNanoUsd: 10n }),
     holdOf(account, 1n),
     holdOf(account, 0n),
   ];
   expect(await Promise.all(asks.map((ask) => money.hold(ask)))).toEqual([
     { ok: true, heldNanoUsd: 100n },
-    { ok: false, reason: "poor", availableNanoUsd: 150n, heldNanoUsd: 100n },
+    { ok: false, reason: "insufficient", availableNanoUsd: 150n, heldNanoUsd: 100n },
     { ok: true, heldNanoUsd: 150n },
-    { ok: false, reason: "poor", availableNanoUsd: 0n, heldNanoUsd: 250n },
+    { ok: false, reason: "insufficient", availableNanoUsd: 0n, heldNanoUsd: 250n },
     { ok: true, heldNanoUsd: 0n },
   ]);
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 0n, heldNanoUsd: 250n, openHolds: 3 });
@@ -59,7 +59,7 @@ test("equal ids in one group are one hold", async () => {
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 899n, heldNanoUsd: 101n, openHolds: 2 });
 });
 
-test("an id that is held already is refused, and nothing else in its group", async () => {
+test("only the id that is held already is refused in its group", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   const [again, other] = await Promise.allSettled([money.hold(hold), money.hold(holdOf(account, 1n))]);
@@ -68,7 +68,7 @@ test("an id that is held already is refused, and nothing else in its group", asy
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 899n, heldNanoUsd: 101n, openHolds: 2 });
 });
 
-test("a frozen account holds nothing until it is thawed", async () => {
+test("a frozen account refuses holds until it is unfrozen", async () => {
   const { money, account } = await startBank();
   await money.updateAccount(account, { frozen: true });
   expect(await money.hold(holdOf(account, 1n))).toMatchObject({ ok: false, reason: "frozen" });
@@ -101,20 +101,20 @@ test.each(["req_a.amount", "req_$inc", "a", "req_", "req_a\u0000b", "holds.req_a
   },
 );
 
-test.each([-1n, 2n ** 63n, 1 as unknown as bigint])("an amount of %s is refused", async (mostNanoUsd) => {
+test.each([-1n, 2n ** 63n, 1 as unknown as bigint])("an amount of %s is refused", async (maxNanoUsd) => {
   const { money, account } = await startBank();
-  await expect(money.hold(holdOf(account, mostNanoUsd, { leastNanoUsd: 0n }))).rejects.toThrow("mostNanoUsd");
-  await expect(money.hold(holdOf(account, 1n, { leastNanoUsd: mostNanoUsd }))).rejects.toThrow("leastNanoUsd");
+  await expect(money.hold(holdOf(account, maxNanoUsd, { minNanoUsd: 0n }))).rejects.toThrow("maxNanoUsd");
+  await expect(money.hold(holdOf(account, 1n, { minNanoUsd: maxNanoUsd }))).rejects.toThrow("minNanoUsd");
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("a hold on an account that does not exist rejects and leaves nothing", async () => {
+test("a hold on an account that does not exist rejects and creates nothing", async () => {
   const { money } = await startBank();
   await expect(money.hold(holdOf("acct_none", 1n))).rejects.toThrow("no account");
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("a hold whose answer was lost twice is unknown, is not tried again, and settled 0 comes back once", async () => {
+test("a hold whose answer was lost is unknown, is not retried, and is released once", async () => {
   const { money, uri, account } = await startBank();
   const other = await openAccount(money, 1_000n);
   let sent = 0;
@@ -125,7 +125,7 @@ test("a hold whose answer was lost twice is unknown, is not tried again, and set
     return isHold ? "lose the answer" : "pass";
   });
   const { money: far } = await startMoney(wire);
-  const lost = [holdOf(account, 300n, { leastNanoUsd: 1n }), holdOf(account, 200n)];
+  const lost = [holdOf(account, 300n, { minNanoUsd: 1n }), holdOf(account, 200n)];
   const [one, two, theirs] = await Promise.allSettled([...lost, holdOf(other, 5n)].map((hold) => far.hold(hold)));
 
   expect(one).toMatchObject({ status: "rejected", reason: { name: "HoldUnknown", heldNanoUsd: 300n } });
@@ -140,7 +140,7 @@ test("a hold whose answer was lost twice is unknown, is not tried again, and set
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 1 });
 });
 
-test("an unknown hold says what its write asked for, also when that was less than the most", async () => {
+test("an unknown hold reports the amount of its write, also when that was below the maximum", async () => {
   const { money, uri, account } = await startBank({ balanceNanoUsd: 70n });
   let holds = 0;
   const wire = await brokenWire(uri, (command) => {
@@ -149,13 +149,13 @@ test("an unknown hold says what its write asked for, also when that was less tha
     return holds === 1 ? "pass" : "lose the answer";
   });
   const { money: far } = await startMoney(wire);
-  const hold = holdOf(account, 100n, { leastNanoUsd: 1n });
+  const hold = holdOf(account, 100n, { minNanoUsd: 1n });
   await expect(far.hold(hold)).rejects.toMatchObject({ name: "HoldUnknown", heldNanoUsd: 70n });
   await money.settle(decisionOf(hold, 0n, { heldNanoUsd: 70n, status: "failed" }));
   expect(await balance(money, account)).toEqual(free(70n));
 });
 
-test("a hold that never reached MongoDB is unknown too, and settling it 0 changes nothing", async () => {
+test("a hold that did not reach MongoDB is unknown too, and its release changes nothing", async () => {
   const { money, uri, account } = await startBank();
   const wire = await brokenWire(uri, (command) => (command.update === "accounts" ? "lose the request" : "pass"));
   const { money: far } = await startMoney(wire);
@@ -165,21 +165,21 @@ test("a hold that never reached MongoDB is unknown too, and settling it 0 change
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("while MongoDB is known to be away a hold is refused, and nothing is sent", async () => {
+test("while MongoDB is known to be unavailable a hold is refused, and nothing is sent", async () => {
   const { uri, account } = await startBank();
-  let away = false;
+  let isCut = false;
   let holds = 0;
   const wire = await brokenWire(uri, (command) => {
     if (command.update === "accounts") holds += 1;
-    return away ? "lose the request" : "pass";
+    return isCut ? "lose the request" : "pass";
   });
   const { money: far, mongo } = await startMoney(wire);
-  away = true;
+  isCut = true;
   await expect(mongo.ping()).rejects.toThrow("connection");
   await expect.poll(() => mongo.upSince(), { interval: 10 }).toBeUndefined();
   await expect(far.hold(holdOf(account, 1n))).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
   expect(holds).toBe(0);
-  away = false;
+  isCut = false;
   await expect.poll(() => mongo.upSince(), { interval: 10 }).toBeDefined();
   expect(await far.hold(holdOf(account, 1n, { requestId: newRequestId() }))).toMatchObject({ ok: true });
 });

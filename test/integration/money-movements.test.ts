@@ -13,7 +13,7 @@ import {
   times,
 } from "../support/money-setup.ts";
 
-test("a credit counts once for each key, and says so", async () => {
+test("a credit counts once for each key, and reports whether it was created", async () => {
   const { money, account } = await startBank({ balanceNanoUsd: 0n });
   const credit = { amountNanoUsd: 500n, idempotencyKey: "invoice 7.$x", reason: "invoice 7" };
   const first = await money.credit(account, credit);
@@ -36,7 +36,7 @@ test("a credit counts once for each key, and says so", async () => {
   expect(await money.check()).toMatchObject({ ok: true });
 });
 
-test("equal credits side by side are one", async () => {
+test("equal concurrent credits count once", async () => {
   const { money, account, another } = await startBank();
   const other = await another();
   const credit = { amountNanoUsd: 5n, idempotencyKey: "twice" };
@@ -46,13 +46,13 @@ test("equal credits side by side are one", async () => {
   expect(await balance(money, account)).toEqual(free(1_005n));
 });
 
-test("what is available can be taken back, what is held cannot", async () => {
+test("available money can be taken back, held money cannot", async () => {
   const { money, account } = await startBank();
   await held(money, holdOf(account, 300n));
   const back = { amountNanoUsd: -700n, idempotencyKey: "back" };
   await expect(money.credit(account, { ...back, amountNanoUsd: -701n })).rejects.toMatchObject({ status: 409 });
   expect(await money.credit(account, back)).toMatchObject({ created: true, entry: { kind: "adjustment" } });
-  // Nothing is left to take, but this was taken before.
+  // The balance is zero, but this key was used before.
   expect(await money.credit(account, back)).toMatchObject({ created: false });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 0n, heldNanoUsd: 300n, openHolds: 1 });
   expect(await money.check()).toMatchObject({ ok: true });
@@ -69,7 +69,7 @@ test.each([
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("an account that does not exist is credited nothing", async () => {
+test("a credit to an account that does not exist is refused", async () => {
   const { money } = await startBank();
   const credit = { amountNanoUsd: 1n, idempotencyKey: "k" };
   await expect(money.credit("acct_none", credit)).rejects.toMatchObject({ status: 404 });
@@ -92,7 +92,7 @@ test.each(["lose the answer", "lose the request"] as const)("a commit that break
   expect(await money.check()).toMatchObject({ ok: true });
 });
 
-test("a credit whose commit was lost, and whose transaction then ran again, counts once and was created", async () => {
+test("a credit whose commit was lost and whose transaction was retried counts once and reports that it was created", async () => {
   const { money, uri, account, mongo } = await startBank();
   let commits = 0;
   const wire: string = await brokenWire(uri, async (command) => {
@@ -117,7 +117,7 @@ test("a credit whose commit was lost, and whose transaction then ran again, coun
   expect(await money.check()).toMatchObject({ ok: true });
 });
 
-test("a credit whose transaction is cut off in the middle counts once", async () => {
+test("a credit whose transaction is interrupted counts once", async () => {
   const { money, uri, account } = await startBank();
   let inserts = 0;
   const wire = await brokenWire(uri, (command) => {
@@ -130,7 +130,7 @@ test("a credit whose transaction is cut off in the middle counts once", async ()
   expect(await balance(money, account)).toEqual(free(1_005n));
 });
 
-test("40 credits land beside 4 busy writers", async () => {
+test("40 credits succeed beside 4 busy writers", async () => {
   const { money, account, another } = await startBank({ balanceNanoUsd: 1_000_000n });
   const others = await Promise.all(times(4, another));
   const state = { busy: true, calls: 0 };
@@ -157,7 +157,7 @@ test("40 credits land beside 4 busy writers", async () => {
   expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
 });
 
-test("a call is refunded whole and once, also before its decision is applied", async () => {
+test("a call is refunded in full and once, also before its decision is applied", async () => {
   const { money, account, another } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   await money.decide(decisionOf(hold, 120n));
@@ -176,7 +176,7 @@ test("a call is refunded whole and once, also before its decision is applied", a
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("a refund is tried until MongoDB takes it, and counts once", async () => {
+test("a refund is retried until MongoDB accepts it, and counts once", async () => {
   const { money, uri, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   await money.settle(decisionOf(hold, 120n));
@@ -192,7 +192,7 @@ test("a refund is tried until MongoDB takes it, and counts once", async () => {
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("a refund to an account that is gone is given up", async () => {
+test("a refund to a removed account is not retried", async () => {
   const { money, mongo, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   await money.settle(decisionOf(hold, 120n));
@@ -200,13 +200,13 @@ test("a refund to an account that is gone is given up", async () => {
   await expect(money.refund(account, hold.requestId)).rejects.toMatchObject({ status: 404 });
 });
 
-test("a call is refunded to nobody else, and not before it is decided", async () => {
+test("a call is refunded only to its own account, and not before it is decided", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
   await expect(money.refund(account, hold.requestId)).rejects.toMatchObject({ status: 404 });
   await money.settle(decisionOf(hold, 120n));
-  const { id: stranger } = await money.createAccount({ name: "stranger" });
-  await expect(money.refund(stranger, hold.requestId)).rejects.toMatchObject({ status: 404 });
+  const { id: other } = await money.createAccount({ name: "other" });
+  await expect(money.refund(other, hold.requestId)).rejects.toMatchObject({ status: 404 });
   await expect(money.refund(account, newRequestId())).rejects.toMatchObject({ status: 404 });
   await expect(money.refund(account, `credit:${account}:opening`)).rejects.toMatchObject({ status: 404 });
   expect(await balance(money, account)).toEqual(free(880n));

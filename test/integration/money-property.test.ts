@@ -37,21 +37,21 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("check" as const), full: fc.boolean() }) },
 );
 const who = fc.record({ process: fc.nat({ max: 2 }), account: fc.nat({ max: 1 }) });
-/** What is in one batch runs side by side, in three processes. */
+/** The operations of one batch run concurrently, in three processes. */
 const batches = fc.array(fc.array(fc.tuple(who, step), { minLength: 1, maxLength: 12 }), {
   minLength: 2,
   maxLength: 8,
 });
 
 type Refusal = { status?: number };
-/** What may be refused for a good reason, by its status. */
+/** Refusals that may be correct, by status. */
 const orRefused = async (work: Promise<unknown>, ...statuses: number[]): Promise<void> => {
   await work.catch((error: Refusal) => {
     if (!statuses.includes(error.status ?? 0)) throw error;
   });
 };
 
-/** Everything that was held, and for how much. A hold that is unknown is settled 0, as its caller has to. */
+/** All holds with their amounts. A hold of unknown outcome is released, as its caller must do. */
 function createCalls() {
   const calls: Hold[] = [];
   let unknown = 0;
@@ -61,11 +61,11 @@ function createCalls() {
     async hold(money: Money, hold: Hold): Promise<void> {
       try {
         const answer = await money.hold(hold);
-        if (answer.ok) calls.push({ ...hold, mostNanoUsd: answer.heldNanoUsd });
+        if (answer.ok) calls.push({ ...hold, maxNanoUsd: answer.heldNanoUsd });
       } catch (error) {
         if (!(error instanceof HoldUnknown)) return orRefused(Promise.reject(error), 503);
         unknown += 1;
-        const tried = { ...hold, mostNanoUsd: error.heldNanoUsd };
+        const tried = { ...hold, maxNanoUsd: error.heldNanoUsd };
         await money.settle(decisionOf(tried, 0n, { status: "failed" }));
       }
     },
@@ -78,7 +78,7 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
   switch (it.do) {
     case "hold":
       // Overdue from the start, so that a sweep may come at any time.
-      return calls.hold(money, holdOf(account, it.most, { leastNanoUsd: it.least, expiresAt: Date.now() - 1 }));
+      return calls.hold(money, holdOf(account, it.most, { minNanoUsd: it.least, expiresAt: Date.now() - 1 }));
     case "settle":
     case "decide": {
       const call = calls.pick(it.pick);
@@ -117,7 +117,7 @@ async function run(money: Money, account: string, calls: ReturnType<typeof creat
   }
 }
 
-test("whatever happens side by side, no nano-USD is lost or made, and no balance is negative", async () => {
+test("concurrent operations neither lose nor create a nano-USD, and no balance is negative", async () => {
   const { money, uri, account, clock, another } = await startBank();
   const slow: Clock = { ...clock, now: () => clock.now() - 120 * minuteMs };
   const processes = [money, (await startMoney(uri, slow)).money, await another()];
@@ -140,7 +140,7 @@ test("whatever happens side by side, no nano-USD is lost or made, and no balance
   await fc.assert(property, { numRuns: 30, seed: 20_260_101, endOnFailure: true });
 });
 
-test("also when answers and requests are lost on the way, a hundred calls end with every nano-USD accounted for", async () => {
+test("a hundred calls account for every nano-USD when answers and requests are lost", async () => {
   const { money, uri, account } = await startBank({ balanceNanoUsd: 100_000n });
   let writes = 0;
   const fates: Fate[] = ["pass", "lose the answer", "lose the answer", "pass", "lose the request", "pass", "pass"];

@@ -18,7 +18,7 @@ const hourMs = 60 * minuteMs;
 const gone = async () => false;
 const waits = async () => true;
 
-test("a hold in its time is left alone, an overdue one that no queue has is decided 0", async () => {
+test("a hold that has not expired is unchanged, an overdue one whose job is in no queue is settled at zero", async () => {
   const { money, account, clock } = await startBank();
   const hold = await held(money, holdOf(account, 100n));
   clock.later(9 * minuteMs);
@@ -32,7 +32,7 @@ test("a hold in its time is left alone, an overdue one that no queue has is deci
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0, overdueHolds: 0 });
 });
 
-test("an overdue hold whose job still waits is decided an hour later", async () => {
+test("an overdue hold whose job is still queued is settled an hour later", async () => {
   const { money, account, clock } = await startBank();
   await held(money, holdOf(account, 100n));
   clock.later(10 * minuteMs + hourMs - minuteMs);
@@ -43,7 +43,7 @@ test("an overdue hold whose job still waits is decided an hour later", async () 
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("what is decided is applied with its cost, whether its job waits or not", async () => {
+test("a decided call is applied with its cost, whether its job is queued or not", async () => {
   const { money, account, clock } = await startBank();
   const holds = await Promise.all(times(3, () => held(money, holdOf(account, 100n))));
   for (const hold of holds) await money.decide(decisionOf(hold, 30n));
@@ -54,7 +54,7 @@ test("what is decided is applied with its cost, whether its job waits or not", a
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0 });
 });
 
-test("in the first minute after MongoDB came back nothing is decided, but what is decided is applied", async () => {
+test("in the first minute after MongoDB came back the sweep decides nothing, but applies decisions", async () => {
   const { uri, account, clock, money } = await startBank();
   const [undecided, decided] = [holdOf(account, 100n, { expiresAt: 0 }), holdOf(account, 50n, { expiresAt: 0 })];
   for (const hold of [undecided, decided]) await held(money, hold);
@@ -69,7 +69,7 @@ test("in the first minute after MongoDB came back nothing is decided, but what i
   expect(await balance(money, account)).toEqual(free(980n));
 });
 
-test("a sweeper that breaks on one hold ends the others, and leaves that one to the next sweep", async () => {
+test("a sweep that fails on one hold ends the others, and the next sweep ends that one", async () => {
   const { uri, account, clock, money } = await startBank();
   const other = await openAccount(money, 10n);
   const lost = await held(money, holdOf(account, 100n, { expiresAt: 0 }));
@@ -92,18 +92,18 @@ test("a sweeper that breaks on one hold ends the others, and leaves that one to 
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("a queue that cannot be asked keeps its holds", async () => {
+test("holds stay while the queue is unavailable", async () => {
   const { account, clock, money } = await startBank();
   await held(money, holdOf(account, 100n, { expiresAt: 0 }));
   await held(money, holdOf(account, 1n, { expiresAt: clock.now() }));
   clock.later(minuteMs);
-  const swept = await money.sweep(() => Promise.reject(new Error("Redis is away")));
-  // The first is an hour late and is not asked for.
+  const swept = await money.sweep(() => Promise.reject(new Error("Redis is unavailable")));
+  // The first is an hour overdue, so the queue is not read for it.
   expect(swept).toEqual({ applied: 1, decided: 1 });
   expect(await balance(money, account)).toEqual({ availableNanoUsd: 999n, heldNanoUsd: 1n, openHolds: 1 });
 });
 
-test("sweepers in several processes beside late workers: each call is decided once and applied once", async () => {
+test("concurrent sweepers and late workers decide and apply each call once", async () => {
   const { money, account, clock, another } = await startBank({ balanceNanoUsd: 10_000n });
   const processes = [money, await another(), await another()];
   const holds = await Promise.all(times(60, () => held(money, holdOf(account, 100n, { expiresAt: 0 }))));
@@ -133,7 +133,7 @@ test("a worker that comes after the sweeper has not won, and a sweeper after the
   expect(await balance(money, account)).toEqual(free(960n));
 });
 
-test("a hold that arrives after its call was decided 0 comes back with the sweeper", async () => {
+test("a hold written after its call was settled at zero is ended by the sweeper", async () => {
   const { money, account, clock } = await startBank();
   const hold = holdOf(account, 100n, { expiresAt: 0 });
   await money.settle(decisionOf(hold, 0n, { status: "failed" }));
@@ -143,7 +143,7 @@ test("a hold that arrives after its call was decided 0 comes back with the sweep
   expect(await balance(money, account)).toEqual(free(1_000n));
 });
 
-test("more overdue holds than one chunk, on many accounts, are all ended", async () => {
+test("more overdue holds than one batch, on many accounts, are all ended", async () => {
   const { money, clock } = await startBank();
   const accounts = await Promise.all(times(5, () => openAccount(money, 1_000n)));
   const holds = accounts.flatMap((account) => times(130, () => holdOf(account, 1n, { expiresAt: 0 })));
@@ -201,7 +201,7 @@ async function examinedAccounts({ connection }: Mongo) {
   };
 }
 
-test("a hold that expires sooner is not missed when it comes while a bound is raised", async () => {
+test("a hold that expires sooner is not missed when it is written during the update of the earliest expiry", async () => {
   const { uri, money, account, clock } = await startBank();
   const early = await held(money, holdOf(account, 1n, { expiresAt: clock.now() + minuteMs }));
   await held(money, holdOf(account, 1n, { expiresAt: clock.now() + 9 * minuteMs }));

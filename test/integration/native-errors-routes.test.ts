@@ -37,7 +37,7 @@ const limited: Refusal = { status: 429, type: "rate_limit_error", code: "rate_li
 const full: Refusal = { status: 503, type: "server_error", code: "no_capacity", message: /No worker/ };
 const late: Refusal = { status: 504, type: "server_error", code: "upstream_timeout" };
 
-describe("what no route of a call serves is told in the shape of its prefix", () => {
+describe("an unknown route answers in the error shape of its prefix", () => {
   const unknown: Refusal = { status: 404, type: "not_found_error", code: "unknown_url", message: /Unknown URL/ };
   const notAllowed: Refusal = { status: 405, type: "not_found_error", code: "method_not_allowed" };
   const escape = invalid("path", /percent escape/);
@@ -76,7 +76,7 @@ describe("what no route of a call serves is told in the shape of its prefix", ()
   );
 });
 
-test("nobody works: 503 with Retry-After in every format, nothing is held", async () => {
+test("no worker: 503 with Retry-After in every format, nothing is held", async () => {
   const { client } = await spawnApi(await testStores());
   const customer = await client.account("1");
   for (const face of faces) {
@@ -86,7 +86,7 @@ test("nobody works: 503 with Retry-After in every format, nothing is held", asyn
   await expectUntouched(client, customer, "1.00");
 });
 
-test("a call that outlives its time: 504 in every format, not to be repeated, nothing charged", async () => {
+test("a call past its deadline: 504 in every format, must not be retried, nothing charged", async () => {
   const { service } = await startWithProvider({ CALL_TIMEOUT_MS: "500", CATALOG_FILE: withRelayedModel() });
   const outlived = faces.flatMap((face) =>
     [face.ask(localModel, "slow:60000"), face.stream(localModel, "slow:60000")].map(async (asked) => {
@@ -106,7 +106,7 @@ describe.each([
 ])("$path", ({ face, path }) => {
   const asked = { ...face.ask(localModel, "hi"), path };
 
-  test("is free: without a balance too, and beside the limit of tokens", async () => {
+  test("is free, also without a balance, and does not count toward the token limit", async () => {
     const customer = await running.service.account("0", { limits: { tokens_per_minute: 1 } });
     const response = await send(customer, asked);
     expect(response.status).toBe(200);
@@ -116,7 +116,7 @@ describe.each([
     for (const { amount_usd } of entries) expect(nanoUsd(amount_usd)).toBe(0n);
   });
 
-  test("is refused in the format's own shape", async () => {
+  test("errors have the format's own shape", async () => {
     const customer = await running.service.account("1", { limits: { requests_per_minute: 3 } });
     expect(await refusalIn(face, await bare(running.service, asked))).toEqual(refusalOf(face, noKey));
     expect(await refusalIn(face, await customer.post(path, "{"))).toEqual(
@@ -143,7 +143,7 @@ describe.each([
   });
 });
 
-test("the key in a path's query stands in no line of a log, on no side", async () => {
+test("a key in the query never appears in the logs of the API or the worker", async () => {
   const stores = await testStores();
   const worker = await spawnWorker(stores, { LOG_LEVEL: "trace" });
   const api = await spawnApi(stores, { LOG_LEVEL: "trace" });
@@ -163,8 +163,8 @@ test("the key in a path's query stands in no line of a log, on no side", async (
   ]);
   for (const response of statuses) expect(await response.text()).not.toContain(customer.key);
   expect(statuses.map(({ status }) => status)).toEqual([401, 200, 400, 502, 404, 200, 400]);
-  const isTold = (code: string) => (line: object) => "code" in line && line.code === code;
-  await Promise.all([api.line(isTold("upstream_error")), worker.line(isTold("upstream_error"))]);
+  const hasCode = (code: string) => (line: object) => "code" in line && line.code === code;
+  await Promise.all([api.line(hasCode("upstream_error")), worker.line(hasCode("upstream_error"))]);
   const lines = JSON.stringify([api.log, worker.log]);
   expect(lines).toContain("/v1beta/models:generateContent");
   expect(lines).not.toContain(customer.key);

@@ -32,14 +32,14 @@ const noKey: Refusal = { status: 401, type: "authentication_error", code: "inval
 const noModel: Refusal = { status: 404, type: "not_found_error", code: "model_not_found", param: "model" };
 const limited: Refusal = { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" };
 
-/** A field of each format that is wrong, and how a refusal names it: Messages and Gemini in the message alone. */
+/** An invalid field of each format, and how its error names it: Messages and Gemini only in the message. */
 const wrongField: Readonly<Record<string, readonly [field: object, param: string]>> = {
   chat: [{ max_tokens: "many" }, "max_tokens"],
   responses: [{ max_output_tokens: "many" }, "max_output_tokens"],
   messages: [{ max_tokens: "many" }, "max_tokens"],
   gemini: [{ generationConfig: { maxOutputTokens: "many" } }, "generationConfig.maxOutputTokens"],
 };
-/** What caps the answer at so many tokens. */
+/** The fields that cap the answer at so many tokens. */
 const capped = (face: Face, tokens: number): object =>
   ({
     chat: { max_tokens: tokens },
@@ -50,13 +50,13 @@ const capped = (face: Face, tokens: number): object =>
 
 describe.each(faces)("$name", (face) => {
   const hi = face.ask(localModel, "Hello there");
-  const ways: readonly (readonly [string, Asked])[] = [
+  const variants: readonly (readonly [string, Asked])[] = [
     ["JSON", hi],
     ["stream", face.stream(localModel, "Hello there")],
   ];
 
-  describe.each(ways)("%s", (_, asked) => {
-    test("a wrong field is named, counts as a request and takes no money", async () => {
+  describe.each(variants)("%s", (_, asked) => {
+    test("an invalid field is named, counts as a request and costs nothing", async () => {
       const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });
       const [wrong, param] = wrongField[face.format] ?? [{}, ""];
       const response = await send(customer, { ...asked, body: { ...asked.body, ...wrong } });
@@ -72,14 +72,14 @@ describe.each(faces)("$name", (face) => {
       ["broken", '{"model": ', /not valid JSON/],
       ["empty", "", /empty/],
       ["a list", "[]", /object/],
-    ])("a body that is no JSON object: %s", async (_, body, message) => {
+    ])("a body that is not a JSON object: %s", async (_, body, message) => {
       const customer = await running.service.account("1");
       expect(await refusalIn(face, await customer.post(asked.path, body))).toEqual(
         refusalOf(face, invalid(null, message)),
       );
     });
 
-    test("too poor: 402 says what the balance covers, and is not to be repeated", async () => {
+    test("insufficient balance: 402 says what the balance covers, and must not be retried", async () => {
       const customer = await running.service.account("0.001");
       const response = await send(customer, { ...asked, body: { ...asked.body, ...capped(face, 8_000) } });
       expect(response.headers.get("x-should-retry")).toBe("false");
@@ -101,7 +101,7 @@ describe.each(faces)("$name", (face) => {
       expect(await refusalIn(face, await send(customer, asked))).toEqual(refusalOf(face, frozen));
     });
 
-    test("a limit is reached: 429 with Retry-After; what can never pass is not to be repeated", async () => {
+    test("a limit is reached: 429 with Retry-After; a request that can never pass must not be retried", async () => {
       const customer = await running.service.account("1", { limits: { requests_per_minute: 1 } });
       expect((await send(customer, hi)).status).toBe(200);
       const response = await send(customer, asked);
@@ -129,7 +129,7 @@ describe.each(faces)("$name", (face) => {
       );
     });
 
-    test("no key, an empty one, one that is not known: 401 before the body is looked at", async () => {
+    test("no key, an empty key, an unknown key: 401 before the body is parsed", async () => {
       const nonsense = { path: asked.path, body: {} };
       expect(await refusalIn(face, await bare(running.service, nonsense))).toEqual(refusalOf(face, noKey));
       const unknown = `live_${"a".repeat(40)}`;
@@ -145,7 +145,7 @@ describe.each(faces)("$name", (face) => {
     });
   });
 
-  test("a key that was revoked: 401", async () => {
+  test("a revoked key: 401", async () => {
     const customer = await running.service.account("1");
     expect((await send(customer, hi)).status).toBe(200);
     const keys = await running.service.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
@@ -153,7 +153,7 @@ describe.each(faces)("$name", (face) => {
     expect(await refusalIn(face, await send(customer, hi))).toEqual(refusalOf(face, noKey));
   });
 
-  test("the key is taken from each of the places where its clients put it", async () => {
+  test("the key is accepted wherever the format's clients put it", async () => {
     const { key } = await running.service.account("1");
     for (const place of Object.values(face.keys)) {
       const { headers, query } = place(key);
@@ -163,7 +163,7 @@ describe.each(faces)("$name", (face) => {
     expect((await bare(running.service, hi, { authorization: `Bearer ${key}` })).status).toBe(200);
   });
 
-  test("the other formats' places hold no key", async () => {
+  test("a key where another format's clients put it is ignored", async () => {
     const { key } = await running.service.account("1");
     const others = faces.flatMap(({ keys }) => Object.entries(keys)).filter(([place]) => !(place in face.keys));
     for (const [, place] of others) {
@@ -175,7 +175,7 @@ describe.each(faces)("$name", (face) => {
     }
   });
 
-  test("a model that nobody knows, and one that has no provider here: 404", async () => {
+  test("an unknown model, and one without an upstream: 404", async () => {
     const customer = await running.service.account("1");
     for (const model of ["nobody/nothing", "nothing", "mistral/mistral-large"])
       expect(await refusalIn(face, await send(customer, face.ask(model, "hi")))).toEqual(
@@ -193,7 +193,7 @@ describe.each(faces)("$name", (face) => {
     );
   });
 
-  test("an encoding that nobody knows: 415", async () => {
+  test("an unknown encoding: 415", async () => {
     const customer = await running.service.account("1");
     const response = await customer.post(hi.path, hi.body, { headers: { "content-encoding": "zip" } });
     expect(await refusalIn(face, response)).toEqual(
@@ -229,12 +229,12 @@ test.each(["openai/gpt-4.1-mini", "gpt-4.1-mini"])("messages: another provider's
 test.each([
   ["/v1/messages", "x-api-key", { model: "local/chat", max_tokens: 10, messages: [{ role: "user", content: "Hi" }] }],
   ["/v1beta/models/local/chat:generateContent", "x-goog-api-key", { contents: [{ parts: [{ text: "Hi" }] }] }],
-])("%s with an empty %s beside a bearer takes the bearer", async (path, name, body) => {
+])("%s with an empty %s beside a bearer token uses the bearer token", async (path, name, body) => {
   const customer = await running.service.account("1");
   expect((await customer.post(path, body, { headers: { [name]: "" } })).status).toBe(200);
 });
 
-test("a name of any length is not repeated to who sent it", async () => {
+test("a long model name is not repeated in the error", async () => {
   const customer = await running.service.account("1");
   const long = "m".repeat(100_000);
   const response = await customer.post(`/v1/messages`, {
@@ -243,4 +243,34 @@ test("a name of any length is not repeated to who sent it", async () => {
     messages: [{ role: "user", content: "Hi" }],
   });
   expect([response.status, (await response.text()).length < 500]).toEqual([404, true]);
+});
+
+describe("x-ignored-params", () => {
+  const greeting = { model: localModel, max_tokens: 20, messages: [{ role: "user", content: "Hi" }] };
+
+  test.each([false, true])("hints that the upstream does not support are named, stream: %s", async (stream) => {
+    const customer = await running.service.account("1");
+    const response = await customer.post("/v1/messages", { ...greeting, top_k: 3, metadata: { user_id: "u" }, stream });
+    expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, "top_k, metadata"]);
+    await response.text();
+  });
+
+  test("nothing is named when everything is supported", async () => {
+    const customer = await running.service.account("1");
+    const response = await customer.post("/v1/messages", greeting);
+    expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, null]);
+  });
+
+  test("names that do not fit into a header are not named, and the call succeeds", async () => {
+    const customer = await running.service.account("1");
+    const hostile = { "a\r\nx-evil: 1": 1, "\u{1F600}": 1, ["n".repeat(10_000)]: 1, plain_one: 1 };
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`field_${n}`, n]));
+    const response = await customer.post("/v1/messages", { ...greeting, ...hostile, ...many });
+    expect(response.status).toBe(200);
+    const named = response.headers.get("x-ignored-params")?.split(", ") ?? [];
+    expect(named).toHaveLength(32);
+    expect(named[0]).toBe("plain_one");
+    expect(response.headers.get("x-evil")).toBe(null);
+    await running.service.settled();
+  });
 });

@@ -16,7 +16,7 @@ import {
 } from "../support/native-formats.ts";
 import { expectUntouched, localModel, providerModel, type Refusal, serviceOfFile } from "../support/service-setup.ts";
 
-// One stand-in has the place of every provider: what is refused reaches none of them.
+// One mock stands for every provider: a refused request reaches none of them.
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel("anthropic", "gemini") });
 const responsesModel = "gpt-4.1-mini";
 const claude = "claude-haiku-4-5";
@@ -31,7 +31,7 @@ const parts = (...all: object[]) => ({ contents: [{ role: "user", parts: all }] 
 const link = (fileUri: string) => parts({ fileData: { fileUri, mimeType: "image/png" } });
 const linkAt = "contents[0].parts[0].fileData.fileUri";
 
-/** Every field that names what is kept at a provider, whose key all tenants share. */
+/** Every field that refers to state at the provider, whose key all tenants share. */
 const rows: readonly (readonly [face: Face, model: string, rows: readonly Row[]])[] = [
   [
     chatFace,
@@ -160,7 +160,7 @@ const rows: readonly (readonly [face: Face, model: string, rows: readonly Row[]]
 const cases = rows.flatMap(([face, model, rows]) =>
   rows.map(([param, field]) => ({ face, model, param, field, shown: JSON.stringify(field) })),
 );
-/** Where a refusal names its field in the message alone. */
+/** Formats whose errors name the field only in the message. */
 const named = (param: string) => new RegExp(`^${RegExp.escape(param)}\\b`);
 
 test.each(cases)(
@@ -174,7 +174,7 @@ test.each(cases)(
       param,
       message: named(param),
     };
-    // The models of the provider itself, those behind another one, and the local ones: nowhere is there anything kept.
+    // The models of the provider itself, those behind another one, and the local ones: none may have stored state.
     for (const each of [model, relayedModel, localModel]) {
       const { path, body } = face.ask(each, "hi");
       expect(await refusalIn(face, await send(customer, { path, body: { ...body, ...field } }))).toEqual(
@@ -186,7 +186,7 @@ test.each(cases)(
   },
 );
 
-describe("counting looks no further than a call", () => {
+describe("counting refuses what a call refuses", () => {
   test.each([
     [
       messagesFace,
@@ -222,7 +222,7 @@ describe("store", () => {
     return { path, body: { ...body, ...(store !== undefined && { store }) } } satisfies Asked;
   };
 
-  test.each([true, false, undefined])("%s is false for the provider, and so says the answer", async (store) => {
+  test.each([true, false, undefined])("%s: the provider receives false, and the answer says so", async (store) => {
     const customer = await running.service.account("1");
     const native = await send(customer, stored(responsesFace, responsesModel, store));
     expect([native.status, await native.json()]).toEqual([200, expect.objectContaining({ store: false })]);
@@ -244,7 +244,7 @@ describe("store", () => {
     const streamed = await (await send(customer, responsesFace.stream(model, "hi", { store: true }))).text();
     expect(streamed).toContain('"store":false');
     expect(streamed).not.toContain('"store":true');
-    // A provider that does not know the field does not get it.
+    // A provider that does not know the field does not receive it.
     const sent = running.provider.requests.map(({ body }) => "store" in body);
     expect(sent).toEqual(model === relayedModel ? [false, false] : []);
   });
@@ -265,7 +265,7 @@ test.each([
   ["GET", "/v1beta/cachedContents/1"],
   ["POST", "/v1beta/cachedContents"],
   ["POST", "/v1beta/interactions"],
-])("%s %s: what is kept at a provider cannot be asked for", async (method, path) => {
+])("%s %s: stored provider state cannot be requested", async (method, path) => {
   const { key } = await running.service.account("1");
   const response = await fetch(running.service.baseUrl + path, {
     method,

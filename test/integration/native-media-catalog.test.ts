@@ -68,8 +68,8 @@ test.each(mediaModels.map((model) => [model.id, model] as const))(
     const named = `${submitted?.path} ${String(submitted?.body["model"])}`;
     expect(named).toContain(theirs);
     const sent = JSON.stringify(submitted?.body);
-    const picture = `"data:image/png;base64,${pngOf(3, 2).toString("base64")}"`;
-    for (const part of ["Ein Fuchs 🦊", ...(needsUpload ? [picture] : [])]) expect(sent).toContain(part);
+    const image = `"data:image/png;base64,${pngOf(3, 2).toString("base64")}"`;
+    for (const part of ["Ein Fuchs 🦊", ...(needsUpload ? [image] : [])]) expect(sent).toContain(part);
     expect(sent).not.toContain("upl_");
   },
 );

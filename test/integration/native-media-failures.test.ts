@@ -23,7 +23,7 @@ const respond = (name: ProviderName, answers: readonly object[]) => {
   provider.respond(...answers);
 };
 
-/** So that neither the provider nor its model is left alone in the tests that follow. */
+/** So that neither the provider nor its model gets a cooldown in the tests that follow. */
 async function succeeds(name: ProviderName, id: string): Promise<void> {
   running[name].reset();
   const customer = await running.service.account("20");
@@ -48,7 +48,14 @@ const notTaken = [{ type: "enum", field: "input.aspect_ratio", description: "mus
 const failure = (error: string) => ({ states: ["starting", "failed"], error, output: null });
 const inner = "http://127.0.0.1:9/secret.png";
 
-type Row = readonly [what: string, name: ProviderName, model: string, fields: object, answers: object[], told: Refusal];
+type Row = readonly [
+  what: string,
+  name: ProviderName,
+  model: string,
+  fields: object,
+  answers: object[],
+  refused: Refusal,
+];
 const rows: readonly Row[] = [
   [
     "refuses a field",
@@ -129,15 +136,15 @@ const rows: readonly Row[] = [
   ["fails the video", "gemini", omni, waves, [{ states: ["failed"], outcome: {} }], failed],
 ];
 
-test.each(rows)("the provider %s (%s, %s): told as what it is; no charge, no hold, no file", async (...row) => {
-  const [, name, id, fields, answers, told] = row;
+test.each(rows)("the provider %s (%s, %s): the error says so; no charge, no hold, no file", async (...row) => {
+  const [, name, id, fields, answers, refused] = row;
   const customer = await running.service.account("20");
   const { path, body } = asking(shipped(id), fields);
   respond(name, answers);
   const response = await customer.post(path, body);
   const text = await response.clone().text();
   expect(text).not.toMatch(/secret|AIza|r8_|operator/i);
-  expect(await refusalOf(response)).toEqual(refusal(told));
+  expect(await refusalOf(response)).toEqual(refusal(refused));
   // What was submitted is submitted once, whatever became of it.
   expect(posted(running[name]).filter(({ path }) => !path.endsWith("/cancel"))).toHaveLength(1);
   await expectNothing(running, customer, "20.00");
@@ -220,13 +227,13 @@ describe("the same request with the same key", () => {
       return { status, replayed: headers.get("idempotent-replayed"), text: await response.text() };
     };
     const leaving = new AbortController();
-    const left = ask(leaving.signal);
+    const disconnected = ask(leaving.signal);
     await running[name].request(0);
     const joined = ask();
     const other = await customer.post(path, asking(shipped(id), { prompt: "other" }).body, init);
     expect(other.status).toBe(409);
     leaving.abort();
-    await expect(left).rejects.toThrow("abort");
+    await expect(disconnected).rejects.toThrow("abort");
     open();
     const first = await joined;
     expect([first.status, first.text]).toEqual([200, expect.stringContaining("/media/file_")]);

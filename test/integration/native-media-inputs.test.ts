@@ -63,7 +63,7 @@ test.each<readonly [name: ProviderName, task: "images" | "video", fields: object
   ["gemini", "images", { image: ["files/theirs"] }, "image"],
   ["gemini", "video", { image: theirs.gemini }, "input.image"],
   ["gemini", "video", { reference_images: [theirs.gemini] }, "input.reference_images"],
-])("what is kept at %s under the operator's key cannot be used: %s (%#)", async (name, task, fields, param) => {
+])("what is stored at %s under the operator's key cannot be used: %s (%#)", async (name, task, fields, param) => {
   const customer = await running.service.account("1");
   const { path, body } = asking(openModel(name, task), { prompt: "a fox", ...fields });
   expect(await refusalOf(await customer.post(path, body))).toEqual(refusal(invalid(param)));
@@ -107,7 +107,7 @@ test.each<readonly [id: string, fields: object, param: string]>([
   ["black-forest-labs/flux-1-kontext-pro", { prompt: "x" }, "image_url"],
   ["google/veo-3.1-image-to-video", { prompt: "x" }, "input.image_url"],
   ["google/gemini-omni-1.2-flash", { prompt: "x" }, "input.image"],
-])("%s from an upload of somebody else: 404 by name", async (id, fields, param) => {
+])("%s from an upload of another account: 404 naming the field", async (id, fields, param) => {
   const other = await running.service.account("1");
   const customer = await running.service.account("10");
   const upload = await uploaded(running.service, other, pngOf(3, 2));
@@ -120,15 +120,15 @@ test.each<readonly [id: string, fields: object, param: string]>([
 test.each<readonly [ProviderName, string, object, string]>([
   ["gemini", "google/gemini-omni-1.2-flash", { prompt: "x" }, "input.image"],
   ["gemini", "google/gemini-nano-banana-2.1", { prompt: "x" }, "image"],
-])("of %s, %s from a recording in the place of a picture: 400 by name, nothing is made", async (...row) => {
+])("of %s, %s from a recording in place of an image: 400 by name, nothing is made", async (...row) => {
   const [name, id, fields, param] = row;
   const customer = await running.service.account("10");
   const before = await uploaded(running.service, customer, wavOf(1));
-  const left = await customer.available();
+  const availableBefore = await customer.available();
   const { path, body } = asking(shipped(id), { ...fields, [param.replace("input.", "")]: before });
   expect(await refusalOf(await customer.post(path, body))).toEqual(refusal(invalid(param)));
   expect(running[name].requests).toEqual([]);
-  await expectNothing(running, customer, left);
+  await expectNothing(running, customer, availableBefore);
 });
 
 describe("uploads, where providers can reach the storage", () => {
@@ -150,7 +150,7 @@ describe("uploads, where providers can reach the storage", () => {
     expect(posted(reached[name])[0]?.body[field]).toEqual(linked);
   });
 
-  test("go to Google as bytes all the same: it fetches nothing", async () => {
+  test("are sent to Google as bytes: it fetches nothing", async () => {
     const { service } = reached;
     const customer = await service.account("10");
     const image = await uploaded(service, customer, pngOf(30, 20));

@@ -46,7 +46,7 @@ const voice = "elevenlabs/eleven-multilingual-v2";
 const music = "elevenlabs/eleven-music";
 
 describe.each(["standard", "elite"] as const)("images, of a %s account", (tier) => {
-  test("of Replicate: as many as were asked for, at the model's price each", async () => {
+  test("of Replicate: the requested number, at the model's price each", async () => {
     const { answer, entry, costNanoUsd, costOfIts } = await made(
       flux,
       { prompt: "a fox", n: 2, aspect_ratio: "16:9" },
@@ -63,7 +63,7 @@ describe.each(["standard", "elite"] as const)("images, of a %s account", (tier) 
     expect(others).toEqual([]);
   });
 
-  test("of fal: the dearer quality costs more, exactly", async () => {
+  test("of fal: the more expensive quality costs its exact price", async () => {
     running.fal.respond({ output: { images: [{ url: "0.png" }, { url: "1.png" }, { url: "2.png" }], seed: 7 } });
     const fields = { prompt: "a fox", n: 3, rendering_speed: "QUALITY", image_size: "landscape_16_9" };
     const { answer, entry, costNanoUsd, costOfIts } = await made(ideogram, fields, { tier });
@@ -77,7 +77,7 @@ describe.each(["standard", "elite"] as const)("images, of a %s account", (tier) 
     expect(posted(running.fal)[0]?.body).toEqual({ num_images: 3, ...rest });
   });
 
-  test("of Google: one call for each, the words of the prompt for each", async () => {
+  test("of Google: one call for each, the prompt's tokens for each", async () => {
     const { answer, entry, costNanoUsd, costOfIts } = await made(
       bananaPro,
       { prompt: "Fünf 🦊", n: 2, resolution: "4K", aspect_ratio: "16:9" },
@@ -96,7 +96,7 @@ describe.each(["standard", "elite"] as const)("images, of a %s account", (tier) 
 });
 
 describe("images", () => {
-  test("more than were asked for are neither delivered nor charged; fewer cost less", async () => {
+  test("beyond the requested number are neither delivered nor charged; fewer cost less", async () => {
     const one = await made(flux, { prompt: "a fox" });
     expect(one.answer.data).toHaveLength(1);
     expect(one.costNanoUsd).toBe(one.costOfIts({ image: 1 }));
@@ -106,7 +106,7 @@ describe("images", () => {
     expect(fewer.costNanoUsd).toBe(fewer.costOfIts({ image: 1 }));
   });
 
-  test("of Google, of which some fail: those that were made are delivered and charged", async () => {
+  test("of Google, of which some fail: the others are delivered and charged", async () => {
     running.gemini.respond({ finishReason: "IMAGE_SAFETY", parts: [] });
     const { answer, entry, costNanoUsd, costOfIts } = await made(banana, { prompt: "a fox", n: 3 });
     await expectFiles(answer.data, "image/png", mockPng, 2);
@@ -118,7 +118,7 @@ describe("images", () => {
     [flux, 2],
     [ideogram, 1],
     [banana, 2],
-  ])("of %s in the answer itself, where that is asked for: no file is kept", async (id, n) => {
+  ])("of %s in the answer itself, where that is asked for: no file is stored", async (id, n) => {
     const { answer, customer } = await made(id, { prompt: "a fox", n, response_format: "b64_json" });
     expect(answer.data.map(({ b64_json }) => b64_json)).toEqual(Array(n).fill(mockPng.toString("base64")));
     expect(answer.data.every(({ url }) => url === undefined)).toBe(true);
@@ -132,7 +132,7 @@ describe("images", () => {
     expect(costNanoUsd).toBe(costOfIts({ image: 1 }));
   });
 
-  test("edited by Google: the upload's bytes go along, and are charged as what is seen", async () => {
+  test("edited by Google: the upload's bytes are sent, and charged as input", async () => {
     const customer = await running.service.account("1");
     const [first, second] = [pngOf(30, 20), pngOf(8, 9)];
     const image = [await uploaded(running.service, customer, first), await uploaded(running.service, customer, second)];
@@ -149,7 +149,7 @@ describe("images", () => {
       expect(body).toMatchObject({ contents: [{ role: "user", parts: [...data, { text: "make it night" }] }] });
   });
 
-  test("edited by fal: the upload's bytes go along", async () => {
+  test("edited by fal: the upload's bytes are sent", async () => {
     const customer = await running.service.account("1");
     const image_url = await uploaded(running.service, customer, pngOf(30, 20));
     const body = { model: kontext, prompt: "make it night", image_url };
@@ -165,7 +165,7 @@ describe("images", () => {
 });
 
 describe("video, by the second", () => {
-  test.each(["standard", "elite"] as const)("of fal, of a %s account: what the input chooses decides", async (tier) => {
+  test.each(["standard", "elite"] as const)("of fal, of a %s account: the input decides the price", async (tier) => {
     running.fal.respond({
       states: ["IN_QUEUE", "IN_PROGRESS", "COMPLETED"],
       output: { video: { url: "0.mp4" }, seed: 7 },
@@ -182,7 +182,7 @@ describe("video, by the second", () => {
     expect(await running.filesOf(customer)).toBe(1);
   });
 
-  test("that is shorter than was asked for costs less, one that is longer no more", async () => {
+  test("that is shorter than requested costs less, a longer one no more", async () => {
     running.fal.respond({ output: { video: { url: "0.mp4", duration: 4.5 } } });
     const shorter = await made(veo, { prompt: "waves", duration: "6s" });
     expect(shorter.entry.request.usage).toEqual({ second: 4.5 });
@@ -192,7 +192,7 @@ describe("video, by the second", () => {
     expect(longer.costNanoUsd).toBe(longer.costOfIts({ second: 4 }));
   });
 
-  test("of Google: begun in the background, looked at, fetched", async () => {
+  test("of Google: started in the background, polled, downloaded", async () => {
     running.gemini.respond({ states: ["in_progress", "completed"] });
     const fields = { prompt: "waves", duration: 5, resolution: "1080p", aspect_ratio: "9:16" };
     const { answer, entry, costNanoUsd, costOfIts } = await made(omni, fields);
@@ -205,7 +205,7 @@ describe("video, by the second", () => {
     });
   });
 
-  test("of Google from a picture: its bytes go along, and it is charged", async () => {
+  test("of Google from an image: its bytes go along, and it is charged", async () => {
     const customer = await running.service.account("5");
     const image = await uploaded(running.service, customer, pngOf(30, 20));
     const body = { model: omni, input: { prompt: "waves", duration: 3, image } };

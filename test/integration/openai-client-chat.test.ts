@@ -118,7 +118,7 @@ describe("structured output", () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(ada);
   });
 
-  test("a refusal of the provider crosses, in JSON and in a stream", async () => {
+  test("a refusal of the provider is passed on, in JSON and in a stream", async () => {
     const { openai } = await running.service.account("1");
     const refusal = "I cannot help with that.";
     running.provider.respond(
@@ -242,7 +242,7 @@ describe("what reaches the provider", () => {
     expect(lenient.provider.requests[0]?.body).toMatchObject({ top_k: 3 });
   });
 
-  test("the model is its own, the cap is in its field, nothing is stored", async () => {
+  test("the provider's model id, the cap in its field, and store: false", async () => {
     const customer = await running.service.account("1");
     const response = await customer.post("/v1/chat/completions", {
       ...asking(providerModel),
@@ -281,7 +281,7 @@ describe("what reaches the provider", () => {
     });
   });
 
-  test("the least of two caps counts; a cap over the model's own is the model's", async () => {
+  test("the lower of two caps counts; a cap above the model's is lowered to it", async () => {
     const customer = await running.service.account("1");
     await customer.post("/v1/chat/completions", {
       ...asking(providerModel),
@@ -303,7 +303,7 @@ describe("what reaches the provider", () => {
   });
 });
 
-test("a sloppy answer is mended: id, created, index, role, finish_reason, usage", async () => {
+test("an incomplete answer is completed: id, created, index, role, finish_reason, usage", async () => {
   const { openai } = await running.service.account("1");
   running.provider.respond({ body: { choices: [{ message: { content: "Hi" } }] } });
   const { _request_id, ...answer } = await openai.chat.completions.create(asking(providerModel));

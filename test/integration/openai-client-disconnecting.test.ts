@@ -61,7 +61,7 @@ describe("the caller disconnects", () => {
     await eventually(async () => (await customer.post("/v1/chat/completions", asking(localModel))).status === 200);
   });
 
-  test("a stream: the provider is cut, the input and what was delivered are charged", async () => {
+  test("a stream: the provider call is aborted, the input and the delivered output are charged", async () => {
     const customer = await running.service.account("1");
     running.provider.respond({
       events: [mockChunk({ role: "assistant", content: "12345678" }), mockChunk({ content: "9 never sent" })],
@@ -83,7 +83,7 @@ describe("the caller disconnects", () => {
     });
   });
 
-  test("a stream before its first chunk: the provider is cut, the input is charged", async () => {
+  test("a stream before its first chunk: the provider call is aborted, the input is charged", async () => {
     const customer = await running.service.account("1");
     running.provider.respond({ beforeEvent: { 0: never } });
     const controller = new AbortController();
@@ -102,7 +102,7 @@ describe("the caller disconnects", () => {
     });
   });
 
-  test("a stream of a model that reasons out of sight: it is read on, and charged what the provider bills", async () => {
+  test("a stream with hidden reasoning: it is read on, and charged as the provider bills", async () => {
     const customer = await running.service.account("1");
     const reasoned = { ...mockUsage("a b c"), completion_tokens: 5_000, total_tokens: 5_009 };
     const rest = gate();
@@ -118,14 +118,14 @@ describe("the caller disconnects", () => {
     const stream = await customer.openai.chat.completions.create({ ...asking("openai/gpt-5.1"), stream: true });
     for await (const _ of stream) break;
     const request = await running.provider.request(0);
-    // The service knows of it when the call's slot is asked for by nobody: its cancellation is on its way.
+    // The cancellation is on its way to the worker by now.
     rest.open();
     await request.closed;
     const { request: record } = await settledEntry(customer);
     expect(record).toMatchObject({ estimated: false, usage: { input: 9, output: 5_000 } });
   });
 
-  test("a stream of the local model: no hold is left, the charge is at most the whole answer's", async () => {
+  test("a stream of the local model: the hold is released, the charge is at most that of the whole answer", async () => {
     const customer = await running.service.account("1");
     const stream = await customer.openai.chat.completions.create({
       ...asking(localModel, "tokens:8000"),
@@ -138,7 +138,7 @@ describe("the caller disconnects", () => {
   });
 });
 
-describe.each([false, true])("what a caller who left had taken is free again, stream: %s", (stream) => {
+describe.each([false, true])("a disconnected call releases its slot, stream: %s", (stream) => {
   test.each([
     ["running", providerModel, 100],
     ["running with a body in storage", providerModel, 100_000],
@@ -159,7 +159,7 @@ describe.each([false, true])("what a caller who left had taken is free again, st
   });
 });
 
-test("a stream at its deadline: the caller is told, the input and what was delivered are charged", async () => {
+test("a stream at its deadline: the caller gets the error, the input and the delivered output are charged", async () => {
   const { service, provider } = await startWithProvider({ CALL_TIMEOUT_MS: "1500" });
   onTestFinished(() => provider.close());
   const customer = await service.account("1");
@@ -176,7 +176,7 @@ test("a stream at its deadline: the caller is told, the input and what was deliv
   });
 });
 
-test("callers who leave at any moment leave nothing behind", async () => {
+test("callers who disconnect at any moment: every slot and hold is released", async () => {
   const customer = await running.service.account("100", { limits: { concurrent_requests: 60 } });
   const bodies = [
     asking(localModel),
@@ -205,7 +205,7 @@ test("callers who leave at any moment leave nothing behind", async () => {
   expect(await running.service.settled()).toMatchObject({ ok: true, difference_usd: "0.00", undecided: 0 });
 });
 
-test("a caller who does not read: over 1 MB unsent counts as leaving", async () => {
+test("a caller who does not read: over 1 MB unsent counts as a disconnect", async () => {
   const customer = await running.service.account("100");
   const event = mockChunk({ content: "x".repeat(1024 * 1024) });
   running.provider.respond({ events: Array.from({ length: 40 }, () => event), beforeEnd: never });
@@ -225,7 +225,7 @@ test("a caller who does not read: over 1 MB unsent counts as leaving", async () 
   expect(call.usage["output"]).toBeGreaterThan(250_000);
 });
 
-describe("the provider leaves", () => {
+describe("the provider breaks the stream off", () => {
   const begun = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
   const error = { type: "server_error", code: "upstream_error", param: null };
 
@@ -238,9 +238,9 @@ describe("the provider leaves", () => {
 
   test.each([
     ["cuts the stream", { events: [...begun, mockChunk({ content: "never" })], cutAfter: 2 }],
-    ["ends it without an end", { events: begun, done: false as const }],
+    ["ends it without a final event", { events: begun, done: false as const }],
     ["sends an error in it", { events: [...begun, { error: { message: "sk-secret overloaded", code: 500 } }] }],
-    ["sends what is no JSON", { events: [...begun, "data: {oops\n\n"] }],
+    ["sends invalid JSON", { events: [...begun, "data: {oops\n\n"] }],
   ])("%s: the client throws, what was delivered is charged and the entry says so", async (_, answer) => {
     const customer = await customerOfHealthyProvider();
     const released = gate();
@@ -253,7 +253,7 @@ describe("the provider leaves", () => {
         if (said.length === 2) released.open();
       }
     })();
-    // The end that comes without an end comes by itself.
+    // The stream that ends without a final event ends by itself.
     if ("done" in answer) released.open();
     const thrown: unknown = await reading.catch((each: unknown) => each);
     expect(thrown).toBeInstanceOf(OpenAI.APIError);
@@ -285,7 +285,7 @@ describe("the provider leaves", () => {
     expect(text).not.toContain("[DONE]");
   });
 
-  test("with its usage already told, the usage counts", async () => {
+  test("usage that was already reported counts", async () => {
     const customer = await customerOfHealthyProvider();
     running.provider.respond({
       events: [...begun, mockChunk(undefined, null, { usage: mockUsage("a b") })],

@@ -40,7 +40,7 @@ describe.each(embeddingModels)("%s", (model) => {
     );
   });
 
-  test("256 inputs pass, and are billed by what was used", async () => {
+  test("256 inputs are accepted and billed by usage", async () => {
     const { openai } = await running.service.account("1");
     const input = Array.from({ length: 256 }, (_, at) => `text number ${at}`);
     const { data: answer, request_id } = await openai.embeddings.create({ model, input }).withResponse();
@@ -50,7 +50,7 @@ describe.each(embeddingModels)("%s", (model) => {
   });
 });
 
-test("a provider that answers numbers where base64 was asked, out of order, is put right", async () => {
+test("numbers instead of base64, out of order, are corrected", async () => {
   const { openai } = await running.service.account("1");
   running.provider.respond({
     body: {
@@ -69,12 +69,12 @@ test("a provider that answers numbers where base64 was asked, out of order, is p
 });
 
 describe("models", () => {
-  test("the list has what a worker can serve, with exact prices, and needs no key", async () => {
+  test("the list has the models that workers can serve, with exact prices, and needs no key", async () => {
     const { openai } = await running.service.account("0");
     const list = await Array.fromAsync(openai.models.list());
     const ids = list.map(({ id }) => id);
     expect(ids).toEqual(expect.arrayContaining([localModel, providerModel, "local/embeddings", providerEmbeddings]));
-    // Their providers' keys are in no worker's environment.
+    // No worker has the keys of the other providers.
     expect(ids.filter((id) => !/^(local|openai)\//.test(id))).toEqual([]);
     const response = await fetch(`${running.service.baseUrl}/v1/models`);
     const body = (await response.json()) as { object: string; data: { id: string }[] };

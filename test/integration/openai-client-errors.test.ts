@@ -45,7 +45,7 @@ describe("the client's error classes", () => {
     expect(thrown).toMatchObject({ code: "invalid_value", param: "temperature" });
   });
 
-  test("a provider's BadRequestError crosses with its field and its words", async () => {
+  test("a provider's BadRequestError is passed on with its field and message", async () => {
     const { openai } = await running.service.account("1");
     running.provider.respond(
       mockError(400, "Invalid 'tools[0].name'.", { param: "tools[0].name", code: "invalid_value" }),
@@ -77,7 +77,7 @@ describe("the client's error classes", () => {
 });
 
 describe("maxRetries", () => {
-  test("honours Retry-After: the second attempt comes after it and succeeds", async () => {
+  test("honors Retry-After: the second attempt comes after it and succeeds", async () => {
     const { openai, sent } = await countingClient(1);
     running.provider.respond(mockError(429, "slow down", { headers: { "retry-after": "1" } }));
     const answer = await openai.chat.completions.create(asking(providerModel));

@@ -32,7 +32,7 @@ const millionth = 1_000n;
 const cent = 10_000_000n;
 const day = 86_400;
 
-/** `client.images.generate`, and what the ledger says of it. */
+/** `client.images.generate`, and its ledger entry. */
 async function generated(openai: OpenAI, body: OpenAI.ImageGenerateParamsNonStreaming) {
   const { data, response } = await openai.images.generate(body).withResponse();
   await running.service.settled();
@@ -44,7 +44,7 @@ async function generated(openai: OpenAI, body: OpenAI.ImageGenerateParamsNonStre
 const createdNow = expect.toSatisfy((seconds: number) => Math.abs(seconds - Date.now() / 1000) < 20) as number;
 
 describe("the local model", () => {
-  test.each([1, 2, 3, 4])("%i images by address: each is there, in its size, and each costs the same", async (n) => {
+  test.each([1, 2, 3, 4])("%i images as URLs: each can be fetched, in its size, and costs the same", async (n) => {
     const { openai, ...customer } = await running.service.account("1");
     const { answer, entry, costNanoUsd } = await generated(openai, {
       model: imageModel,
@@ -59,7 +59,7 @@ describe("the local model", () => {
     expect(new Set(urls).size).toBe(n);
     for (const [at, url] of urls.entries()) {
       expect(url).toMatch(new RegExp(`^${running.service.baseUrl}/media/file_[0-9A-Za-z]{40}$`));
-      // Each lives as long; the last one is made a little later.
+      // Same lifetime; the last one is created a little later.
       const lives = [0, 1, 2].map((later) => answer.created + day + later);
       expect(answer.data?.[at]).toMatchObject({ expires_at: expect.toBeOneOf(lives) as number });
       const { type, bytes } = await fileAt(url);
@@ -112,12 +112,12 @@ describe("the local model", () => {
     expect(entry.amount_usd).toBe("-0.0255");
   });
 
-  test("all of the balance is enough, a nano-USD less is not", async () => {
+  test("exactly the balance is enough, one nano-USD less is not", async () => {
     const exact = await running.service.account("0.03");
     await generated(exact.openai, { model: imageModel, prompt: "a lighthouse", n: 3 });
     expect(await exact.available()).toBe("0.00");
-    const poor = await running.service.account("0.029999999");
-    const answer = await refusalOf(await poor.post(images, drawing("a lighthouse", { n: 3 })));
+    const unfunded = await running.service.account("0.029999999");
+    const answer = await refusalOf(await unfunded.post(images, drawing("a lighthouse", { n: 3 })));
     expect(answer).toEqual(
       refusal({
         status: 402,
@@ -126,10 +126,10 @@ describe("the local model", () => {
         message: /can cost 0\.03 USD; the balance has 0\.029999999/,
       }),
     );
-    await expectUntouched(running.service, poor, "0.029999999");
+    await expectUntouched(running.service, unfunded, "0.029999999");
   });
 
-  test("fewer images than were asked for are charged as those that are there", async () => {
+  test("fewer images than requested: the delivered ones are charged", async () => {
     const { openai, ...customer } = await running.service.account("0.04");
     const { answer, costNanoUsd, entry } = await generated(openai, { model: imageModel, prompt: "deliver:3", n: 4 });
     expect(answer.data).toHaveLength(3);
@@ -146,7 +146,7 @@ describe("the local model", () => {
     expect(await charges(customer)).toEqual([]);
   });
 
-  test("an edit: uploads are named by id, and each costs what the catalog says of it", async () => {
+  test("an edit: uploads are named by id, and each costs its catalog price", async () => {
     const customer = await running.service.account("1");
     const [one, other] = [
       await uploaded(running.service, customer, pngOf(30, 20)),
@@ -168,7 +168,7 @@ describe("the local model", () => {
 });
 
 describe("a provider's model", () => {
-  test("by address: what came as base64 is kept, with the provider's revised prompt", async () => {
+  test("as URLs: base64 from the provider is stored, with its revised prompt", async () => {
     const { openai, ...customer } = await running.service.account("1");
     running.provider.respond({
       body: { created: 5, data: [{ b64_json: mockPng.toString("base64"), revised_prompt: "A tall lighthouse" }] },
@@ -200,7 +200,7 @@ describe("a provider's model", () => {
     for (const ours of ["response_format", "user"]) expect(body).not.toHaveProperty(ours);
   });
 
-  test("as base64: what came goes on", async () => {
+  test("as base64: passed on", async () => {
     const { openai } = await running.service.account("2");
     const body = { model: providerImages, prompt: "a lighthouse", n: 4, response_format: "b64_json" as const };
     const { answer, costNanoUsd } = await generated(openai, body);
@@ -210,9 +210,9 @@ describe("a provider's model", () => {
     expect(running.provider.requests[0]?.body["n"]).toBe(4);
   });
 
-  test("what came as an address is fetched and kept: the provider's address is not shown", async () => {
+  test("a URL from the provider is fetched and stored: the provider's URL is not shown", async () => {
     const { openai } = await running.service.account("1");
-    const address = running.provider.url.replace("/v1", "/pictures/1.png");
+    const address = running.provider.url.replace("/v1", "/renders/1.png");
     running.provider.respond(
       { body: { created: 5, data: [{ url: address }] } },
       { body: mockPng, headers: { "content-type": "image/jpeg" } },
@@ -220,10 +220,10 @@ describe("a provider's model", () => {
     const { answer } = await generated(openai, { model: providerImages, prompt: "a lighthouse" });
     const { type, bytes } = await fileAt(answer.data?.[0]?.url ?? "");
     expect([type, bytes]).toEqual(["image/png", mockPng]);
-    expect(JSON.stringify(answer)).not.toContain("pictures");
+    expect(JSON.stringify(answer)).not.toContain("renders");
   });
 
-  test("fewer images than were asked for: charged as those that are there, and more are not charged", async () => {
+  test("fewer images than requested: the delivered ones are charged; surplus ones are not", async () => {
     const { openai } = await running.service.account("1");
     const image = { b64_json: mockPng.toString("base64") };
     running.provider.respond({ body: { data: [image, {}] } }, { body: { data: [image, image, image] } });
@@ -240,7 +240,7 @@ describe("a provider's model", () => {
     ["what is no JSON", { body: "<html>" }],
     ["an error", mockError(500, "sk-secret broke")],
     ["half of an answer", { cutAfter: 1 }],
-  ])("%s: 502, no charge, and nothing of what the provider said", async (_, answer) => {
+  ])("%s: 502, no charge, and no text of the provider", async (_, answer) => {
     const customer = await running.service.account("1");
     running.provider.respond(answer);
     const failed: unknown = await customer.openai.images
@@ -250,11 +250,11 @@ describe("a provider's model", () => {
     expect(failed).toMatchObject({ status: 502, code: "upstream_error" });
     expect(String(failed)).not.toContain("sk-secret");
     await expectUntouched(running.service, customer, "1.00");
-    // A success between the failures keeps the breaker closed.
+    // A success between failures keeps the breaker closed.
     await customer.openai.images.generate({ model: providerImages, prompt: "x" });
   });
 
-  test("a refusal by the provider is the caller's to mend: 400 with its text and field", async () => {
+  test("a refusal by the provider is 400 with its text and field", async () => {
     const customer = await running.service.account("1");
     running.provider.respond(mockError(400, "Your request was rejected by the safety system.", { param: "prompt" }));
     const failed = customer.openai.images.generate({ model: providerImages, prompt: "x" });
@@ -269,9 +269,9 @@ describe("a provider's model", () => {
 
   test("an edit sends the bytes of the uploads in a form, and charges for each", async () => {
     const customer = await running.service.account("1");
-    const picture = pngOf(30, 20);
+    const source = pngOf(30, 20);
     const [image, mask] = [
-      await uploaded(running.service, customer, picture),
+      await uploaded(running.service, customer, source),
       await uploaded(running.service, customer, pngOf(30, 21)),
     ];
     const edit = { model: providerImages, prompt: "at night", quality: "low" as const, image: [image], mask };
@@ -279,7 +279,7 @@ describe("a provider's model", () => {
     expect(costNanoUsd).toBe(6_000_000n + 2n * 12_288_000n);
     const { path, form } = running.provider.requests[0] ?? {};
     expect(path).toBe("/v1/images/edits");
-    expect(form?.find(({ name }) => name === "image[]")).toMatchObject({ type: "image/png", bytes: picture });
+    expect(form?.find(({ name }) => name === "image[]")).toMatchObject({ type: "image/png", bytes: source });
     expect(form?.find(({ name }) => name === "mask")?.bytes).toEqual(pngOf(30, 21));
     expect(JSON.stringify(form?.map(({ bytes }) => bytes.toString("latin1")))).not.toContain(image);
   });
@@ -324,7 +324,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
     `{"model":"${imageModel}","prompt":"x","more":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
     invalid("more" + "[0]".repeat(63)),
   ],
-])("%s: refused by name; no hold, no charge, counted as a request", async (_, body, expected) => {
+])("%s: 400 naming the field; no hold, no charge, counted as a request", async (_, body, expected) => {
   const customer = await running.service.account("1", { limits: { requests_per_minute: 7 } });
   expect(await refusalOf(await customer.post(images, body))).toEqual(refusal(expected));
   expect(await customer.available()).toBe("1.00");
@@ -334,7 +334,7 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("5");
 });
 
-test("only POST is taken", async () => {
+test("only POST is allowed", async () => {
   const response = await fetch(running.service.baseUrl + images);
   expect(await refusalOf(response)).toEqual(
     refusal({ status: 405, type: "not_found_error", code: "method_not_allowed" }),

@@ -49,7 +49,7 @@ const callsOf = (answer: OpenAI.ChatCompletion) =>
 describe("local", () => {
   const both = 'get weather and get time in "Oslo" and "Rome"';
 
-  test("calls what the prompt names, in parallel, in JSON and in a stream alike", async () => {
+  test("calls the functions that the prompt names, in parallel, in JSON and in a stream", async () => {
     const { openai } = await running.service.account("1");
     const request = { ...asked(localModel, both), tools: [weather, time] };
     const answer = await openai.chat.completions.create(request);
@@ -80,7 +80,7 @@ describe("local", () => {
     expect(callsOf(answer).map(([name]) => name)).toEqual(names);
   });
 
-  test("a function that is not there is refused", async () => {
+  test("an unknown function is refused", async () => {
     const { openai } = await running.service.account("1");
     const tool_choice = { type: "function" as const, function: { name: "nothing" } };
     const calling = openai.chat.completions.create({ ...asked(localModel, both), tools: [weather], tool_choice });
@@ -120,7 +120,7 @@ describe("provider", () => {
     expect(running.provider.requests[0]?.body["messages"]).toEqual(messages);
   });
 
-  test("a stream of parallel calls in pieces is put together by the helper", async () => {
+  test("the client's helper assembles a stream of parallel calls in pieces", async () => {
     const { openai } = await running.service.account("1");
     const delta = (index: number, more: object) => mockChunk({ tool_calls: [{ index, ...more }] });
     running.provider.respond({
@@ -146,7 +146,7 @@ describe("provider", () => {
     expect(done).toEqual(["get_weather", "get_time"]);
   });
 
-  test("a sloppy stream is mended: role, id, type, index, created, finish_reason", async () => {
+  test("an incomplete stream is completed: role, id, type, index, created, finish_reason", async () => {
     const { openai } = await running.service.account("1");
     const bare = (delta: object, more: object = {}) => ({ choices: [{ delta, ...more }] });
     running.provider.respond({
@@ -166,7 +166,7 @@ describe("provider", () => {
   });
 });
 
-/** The official tool runner: it asks, calls the functions, sends their results, until an answer without calls. */
+/** The official tool runner: calls functions and sends their results until an answer has no calls. */
 async function runLoop(openai: OpenAI, model: string, stream: boolean) {
   const asked: string[] = [];
   const tool = zodFunction({

@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
-import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { startMedia } from "../support/openai-media-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
 const cat = { prompt: "a cat" };
 const png = (id: string, content: Buffer | number, param = "image") => ({ id, param, mime: "image/png", content });
 
-test("images and mask go as a form that is exact", async () => {
-  const { mock, provider, kept, call } = await startMedia();
+test("images and mask are sent as an exact form", async () => {
+  const { mock, provider, stored, call } = await startMedia();
   const [first, second, mask] = [randomBytes(70_000), Buffer.from("\r\n--form\r\n"), randomBytes(10)];
   const uploads = uploadsOf([
     png("upl_1", first, "image[0]"),
@@ -40,10 +41,10 @@ test("images and mask go as a form that is exact", async () => {
     text("x[y]", "true"),
     text("model", "provider-model"),
   ]);
-  expect([usage, kept.length]).toEqual([{ image: 2 }, 2]);
+  expect([usage, stored.length]).toEqual([{ image: 2 }, 2]);
 });
 
-test("one image is no list", async () => {
+test("one image is not a list", async () => {
   const { mock, provider, call } = await startMedia();
   const uploads = uploadsOf([png("upl_1", mockPng)]);
   await provider.generate(call("images", { ...cat, image: "upl_1" }, { uploads }));
@@ -55,7 +56,7 @@ test("one image is no list", async () => {
   });
 });
 
-test("no name or type breaks out of its part", async () => {
+test("names and types are escaped", async () => {
   const { mock, provider, call } = await startMedia();
   const uploads = uploadsOf([{ ...png("upl_1", mockPng), mime: 'image/x-odd"\r\nx: y; a=b' }]);
   const name = 'a"; filename="b.png"\r\n\r\nc';
@@ -89,7 +90,7 @@ test.each([
   expect(mock.requests).toEqual([]);
 });
 
-test("files in the provider's own store are another's: refused", async () => {
+test("files in the provider's own store are refused", async () => {
   const { mock, provider, call } = await startMedia();
   const input = { ...cat, images: [{ file_id: "file-1" }] };
   expect(await errorOf(provider.generate(call("images", input)))).toMatchObject({

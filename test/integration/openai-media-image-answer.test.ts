@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { readImages } from "../../workers/providers/openai/image-answer.ts";
+import { readImages } from "../../workers/providers/openai/read-images.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
 async function* pieces(bytes: Buffer, size: number) {
@@ -8,11 +8,11 @@ async function* pieces(bytes: Buffer, size: number) {
 }
 
 const read = async (text: string, size = text.length) => {
-  const { answer, pictures } = await readImages(pieces(Buffer.from(text), size), () => {});
-  return { answer, pictures: pictures.map((parts) => Buffer.concat(parts)) };
+  const { answer, images } = await readImages(pieces(Buffer.from(text), size), () => {});
+  return { answer, images: images.map((parts) => Buffer.concat(parts)) };
 };
 
-test("pictures and what stands around them are the same wherever the answer is split", async () => {
+test("images and their surroundings are the same wherever the answer is split", async () => {
   const [first, second] = [Buffer.from("fb+/~~ÿÿ>>??", "latin1"), randomBytes(31)];
   // As .NET, PHP and MIME encoders write base64.
   const escaped = first.toString("base64").replaceAll("+", "\\u002B").replaceAll("/", "\\/").replace(/^..../, "$&\\n");
@@ -20,15 +20,15 @@ test("pictures and what stands around them are the same wherever the answer is s
   const text = `{"created": 1, "data": [{"b64_json" :\n "${escaped}", "revised_prompt": ${JSON.stringify(revised_prompt)}},
     {"b64_json":null},{"b64_json":""},{"b64_json":"${second.toString("base64")}"}], "usage": {"b64_json": 7}}`;
   for (let size = 1; size <= text.length; size++) {
-    const { answer, pictures } = await read(text, size);
-    expect({ size, answer, pictures }).toEqual({
+    const { answer, images } = await read(text, size);
+    expect({ size, answer, images }).toEqual({
       size,
       answer: {
         created: 1,
         data: [{ b64_json: "0", revised_prompt }, { b64_json: null }, { b64_json: "1" }, { b64_json: "2" }],
         usage: { b64_json: 7 },
       },
-      pictures: [first, Buffer.alloc(0), second],
+      images: [first, Buffer.alloc(0), second],
     });
   }
 });
@@ -38,9 +38,9 @@ async function* endless(part: string) {
 }
 
 test.each([
-  ["a picture", '{"data": [{"b64_json": "', "A".repeat(1024 * 1024)],
+  ["an image", '{"data": [{"b64_json": "', "A".repeat(1024 * 1024)],
   ["anything else", '{"data": "', "A".repeat(64 * 1024)],
-])("an answer without an end is not read for ever: %s", async (_, head, part) => {
+])("an endless answer is refused: %s", async (_, head, part) => {
   let bytes = 0;
   const body = async function* () {
     yield Buffer.from(head);

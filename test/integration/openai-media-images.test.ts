@@ -12,8 +12,8 @@ const image = { headers: { "content-type": "image/png" }, done: false as const }
 const base64 = (bytes: Buffer) => ({ b64_json: bytes.toString("base64") });
 
 describe("generations", () => {
-  test("the model's parameters pass as they are; what changes the form of the answer does not", async () => {
-    const { mock, provider, kept, call } = await startMedia();
+  test("the model's parameters are sent unchanged; fields that change the shape of the answer are not", async () => {
+    const { mock, provider, stored, call } = await startMedia();
     const input = { ...cat, n: 2, size: "1536x864", quality: "low", output_format: "webp", moderation: "low", x: [1] };
     const extra = { response_format: "b64_json", stream: true, partial_images: 2, model: "another" };
     const made = await provider.generate(call("images", { ...input, ...extra }));
@@ -21,7 +21,7 @@ describe("generations", () => {
     expect(request).toMatchObject({ method: "POST", path: "/v1/images/generations" });
     expect(request?.body).toEqual({ ...input, model: "provider-model" });
     expect(request?.headers).toMatchObject({ authorization: "Bearer sk-operator", "content-type": "application/json" });
-    expect(kept).toEqual([
+    expect(stored).toEqual([
       { bytes: mockPng, about: {} },
       { bytes: mockPng, about: {} },
     ]);
@@ -38,44 +38,44 @@ describe("generations", () => {
     });
   });
 
-  test("fewer images than asked for are counted as they are; more are not taken", async () => {
-    const { mock, provider, kept, call } = await startMedia();
+  test("fewer images than requested count as they are; more are not stored", async () => {
+    const { mock, provider, stored, call } = await startMedia();
     const data = [base64(mockPng), base64(mockPng), base64(mockPng)];
     mock.respond({ body: { data: data.slice(1) } }, { body: { data } }, { body: { data } });
     expect((await provider.generate(call("images", { ...cat, n: 4 }))).usage).toEqual({ image: 2 });
     expect((await provider.generate(call("images", { ...cat, n: 2 }))).usage).toEqual({ image: 2 });
     expect((await provider.generate(call("images", cat))).usage).toEqual({ image: 1 });
-    expect(kept).toHaveLength(5);
+    expect(stored).toHaveLength(5);
   });
 
-  test("a prompt that the provider revised is told of its image", async () => {
-    const { mock, provider, kept, call } = await startMedia();
+  test("a revised prompt is stored with its image", async () => {
+    const { mock, provider, stored, call } = await startMedia();
     const revised_prompt = 'eine "Katze" \\ "b64_json": "AAAA" 猫';
     const none = { revised_prompt: "of none", b64_json: null };
     mock.respond({ body: { data: [none, { revised_prompt, ...base64(mockPng) }, base64(mockPng)] } });
     await provider.generate(call("images", { ...cat, n: 3 }));
-    expect(kept.map(({ about }) => about)).toEqual([{ revised_prompt }, {}]);
+    expect(stored.map(({ about }) => about)).toEqual([{ revised_prompt }, {}]);
   });
 
   test.each([
     ["no data", { created: 1 }],
     ["an empty list", { data: [] }],
-    ["no pictures", { data: [{}, null, 7, { b64_json: "" }, { b64_json: null, url: null }, { b64_json: 0 }] }],
+    ["no images", { data: [{}, null, 7, { b64_json: "" }, { b64_json: null, url: null }, { b64_json: 0 }] }],
     ["no JSON", "<html>"],
     ["half of it", '{"data": [{"b64_json": "AAAA"'],
     ["broken base64", '{"data": [{"b64_json": "AA\\'],
     ["an error in the place of an answer", { error: { message: "oops", type: "server_error" } }],
-  ])("%s is no answer", async (_, body) => {
-    const { mock, provider, kept, call } = await startMedia();
+  ])("%s is refused as an answer", async (_, body) => {
+    const { mock, provider, stored, call } = await startMedia();
     mock.respond({ body });
     expect(await errorOf(provider.generate(call("images", { ...cat, n: 4 })))).toMatchObject({
       name: "UpstreamFailure",
       kind: "unavailable",
     });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("a moderated prompt is the caller's to mend, a full provider is left alone, and an unpaid one is the operator's", async () => {
+  test("a moderated prompt is refused, a busy provider gets a cooldown, and an unpaid bill is misconfigured", async () => {
     const { mock, provider, call } = await startMedia();
     const moderated = "Your request was rejected by the safety system.";
     mock.respond(
@@ -98,39 +98,39 @@ describe("generations", () => {
     ]);
   });
 
-  test("large pictures come through to the byte", async () => {
-    const { mock, provider, kept, call } = await startMedia();
-    const pictures = Array.from({ length: 4 }, (_, i) => randomBytes(3_000_000 + i));
-    mock.respond({ body: { created: 1, data: pictures.map(base64) } });
+  test("large images are stored unchanged", async () => {
+    const { mock, provider, stored, call } = await startMedia();
+    const images = Array.from({ length: 4 }, (_, i) => randomBytes(3_000_000 + i));
+    mock.respond({ body: { created: 1, data: images.map(base64) } });
     await provider.generate(call("images", { ...cat, n: 4 }));
-    expect(kept.map(({ bytes }, i) => bytes.equals(pictures[i] as Buffer))).toEqual([true, true, true, true]);
+    expect(stored.map(({ bytes }, i) => bytes.equals(images[i] as Buffer))).toEqual([true, true, true, true]);
   });
 
-  test("a caller who leaves in the middle of the answer frees the connection", async () => {
-    const { mock, provider, kept, call } = await startMedia({ concurrency: 1 });
+  test("a caller who disconnects in the middle of the answer frees the connection", async () => {
+    const { mock, provider, stored, call } = await startMedia({ concurrency: 1 });
     const half = JSON.stringify({ data: [base64(mockPng)] }).slice(0, 60);
     mock.respond({ events: [half, "rest"], beforeEvent: { 1: new Promise(() => {}) } });
     expect(await leave(mock, (signal) => provider.generate(call("images", cat, { signal })))).toEqual(letGo);
     await provider.generate(call("images", cat));
-    expect(kept).toHaveLength(1);
+    expect(stored).toHaveLength(1);
   });
 
-  test("storage that fails is no failure of the provider", async () => {
+  test("a failure of storage is not the provider's", async () => {
     const { provider, call } = await startMedia();
-    const error = noCapacity("Storage is away.");
-    let kept = 0;
-    const keep = () => (kept++ === 0 ? Promise.resolve() : Promise.reject(error));
-    expect(await errorOf(provider.generate(call("images", { ...cat, n: 2 }, { keep })))).toBe(error);
+    const error = noCapacity("Storage is unavailable.");
+    let files = 0;
+    const store = () => (files++ === 0 ? Promise.resolve() : Promise.reject(error));
+    expect(await errorOf(provider.generate(call("images", { ...cat, n: 2 }, { store })))).toBe(error);
   });
 });
 
 describe("addresses in an answer", () => {
-  test("on the provider's own origin they are fetched, redirects within it too, without the operator's key", async () => {
-    const { mock, provider, kept, call } = await startMedia();
-    const picture = { ...image, body: mockPng };
+  test("on the provider's own origin they are fetched, with redirects within it, without the operator's key", async () => {
+    const { mock, provider, stored, call } = await startMedia();
+    const png = { ...image, body: mockPng };
     mock.respond(
       { body: { data: [{ url: `${mock.url}/a.png?sig=1` }, { url: `${mock.url}/b`, revised_prompt: "b" }] } },
-      picture,
+      png,
       { status: 302, headers: { location: "/v1/c.png" }, body: "" },
       { ...image, events: [mockPng.subarray(0, 10), "", mockPng.subarray(10)] },
     );
@@ -141,15 +141,15 @@ describe("addresses in an answer", () => {
       "GET /v1/c.png",
     ]);
     for (const { headers } of mock.requests.slice(1)) expect(headers).not.toHaveProperty("authorization");
-    expect(kept).toEqual([
+    expect(stored).toEqual([
       { bytes: mockPng, about: {} },
       { bytes: mockPng, about: { revised_prompt: "b" } },
     ]);
     expect(usage).toEqual({ image: 2 });
   });
 
-  test("private addresses are not asked, and neither is where the provider's own redirects to", async () => {
-    const { mock, provider, kept, call } = await startMedia();
+  test("private addresses are not fetched, nor redirects to them", async () => {
+    const { mock, provider, stored, call } = await startMedia();
     const inside = await startMockOpenai();
     onTestFinished(() => inside.close());
     const { port } = new URL(inside.url);
@@ -171,11 +171,11 @@ describe("addresses in an answer", () => {
       { status: 302, headers: { location: `${inside.url}/secret` }, body: "" },
     );
     expect(await errorOf(provider.generate(call("images", cat)))).toMatchObject({ kind: "unavailable" });
-    expect([inside.connections(), kept]).toEqual([0, []]);
+    expect([inside.connections(), stored]).toEqual([0, []]);
   });
 
-  test("an image that cannot be had, is empty, too large or breaks off is one fewer; if none is left the provider failed", async () => {
-    const { mock, provider, kept, call } = await startMedia();
+  test("an image that is missing, empty, too large or breaks off is not counted; without any image the call fails", async () => {
+    const { mock, provider, stored, call } = await startMedia();
     const megabyte = Buffer.alloc(1024 * 1024);
     mock.respond(
       { body: { data: Array.from({ length: 6 }, (_, i) => ({ url: `${mock.url}/${i}` })) } },
@@ -189,14 +189,14 @@ describe("addresses in an answer", () => {
       { status: 404, body: "gone" },
     );
     expect((await provider.generate(call("images", { ...cat, n: 6 }))).usage).toEqual({ image: 1 });
-    expect(kept).toEqual([{ bytes: mockPng, about: {} }]);
+    expect(stored).toEqual([{ bytes: mockPng, about: {} }]);
     expect(await errorOf(provider.generate(call("images", cat)))).toMatchObject({
       kind: "unavailable",
       message: expect.not.stringContaining("/gone") as unknown,
     });
   });
 
-  test("a caller who leaves while an image is fetched lets go of it", async () => {
+  test("a caller who disconnects while an image is fetched frees the connection", async () => {
     const { mock, provider, call } = await startMedia();
     mock.respond(
       { body: { data: [{ url: `${mock.url}/a` }] } },
@@ -205,7 +205,7 @@ describe("addresses in an answer", () => {
     const caller = new AbortController();
     const answer = errorOf(provider.generate(call("images", cat, { signal: caller.signal })));
     const request = await mock.request(1);
-    const reason = new Error("left");
+    const reason = new Error("disconnected");
     caller.abort(reason);
     expect(await answer).toBe(reason);
     await request.closed;

@@ -1,16 +1,17 @@
 import { expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import { leave, letGo } from "../support/disconnecting.ts";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { mockMp3 } from "../support/mock-openai-media.ts";
-import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { startMedia } from "../support/openai-media-setup.ts";
 import { errorOf, gate } from "../support/upstreams-setup.ts";
 
 const hello = { text: "Hello", voice: "alloy" };
 const mp3 = { headers: { "content-type": "audio/mpeg" }, done: false as const };
 
-test("text and format go in the provider's names, the rest as it is; the sound is kept to the byte", async () => {
-  const { mock, provider, kept, call } = await startMedia();
+test("text and format go under the provider's names, other fields unchanged; the audio is stored unchanged", async () => {
+  const { mock, provider, stored, call } = await startMedia();
   const input = { voice: "coral", speed: 1.5, instructions: "Whisper.", x: { y: 1 } };
   const made = await provider.generate(
     call("speech", { ...input, text: "Hi 👩‍👧 ü", format: "opus", stream_format: "sse" }),
@@ -18,11 +19,11 @@ test("text and format go in the provider's names, the rest as it is; the sound i
   const [request] = mock.requests;
   expect(request).toMatchObject({ method: "POST", path: "/v1/audio/speech" });
   expect(request?.body).toEqual({ ...input, input: "Hi 👩‍👧 ü", response_format: "opus", model: "provider-model" });
-  expect(kept).toEqual([{ bytes: mockMp3, about: undefined }]);
+  expect(stored).toEqual([{ bytes: mockMp3, about: undefined }]);
   expect(made).toEqual({ output: {}, usage: { character: 8 } });
 });
 
-test("the provider's own names are taken too", async () => {
+test("the provider's own names are accepted", async () => {
   const { mock, provider, call } = await startMedia();
   await provider.generate(call("speech", { input: "Hello", voice: "alloy", response_format: "wav" }));
   expect(mock.requests[0]?.body).toEqual({
@@ -33,18 +34,18 @@ test("the provider's own names are taken too", async () => {
   });
 });
 
-test("the sound is handed on as it comes, not gathered", async () => {
+test("the audio is streamed, not collected", async () => {
   const { mock, provider, call } = await startMedia();
   const rest = gate();
   mock.respond({ ...mp3, events: ["", "first", "second"], beforeEvent: { 2: rest.promise } });
   const pieces: string[] = [];
-  const keep = async (body: Buffer | AsyncIterable<Buffer>) => {
+  const store = async (body: Buffer | AsyncIterable<Buffer>) => {
     for await (const piece of body as AsyncIterable<Buffer>) {
       pieces.push(piece.toString());
       rest.resolve();
     }
   };
-  await provider.generate(call("speech", hello, { keep }));
+  await provider.generate(call("speech", hello, { store }));
   expect(pieces).toEqual(["first", "second"]);
 });
 
@@ -61,22 +62,22 @@ test.each([
     "unavailable",
   ],
   ["a full provider", mockError(429, "Slow down", { headers: { "retry-after": "2" } }), "busy"],
-])("%s is no sound", async (_, answer, kind) => {
-  const { mock, provider, kept, call } = await startMedia();
+])("%s is refused as audio", async (_, answer, kind) => {
+  const { mock, provider, stored, call } = await startMedia();
   mock.respond(answer);
   expect(await errorOf(provider.generate(call("speech", hello)))).toMatchObject({ name: "UpstreamFailure", kind });
-  expect(kept).toEqual([]);
+  expect(stored).toEqual([]);
 });
 
-test("sound that breaks off is the provider's failure, whatever storage makes of it", async () => {
+test("audio that breaks off is the provider's failure, whatever error storage throws", async () => {
   const { mock, provider, call } = await startMedia();
   mock.respond({ ...mp3, events: ["one", "two"], cutAfter: 1 });
-  const keep = async (body: Buffer | AsyncIterable<Buffer>) => {
+  const store = async (body: Buffer | AsyncIterable<Buffer>) => {
     await Array.fromAsync(body as AsyncIterable<Buffer>).catch(() => {
-      throw noCapacity("Storage is away.");
+      throw noCapacity("Storage is unavailable.");
     });
   };
-  expect(await errorOf(provider.generate(call("speech", hello, { keep })))).toMatchObject({ kind: "unavailable" });
+  expect(await errorOf(provider.generate(call("speech", hello, { store })))).toMatchObject({ kind: "unavailable" });
 });
 
 test("a refusal names the caller's own field", async () => {
@@ -87,7 +88,7 @@ test("a refusal names the caller's own field", async () => {
   expect(params).toMatchObject([{ param: "input.text" }, { param: "input.voice" }, { param: "input.speed" }]);
 });
 
-test("an upload has no place in it", async () => {
+test("an upload is refused", async () => {
   const { mock, provider, call } = await startMedia();
   const uploads = uploadsOf([{ id: "upl_1", param: "input.voice", mime: "audio/mpeg", content: mockMp3 }]);
   const input = { ...hello, voice: "upl_1" };
@@ -104,26 +105,26 @@ test.each(["before it reads", "in the middle"])(
     const { mock, provider, call } = await startMedia({ concurrency: 1 });
     const piece = Buffer.alloc(256 * 1024);
     mock.respond({ ...mp3, events: [piece, piece], beforeEvent: { 1: new Promise(() => {}) } });
-    const error = noCapacity("Storage is away.");
-    const keep = async (body: Buffer | AsyncIterable<Buffer>) => {
+    const error = noCapacity("Storage is unavailable.");
+    const store = async (body: Buffer | AsyncIterable<Buffer>) => {
       if (when === "in the middle") for await (const _ of body as AsyncIterable<Buffer>) throw error;
       throw error;
     };
-    expect(await errorOf(provider.generate(call("speech", hello, { keep })))).toBe(error);
+    expect(await errorOf(provider.generate(call("speech", hello, { store })))).toBe(error);
     const request = await mock.request(0);
     await request.closed;
     expect(request.aborted).toBe(true);
   },
 );
 
-test("a caller who leaves in the middle is let go at once, and so is the provider", async () => {
+test("a caller who disconnects in the middle is released at once, and so is the provider", async () => {
   const { mock, provider, call } = await startMedia({ concurrency: 1 });
   mock.respond({ ...mp3, events: ["one", "two"], beforeEvent: { 1: new Promise(() => {}) } });
   expect(await leave(mock, (signal) => provider.generate(call("speech", hello, { signal })))).toEqual(letGo);
   await provider.generate(call("speech", hello));
 });
 
-test("music is not made here", async () => {
+test("music is not supported", async () => {
   const { mock, provider, call } = await startMedia();
   expect(await errorOf(provider.generate(call("music", { prompt: "a waltz" })))).toMatchObject({
     kind: "misconfigured",

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { leave, letGo } from "../support/disconnecting.ts";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { mockRecordingSeconds, mockTranscript } from "../support/mock-openai-media.ts";
-import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { startMedia } from "../support/openai-media-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
 /** Silence of that many seconds: 8,000 samples of 16 bits each. */
@@ -26,8 +27,8 @@ function wavOf(seconds: number): Buffer {
 const recording = (content: Buffer | number = wavOf(1.5), mime = "audio/wav") =>
   uploadsOf([{ id: "upl_1", param: "input.file", mime, content }]);
 
-test("the recording goes as a form that is exact, with the model's own parameters", async () => {
-  const { mock, provider, kept, call } = await startMedia();
+test("the recording is sent as an exact form, with the model's own parameters", async () => {
+  const { mock, provider, stored, call } = await startMedia();
   const content = wavOf(0.1);
   const input = {
     file: "upl_1",
@@ -61,7 +62,7 @@ test("the recording goes as a form that is exact, with the model's own parameter
     output: { text: mockTranscript, usage: { type: "duration", seconds: mockRecordingSeconds } },
     usage: { minute: 0.15 },
   });
-  expect(kept).toEqual([]);
+  expect(stored).toEqual([]);
 });
 
 test.each([
@@ -73,13 +74,13 @@ test.each([
   ["audio/x-wav", "wav"],
   ["video/webm", "webm"],
   ["video/mp4", "mp4"],
-])("the provider tells the format by the name: %s is .%s", async (mime, ending) => {
+])("the file name has the format's extension: %s is .%s", async (mime, ending) => {
   const { mock, provider, call } = await startMedia();
   await provider.generate(call("transcription", { file: "upl_1" }, { uploads: recording(undefined, mime) }));
   expect(mock.requests[0]?.form?.[0]).toMatchObject({ filename: `file-0.${ending}`, type: mime.split(";")[0] });
 });
 
-test("segments, words and the language come along", async () => {
+test("segments, words and the language are returned", async () => {
   const { provider, call } = await startMedia();
   const input = { file: "upl_1", response_format: "verbose_json" };
   const { output } = await provider.generate(call("transcription", input, { uploads: recording() }));
@@ -104,14 +105,14 @@ test.each([
     { duration: -3, usage: { type: "duration", seconds: 0 } },
     0.025,
   ],
-])("the length counts %s", async (_, told, minute) => {
+])("the length is %s", async (_, reported, minute) => {
   const { mock, provider, call } = await startMedia();
-  mock.respond({ body: { text: "", ...told } });
+  mock.respond({ body: { text: "", ...reported } });
   const { usage } = await provider.generate(call("transcription", { file: "upl_1" }, { uploads: recording() }));
   expect(usage).toEqual({ minute });
 });
 
-test("a recording whose length nobody can tell is refused", async () => {
+test("a recording of unknown length is refused", async () => {
   const { mock, provider, call } = await startMedia();
   mock.respond({ body: { text: "Hm." } });
   const uploads = recording(Buffer.from("noise"));
@@ -133,14 +134,14 @@ test.each([
   ["no text", { body: { usage: { type: "duration", seconds: 1 } } }, "unavailable"],
   ["no JSON", { body: "Hello", headers: { "content-type": "text/plain" } }, "unavailable"],
   ["an error", { body: { error: { message: "oops", type: "rate_limit_error" } } }, "busy"],
-])("%s is no answer", async (_, answer, kind) => {
+])("%s is refused as an answer", async (_, answer, kind) => {
   const { mock, provider, call } = await startMedia();
   mock.respond(answer);
   const asked = call("transcription", { file: "upl_1" }, { uploads: recording() });
   expect(await errorOf(provider.generate(asked))).toMatchObject({ kind });
 });
 
-test("a caller who leaves while a large form is sent frees the connection", async () => {
+test("a caller who disconnects while a large form is sent frees the connection", async () => {
   const { mock, provider, call } = await startMedia({ concurrency: 1 });
   mock.respond({ beforeHeaders: new Promise(() => {}) });
   const uploads = recording(Buffer.alloc(20 * 1024 * 1024));

@@ -8,8 +8,8 @@ const fox = { prompt: "a fox", seconds: "8", size: "1280x720" };
 const asked = (mock: MockOpenai) =>
   mock.requests.map(({ method, path }) => `${method} ${path.replace("/v1/videos", "")}`);
 
-describe("a look that fails is no failure of the job", () => {
-  test("whatever it is, and one that is never answered", async () => {
+describe("a failed poll does not fail the job", () => {
+  test("with any error, or without an answer", async () => {
     const { mock, clock, provider, call } = await startMedia();
     mock.respond(
       {},
@@ -29,7 +29,7 @@ describe("a look that fails is no failure of the job", () => {
     expect(mock.requests).toHaveLength(10);
   });
 
-  test("nor are many of them, if some between do not", async () => {
+  test("nor do many, if others between them succeed", async () => {
     const { mock, clock, provider, call } = await startMedia();
     const [no, yes] = [mockError(404, "no"), { body: { id: "video_1", status: "in_progress" } }];
     mock.respond({}, no, no, yes, no, no, yes, no);
@@ -38,7 +38,7 @@ describe("a look that fails is no failure of the job", () => {
     expect((await made).usage).toEqual({ second: 8 });
   });
 
-  test("but after five minutes of nothing else it is given up, and removed there", async () => {
+  test("but after five minutes of failures the job fails, and is removed at the provider", async () => {
     const { mock, clock, provider, call } = await startMedia();
     mock.respond({ states: ["in_progress"] });
     const failure = errorOf(provider.generate(call("video", fox)));
@@ -63,7 +63,7 @@ describe("a look that fails is no failure of the job", () => {
   });
 });
 
-describe("a job that goes wrong", () => {
+describe("a job that fails", () => {
   test.each([
     [
       { code: "moderation_blocked", message: "Blocked by the safety system." },
@@ -75,12 +75,12 @@ describe("a job that goes wrong", () => {
     [{ code: "server_error", message: "It broke." }, "unavailable", "status 500: It broke."],
     [null, "unavailable", "status 500"],
   ])("%j", async (error, kind, message) => {
-    const { mock, clock, provider, kept, call } = await startMedia();
+    const { mock, clock, provider, stored, call } = await startMedia();
     mock.respond({}, { body: { id: "video_1", status: "failed", error } });
     const failure = errorOf(provider.generate(call("video", fox)));
     await clock.pass(2_000);
     expect(await failure).toMatchObject({ kind, message });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
   test("names the caller's own field", async () => {
@@ -106,7 +106,7 @@ describe("a job that goes wrong", () => {
     expect(mock.requests).toHaveLength(1);
   });
 
-  test("a video of the provider's own store may be another's: refused", async () => {
+  test("a video of the provider's own store is refused", async () => {
     const { mock, provider, call } = await startMedia();
     for (const input of [{ remix_video_id: "video_1" }, { input_reference: { file_id: "file-1" } }])
       expect(await errorOf(provider.generate(call("video", { ...fox, ...input })))).toMatchObject({
@@ -117,9 +117,9 @@ describe("a job that goes wrong", () => {
   });
 });
 
-describe("a caller who leaves", () => {
+describe("a caller who disconnects", () => {
   const leave = async (cause: AbortCause) => {
-    const { mock, clock, provider, kept, call } = await startMedia();
+    const { mock, clock, provider, stored, call } = await startMedia();
     mock.respond({ states: ["in_progress"] });
     const caller = new AbortController();
     const answer = errorOf(provider.generate(call("video", fox, { signal: caller.signal })));
@@ -129,16 +129,16 @@ describe("a caller who leaves", () => {
     caller.abort(reason);
     expect(await answer).toBe(reason);
     await look.closed;
-    return { mock, clock, kept };
+    return { mock, clock, stored };
   };
 
   test.each(["disconnected", "gone", "deadline"] as const)(
     "(%s) is let go at once, and the job is removed",
     async (cause) => {
-      const { mock, kept } = await leave(cause);
+      const { mock, stored } = await leave(cause);
       await (await mock.request(3)).closed;
       expect(asked(mock).at(-1)).toBe("DELETE /video_1");
-      expect(kept).toEqual([]);
+      expect(stored).toEqual([]);
     },
   );
 
@@ -153,7 +153,7 @@ describe("a caller who leaves", () => {
     },
   );
 
-  test("while a look is not answered closes that connection too", async () => {
+  test("while a poll is unanswered closes that connection", async () => {
     const { mock, clock, provider, call } = await startMedia();
     mock.respond({}, { beforeHeaders: new Promise(() => {}) });
     const caller = new AbortController();
@@ -167,7 +167,7 @@ describe("a caller who leaves", () => {
     expect(look.aborted).toBe(true);
   });
 
-  test("does not wait for a removal that is never answered, nor does anything else", async () => {
+  test("does not wait for a removal that is never answered", async () => {
     const { mock, clock, provider, call } = await startMedia();
     mock.respond({ states: ["in_progress"] });
     const caller = new AbortController();
@@ -175,7 +175,7 @@ describe("a caller who leaves", () => {
     await clock.pass(2_000);
     await (await mock.request(1)).closed;
     mock.always({ beforeHeaders: new Promise(() => {}) });
-    caller.abort(new Error("left"));
+    caller.abort(new Error("disconnected"));
     await answer;
     const removal = await mock.request(2);
     await clock.pass(5_000);

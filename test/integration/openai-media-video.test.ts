@@ -2,9 +2,10 @@ import { describe, expect, test } from "vitest";
 import { noCapacity } from "../../shared/errors.ts";
 import type { JsonObject } from "../../workers/providers/provider.ts";
 import { Aborted } from "../../workers/running.ts";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { type MockOpenai, mockError } from "../support/mock-openai.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { startMedia, uploadsOf } from "../support/openai-media-setup.ts";
+import { startMedia } from "../support/openai-media-setup.ts";
 import { errorOf, gate } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox", seconds: "8", size: "1280x720" };
@@ -12,9 +13,9 @@ const asked = (mock: MockOpenai) =>
   mock.requests.map(({ method, path }) => `${method} ${path.replace("/v1/videos", "")}`);
 const usual = ["POST ", "GET /video_1", "GET /video_1/content"];
 
-describe("a job that goes well", () => {
-  test("is submitted once, looked at, and its file kept to the byte", async () => {
-    const { mock, clock, provider, kept, call } = await startMedia();
+describe("a job that succeeds", () => {
+  test("is submitted once, polled, and its file is stored unchanged", async () => {
+    const { mock, clock, provider, stored, call } = await startMedia();
     const remembered: string[] = [];
     const remember = (job: string) => Promise.resolve(void remembered.push(job));
     const made = provider.generate(call("video", { ...fox, style: "noir", n: 1 }, { remember }));
@@ -26,10 +27,10 @@ describe("a job that goes well", () => {
     expect(asked(mock)).toEqual(usual);
     expect(mock.requests[0]?.body).toEqual({ ...fox, style: "noir", n: 1, model: "provider-model" });
     expect(remembered).toEqual(["video_1"]);
-    expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockMp4, about: undefined }]);
   });
 
-  test("is looked at ever more rarely, every ten seconds at last", async () => {
+  test("is polled with growing pauses, up to ten seconds", async () => {
     const { mock, clock, provider, call } = await startMedia();
     mock.respond({
       states: ["queued", "queued", "in_progress", "in_progress", "in_progress", "in_progress", "completed"],
@@ -40,15 +41,15 @@ describe("a job that goes well", () => {
     expect(mock.requests).toHaveLength(9);
   });
 
-  test("may be done before anybody looks", async () => {
-    const { mock, provider, kept, call } = await startMedia();
+  test("may be done before the first poll", async () => {
+    const { mock, provider, stored, call } = await startMedia();
     mock.respond(
       { body: { id: "a/../b?c", status: "completed", seconds: "4" } },
       { body: "video", headers: { "content-type": "video/mp4" } },
     );
     await provider.generate(call("video", fox));
     expect(asked(mock)).toEqual(["POST ", "GET /a%2F..%2Fb%3Fc/content"]);
-    expect(kept).toHaveLength(1);
+    expect(stored).toHaveLength(1);
   });
 
   test("duration, resolution and image stand for the provider's names; a number of seconds is written as text", async () => {
@@ -64,7 +65,7 @@ describe("a job that goes well", () => {
     });
   });
 
-  test.each(["image", "input_reference"])("a picture to begin with (%s) goes as a form", async (field) => {
+  test.each(["image", "input_reference"])("a first image (%s) is sent as a form", async (field) => {
     const { mock, clock, provider, call } = await startMedia();
     const uploads = uploadsOf([{ id: "upl_1", param: `input.${field}`, mime: "image/png", content: mockPng }]);
     const made = provider.generate(call("video", { prompt: "a fox", seconds: 4, [field]: "upl_1" }, { uploads }));
@@ -84,10 +85,10 @@ describe("a job that goes well", () => {
     ["a longer one as it was asked for", { seconds: 12 }, fox, 8],
     ["one of untold length as it was asked for", {}, fox, 8],
     ["without a wish as the provider tells", { seconds: "4" }, { prompt: "a fox" }, 4],
-  ])("%s", async (_, told, input: JsonObject, second) => {
+  ])("%s", async (_, reported, input: JsonObject, second) => {
     const { mock, provider, call } = await startMedia();
     mock.respond(
-      { body: { id: "v", status: "completed", ...told } },
+      { body: { id: "v", status: "completed", ...reported } },
       { body: "video", headers: { "content-type": "video/mp4" } },
     );
     expect((await provider.generate(call("video", input))).usage).toEqual({ second });
@@ -95,22 +96,22 @@ describe("a job that goes well", () => {
 });
 
 describe("another delivery", () => {
-  test("submits nothing: it looks at once, and goes on with the job", async () => {
-    const { mock, clock, provider, kept, call } = await startMedia();
+  test("submits nothing: it polls at once, and continues the job", async () => {
+    const { mock, clock, provider, stored, call } = await startMedia();
     mock.respond({ states: ["in_progress", "completed"] });
     const first = new AbortController();
-    const left = errorOf(provider.generate(call("video", fox, { signal: first.signal })));
+    const abandoned = errorOf(provider.generate(call("video", fox, { signal: first.signal })));
     await clock.pass(2_000);
     await (await mock.request(1)).closed;
     first.abort(new Aborted("shutdown"));
-    await left;
+    await abandoned;
     const remember = () => Promise.reject(new Error("again"));
     const { usage } = await provider.generate(call("video", fox, { job: "video_1", remember }));
     expect(asked(mock)).toEqual([...usual.slice(0, 2), ...usual.slice(1)]);
-    expect([usage, kept.length]).toEqual([{ second: 8 }, 1]);
+    expect([usage, stored.length]).toEqual([{ second: 8 }, 1]);
   });
 
-  test("nothing is done with a job before its id is kept", async () => {
+  test("a job is not polled before its id is stored", async () => {
     const { mock, clock, provider, call } = await startMedia();
     const written = gate();
     const begun = gate();
@@ -130,30 +131,30 @@ describe("another delivery", () => {
 });
 
 describe("the download", () => {
-  test("is begun again when it breaks off", async () => {
-    const { mock, clock, provider, kept, call } = await startMedia();
+  test("is repeated if it breaks off", async () => {
+    const { mock, clock, provider, stored, call } = await startMedia();
     const mp4 = { headers: { "content-type": "video/mp4" }, done: false as const };
     mock.respond({}, {}, { ...mp4, events: ["one", "two"], cutAfter: 1 }, { body: { error: { message: "not yet" } } });
     const made = provider.generate(call("video", fox));
     await clock.pass(2_000, 2_000, 2_000);
     await made;
-    expect(kept).toEqual([{ bytes: mockMp4, about: undefined }]);
+    expect(stored).toEqual([{ bytes: mockMp4, about: undefined }]);
     expect(mock.requests).toHaveLength(5);
   });
 
-  test("fails when it breaks off three times", async () => {
-    const { mock, clock, provider, kept, call } = await startMedia();
+  test("fails if it breaks off three times", async () => {
+    const { mock, clock, provider, stored, call } = await startMedia();
     mock.respond({}, {}, mockError(500, "no"), mockError(500, "no"), mockError(500, "no"));
     const failure = errorOf(provider.generate(call("video", fox)));
     await clock.pass(2_000, 2_000, 2_000);
     expect(await failure).toMatchObject({ kind: "unavailable" });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("is not repeated when storage fails", async () => {
+  test("is not repeated if storage fails", async () => {
     const { mock, clock, provider, call } = await startMedia();
-    const error = noCapacity("Storage is away.");
-    const failure = errorOf(provider.generate(call("video", fox, { keep: () => Promise.reject(error) })));
+    const error = noCapacity("Storage is unavailable.");
+    const failure = errorOf(provider.generate(call("video", fox, { store: () => Promise.reject(error) })));
     await clock.pass(2_000);
     expect(await failure).toBe(error);
     expect(asked(mock).slice(0, 3)).toEqual(usual);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { eventData } from "../../workers/providers/wire/events.ts";
+import { eventData } from "../../workers/providers/wire/read-stream.ts";
 
 async function* pieces(bytes: Buffer, size: number) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
@@ -39,7 +39,7 @@ test.each(["\n", "\r\n", "\r"])(
   },
 );
 
-test("bytes that are no UTF-8 do no harm", async () => {
+test("bytes that are not UTF-8 are replaced", async () => {
   expect(await read(Buffer.from([...Buffer.from("data: a"), 0xff, 0xc3, ...Buffer.from("b\n\n")]), 3)).toEqual([
     "a\ufffd\ufffdb",
   ]);

@@ -28,7 +28,7 @@ async function start({ concurrency = 2, storesAnswers = false } = {}) {
   return { mock, clock, provider: chunkwise, call };
 }
 
-test("a request passes as it is, unknown fields too, under the operator's key", async () => {
+test("a request is sent unchanged, with unknown fields, under the operator's key", async () => {
   const { mock, provider, call } = await start();
   await provider.answer(call({ temperature: 0.5, vendor_field: { deep: [1, null] }, n: 2 }));
   const [request] = mock.requests;
@@ -47,7 +47,7 @@ test("a request passes as it is, unknown fields too, under the operator's key", 
   expect(request?.headers).not.toHaveProperty("openai-organization");
 });
 
-test("an upstream that takes no key gets no Authorization", async () => {
+test("an upstream without a key gets no Authorization", async () => {
   const { mock, call } = await start();
   const provider = createOpenai(
     { baseUrl: mock.url, apiKey: undefined, concurrency: 1, storesAnswers: false, formats: ["chat"] },
@@ -58,7 +58,7 @@ test("an upstream that takes no key gets no Authorization", async () => {
   expect(mock.requests[0]?.headers).not.toHaveProperty("authorization");
 });
 
-test("a stream is always asked for its usage, beside the caller's own stream options; a JSON answer for none", async () => {
+test("a stream always requests its usage, with the caller's stream options; a JSON answer does not", async () => {
   const { mock, provider, call } = await start();
   const options = { include_usage: false, include_obfuscation: false };
   const chunks = await Array.fromAsync(provider.stream(call({ stream_options: options })));
@@ -72,7 +72,7 @@ test("a stream is always asked for its usage, beside the caller's own stream opt
   expect(mock.requests[1]?.body).not.toHaveProperty("stream_options");
 });
 
-test("nothing is stored at the provider, and who did not speak of it is not made to", async () => {
+test("a request that sets store gets false, others do not get the field", async () => {
   const { mock, provider, call } = await start();
   await provider.answer(call({ store: true }));
   await Array.fromAsync(provider.stream(call({ store: null })));
@@ -80,14 +80,14 @@ test("nothing is stored at the provider, and who did not speak of it is not made
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false, undefined]);
 });
 
-test("a provider that keeps answers by itself is told each time to keep nothing", async () => {
+test("an upstream that stores answers gets store: false with each request", async () => {
   const { mock, provider, call } = await start({ storesAnswers: true });
   await provider.answer(call());
   await Array.fromAsync(provider.stream(call({ store: true })));
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false]);
 });
 
-test("embeddings pass both ways as they are", async () => {
+test("embeddings are passed unchanged in both directions", async () => {
   const { mock, provider, call } = await start();
   const body = { input: ["one", "two words"], dimensions: 3, encoding_format: "base64" };
   expect(await provider.embed(call(body))).toMatchObject({
@@ -119,7 +119,7 @@ test.each([
   ["a list", { body: "[]" }],
   ["choices that are no list", { body: { choices: {} } }],
   ["choices that are no objects", { body: { choices: [null] } }],
-])("%s is no answer", async (_, answer) => {
+])("%s is refused as an answer", async (_, answer) => {
   const { mock, provider, call } = await start();
   mock.respond(answer);
   expect(await errorOf(provider.answer(call()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });
@@ -141,7 +141,7 @@ test.each([
   ["a content policy", 400, { error: { message: "flagged", code: "content_policy_violation" } }, "refused"],
   ["a payment that is due", 402, { error: { message: "add credits" } }, "misconfigured"],
   ["a redirect", 302, "", "misconfigured"],
-])("%s (status %i) is told apart", async (_, status, body, kind) => {
+])("%s (status %i) has its kind", async (_, status, body, kind) => {
   const { mock, provider, call } = await start();
   mock.respond({ status, body, headers: { location: `${mock.url}/elsewhere` } });
   const failure = await errorOf(provider.answer(call()));
@@ -225,7 +225,7 @@ test("a stream is read no faster than its chunks are taken", async () => {
   expect(read).toBe(500);
 });
 
-test("an answer in the place of a stream is no stream", async () => {
+test("an answer instead of a stream is refused", async () => {
   const { mock, provider, call } = await start();
   mock.respond({ body: { error: { message: "overloaded", type: "rate_limit_error" } } }, { body: { choices: [] } });
   expect(await errorOf(Array.fromAsync(provider.stream(call())))).toMatchObject({ kind: "busy" });
@@ -243,7 +243,7 @@ test("one connection serves call after call, streams and errors too", async () =
   expect(mock.connections()).toBe(1);
 });
 
-test("[DONE] is the end, though the upstream keeps the connection open; a second later it is closed", async () => {
+test("[DONE] ends the stream while the connection stays open; a second later it is closed", async () => {
   const { mock, provider, call, clock } = await start();
   mock.respond({ beforeEnd: new Promise(() => {}) });
   await Array.fromAsync(provider.stream(call()));
@@ -254,11 +254,11 @@ test("[DONE] is the end, though the upstream keeps the connection open; a second
   expect(request.aborted).toBe(true);
 });
 
-test("a caller who leaves before there is a connection is let go at once, and nothing is sent", async () => {
+test("a caller who disconnects before the connection is released at once, and nothing is sent", async () => {
   const { mock, provider, call } = await start({ concurrency: 1 });
   const caller = new AbortController();
   const answer = errorOf(provider.answer(call({}, caller.signal)));
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   caller.abort(reason);
   expect(await answer).toBe(reason);
   await provider.answer(call());
@@ -274,7 +274,7 @@ test.each(["answer", "embed"] as const)(
   },
 );
 
-test("chunks that have come are read before the failure that follows them", async () => {
+test("chunks are delivered before the failure that follows them", async () => {
   const { mock, provider, call } = await start();
   const cutNow = gate();
   mock.respond({ beforeEvent: { 5: cutNow.promise }, cutAfter: 5 });
@@ -291,7 +291,7 @@ test("chunks that have come are read before the failure that follows them", asyn
   expect(seen).toBe(5);
 });
 
-test("a compressed stream that is cut is a failure", async () => {
+test("a compressed stream that is cut fails", async () => {
   const { mock, provider, call } = await start();
   const bytes = gzipSync(`data: ${JSON.stringify(mockChunk({}, "stop"))}\n\n`);
   mock.respond({ events: [bytes.subarray(0, 40)], done: false, headers: { "content-encoding": "gzip" } });

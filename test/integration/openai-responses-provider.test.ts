@@ -29,7 +29,7 @@ async function start({ storesAnswers = false, concurrency = 2 } = {}) {
   return { mock, clock, provider, call, stream };
 }
 
-test("a request passes as it is, unknown fields too, and asks for nothing that chat is asked for", async () => {
+test("a request is sent unchanged, with unknown fields, and without chat's stream options", async () => {
   const { mock, provider, call, stream } = await start();
   const body = { ...question, reasoning: { effort: "low" }, include: ["reasoning.encrypted_content"], vendor: [null] };
   await provider.answer(call(body));
@@ -39,21 +39,21 @@ test("a request passes as it is, unknown fields too, and asks for nothing that c
   expect(mock.requests[0]?.headers.authorization).toBe("Bearer sk-operator");
 });
 
-test("nothing is stored at the provider, whatever was asked for", async () => {
+test("store is false whatever was requested", async () => {
   const { mock, provider, call, stream } = await start();
   await provider.answer(call({ ...question, store: true }));
   await Array.fromAsync(stream(call({ ...question, store: null })));
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false]);
 });
 
-test("a provider that keeps answers by itself is told each time to keep nothing", async () => {
+test("an upstream that stores answers gets store: false with each request", async () => {
   const { mock, provider, call, stream } = await start({ storesAnswers: true });
   await provider.answer(call());
   await Array.fromAsync(stream());
   expect(mock.requests.map(({ body }) => body["store"])).toEqual([false, false]);
 });
 
-test("an answer comes as the provider gave it: reasoning with its state, calls, and what nobody here knows of", async () => {
+test("an answer is passed unchanged: reasoning with its state, calls, and unknown items", async () => {
   const { mock, provider, call } = await start();
   const output = [
     { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "ZW5j" },
@@ -64,7 +64,7 @@ test("an answer comes as the provider gave it: reasoning with its state, calls, 
   expect(await provider.answer(call())).toMatchObject({ object: "response", status: "completed", output, error: null });
 });
 
-test("an answer that breaks off early is one", async () => {
+test("an incomplete answer is an answer", async () => {
   const { mock, provider, call, stream } = await start();
   mock.always({ incomplete: "max_output_tokens" });
   const incomplete = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
@@ -73,7 +73,7 @@ test("an answer that breaks off early is one", async () => {
   expect(events.at(-1)).toMatchObject({ type: "response.incomplete", response: incomplete });
 });
 
-test("the events come as the provider gave them, in their order, with their numbers", async () => {
+test("the events are passed unchanged, in their order, with their numbers", async () => {
   const { mock, stream } = await start();
   const output = [
     { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }], encrypted_content: "ZW5j" },
@@ -110,7 +110,7 @@ test("the events come as the provider gave them, in their order, with their numb
   expect(events.at(-1)?.response).toMatchObject({ status: "completed", output });
 });
 
-test("a stream of text tells it piece by piece and whole", async () => {
+test("a stream of text has its deltas and the whole text", async () => {
   const { stream } = await start();
   const events = await Array.fromAsync(stream());
   const pieces = events.filter(({ type }) => type === "response.output_text.delta");
@@ -152,7 +152,7 @@ test.each(failed)("response.failed with %j ends the stream: %s", async (error, k
   expect(seen.map(({ type }) => type)).not.toContain("response.failed");
 });
 
-test("a response that somebody cancelled is no answer", async () => {
+test("a canceled response is refused", async () => {
   const { mock, provider, call } = await start();
   mock.respond({ body: { object: "response", status: "cancelled", error: null, output: [] } });
   expect(await errorOf(provider.answer(call()))).toMatchObject({ kind: "unavailable" });
@@ -182,7 +182,7 @@ test.each([
   ["with [DONE] in the place of its last event", { events: [created, "data: [DONE]\n\n"] }],
   ["that is cut", { cutAfter: 4 }],
   ["of nothing", { events: [] }],
-])("a stream %s is broken", async (_, answer) => {
+])("a stream %s fails", async (_, answer) => {
   const { mock, stream } = await start();
   mock.respond(answer);
   expect(await errorOf(Array.fromAsync(stream()))).toMatchObject({ name: "UpstreamFailure", kind: "unavailable" });

@@ -61,7 +61,7 @@ function counting(outcome: "recorded" | "pending" = "recorded") {
   return { executor, bought, total: () => [...bought.values()].reduce((sum, each) => sum + each, 0n) };
 }
 
-test("a charge accrues its share, rounded half up, to the token that was chosen, else to the service's own", async () => {
+test("a charge accrues its share, rounded half up, to the chosen token, else to the service's own", async () => {
   const { money, call } = await start();
   expect((await money.entry(await call(1_000n)))?.buyback).toEqual({ token: own, nanoUsd: 25n, batch: null });
   expect((await money.entry(await call(1_019n, null)))?.buyback).toEqual({ token: own, nanoUsd: 25n, batch: null });
@@ -75,14 +75,14 @@ test("a charge accrues its share, rounded half up, to the token that was chosen,
   expect((await money.entry(await call(0n)))?.buyback).toBeUndefined();
 });
 
-test("only what was charged accrues, and once for a request", async () => {
+test("only charges accrue, once per request", async () => {
   const { money, account, buyback } = await start();
   const hold = await held(money, holdOf(account, 1_000n));
   await Promise.all(times(5, () => money.settle(decisionOf(hold, 400_000n))));
   expect(await buyback.accrued()).toEqual([{ token: own, nanoUsd: 25n, entries: 1 }]);
 });
 
-test("a call that is refunded takes its accrual back, also after that was batched", async () => {
+test("a refund reverses the accrual, also after a batch has claimed it", async () => {
   const { money, account, call, buyback } = await start();
   await money.refund(account, await call(10_000n));
   expect(await buyback.accrued()).toEqual([{ token: own, nanoUsd: 0n, entries: 2 }]);
@@ -93,7 +93,7 @@ test("a call that is refunded takes its accrual back, also after that was batche
   expect(await money.check()).toMatchObject({ ok: true });
 });
 
-test("below the minimum entries wait in an open batch; over it the batch is due, and each entry is in one", async () => {
+test("below the minimum entries wait in an open batch; above it the batch is due, and each entry is in one batch", async () => {
   const { money, call, buyback } = await start();
   const early = [await call(8_000n), await call(16_000n), await call(400n, chosen)];
   expect(await buyback.gather()).toEqual({ entries: 3, due: 0 });
@@ -121,7 +121,7 @@ test("below the minimum entries wait in an open batch; over it the batch is due,
   );
 });
 
-test("however many gather while calls are charged, everything that accrued is bought once", async () => {
+test("with concurrent gathering and charging every accrual is bought once", async () => {
   const { money, call, buyback, another } = await start();
   const others = await Promise.all([another(), another()]);
   const { executor, bought, total } = counting();
@@ -146,15 +146,15 @@ test("however many gather while calls are charged, everything that accrued is bo
   await Promise.all(gathering);
   await buyback.gather();
   await buyback.execute(executor, signal);
-  const left = (await buyback.accrued()).reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n);
-  expect(total() + left).toBe(BigInt(calls) * 100n);
+  const remaining = (await buyback.accrued()).reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n);
+  expect(total() + remaining).toBe(BigInt(calls) * 100n);
   const listed = await buyback.list({ limit: 200 });
   const done = listed.filter(({ state: end }) => end === "done");
   expect(new Map(done.map(({ id, nanoUsd }) => [id, nanoUsd]))).toEqual(bought);
   expect(await money.check()).toMatchObject({ ok: true });
 });
 
-test("a token whose charges never cease is bought all the same: a gathering ends with what it found", async () => {
+test("gathering ends even if new charges arrive continuously", async () => {
   const { uri, clock, call } = await start();
   const { buyback } = await open(uri, clock, (money) => ({
     ...money,
@@ -172,7 +172,7 @@ test.each<[string, (command: Command) => boolean]>([
   ["before the entries name their batch", ({ update }) => update === "ledger"],
   ["before the batch counts them", nth("buybacks", 2)],
   ["before it is closed", nth("buybacks", 3)],
-])("a process that dies %s loses nothing and doubles nothing", async (_, isLost) => {
+])("a crash %s neither loses nor doubles an accrual", async (_, isLost) => {
   const { uri, clock, call, buyback } = await start();
   await Promise.all(times(10, () => call(8_000n)));
   let dead = false;
@@ -201,17 +201,17 @@ const sent = (signature: string): SentTransaction => ({
   lastValidBlockHeight: 2n ** 40n,
 });
 
-test("a batch that is sent and not decided comes again, in any process, with what was sent", async () => {
+test("a batch with a pending transaction is executed again, in any process, with that transaction", async () => {
   const { call, buyback, clock, another } = await start();
   await call(400_000n);
   await buyback.gather();
   const seen: (SentTransaction | undefined)[] = [];
   const executor: BuybackExecutor = {
     name: "swap",
-    async execute(batch, remember) {
+    async execute(batch, recordSent) {
       seen.push(batch.sent);
       if (!batch.sent) {
-        await remember(sent("first"));
+        await recordSent(sent("first"));
         return { kind: "pending" };
       }
       return { kind: "bought", signature: batch.sent.signature, spent: 10n, received: 77n };
@@ -227,7 +227,7 @@ test("a batch that is sent and not decided comes again, in any process, with wha
   ]);
 });
 
-test("a batch whose executor fails comes again; one that another process took over is not sent by the first", async () => {
+test("a batch whose executor fails is tried again; after a takeover the first process sends nothing", async () => {
   const { call, buyback, clock, another } = await start();
   await call(400_000n);
   await buyback.gather();
@@ -239,11 +239,11 @@ test("a batch whose executor fails comes again; one that another process took ov
   const remembered: unknown[] = [];
   const slow: BuybackExecutor = {
     name: "slow",
-    async execute(_, remember) {
+    async execute(_, recordSent) {
       entered.resolve();
       await gate.promise;
       remembered.push(
-        await remember(sent("late")).then(
+        await recordSent(sent("late")).then(
           () => "sent",
           () => "refused",
         ),
@@ -263,7 +263,7 @@ test("a batch whose executor fails comes again; one that another process took ov
   expect(await buyback.list({ limit: 1 })).toMatchObject([{ state: "done", executor: "counting" }]);
 });
 
-test("gathering, buying and listing read only what is open, however much was bought before", async () => {
+test("gathering, buying and listing read only open entries, however many were bought before", async () => {
   const { mongo, call, buyback } = await start();
   const { executor } = counting();
   const round = async () => {

@@ -1,34 +1,32 @@
 import { expect, test } from "vitest";
-import type { Settlement } from "../../shared/payments/index.ts";
 import { brokenWire, type Command } from "../support/money-proxy.ts";
 import {
   available,
-  hashOf,
   type Instance,
   micro,
   openPayments,
   payFrom,
   priceNanoUsd,
   quoteDocument,
+  quoteRequest,
   receiptOf,
-  request,
   settingsOf,
+  settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
-const requestHash = hashOf(request);
 const leaseMs = 60_000;
 const never = new Promise<never>(() => {});
 
-/** Asks a process that will die over it: nobody hears of what becomes of it. */
-function abandon({ x402 }: Pick<Instance, "x402">, header: string): void {
-  x402.settle({ header, requestHash }).catch(() => undefined);
+/** Sends the payment to a process that will die; its answer is ignored. */
+function abandon(instance: Pick<Instance, "x402">, header: string): void {
+  settlePayment(instance, header).catch(() => undefined);
 }
 
-/** A process whose MongoDB dies with it: of what it writes there, what `isLost` names never arrives. */
+/** A process that loses MongoDB, from the command on that `isLost` names. */
 async function doomed({ uri, clock, chain }: Started, isLost: (command: Command) => boolean) {
   const state = { isDead: false };
   const wire = await brokenWire(uri, (command) => {
@@ -40,8 +38,8 @@ async function doomed({ uri, clock, chain }: Started, isLost: (command: Command)
 
 const stateOf = async (all: Instance, memo: string) => (await quoteDocument(all, memo))?.state;
 
-async function expectPaid(all: Started, memo: string, settlement: Settlement) {
-  expect(settlement).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+async function expectPaid(all: Started, memo: string, settlement: Awaited<ReturnType<typeof settlePayment>>) {
+  expect(settlement).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   expect(await all.received()).toBe(micro(priceNanoUsd));
   expect(await available(all, memo)).toBe(priceNanoUsd);
   expect(await stateOf(all, memo)).toBe("settled");
@@ -49,7 +47,7 @@ async function expectPaid(all: Started, memo: string, settlement: Settlement) {
   expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
 
-/** Long enough that nothing of before can land: the lease, the look that notes the height, the blocks after it. */
+/** Until nothing sent before can land: the lease, a look-up that records the height, and the blocks after it. */
 async function waitOut({ x402, clock, chain }: Started) {
   clock.later(leaseMs);
   await x402.reconcile();
@@ -57,7 +55,7 @@ async function waitOut({ x402, clock, chain }: Started) {
   clock.later(2_000);
 }
 
-test("the answer to sendTransaction is lost: the chain says that it was paid, and the caller gets the account", async () => {
+test("the answer to sendTransaction is lost: the payment is found on chain and settled", async () => {
   const all = await startPayments();
   const { header, memo } = await all.pay();
   all.chain.faults.next("sendTransaction", { lose: "answer" });
@@ -66,7 +64,7 @@ test("the answer to sendTransaction is lost: the chain says that it was paid, an
   expect(receiptOf(settlement).transaction).toMatch(/^\w{64,88}$/);
 });
 
-test("sendTransaction never reaches the network: the quote opens again once the payment can land no more, not before", async () => {
+test("sendTransaction never reaches the network: the quote opens again only when the payment can no longer land", async () => {
   const all = await startPayments();
   const { quoted, chain, payer, clock, x402, received } = all;
   const required = await quoted();
@@ -74,7 +72,7 @@ test("sendTransaction never reaches the network: the quote opens again once the 
   chain.faults.next("sendTransaction", { lose: "request" });
   abandon(all, header);
   await eventually(async () => (await stateOf(all, memo)) === "unknown", 5_000);
-  // The caller is gone; nobody but the job looks.
+  // The caller has disconnected; only the job looks the payment up.
   clock.later(leaseMs);
   await x402.reconcile();
   expect(await stateOf(all, memo)).toBe("unknown");
@@ -89,11 +87,11 @@ test("sendTransaction never reaches the network: the quote opens again once the 
   expect(await all.settle(header)).toMatchObject({ kind: "refused" });
   const again = await payFrom(chain, payer, required);
   expect(again.memo).toBe(memo);
-  expect(await all.settle(again.header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await all.settle(again.header)).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   expect(await received()).toBe(micro(priceNanoUsd));
 });
 
-test("what waits in the network until after the caller gave up is settled when it lands", async () => {
+test("a payment that lands after the caller gave up is settled", async () => {
   const all = await startPayments();
   const { header, memo } = await all.pay();
   all.chain.mempool.hold();
@@ -109,7 +107,7 @@ test("what waits in the network until after the caller gave up is settled when i
   await expectPaid(all, memo, await all.settle(header));
 });
 
-test("what is in a block that is not confirmed is not settled yet", async () => {
+test("a payment in an unconfirmed block is not settled", async () => {
   const all = await startPayments();
   const { header, memo } = await all.pay();
   all.chain.holdAt("processed");
@@ -124,7 +122,7 @@ test("what is in a block that is not confirmed is not settled yet", async () => 
   await expectPaid(all, memo, await all.settle(header));
 });
 
-test("killed between claim and send: nothing was sent, and after its time the same quote can be paid", async () => {
+test("killed between claim and send: nothing was sent, and after the lease the same quote can be paid", async () => {
   const all = await startPayments();
   const { chain, x402 } = all;
   const victim = await all.another();
@@ -139,7 +137,7 @@ test("killed between claim and send: nothing was sent, and after its time the sa
   expect(chain.calls["sendTransaction"]).toBeUndefined();
 });
 
-test("killed between send and confirmation: whoever asks next finds it on chain", async () => {
+test("killed between send and confirmation: the next request finds it on chain", async () => {
   const all = await startPayments();
   const victim = await all.another();
   const { header, memo } = await all.pay();
@@ -171,7 +169,7 @@ test.each<[string, () => (command: Command) => boolean]>([
         update === "accounts",
   ],
   ["between credit and quote", () => nthUpdate(3)],
-])("killed %s: after the lease the next process ends it", async (_, isLost) => {
+])("killed %s: after the lease the next process completes it", async (_, isLost) => {
   const all = await startPayments();
   const victim = await doomed(all, isLost());
   const { header, memo } = await all.pay();
@@ -182,7 +180,7 @@ test.each<[string, () => (command: Command) => boolean]>([
   await expectPaid(all, memo, await all.settle(header));
 });
 
-test("killed when its signature is written: nothing was sent, and after its time the quote opens again", async () => {
+test("killed while the signature is recorded: nothing was sent, and after the lease the quote opens again", async () => {
   const all = await startPayments();
   const victim = await doomed(all, nthUpdate(2));
   const { header, memo } = await all.pay();
@@ -200,20 +198,20 @@ function nthUpdate(n: number): (command: Command) => boolean {
   return ({ update }) => update === "quotes" && ++updates >= n;
 }
 
-test("a process whose claim was taken over sends nothing any more", async () => {
+test("a process whose claim was taken over sends nothing", async () => {
   const all = await startPayments();
   const { chain, x402 } = all;
   const victim = await all.another();
   const { header, memo } = await all.pay();
   const gate = Promise.withResolvers<void>();
   chain.faults.next("simulateTransaction", { after: gate.promise });
-  const slow = victim.x402.settle({ header, requestHash });
+  const slow = settlePayment(victim, header);
   await eventually(async () => (chain.calls["simulateTransaction"] ?? 0) === 1, 5_000);
   await waitOut(all);
   await x402.reconcile();
   expect(await stateOf(all, memo)).toBe("open");
   gate.resolve();
-  // It finds the quote open, and asks anew: by then the payment has expired.
+  // Its lease has ended, so it sends nothing.
   await expect(slow).rejects.toMatchObject({ status: 503 });
   expect(chain.calls["sendTransaction"]).toBeUndefined();
   expect(await stateOf(all, memo)).toBe("open");
@@ -225,7 +223,7 @@ test("a payment that failed on chain opens the quote again, and counts for nothi
   const { chain, payer, clock, x402 } = all;
   const { header, memo } = await all.pay();
   const before = chain.lamports(chain.feePayer.address);
-  // The payer spends what was there between the simulation and the sending.
+  // The payer spends the balance between simulation and sending.
   chain.mempool.hold();
   chain.faults.next("sendTransaction", { lose: "answer" });
   abandon(all, header);
@@ -243,7 +241,7 @@ test("a payment that failed on chain opens the quote again, and counts for nothi
   expect(await available(all, memo)).toBeUndefined();
 });
 
-test("while the network cannot be asked nothing is decided, and the caller is told to come again", async () => {
+test("while the network is unavailable nothing is decided, and the caller gets a retryable 503", async () => {
   const all = await startPayments();
   const { header, memo } = await all.pay();
   all.chain.faults.next("simulateTransaction", { status: 503 });
@@ -252,23 +250,23 @@ test("while the network cannot be asked nothing is decided, and the caller is to
   await expectPaid(all, memo, await all.settle(header));
 });
 
-test("while MongoDB is away nothing is quoted or taken, and the caller is told to come again", async () => {
+test("while MongoDB is unavailable nothing is quoted or taken, and the caller gets a retryable 503", async () => {
   const all = await startPayments();
   const wire = { isCut: false };
   const uri = await brokenWire(all.uri, () => (wire.isCut ? "lose the request" : "pass"));
-  const { x402 } = await openPayments(uri, all.clock, settingsOf(all.chain));
-  await x402.start();
+  const instance = await openPayments(uri, all.clock, settingsOf(all.chain));
+  await instance.x402.start();
   const { header, memo } = await all.pay();
   wire.isCut = true;
-  const away = { status: 503, code: "no_capacity" };
-  await expect(x402.quote(all.ask())).rejects.toMatchObject(away);
-  await expect(x402.settle({ header, requestHash })).rejects.toMatchObject(away);
+  const unavailable = { status: 503, code: "no_capacity" };
+  await expect(quoteRequest(instance)).rejects.toMatchObject(unavailable);
+  await expect(settlePayment(instance, header)).rejects.toMatchObject(unavailable);
   expect(await stateOf(all, memo)).toBe("open");
   wire.isCut = false;
   await expectPaid(all, memo, await all.settle(header));
 });
 
-test("many jobs at once settle an abandoned payment once", async () => {
+test("concurrent jobs settle an abandoned payment once", async () => {
   const all = await startPayments();
   const others = await Promise.all([all.another(), all.another()]);
   const { header, memo } = await all.pay();

@@ -1,34 +1,33 @@
 import { expect, test } from "vitest";
-import { failedSimulation } from "../../infra/embedded/solana/index.ts";
 import {
   available,
-  hashOf,
   micro,
   openPayments,
   payFrom,
   priceNanoUsd,
   quoteDocument,
-  request,
+  quoteRequest,
   settingsOf,
+  settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
+import { failedSimulation } from "../support/solana.ts";
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
-const requestHash = hashOf(request);
 const stateOf = async (all: Started, memo: string) => (await quoteDocument(all, memo))?.state;
 
-/** A node that knows of no transaction, and says how far it has seen. */
+/** The answer of an RPC node that has no transaction, at a slot. */
 const knowsNothing = (slot: number) => ({ answer: { context: { apiVersion: "3.0.0", slot }, value: [null] } });
 
-/** A payment on chain whose process died, past its blockhash's life, while the node that was asked knew nothing of it. */
+/** A payment on chain whose process died and whose blockhash has expired, while the RPC node did not have it. */
 async function forgotten(all: Started) {
   const { chain, clock } = all;
   const { header, memo } = await all.pay();
   const victim = await all.another();
   chain.faults.next("getSignatureStatuses", { after: new Promise<never>(() => {}) });
-  victim.x402.settle({ header, requestHash }).catch(() => undefined);
+  settlePayment(victim, header).catch(() => undefined);
   await eventually(async () => chain.calls["getSignatureStatuses"] === 1, 5_000);
   clock.later(60_000);
   chain.faults.next("getSignatureStatuses", knowsNothing(1));
@@ -47,7 +46,7 @@ async function expectPaid(all: Started, memo: string) {
   expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
 
-test("that a payment is not on chain says no node that is behind; it is asked for again, after the others", async () => {
+test("an RPC node that is behind cannot show that a payment is absent; it is looked up again after the others", async () => {
   const all = await startPayments();
   const { memo } = await forgotten(all);
   all.chain.faults.next("getSignatureStatuses", knowsNothing(1));
@@ -58,25 +57,25 @@ test("that a payment is not on chain says no node that is behind; it is asked fo
   await expectPaid(all, memo);
 });
 
-test("a payment that the network forgot and remembers is taken when it comes again, and not sent again", async () => {
+test("a payment that a node did not know is settled when it is repeated, and not sent again", async () => {
   const all = await startPayments();
   const { header, memo } = await forgotten(all);
   all.chain.faults.next("getSignatureStatuses", knowsNothing(1e9));
   expect(await all.x402.reconcile()).toEqual({ settled: 0, reopened: 1, unknown: 0 });
-  expect(await all.settle(header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(await all.settle(header)).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   await expectPaid(all, memo);
 });
 
-test("while the fee payer has no SOL nothing is quoted, and the process starts all the same", async () => {
+test("while the fee payer has no SOL the process starts but nothing is quoted", async () => {
   const all = await startPayments();
   const { secret } = await all.chain.wallet();
-  const { x402 } = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
-  await x402.start();
-  await expect(x402.quote(all.ask())).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  const instance = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
+  await instance.x402.start();
+  await expect(quoteRequest(instance)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
   await all.chain.wallet(undefined, { secret, sol: 1n });
-  const { body } = await x402.quote(all.ask());
+  const { body } = await quoteRequest(instance);
   const { header } = await payFrom(all.chain, all.payer, body);
-  expect(await x402.settle({ header, requestHash })).toMatchObject({ kind: "paid" });
+  expect(await settlePayment(instance, header)).toMatchObject({ kind: "settled" });
 });
 
 test.each(["AccountNotFound", "InsufficientFundsForFee", { InsufficientFundsForRent: { account_index: 0 } }])(
@@ -87,11 +86,11 @@ test.each(["AccountNotFound", "InsufficientFundsForFee", { InsufficientFundsForR
     all.chain.faults.next("simulateTransaction", failedSimulation(reason));
     await expect(all.settle(header)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
     expect(await stateOf(all, memo)).toBe("open");
-    expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+    expect(await all.settle(header)).toMatchObject({ kind: "settled" });
   },
 );
 
-test("a network that answers 429 to the payment itself leaves it to the chain", async () => {
+test("a payment that the RPC answers with 429 is decided from the chain", async () => {
   const all = await startPayments();
   const { header, memo } = await all.pay();
   all.chain.faults.next("sendTransaction", { status: 429 });

@@ -2,6 +2,7 @@ import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { expect, test } from "vitest";
 import {
   available,
+  hashOf,
   headerOf,
   micro,
   openPayments,
@@ -11,10 +12,14 @@ import {
   priceNanoUsd,
   quoteDocument,
   receiptOf,
+  request,
   settingsOf,
+  settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
 import { type BadPayment, badPayments, oddPayment } from "../support/payments-transactions.ts";
+
+const requestHash = hashOf(request);
 
 type Started = Awaited<ReturnType<typeof startPayments>>;
 
@@ -24,7 +29,7 @@ async function expectOpen({ received, settle, chain, payer, money, ...all }: Sta
   expect(await received()).toBe(0n);
   expect(await quoteDocument(all, memo)).toMatchObject({ state: "open" });
   expect(await available({ money }, memo)).toBeUndefined();
-  expect(await settle(header)).toMatchObject({ kind: "paid" });
+  expect(await settle(header)).toMatchObject({ kind: "settled" });
   expect(await received()).toBe(micro(priceNanoUsd));
   expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
@@ -37,7 +42,7 @@ test.each<[string, Partial<PaymentRequirements>, string]>([
   ["another network", { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" }, "requirements_mismatch"],
   ["a longer time", { maxTimeoutSeconds: 600 }, "requirements_mismatch"],
   ["a memo that nobody quoted", { extra: { memo: "x" } }, "quote_not_found"],
-])("terms with %s are not those that were quoted", async (_, terms, reason) => {
+])("accepted terms with %s are refused", async (_, terms, reason) => {
   const all = await startPayments();
   const required = await all.quoted();
   const payload = await payloadFrom(all.chain, all.payer, required);
@@ -130,33 +135,34 @@ test.each<BadPayment>([
   await expectOpen(all, required);
 });
 
-test("a payment made by hand within the caps is as good as the official client's, and costs what the caps allow", async () => {
+test("a payment made by hand within the caps is accepted, at the highest allowed fee", async () => {
   const all = await startPayments();
   const { chain } = all;
   const before = chain.lamports(chain.feePayer.address);
   const header = await oddPayment(chain, all.payer, await all.quoted(), { units: 200_000n, microLamports: 50_000n });
-  expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+  expect(await all.settle(header)).toMatchObject({ kind: "settled" });
   expect(before - chain.lamports(chain.feePayer.address)).toBe(20_000n);
 });
 
-test("a request that costs more by now is quoted anew, and nothing is taken for it", async () => {
+test("a request whose price has risen gets a new quote, and nothing is taken", async () => {
   const all = await startPayments();
   const required = await all.quoted();
   const { header } = await payFrom(all.chain, all.payer, required);
-  const settle = (price: bigint) =>
-    all.x402.settle({ header, requestHash: all.ask().requestHash, priceNanoUsd: async () => price });
-  expect(await settle(priceNanoUsd + 1n)).toMatchObject({ kind: "refused", reason: "price_changed" });
+  expect(await all.settle(header, { priceNanoUsd: priceNanoUsd + 1n })).toMatchObject({
+    kind: "refused",
+    reason: "price_changed",
+  });
   expect(await all.received()).toBe(0n);
-  expect(await settle(priceNanoUsd)).toMatchObject({ kind: "paid" });
+  expect(await all.settle(header)).toMatchObject({ kind: "settled" });
 });
 
-test("a quote of a fee payer that is no more is not settled by another", async () => {
+test("a quote of an earlier fee payer is not settled by another", async () => {
   const all = await startPayments();
   const required = await all.quoted();
   const { header, memo } = await payFrom(all.chain, all.payer, required);
   const { secret } = await all.chain.wallet(undefined, { sol: 1n });
-  const { x402 } = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
-  expect(await x402.settle({ header, requestHash: all.ask().requestHash })).toMatchObject({
+  const instance = await openPayments(all.uri, all.clock, { ...settingsOf(all.chain), X402_FEE_PAYER_KEY: secret });
+  expect(await settlePayment(instance, header)).toMatchObject({
     kind: "refused",
     reason: "invalid_exact_svm_fee_payer_not_managed_by_facilitator",
   });
@@ -187,7 +193,7 @@ test.each([
   await expect(settle(sent)).rejects.toMatchObject({ status: 400, param: "payment-signature" });
 });
 
-test("a quote that has expired is paid no more", async () => {
+test("an expired quote cannot be paid", async () => {
   const { pay, settle, clock, received } = await startPayments({ X402_QUOTE_SECONDS: "60" });
   const { header } = await pay();
   clock.later(60_000);
@@ -195,11 +201,11 @@ test("a quote that has expired is paid no more", async () => {
   expect(await received()).toBe(0n);
 });
 
-test("a quote that is paid takes no second payment", async () => {
+test("a settled quote takes no second payment", async () => {
   const { quoted, settle, chain, payer, received } = await startPayments();
   const required = await quoted();
   const first = await payFrom(chain, payer, required);
-  expect(await settle(first.header)).toMatchObject({ kind: "paid" });
+  expect(await settle(first.header)).toMatchObject({ kind: "settled" });
   chain.advance(1);
   const second = await payFrom(chain, payer, required);
   expect(second.header).not.toBe(first.header);
@@ -208,30 +214,26 @@ test("a quote that is paid takes no second payment", async () => {
 });
 
 test("two payments for one quote at once: one is taken", async () => {
-  const { quoted, x402, another, ask, chain, payer, received, money } = await startPayments();
+  const { quoted, another, chain, payer, received, money, ...all } = await startPayments();
   const required = await quoted();
   const other = await another();
   const first = await payFrom(chain, payer, required);
   chain.advance(1);
   const second = await payFrom(chain, payer, required);
-  const { requestHash } = ask();
-  const kinds = await Promise.all([
-    x402.settle({ header: first.header, requestHash }),
-    other.x402.settle({ header: second.header, requestHash }),
-  ]);
-  expect(kinds.map(({ kind }) => kind).toSorted()).toEqual(["paid", "refused"]);
+  const kinds = await Promise.all([all.settle(first.header), settlePayment(other, second.header)]);
+  expect(kinds.map(({ kind }) => kind).toSorted()).toEqual(["refused", "settled"]);
   expect(await received()).toBe(micro(priceNanoUsd));
   expect(await money.check()).toMatchObject({ ok: true, accounts: 1 });
 });
 
-test("a payment that is a day old pays for nothing but what began before", async () => {
-  const { pay, settle, clock } = await startPayments();
-  const { header } = await pay();
-  expect(await settle(header)).toMatchObject({ kind: "paid" });
+test("a payment that is a day old pays only for work that began before", async () => {
+  const { pay, settle, clock, x402 } = await startPayments();
+  const { header, memo } = await pay();
+  expect(await settle(header)).toMatchObject({ kind: "settled" });
   clock.later(24 * 3_600_000 - 60_000);
-  expect(await settle(header)).toMatchObject({ kind: "paid" });
+  expect(await settle(header)).toMatchObject({ kind: "settled" });
   clock.later(60_000);
   expect(await settle(header)).toMatchObject({ kind: "refused", reason: "payment_expired" });
-  const begun = { hasBegun: () => Promise.resolve(true) };
-  expect(await settle(header, undefined, begun)).toMatchObject({ kind: "paid" });
+  const settled = { kind: "settled", account: `x402:${memo}` };
+  expect(await x402.find({ header, requestHash })).toMatchObject({ kind: "expired", settled });
 });

@@ -8,7 +8,6 @@ import { expect, onTestFinished, test } from "vitest";
 import type { SolanaChain } from "../../infra/embedded/solana/index.ts";
 import {
   available,
-  hashOf,
   type Instance,
   micro,
   openPayments,
@@ -16,8 +15,9 @@ import {
   paySomethingElse,
   priceNanoUsd,
   quoteDocument,
-  request,
+  quoteRequest,
   settingsOf,
+  settlePayment,
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
@@ -32,7 +32,7 @@ type Fate =
   | "say pending"
   | "lie";
 
-/** The packages' facilitator behind HTTP, as somebody else would run it. */
+/** The x402 packages' facilitator behind HTTP. */
 async function startFacilitator(chain: SolanaChain) {
   const signer = toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });
   const facilitator = new x402Facilitator().register(chain.network, new ExactSvmScheme(signer));
@@ -80,8 +80,8 @@ async function start() {
   };
   const far = await openPayments(all.uri, all.clock, settings);
   await far.x402.start();
-  const quoted = async () => (await far.x402.quote(all.ask())).body;
-  const settle = (header: string) => far.x402.settle({ header, requestHash: hashOf(request) });
+  const quoted = async () => (await quoteRequest(far)).body;
+  const settle = (header: string) => settlePayment(far, header);
   return { ...all, far, url, quoted, settle, state, pay: async () => payFrom(all.chain, all.payer, await quoted()) };
 }
 
@@ -94,25 +94,25 @@ async function expectPaid(all: Awaited<ReturnType<typeof start>>, memo: string) 
   expect(await all.money.check()).toMatchObject({ ok: true, accounts: 1 });
 }
 
-test("a remote facilitator settles, and is asked with the bearer token; no key is here", async () => {
+test("a remote facilitator settles with the bearer token, without a local key", async () => {
   const all = await start();
   const { header, memo } = await all.pay();
   const settlement = await all.settle(header);
-  expect(settlement).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+  expect(settlement).toMatchObject({ kind: "settled", account: `x402:${memo}` });
   expect(await all.settle(header)).toEqual(settlement);
   expect(all.state).toMatchObject({ settles: 1, tokens: new Set(["Bearer secret-token"]) });
   await expectPaid(all, memo);
 });
 
-test("who paid is read from the transaction, not from its answer", async () => {
+test("the payer is read from the transaction, not from the facilitator's answer", async () => {
   const all = await start();
   all.state.fate = "lie";
   const { header, memo } = await all.pay();
-  expect(await all.settle(header)).toMatchObject({ kind: "paid" });
+  expect(await all.settle(header)).toMatchObject({ kind: "settled" });
   expect(await quoteDocument(all, memo)).toMatchObject({ payer: all.payer.address });
 });
 
-test("when it changes its fee payer, new quotes name that within ten minutes", async () => {
+test("when a facilitator changes its fee payer, new quotes use it within ten minutes", async () => {
   const all = await start();
   const feePayer = (await all.chain.wallet()).address;
   const kind = { x402Version: 2, scheme: "exact", network: all.chain.network, extra: { feePayer } };
@@ -123,19 +123,22 @@ test("when it changes its fee payer, new quotes name that within ten minutes", a
   expect(await named()).toBe(feePayer);
 });
 
-test.each(["answer", "refuse with 400"] as const)("what it refuses (%s) opens the quote again", async (fate) => {
-  const all = await start();
-  all.state.fate = fate;
-  const required = await all.quoted();
-  const { header } = await payFrom(all.chain, await all.chain.wallet("0.039999"), required);
-  const reason = "invalid_exact_svm_transaction_simulation_failed";
-  expect(await all.settle(header)).toMatchObject({ kind: "refused", reason });
-  expect(all.state.settles).toBe(1);
-  all.state.fate = "answer";
-  const { header: good, memo } = await payFrom(all.chain, all.payer, required);
-  expect(await all.settle(good)).toMatchObject({ kind: "paid" });
-  await expectPaid(all, memo);
-});
+test.each(["answer", "refuse with 400"] as const)(
+  "a refusal by the facilitator (%s) opens the quote again",
+  async (fate) => {
+    const all = await start();
+    all.state.fate = fate;
+    const required = await all.quoted();
+    const { header } = await payFrom(all.chain, await all.chain.wallet("0.039999"), required);
+    const reason = "invalid_exact_svm_transaction_simulation_failed";
+    expect(await all.settle(header)).toMatchObject({ kind: "refused", reason });
+    expect(all.state.settles).toBe(1);
+    all.state.fate = "answer";
+    const { header: good, memo } = await payFrom(all.chain, all.payer, required);
+    expect(await all.settle(good)).toMatchObject({ kind: "settled" });
+    await expectPaid(all, memo);
+  },
+);
 
 test.each(["lose the answer", "say pending"] as const)(
   "it settles, and we hear otherwise (%s): found on chain by its memo",
@@ -143,7 +146,7 @@ test.each(["lose the answer", "say pending"] as const)(
     const all = await start();
     all.state.fate = fate;
     const { header, memo } = await all.pay();
-    expect(await all.settle(header)).toMatchObject({ kind: "paid", account: `x402:${memo}` });
+    expect(await all.settle(header)).toMatchObject({ kind: "settled", account: `x402:${memo}` });
     expect(all.state.settles).toBe(1);
     await expectPaid(all, memo);
   },
@@ -168,7 +171,7 @@ test.each(["lose the request", "fail with 500", "refuse at length"] as const)(
   },
 );
 
-test("a transaction that is listed, and that a node cannot show, may be the payment: it is looked at again", async () => {
+test("a listed transaction that the node cannot return may be the payment: it is looked up again", async () => {
   const all = await start();
   const { chain, clock, far } = all;
   all.state.fate = "lose the answer";
@@ -191,7 +194,7 @@ test("a transaction that is listed, and that a node cannot show, may be the paym
   await expectPaid(all, memo);
 });
 
-test("somebody else's transaction with the same memo is not the payment", async () => {
+test("another wallet's transaction with the same memo is not the payment", async () => {
   const all = await start();
   all.state.fate = "lose the request";
   const required = await all.quoted();
@@ -211,7 +214,7 @@ test("somebody else's transaction with the same memo is not the payment", async 
   expect(await available(all, memo)).toBeUndefined();
 });
 
-test("a transaction that somebody had the same facilitator settle for less is no payment", async () => {
+test("a transaction that the facilitator settled for a smaller amount is no payment", async () => {
   const all = await start();
   const required = await all.quoted();
   const header = await paySomethingElse(all.chain, all.payer, required, { amount: "1" });
@@ -221,5 +224,5 @@ test("a transaction that somebody had the same facilitator settle for less is no
   expect(await (await fetch(`${all.url}/settle`, { method: "POST", body })).json()).toMatchObject({ success: true });
   expect(await all.received()).toBe(1n);
   expect(await all.settle(header)).toMatchObject({ kind: "refused" });
-  expect(await all.payments.owed.total()).toEqual({ nanoUsd: 0n, payments: 0 });
+  expect(await all.payments.unused.total()).toEqual({ nanoUsd: 0n, payments: 0 });
 });

@@ -3,11 +3,11 @@ import { createPayments } from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { createMovableClock, startMoney } from "../support/money-setup.ts";
-import { hashOf, settingsOf } from "../support/payments-setup.ts";
+import { quoteRequest, settingsOf } from "../support/payments-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { testChain } from "../support/solana.ts";
 
-/** Payments with these settings, over a chain that is sound. */
+/** Payments with these settings, on a working chain. */
 async function open(change: Readonly<Record<string, string>> = {}) {
   const chain = await testChain();
   const stores = await testStores();
@@ -29,18 +29,12 @@ async function openOn(change: (chain: Awaited<ReturnType<typeof testChain>>) => 
   return { chain, x402 };
 }
 
-const ask = {
-  requestHash: hashOf("x"),
-  priceNanoUsd: 1_000n,
-  resource: { url: "http://localhost/", description: "", mimeType: "application/json" },
-};
-
-test("without X402_PAY_TO payments are off, and the rest is there", async () => {
+test("without X402_PAY_TO only payments by x402 are off", async () => {
   const { create } = await open({ X402_PAY_TO: "" });
   const payments = create();
   expect(payments.x402).toBeUndefined();
   await payments.prepare();
-  expect(await payments.owed.total()).toEqual({ nanoUsd: 0n, payments: 0 });
+  expect(await payments.unused.total()).toEqual({ nanoUsd: 0n, payments: 0 });
 });
 
 test.each([
@@ -99,21 +93,24 @@ test.each<[string, (chain: Awaited<ReturnType<typeof testChain>>) => Promise<Rec
   ["the chain of another network", async () => ({ X402_NETWORK: "mainnet" }), /SOLANA_RPC_URL: its network is not/],
   ["no settler", async () => ({ X402_FEE_PAYER_KEY: "" }), /X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing/],
   ["a key that is none", async () => ({ X402_FEE_PAYER_KEY: "secret" }), /^(?!.*secret key.*: secret)[^]*64 bytes/],
-])("%s is found at the start, and nothing is quoted", async (_, change, line) => {
+])("%s is found at the start, and no quote is given", async (_, change, line) => {
   const { x402 } = await openOn(change);
   await expect(x402.start()).rejects.toMatchObject({ name: "ConfigError", message: expect.stringMatching(line) });
-  await expect(x402.quote(ask)).rejects.toMatchObject({ status: 503, cause: { message: expect.stringMatching(line) } });
+  await expect(quoteRequest({ x402 })).rejects.toMatchObject({
+    status: 503,
+    cause: { message: expect.stringMatching(line) },
+  });
 });
 
-test("a network that is away does not keep the process from starting; quotes are 503 until it is back", async () => {
+test("the process starts while the network is unavailable; quotes are 503 until it is back", async () => {
   const { x402, chain } = await openOn(async () => ({}));
   chain.faults.next("getGenesisHash", { status: 503 }, 2);
   await x402.start();
-  await expect(x402.quote(ask)).rejects.toMatchObject({ status: 503, code: "no_capacity" });
-  expect((await x402.quote(ask)).body.accepts).toHaveLength(1);
+  await expect(quoteRequest({ x402 })).rejects.toMatchObject({ status: 503, code: "no_capacity" });
+  expect((await quoteRequest({ x402 })).body.accepts).toHaveLength(1);
 });
 
-test("the key of the fee payer may also come as Solana's own tool writes it", async () => {
+test("the key of the fee payer may have the JSON form of Solana's key files", async () => {
   const { x402 } = await openOn(async (chain) => {
     const { getBase58Encoder } = await import("@solana/kit");
     return { X402_FEE_PAYER_KEY: JSON.stringify([...getBase58Encoder().encode(chain.feePayer.secret)]) };

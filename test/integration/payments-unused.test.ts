@@ -19,7 +19,7 @@ type Started = Awaited<ReturnType<typeof startPayments>>;
 async function paid(all: Started) {
   const { header, memo } = await all.pay();
   const settlement = await all.settle(header);
-  if (settlement.kind !== "paid") throw new Error(settlement.reason);
+  if (settlement.kind !== "settled") throw new Error(settlement.reason);
   const { money } = all;
   /** Runs a call on the payment that costs so much. */
   const call = async (costNanoUsd: bigint, status: "succeeded" | "failed" = "succeeded") => {
@@ -29,15 +29,15 @@ async function paid(all: Started) {
   return { header, memo, account: settlement.account, signature: receiptOf(settlement).transaction, call };
 }
 
-test("what calls leave of payments is owed, and listed with who paid it", async () => {
+test("the unused part of payments is listed with its payer", async () => {
   const all = await startPayments();
   const { payments, payer, received, money } = all;
   const [full, half, none] = [await paid(all), await paid(all), await paid(all)];
   await full.call(priceNanoUsd);
   await half.call(usd("0.01"));
   await none.call(0n, "failed");
-  expect(await payments.owed.total()).toEqual({ nanoUsd: usd("0.07"), payments: 2 });
-  const listed = await payments.owed.list({ limit: 10 });
+  expect(await payments.unused.total()).toEqual({ nanoUsd: usd("0.07"), payments: 2 });
+  const listed = await payments.unused.list({ limit: 10 });
   expect(listed).toHaveLength(2);
   expect(listed.find(({ memo }) => memo === half.memo)).toEqual({
     memo: half.memo,
@@ -45,38 +45,38 @@ test("what calls leave of payments is owed, and listed with who paid it", async 
     payer: payer.address,
     transaction: half.signature,
     paidNanoUsd: priceNanoUsd,
-    owedNanoUsd: usd("0.03"),
+    unusedNanoUsd: usd("0.03"),
     paidAt: expect.any(Date),
-    goodUntil: expect.any(Date),
+    usableUntil: expect.any(Date),
   });
   const [first, second] = listed.map(({ memo }) => memo);
-  expect(await payments.owed.list({ limit: 1 })).toMatchObject([{ memo: first }]);
-  expect(await payments.owed.list({ limit: 1, after: first })).toMatchObject([{ memo: second }]);
-  expect(await payments.owed.total({ over: true })).toEqual({ nanoUsd: 0n, payments: 0 });
+  expect(await payments.unused.list({ limit: 1 })).toMatchObject([{ memo: first }]);
+  expect(await payments.unused.list({ limit: 1, after: first })).toMatchObject([{ memo: second }]);
+  expect(await payments.unused.total({ expiredOnly: true })).toEqual({ nanoUsd: 0n, payments: 0 });
   all.clock.later(27 * hourMs);
-  expect(await payments.owed.total({ over: true })).toEqual({ nanoUsd: usd("0.07"), payments: 2 });
+  expect(await payments.unused.total({ expiredOnly: true })).toEqual({ nanoUsd: usd("0.07"), payments: 2 });
   expect(await received()).toBe(micro(3n * priceNanoUsd));
   expect(await money.accounts({ limit: 10 })).toEqual([]);
 });
 
-test("failed work leaves the payment good: the same request runs again on it", async () => {
+test("after a failed call the same request runs again on the payment", async () => {
   const all = await startPayments();
   const { header, call, account } = await paid(all);
   await call(0n, "failed");
-  expect(await all.settle(header)).toMatchObject({ kind: "paid", account });
+  expect(await all.settle(header)).toMatchObject({ kind: "settled", account });
   await call(priceNanoUsd);
   await expect(call(1n)).rejects.toThrow("deeply equal");
   expect(await all.money.check()).toMatchObject({ ok: true });
 });
 
-test("a refund counts once for each transaction, however often and by however many it is recorded", async () => {
+test("a refund counts once for each transaction, also when it is recorded concurrently", async () => {
   const all = await startPayments();
   const { money, payments } = all;
   const other = await all.another();
   const { memo, account, header, call } = await paid(all);
   await call(0n, "failed");
   const refund = { nanoUsd: priceNanoUsd, transaction: signature, reason: "the model was down" };
-  const moves = await Promise.all(times(10, (at) => (at % 2 ? payments : other.payments).owed.refund(memo, refund)));
+  const moves = await Promise.all(times(10, (at) => (at % 2 ? payments : other.payments).unused.refund(memo, refund)));
   const entries = moves.map(({ entry }) => entry);
   expect(moves.filter(({ created }) => created)).toHaveLength(1);
   expect(new Set(entries.map(({ id }) => id))).toEqual(new Set([`payout:${account}:${signature}`]));
@@ -87,7 +87,7 @@ test("a refund counts once for each transaction, however often and by however ma
     reason: "the model was down",
   });
   expect(await available(all, memo)).toBe(0n);
-  expect(await payments.owed.total()).toEqual({ nanoUsd: 0n, payments: 0 });
+  expect(await payments.unused.total()).toEqual({ nanoUsd: 0n, payments: 0 });
   expect(await all.settle(header)).toMatchObject({ kind: "refused", reason: "payment_paid_back" });
   expect(await money.check()).toMatchObject({ ok: true, differenceNanoUsd: 0n });
 });
@@ -100,9 +100,9 @@ test.each([
 ])("a refund that is %s is refused", async (_, refund, status) => {
   const all = await startPayments();
   const { memo } = await paid(all);
-  await expect(all.payments.owed.refund(memo, refund)).rejects.toMatchObject({ status });
+  await expect(all.payments.unused.refund(memo, refund)).rejects.toMatchObject({ status });
   expect(await available(all, memo)).toBe(priceNanoUsd);
-  await expect(all.payments.owed.refund("nobody", { ...refund, nanoUsd: 1_000n })).rejects.toMatchObject({
+  await expect(all.payments.unused.refund("nobody", { ...refund, nanoUsd: 1_000n })).rejects.toMatchObject({
     status: status === 400 && refund.transaction !== signature ? 400 : 404,
   });
 });
@@ -110,13 +110,13 @@ test.each([
 test("the same transaction with another amount is a conflict", async () => {
   const all = await startPayments();
   const { memo } = await paid(all);
-  await all.payments.owed.refund(memo, { nanoUsd: 1_000n, transaction: signature });
+  await all.payments.unused.refund(memo, { nanoUsd: 1_000n, transaction: signature });
   const another = { nanoUsd: 2_000n, transaction: signature };
-  await expect(all.payments.owed.refund(memo, another)).rejects.toMatchObject({ status: 409 });
+  await expect(all.payments.unused.refund(memo, another)).rejects.toMatchObject({ status: 409 });
   expect(await available(all, memo)).toBe(priceNanoUsd - 1_000n);
 });
 
-test("accounts that are empty go a day after they were paid into; what is owed stays; the check is right", async () => {
+test("spent accounts are removed a day after the payment, accounts with a balance stay, and the check passes", async () => {
   const all = await startPayments();
   const { payments, money, clock } = all;
   const [empty, dust, owing, busy] = [await paid(all), await paid(all), await paid(all), await paid(all)];
@@ -125,9 +125,9 @@ test("accounts that are empty go a day after they were paid into; what is owed s
   await owing.call(priceNanoUsd - 1_000n);
   await held(money, holdOf(busy.account, priceNanoUsd));
   clock.later(25 * hourMs);
-  expect(await payments.owed.tidy()).toBe(0);
+  expect(await payments.unused.removeSpent()).toBe(0);
   clock.later(2 * hourMs);
-  expect(await payments.owed.tidy()).toBe(2);
+  expect(await payments.unused.removeSpent()).toBe(2);
   for (const { account, memo } of [empty, dust]) {
     expect(await money.account(account)).toBeUndefined();
     expect(await quoteDocument(all, memo)).toBeNull();
@@ -137,11 +137,11 @@ test("accounts that are empty go a day after they were paid into; what is owed s
     { id: `writeoff:${dust.account}`, kind: "adjustment", amountNanoUsd: -999n },
   ]);
   expect(await money.check()).toMatchObject({ ok: true, accounts: 2, differenceNanoUsd: 0n });
-  expect(await payments.owed.tidy()).toBe(0);
+  expect(await payments.unused.removeSpent()).toBe(0);
   expect(await all.settle(empty.header)).toMatchObject({ kind: "refused", reason: "quote_not_found" });
 });
 
-test("the check finds money that lies on the ledger of a payment's account that is gone", async () => {
+test("the check finds a balance in the ledger of a payment account that was removed", async () => {
   const all = await startPayments();
   const { account } = await paid(all);
   await all.mongo.connection.collection<{ _id: string }>("accounts").deleteOne({ _id: account });

@@ -57,7 +57,7 @@ describe("a submission", () => {
     expect([mock.requests.length, remembered]).toEqual([1, []]);
   });
 
-  test("a field of the images route is named as its caller knows it", async () => {
+  test("a field of the images route has the caller's name", async () => {
     const { mock, provider, call } = await startReplicate();
     const invalid = (field: string) =>
       replicateError(422, "no", { invalid_fields: [{ type: "x", field: `input.${field}`, description: "no" }] });
@@ -68,7 +68,7 @@ describe("a submission", () => {
   });
 });
 
-describe("a prediction that ends without success", () => {
+describe("a prediction that does not succeed", () => {
   test.each([
     ["The input or output was flagged as sensitive. Please try again with different inputs. (E005) (x)", "refused"],
     ["NSFW content detected. Try running it again, or try a different prompt.", "refused"],
@@ -83,12 +83,12 @@ describe("a prediction that ends without success", () => {
     ["KeyError: 'x'", "unavailable"],
     [null, "unavailable"],
   ])("failed, %j: %s", async (error, kind) => {
-    const { mock, provider, kept, call } = await startReplicate();
+    const { mock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["failed"], output: null, error });
     const failure = await errorOf(provider.generate(call("images", fox)));
     expect(failure).toMatchObject({ kind });
     expect((failure as { message: string }).message).toContain(error ?? "failed");
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
   test.each(["canceled", "aborted"])("%s by somebody else is no fault of the caller's", async (state) => {
@@ -97,7 +97,7 @@ describe("a prediction that ends without success", () => {
     expect(await errorOf(provider.generate(call("video", fox)))).toMatchObject({ kind: "unavailable" });
   });
 
-  test("a signed link in its text is shown without what signs it", async () => {
+  test("a signed link in its text is shown without the signature", async () => {
     const { mock, provider, call } = await startReplicate();
     mock.respond({ states: ["failed"], error: "Failed to load https://a.example/b.png?X-Signature=secret: 403" });
     expect(await errorOf(provider.generate(call("video", fox)))).toMatchObject({
@@ -117,8 +117,8 @@ describe("a prediction that ends without success", () => {
   });
 });
 
-describe("looking and fetching", () => {
-  test("a look that fails says nothing of the prediction", async () => {
+describe("polling and downloading", () => {
+  test("a failed poll does not fail the prediction", async () => {
     const { mock, clock, provider, call } = await startReplicate();
     mock.respond(
       { states: ["starting", "succeeded"] },
@@ -132,27 +132,27 @@ describe("looking and fetching", () => {
     expect(mock.requests).toHaveLength(6);
   });
 
-  test("a file's download is begun again when it breaks off; one that cannot be had is not counted", async () => {
-    const { mock, clock, provider, kept, call } = await startReplicate();
+  test("a failed download is repeated; a file that cannot be fetched is not counted", async () => {
+    const { mock, clock, provider, stored, call } = await startReplicate();
     const gone = { status: 404, body: "gone" };
     mock.respond({ states: ["succeeded"] }, { events: ["half", "rest"], cutAfter: 1 }, {}, gone, gone, gone);
     const made = provider.generate(call("images", { ...fox, n: 2 }));
     await clock.pass(2_000, 2_000, 2_000);
     expect((await made).usage).toEqual({ image: 1 });
-    expect(kept).toEqual([{ bytes: mockPng, about: {} }]);
+    expect(stored).toEqual([{ bytes: mockPng, about: {} }]);
   });
 
-  test("a video that cannot be had is a failure, and nothing is counted", async () => {
-    const { mock, clock, provider, kept, call } = await startReplicate();
+  test("a video that cannot be fetched fails the call, and nothing is counted", async () => {
+    const { mock, clock, provider, stored, call } = await startReplicate();
     const text = { headers: { "content-type": "text/html" }, body: "<html>" };
     mock.respond({ states: ["succeeded"], output: "0.mp4" }, text, text, text);
     const failure = errorOf(provider.generate(call("video", { ...fox, duration: 4 })));
     await clock.pass(2_000, 2_000);
     expect(await failure).toMatchObject({ kind: "unavailable" });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("private addresses in an output are not asked", async () => {
+  test("private addresses in an output are not fetched", async () => {
     const { mock, clock, provider, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: ["http://127.0.0.1:9/a.png"] });
     const failure = errorOf(provider.generate(call("images", fox)));
@@ -160,10 +160,10 @@ describe("looking and fetching", () => {
     expect(await failure).toMatchObject({ kind: "unavailable", message: expect.stringContaining("public") as unknown });
   });
 
-  test("a file inside the answer is kept too", async () => {
-    const { mock, provider, kept, call } = await startReplicate();
+  test("a file inside the answer is stored", async () => {
+    const { mock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: [`data:image/png;base64,${mockPng.toString("base64")}`] });
     expect((await provider.generate(call("images", fox))).usage).toEqual({ image: 1 });
-    expect(kept[0]?.bytes.equals(mockPng)).toBe(true);
+    expect(stored[0]?.bytes.equals(mockPng)).toBe(true);
   });
 });

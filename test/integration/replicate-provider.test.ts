@@ -2,18 +2,18 @@ import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../workers/providers/provider.ts";
 import { Aborted } from "../../workers/running.ts";
 import { startReplicate } from "../support/hosted-setup.ts";
+import { uploadsOf } from "../support/media-calls-setup.ts";
 import { mockMp3, mockMp4, mockPng } from "../support/mock-openai-media.ts";
 import { type MockReplicate, mockId } from "../support/mock-replicate.ts";
-import { uploadsOf } from "../support/openai-media-setup.ts";
 import { errorOf } from "../support/upstreams-setup.ts";
 
 const fox = { prompt: "a fox" };
 const asked = (mock: MockReplicate) => mock.requests.map(({ method, path }) => `${method} ${path.slice(3)}`);
 const look = `GET /predictions/${mockId}`;
 
-describe("a prediction that goes well", () => {
-  test("is submitted once, remembered, looked at, and its files are kept to the byte", async () => {
-    const { mock, clock, provider, kept, remembered, call } = await startReplicate();
+describe("a prediction that succeeds", () => {
+  test("is submitted once, its id is stored, it is polled, and its files are stored unchanged", async () => {
+    const { mock, clock, provider, stored, remembered, call } = await startReplicate();
     const input = { ...fox, n: 2, aspect_ratio: "1:1", nested: { list: [1, null] } };
     const made = provider.generate(call("images", { ...input, response_format: "url" }));
     await clock.pass(2_000);
@@ -28,13 +28,13 @@ describe("a prediction that goes well", () => {
     expect(mock.requests[0]?.headers).not.toHaveProperty("prefer");
     for (const { headers } of mock.requests.slice(2)) expect(headers).not.toHaveProperty("authorization");
     expect(remembered).toEqual([mockId]);
-    expect(kept).toEqual([
+    expect(stored).toEqual([
       { bytes: mockPng, about: {} },
       { bytes: mockPng, about: {} },
     ]);
   });
 
-  test("of a version goes where versions go; one image is asked for by not saying so", async () => {
+  test("of a version uses the endpoint for versions; a single image is requested without a count", async () => {
     const { mock, provider, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: "0.png" });
     await provider.generate(call("images", { ...fox, n: 1 }, { model: "acme/model:5c7d5dc6" }));
@@ -53,13 +53,13 @@ describe("a prediction that goes well", () => {
     expect(asked(mock)[0]).toBe("POST /models/acme/model/predictions");
   });
 
-  test("more images than were asked for are not kept; fewer are counted as they are", async () => {
-    const { mock, provider, kept, call } = await startReplicate();
+  test("images beyond the requested number are not stored; fewer count as they are", async () => {
+    const { mock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: ["0.png", "1.png", "2.png"] });
     expect((await provider.generate(call("images", { ...fox, num_outputs: 2 }))).usage).toEqual({ image: 2 });
     mock.respond({ states: ["succeeded"], output: ["0.png"] });
     expect((await provider.generate(call("images", { ...fox, n: 4 }))).usage).toEqual({ image: 1 });
-    expect(kept).toHaveLength(3);
+    expect(stored).toHaveLength(3);
   });
 
   test.each<[string, unknown, JsonObject]>([
@@ -68,13 +68,13 @@ describe("a prediction that goes well", () => {
     ["an object", { video: "0.mp4", seed: 3 }, { seed: 3 }],
     ["an object deep inside", { result: { clip: { url: "0.mp4", width: 8 } }, seed: 3 }, { seed: 3 }],
   ])("a file is found in %s, and what is no file goes to the caller", async (_, output, rest) => {
-    const { mock, provider, kept, call } = await startReplicate();
+    const { mock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output });
     expect(await provider.generate(call("video", { ...fox, duration: 8 }))).toEqual({
       output: rest,
       usage: { second: 8 },
     });
-    expect(kept.map(({ bytes }) => bytes.equals(mockMp4))).toEqual([true]);
+    expect(stored.map(({ bytes }) => bytes.equals(mockMp4))).toEqual([true]);
   });
 
   test.each<[string, JsonObject, Record<string, unknown>, number]>([
@@ -88,23 +88,23 @@ describe("a prediction that goes well", () => {
     expect((await provider.generate(call("video", { ...fox, ...input }))).usage).toEqual({ second });
   });
 
-  test("speech counts the characters that are spoken", async () => {
-    const { mock, provider, kept, call } = await startReplicate();
+  test("speech counts the characters of its text", async () => {
+    const { mock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: "0.mp3" });
     const { usage } = await provider.generate(call("speech", { text: "Grüße 🦊", voice_id: "v" }));
-    expect([usage, kept[0]?.bytes.equals(mockMp3)]).toEqual([{ character: 7 }, true]);
+    expect([usage, stored[0]?.bytes.equals(mockMp3)]).toEqual([{ character: 7 }, true]);
   });
 
-  test("a video whose length nobody tells is measured", async () => {
-    const { mock, provider, kept, call } = await startReplicate();
+  test("a video of unreported length is measured", async () => {
+    const { mock, provider, stored, call } = await startReplicate();
     const wav = silence(2.5);
     mock.respond({ states: ["succeeded"], output: "0.mp4" }, { headers: { "content-type": "audio/wav" }, body: wav });
     expect((await provider.generate(call("video", fox))).usage).toEqual({ second: 2.5 });
-    expect(kept[0]?.bytes.equals(wav)).toBe(true);
+    expect(stored[0]?.bytes.equals(wav)).toBe(true);
   });
 
-  test("a transcript counts the recording's minutes, measured by us, and makes no file", async () => {
-    const { mock, provider, kept, call } = await startReplicate();
+  test("a transcript counts the measured minutes of the recording, and makes no file", async () => {
+    const { mock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["succeeded"], output: { text: "https://fox.example", segments: [{ start: 0 }] } });
     const uploads = uploadsOf([{ id: "upl_1", param: "input.audio", mime: "audio/wav", content: silence(90) }]);
     expect(await provider.generate(call("transcription", { audio: "upl_1" }, { uploads }))).toEqual({
@@ -115,12 +115,12 @@ describe("a prediction that goes well", () => {
     expect((await provider.generate(call("transcription", { audio: "upl_1" }, { uploads }))).output).toEqual({
       text: "The fox.",
     });
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 });
 
 describe("uploads in the input", () => {
-  const picture = (more: object = {}) => ({
+  const imageUpload = (more: object = {}) => ({
     id: "upl_1",
     param: "input.image",
     mime: "image/png",
@@ -128,27 +128,27 @@ describe("uploads in the input", () => {
     ...more,
   });
 
-  test("go as a link where the provider can fetch it, wherever they stand", async () => {
-    const { mock, provider, kept, call } = await startReplicate();
+  test("are sent as links where the provider can fetch them, at any place", async () => {
+    const { mock, provider, stored, call } = await startReplicate();
     const link = "https://storage.example/upl_1?signature=1";
-    const uploads = new Map([...uploadsOf([picture({ content: 9 })])].map(([id, file]) => [id, { ...file, link }]));
+    const uploads = new Map([...uploadsOf([imageUpload({ content: 9 })])].map(([id, file]) => [id, { ...file, link }]));
     mock.respond({ states: ["succeeded"], output: { video: "0.mp4", first_frame: link } });
     const input = { image: "upl_1", shots: [{ reference: "upl_1" }], duration: 4 };
     await provider.generate(call("video", input, { uploads }));
     expect(mock.requests[0]?.body).toEqual({ input: { image: link, shots: [{ reference: link }], duration: 4 } });
-    expect(kept).toHaveLength(1);
+    expect(stored).toHaveLength(1);
   });
 
-  test("else as their bytes, as many as the provider takes inside a request", async () => {
+  test("are else sent as their bytes, within the provider's limit", async () => {
     const { mock, provider, call } = await startReplicate();
     const large = { id: "upl_2", param: "input.last", mime: "image/png", content: Buffer.alloc(4 * 1024 * 1024) };
     mock.respond({ states: ["succeeded"], output: "0.mp4" });
-    await provider.generate(call("video", { image: "upl_1", duration: 4 }, { uploads: uploadsOf([picture()]) }));
+    await provider.generate(call("video", { image: "upl_1", duration: 4 }, { uploads: uploadsOf([imageUpload()]) }));
     expect(mock.requests[0]?.body).toMatchObject({
       input: { image: `data:image/png;base64,${mockPng.toString("base64")}` },
     });
     const input = { image: "upl_1", last: "upl_2", duration: 4 };
-    const both = provider.generate(call("video", input, { uploads: uploadsOf([picture(), large]) }));
+    const both = provider.generate(call("video", input, { uploads: uploadsOf([imageUpload(), large]) }));
     expect(await errorOf(both)).toMatchObject({ code: "invalid_value", param: "input.last" });
     expect(mock.requests).toHaveLength(2);
   });
@@ -168,14 +168,14 @@ describe("uploads in the input", () => {
     expect(mock.requests).toEqual([]);
   });
 
-  test("a prompt may speak of the provider", async () => {
+  test("a prompt may name the provider's address", async () => {
     const { mock, provider, call } = await startReplicate();
     mock.respond({ states: ["succeeded"] });
     await provider.generate(call("images", { prompt: "a poster for api.replicate.com" }));
     expect(mock.requests[0]?.body).toEqual({ input: { prompt: "a poster for api.replicate.com" } });
   });
 
-  test("a transcription of what is no upload, or of no recording, is refused before it costs anything", async () => {
+  test("a transcription without an upload, or of no recording, is refused before it costs anything", async () => {
     const { mock, provider, call } = await startReplicate();
     const broken = uploadsOf([{ id: "upl_1", param: "input.audio", mime: "audio/wav", content: Buffer.from("no") }]);
     expect(await errorOf(provider.generate(call("transcription", { audio: "https://a.example/b.mp3" })))).toMatchObject(
@@ -191,27 +191,27 @@ describe("uploads in the input", () => {
   });
 });
 
-describe("another delivery and a caller who leaves", () => {
-  test("the next worker submits nothing, looks at once and goes on", async () => {
-    const { mock, clock, provider, kept, remembered, call } = await startReplicate();
+describe("another delivery, and a caller who disconnects", () => {
+  test("the next worker submits nothing and polls at once", async () => {
+    const { mock, clock, provider, stored, remembered, call } = await startReplicate();
     mock.respond({ states: ["starting", "processing", "succeeded"], output: "0.mp4" });
     const first = new AbortController();
-    const left = errorOf(provider.generate(call("video", { ...fox, duration: 4 }, { signal: first.signal })));
+    const abandoned = errorOf(provider.generate(call("video", { ...fox, duration: 4 }, { signal: first.signal })));
     await clock.pass(2_000);
     await (await mock.request(1)).closed;
     first.abort(new Aborted("shutdown"));
-    await left;
+    await abandoned;
     const remember = () => Promise.reject(new Error("again"));
     const { usage } = await provider.generate(call("video", { ...fox, duration: 4 }, { job: remembered[0], remember }));
     expect(asked(mock)).toEqual(["POST /models/acme/model/predictions", look, look, "GET /out/0.mp4"]);
-    expect([usage, kept.length]).toEqual([{ second: 4 }, 1]);
+    expect([usage, stored.length]).toEqual([{ second: 4 }, 1]);
   });
 
   test.each([
     ["starting", 0],
     ["processing", 1],
   ])("one who disconnects while it is %s: %d are billed, and those are delivered", async (state, billed) => {
-    const { mock, clock, provider, kept, call } = await startReplicate();
+    const { mock, clock, provider, stored, call } = await startReplicate();
     mock.respond({ states: [state, state, state, "succeeded"], output: "0.mp4" });
     const caller = new AbortController();
     const answer = provider.generate(call("video", { ...fox, duration: 4 }, { disconnected: caller.signal }));
@@ -222,12 +222,12 @@ describe("another delivery and a caller who leaves", () => {
     caller.abort(reason);
     if (billed > 0) await clock.pass(4_500);
     expect(await ended).toEqual(billed > 0 ? { output: {}, usage: { second: 4 } } : reason);
-    expect([mock.billed(), kept.length]).toEqual([billed, billed]);
+    expect([mock.billed(), stored.length]).toEqual([billed, billed]);
     expect(asked(mock).filter((each) => each.endsWith("/cancel"))).toHaveLength(1 - billed);
   });
 
-  test("a call that is aborted is let go at once, and the prediction is cancelled", async () => {
-    const { mock, clock, provider, kept, call } = await startReplicate();
+  test("an aborted call rejects at once, and the prediction is canceled", async () => {
+    const { mock, clock, provider, stored, call } = await startReplicate();
     mock.respond({ states: ["starting"] });
     const caller = new AbortController();
     const answer = errorOf(provider.generate(call("video", fox, { signal: caller.signal })));
@@ -238,23 +238,23 @@ describe("another delivery and a caller who leaves", () => {
     expect(await answer).toBe(reason);
     await (await mock.request(2)).closed;
     expect(asked(mock).at(-1)).toBe(`POST /predictions/${mockId}/cancel`);
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   });
 
-  test("one who leaves while it is submitted closes that connection: nothing is sent again", async () => {
+  test("a caller who disconnects during the submission closes that connection: nothing is sent again", async () => {
     const { mock, provider, call } = await startReplicate({ concurrency: 1 });
     mock.respond({ beforeHeaders: new Promise(() => {}) });
     const caller = new AbortController();
     const answer = errorOf(provider.generate(call("video", fox, { signal: caller.signal })));
     const submission = await mock.request(0);
-    caller.abort(new Error("left"));
+    caller.abort(new Error("disconnected"));
     await answer;
     await submission.closed;
     expect([submission.aborted, mock.requests.length]).toEqual([true, 1]);
   });
 });
 
-test("texts and embeddings are not its affair", async () => {
+test("text and embeddings are not supported", async () => {
   const { mock, provider, call } = await startReplicate();
   const { signal, log } = call("images", fox);
   const text = { model: "m", body: {}, signal, log, format: "chat", headers: {} } as const;

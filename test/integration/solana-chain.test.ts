@@ -9,7 +9,7 @@ import { payments, unchecked } from "../support/solana-setup.ts";
 
 const whole = { encoding: "json", maxSupportedTransactionVersion: 0 } as const;
 
-test("a transaction is found at a level only once its block has come that far", async () => {
+test("a transaction is found at a commitment only once its block has reached it", async () => {
   const { chain, rpc, signed } = await payments();
   const { wire, name } = await signed(1_000n);
   const account = await chain.tokenAccountOf(chain.payTo);
@@ -51,7 +51,7 @@ test("a transaction shows its memo, fee, and what it did to token accounts", asy
   expect(changes).toContainEqual({ owner: payer.address, amount: -1_000n });
 });
 
-test("lists of signatures are newest first, and go on from a given one", async () => {
+test("lists of signatures are newest first, and are paged by signature", async () => {
   const { chain, rpc, signed } = await payments();
   const names: Signature[] = [];
   for (const memo of ["a", "b", "c"]) {
@@ -69,7 +69,7 @@ test("lists of signatures are newest first, and go on from a given one", async (
   expect(await list({ until: a })).toEqual([c, b]);
 });
 
-test("a blockhash lives for 150 blocks, and at a level only from and until that level has seen them", async () => {
+test("a blockhash is valid for 150 blocks, counted at the requested commitment", async () => {
   const { chain, rpc, signed } = await payments();
   const { value } = await rpc.getLatestBlockhash().send();
   const valid = async (commitment: "processed" | "finalized") =>
@@ -103,7 +103,7 @@ test("an old signature is found only in the history", async () => {
   expect(history.value).toMatchObject([{ confirmationStatus: "finalized", err: null }]);
 });
 
-test("what waits in the mempool lands late, or as a failure, or never", async () => {
+test("transactions in the mempool land late, fail, or never land", async () => {
   const { chain, payer, rpc, signed } = await payments();
   const send = async (micro: bigint, memo: string) => {
     const { wire, name } = await signed(micro, memo);
@@ -138,7 +138,7 @@ test("what waits in the mempool lands late, or as a failure, or never", async ()
   expect(await chain.balance(chain.payTo)).toBe(1_000n);
 });
 
-test("with a preflight the node says why it refuses; without one it takes a bad signature and drops it", async () => {
+test("with preflight the node reports why it refuses; without it, a bad signature is accepted and dropped", async () => {
   const { chain, rpc, signed } = await payments();
   const { wire, name } = await signed(1_000n);
   const bytes = Buffer.from(wire, "base64");
@@ -158,7 +158,7 @@ test("with a preflight the node says why it refuses; without one it takes a bad 
   expect(await chain.balance(chain.payTo)).toBe(1_000n);
 });
 
-test("each fault does to a call what it says, once, and then the node is well again", async () => {
+test("each fault affects one call", async () => {
   const { chain, rpc, signed } = await payments();
   const { wire, name } = await signed(1_000n);
   const send = () => rpc.sendTransaction(wire, unchecked).send();
@@ -181,7 +181,7 @@ test("each fault does to a call what it says, once, and then the node is well ag
   expect(await slow).toBe(name);
 });
 
-test("where blocks come by time, any number of transactions fit into one", async () => {
+test("with a slot time, a block holds any number of transactions", async () => {
   const clock = createManualClock();
   const { chain, rpc, signed } = await payments("5.00", { clock, slotMs: 400 });
   const all = await Promise.all(Array.from({ length: 20 }, (_, n) => signed(1n, `memo-${n}`)));
@@ -193,12 +193,12 @@ test("where blocks come by time, any number of transactions fit into one", async
   expect(await rpc.getBlockHeight().send()).toBe(height + 1n);
 });
 
-test("a chain says which network it is like", async () => {
+test("a chain has the genesis hash of its network", async () => {
   const { chain, rpc } = await payments();
   expect(`solana:${(await rpc.getGenesisHash().send()).slice(0, 32)}`).toBe(chain.network);
 });
 
-test("the accounts that are asked for together come together, one that is not there as nothing", async () => {
+test("getMultipleAccounts answers null for an account that does not exist", async () => {
   const { chain, rpc } = await payments();
   const nobody = await chain.wallet();
   const all = await rpc.getMultipleAccounts([chain.feePayer.address, nobody.address], { encoding: "base64" }).send();

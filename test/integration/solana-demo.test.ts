@@ -6,10 +6,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Address, address, createSolanaRpc, type Signature } from "@solana/kit";
 import { expect, onTestFinished, test } from "vitest";
-import { networks } from "../../infra/embedded/solana/networks.ts";
+import { networks, openWallet, tokenAccountOf } from "../../infra/embedded/solana/index.ts";
 import { startSolana } from "../../infra/embedded/solana/server.ts";
-import { tokenAccountOf } from "../../infra/embedded/solana/tokens.ts";
-import { openWallet } from "../../infra/embedded/solana/wallets.ts";
 import { startMockPaid } from "../support/mock-paid.ts";
 import { createMovableClock } from "../support/money-setup.ts";
 import { openPayments } from "../support/payments-setup.ts";
@@ -45,7 +43,7 @@ async function demoChain() {
   };
 }
 
-test("the demo's chain goes on after a restart and after a crash with the same wallets, balances and history", async () => {
+test("the demo's chain has the same wallets, balances and history after a restart and after a crash", async () => {
   const { dataDir, server, payments, chain, rpc, payer, balance } = await demoChain();
   const facilitator = facilitatorOf(chain);
   const names: Signature[] = [];
@@ -55,8 +53,8 @@ test("the demo's chain goes on after a restart and after a crash with the same w
     expect(settled).toMatchObject({ success: true });
     names.unshift(settled.transaction as Signature);
     await stop();
-    // A crash may cut off the last line, of which nobody was told.
-    if (stop === server.kill) await appendFile(join(dataDir, "data", "journal"), "AAAA");
+    // A crash may cut off the last line; its transaction was never visible.
+    if (stop === server.kill) await appendFile(join(dataDir, "data", "transactions.journal"), "AAAA");
     await server.start();
     expect(await balance(chain.payTo)).toBe(String(40_000 * names.length));
     expect(await balance(payer.address)).toBe(String(100_000_000 - 40_000 * names.length));
@@ -74,20 +72,20 @@ async function startedAgain(dataDir: string, server: { stop(): Promise<void> }) 
   return again;
 }
 
-test("the demo's settings are all that the service needs to take payments", async () => {
+test("the demo's settings are sufficient for the service to accept payments", async () => {
   const { server } = await demoChain();
   const { MONGODB_URI } = await testStores();
   const { x402 } = await openPayments(MONGODB_URI, createMovableClock(), server.env);
   await expect(x402.start()).resolves.toBeUndefined();
 });
 
-test("the demo's blocks go on by themselves", async () => {
+test("the demo's chain makes blocks without transactions", async () => {
   const { rpc } = await demoChain();
   const first = await rpc.getBlockHeight().send();
   await expect.poll(() => rpc.getBlockHeight().send(), { timeout: 10_000 }).toBeGreaterThan(first + 2n);
 });
 
-test("the demo's command pays for an image with the demo's wallet, and says what it paid", async () => {
+test("the demo's command pays for an image with the demo's wallet, and prints what it paid", async () => {
   const { dataDir, payments, chain, payer, balance } = await demoChain();
   const { requirements } = await payFrom(chain, payer, 40_000n);
   const service = await startMockPaid(facilitatorOf(chain), requirements);
@@ -105,7 +103,7 @@ test("the demo's command pays for an image with the demo's wallet, and says what
 test.each([
   ["there is no demo", undefined, "run npm start first"],
   ["the demo's wallet is worth nothing there", { baseUrl: "http://127.0.0.1:1" }, "worth nothing there"],
-])("the demo's command says that %s, and fails", async (_, demo, said) => {
+])("the demo's command fails: %s", async (_, demo, said) => {
   const dataDir = await mkdtemp(join(tmpdir(), "inference-solana-"));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   if (demo) await writeFile(join(dataDir, "demo.json"), JSON.stringify(demo));

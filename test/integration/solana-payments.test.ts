@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { failedSimulation } from "../../infra/embedded/solana/index.ts";
+import { failedSimulation } from "../support/solana.ts";
 import { payFrom, payments } from "../support/solana-setup.ts";
 
 test("a payment by the official client, settled by the official facilitator, moves exactly its micro-USDC", async () => {
@@ -28,8 +28,8 @@ test.each([
   ["has no token account", undefined],
 ])("a payer who %s pays nothing", async (_, usd) => {
   const { chain, newFacilitator } = await payments();
-  const poor = await chain.wallet(usd);
-  const { payload, requirements } = await payFrom(chain, poor, 40_001n);
+  const payer = await chain.wallet(usd);
+  const { payload, requirements } = await payFrom(chain, payer, 40_001n);
   const settled = await newFacilitator().settle(payload, requirements);
   expect(settled).toMatchObject({ success: false, errorReason: "invalid_exact_svm_transaction_simulation_failed" });
   expect(chain.calls.sendTransaction).toBeUndefined();
@@ -53,7 +53,7 @@ test("a payment whose blockhash has expired cannot be settled any more", async (
   expect(await chain.balance(chain.payTo)).toBe(0n);
 });
 
-test("a payment that has settled is refused by every other facilitator, and moves nothing again", async () => {
+test("a settled payment is refused by every other facilitator, and moves nothing again", async () => {
   const { chain, newFacilitator, pay } = await payments();
   const { payload, requirements } = await pay(1_000n);
   expect(await newFacilitator().settle(payload, requirements)).toMatchObject({ success: true });
@@ -66,10 +66,10 @@ test("a payment that has settled is refused by every other facilitator, and move
   expect(await chain.balance(chain.payTo)).toBe(1_000n);
 });
 
-test("the facilitator calls a settlement failed whose answer was lost, though the merchant has the money", async () => {
+test("the facilitator reports a settlement as failed when the answer was lost, though the merchant was paid", async () => {
   const { chain, newFacilitator, pay } = await payments();
   const { payload, requirements } = await pay(1_000n);
-  // The package prints what it does not tell.
+  // The package prints the error.
   vi.spyOn(console, "error").mockImplementation(() => {});
   onTestFinished(() => void vi.restoreAllMocks());
   chain.faults.next("sendTransaction", { lose: "answer" });
@@ -77,7 +77,7 @@ test("the facilitator calls a settlement failed whose answer was lost, though th
   expect(await chain.balance(chain.payTo)).toBe(1_000n);
 });
 
-test("a settlement waits for the confirmation", async () => {
+test("a settlement waits until its transaction is confirmed", async () => {
   const { chain, newFacilitator, pay } = await payments();
   const { payload, requirements } = await pay(1_000n);
   chain.holdAt("processed");
@@ -87,7 +87,7 @@ test("a settlement waits for the confirmation", async () => {
   expect(await settling).toMatchObject({ success: true });
 });
 
-test("a simulation fails for the reason that a test gives", async () => {
+test("a planned simulation failure has the given reason", async () => {
   const { chain, newFacilitator, pay } = await payments();
   const { payload, requirements } = await pay(1_000n);
   chain.faults.next("simulateTransaction", failedSimulation("AccountInUse"));

@@ -13,16 +13,16 @@ import {
 } from "@solana/kit";
 import { getCloseAccountInstruction, getTransferInstruction } from "@solana-program/token";
 import { expect, onTestFinished, test } from "vitest";
-import { newSecret, openWallet } from "../../infra/embedded/solana/wallets.ts";
+import { newSecret, openWallet } from "../../infra/embedded/solana/index.ts";
 import { testChain } from "../support/solana.ts";
 
-test("an account that was closed is not there after a restart either", async () => {
+test("a closed account does not exist after a restart", async () => {
   const folder = await mkdtemp(join(tmpdir(), "inference-solana-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const secret = newSecret();
   const payer = { secret, usd: "1.00" };
-  const kept = { journal: join(folder, "journal"), feePayer: newSecret(), merchant: newSecret(), payer };
-  const chain = await testChain({ kept });
+  const stored = { journal: join(folder, "journal"), feePayer: newSecret(), merchant: newSecret(), payer };
+  const chain = await testChain({ stored });
   const { signer } = await openWallet(secret);
   const rpc = createSolanaRpc(chain.rpcUrl);
   const source = await chain.tokenAccountOf(signer.address);
@@ -46,7 +46,7 @@ test("an account that was closed is not there after a restart either", async () 
   expect(await chain.balance(signer.address)).toBeNull();
   await chain.close();
 
-  const again = await testChain({ kept });
+  const again = await testChain({ stored });
   expect(await again.balance(signer.address)).toBeNull();
   expect(await again.balance(again.payTo)).toBe(1_000_000n);
 });

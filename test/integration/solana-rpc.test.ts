@@ -17,7 +17,7 @@ const post = async (url: string, body: unknown) => {
 };
 const asking = (method: string, ...params: unknown[]) => ({ jsonrpc: "2.0", id: method, method, params });
 
-test("what was paid can be read without knowing how tokens and memos are written", async () => {
+test("jsonParsed shows transfers and memos of a payment", async () => {
   const { chain, payer, rpc, signed } = await payments("5.00");
   const { wire, name } = await signed(40_000n, "quote-7");
   await rpc.sendTransaction(wire, unchecked).send();
@@ -67,27 +67,27 @@ test("a wallet's token accounts are found by mint and by program, and shown in e
   expect((await rpc.getTokenSupply(other).send()).value).toMatchObject({ decimals: 9 });
 });
 
-test("an airdrop is a transaction like any other, and what it gives can be spent", async () => {
+test("an airdrop is a transaction with a status, and gives SOL", async () => {
   const { chain, rpc } = await payments();
-  const rich = await generateKeyPairSigner();
+  const funded = await generateKeyPairSigner();
   const least = await rpc.getMinimumBalanceForRentExemption(0n).send();
   const names: Signature[] = [];
-  for (const _ of "12") names.push(await rpc.requestAirdrop(rich.address, lamports(1_000_000_000n)).send());
+  for (const _ of "12") names.push(await rpc.requestAirdrop(funded.address, lamports(1_000_000_000n)).send());
   expect(new Set(names).size).toBe(2);
   expect((await rpc.getSignatureStatuses(names).send()).value).toMatchObject([{ err: null }, { err: null }]);
-  expect(chain.lamports(rich.address)).toBe(2_000_000_000n);
+  expect(chain.lamports(funded.address)).toBe(2_000_000_000n);
   const written = { encoding: "base64", maxSupportedTransactionVersion: 0 } as const;
   const given = await rpc.getTransaction(names[0] as Signature, written).send();
   const bytes = getBase64Encoder().encode(given?.transaction[0] ?? "");
   const message = getBase64Decoder().decode(getTransactionDecoder().decode(bytes).messageBytes);
   expect(given?.meta?.fee).toBe(5_000n);
   expect(await rpc.getFeeForMessage(message as TransactionMessageBytesBase64).send()).toMatchObject({ value: 5_000n });
-  const poor = await generateKeyPairSigner();
-  await expect(rpc.requestAirdrop(poor.address, lamports(least - 1n)).send()).rejects.toThrow("simulation failed");
-  expect(chain.lamports(poor.address)).toBe(0n);
+  const empty = await generateKeyPairSigner();
+  await expect(rpc.requestAirdrop(empty.address, lamports(least - 1n)).send()).rejects.toThrow("simulation failed");
+  expect(chain.lamports(empty.address)).toBe(0n);
 });
 
-test("a transaction is base58 unless it says what it is, and what it fails for has its name", async () => {
+test("transactions are base58 by default, and errors have names", async () => {
   const { chain, payer, signed } = await payments();
   const { wire, name } = await signed(1_000n);
   expect(await post(chain.rpcUrl, asking("sendTransaction", wire))).toMatchObject({ error: { code: -32602 } });
@@ -101,7 +101,7 @@ test("a transaction is base58 unless it says what it is, and what it fails for h
   expect(await post(chain.rpcUrl, simulated)).toMatchObject({ result: { value: { err: "AccountNotFound" } } });
 });
 
-test("calls come one by one or together, and each answer says which it is for", async () => {
+test("single and batched calls are answered with their ids", async () => {
   const { chain } = await payments();
   const [height, health, nothing, broken] = (await post(chain.rpcUrl, [
     asking("getBlockHeight"),

@@ -44,7 +44,7 @@ test("an image and a video are bought by the official client, with no account an
   expect(await ledgerOf(service, image.account)).toMatchObject([{ kind: "credit" }, { id: drawn.requestId }]);
 });
 
-test("a call without a key is told its price by the list, what it pays for, and where", async () => {
+test("a call without a key gets a quote with its list price, resource and payee", async () => {
   const { service, chain } = await startPaid();
   expect(await quoted(service, drawing({ n: 3 }))).toEqual({
     x402Version: 2,
@@ -68,7 +68,7 @@ test("a call without a key is told its price by the list, what it pays for, and 
   });
 });
 
-test("fewer images than were paid for cost less, and what is left is the payer's", async () => {
+test("fewer images than were paid for cost less, and the rest stays on the payment's account", async () => {
   const all = await startPaid();
   const { service, provider } = all;
   provider.respond({ body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }] } });
@@ -78,7 +78,7 @@ test("fewer images than were paid for cost less, and what is left is the payer's
   await expectMoney(all, service, { [account]: { paidMicroUsd: 120_000n, costUsd: "0.04" } });
 });
 
-test("the same payment with the same request in any spelling is the answer that was made", async () => {
+test("the same payment with the same request in any JSON spelling returns the stored answer", async () => {
   const all = await startPaid();
   const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
@@ -93,7 +93,7 @@ test("the same payment with the same request in any spelling is the answer that 
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });
 
-test("work that fails charges nothing, and the payment is good for the same request again", async () => {
+test("a failed call charges nothing, and the payment can be used for the same request again", async () => {
   const all = await startPaid();
   const { service, provider, chain } = all;
   const { headers, account } = await payFor(all, service, drawing());
@@ -104,14 +104,14 @@ test("work that fails charges nothing, and the payment is good for the same requ
   const failed = await answerOf(post(service, drawing(), headers));
   expect(failed).toMatchObject({ status: 400, param: "prompt", receipt: { success: true }, costUsd: null });
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.00" } });
-  const mended = await answerOf(post(service, drawing(), headers));
-  expect(mended).toMatchObject({ status: 200, costUsd: "0.04", receipt: failed.receipt });
-  expect(await answerOf(post(service, drawing(), headers))).toEqual({ ...mended, replayed: "true" });
+  const retried = await answerOf(post(service, drawing(), headers));
+  expect(retried).toMatchObject({ status: 200, costUsd: "0.04", receipt: failed.receipt });
+  expect(await answerOf(post(service, drawing(), headers))).toEqual({ ...retried, replayed: "true" });
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
   expect(chain.calls["sendTransaction"]).toBe(1);
 });
 
-test("a payment that is a day old brings the answer that was made, and nothing new", async () => {
+test("a payment that is a day old returns the stored answer, but starts nothing new", async () => {
   const all = await startPaid();
   const { service, provider, stores } = all;
   const used = await payFor(all, service, drawing());
@@ -127,7 +127,7 @@ test("a payment that is a day old brings the answer that was made, and nothing n
   expect(provider.requests).toHaveLength(2);
 });
 
-test("a payment for one request pays for no other: a new quote, and nothing is taken", async () => {
+test("a payment for another request gets a new quote, and nothing is taken", async () => {
   const all = await startPaid();
   const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());
@@ -149,7 +149,7 @@ test("a payment for one request pays for no other: a new quote, and nothing is t
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });
 
-test("a quote that came with a refusal is as good as the first", async () => {
+test("the quote that comes with a refusal can be paid", async () => {
   const all = await startPaid();
   const { service, chain, payer } = all;
   const first = await payFor(all, service, drawing());
@@ -161,7 +161,7 @@ test("a quote that came with a refusal is as good as the first", async () => {
   await expectMoney(all, service, { [`x402:${memo}`]: { paidMicroUsd: 80_000n, costUsd: "0.08" } });
 });
 
-test("a caller chooses who is bought back, among the mints that are eligible", async () => {
+test("a caller chooses the token to buy back among the eligible mints", async () => {
   const own = "7vfCXTUXx5WJV5JADk17DUJ4ksgau7utNKj4b963voxs";
   const env = { BUYBACK_BPS: "1000", BUYBACK_TOKEN: own, BUYBACK_TOKENS: token };
   const all = await startPaid(env);
@@ -184,7 +184,7 @@ test("a caller chooses who is bought back, among the mints that are eligible", a
   expect(await charges(service, customer.id)).toEqual([]);
 });
 
-test("uploads belong to accounts: who has none is told that there is no such upload, and gets no quote", async () => {
+test("a caller without an account cannot use an upload: 404, and no quote", async () => {
   const { service } = await startPaid();
   const customer = await service.account("1.00");
   const id = await uploaded(service, customer, pngOf(1, 1));

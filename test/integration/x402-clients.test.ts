@@ -19,7 +19,7 @@ async function asLegacy(header: string, { signer }: Wallet) {
   return headerOf(payload);
 }
 
-test("a payment in a transaction of the older form is taken like the newer", async () => {
+test("a payment in a legacy transaction is accepted like a versioned one", async () => {
   const all = await startPaid();
   const { service, payer } = all;
   const { headers, account } = await payFor(all, service, drawing());
@@ -30,7 +30,7 @@ test("a payment in a transaction of the older form is taken like the newer", asy
   await expectMoney(all, service, { [account]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
 });
 
-test("what a client writes around its payment changes nothing: extensions, an Idempotency-Key, its order", async () => {
+test("extensions, an Idempotency-Key and the order of fields do not change a payment", async () => {
   const all = await startPaid();
   const { service, provider } = all;
   const { headers, account } = await payFor(all, service, drawing());

@@ -54,7 +54,7 @@ test.each<BadPayment>([
   ],
   ["for a quote that nobody gave", renamed({ extra: { memo: "x" } }), "quote_not_found"],
   ...badPayments,
-])("a payment %s is answered with why and a new quote, and takes nothing", async (_, make, reason) => {
+])("a payment %s is refused with its reason and a new quote, and nothing is taken", async (_, make, reason) => {
   const all = await startPaid();
   const { service, chain, provider } = all;
   const required = await quoted(service, drawing());
@@ -106,7 +106,7 @@ test.each<[string, object, string, { status: number; code: string; param?: strin
   expect(await answerOf(response)).toMatchObject(expected);
 });
 
-test("a header that is no payment is 400, and names the header", async () => {
+test("a malformed payment header is 400 and names the header", async () => {
   const { service } = await startPaid();
   expect(await answerOf(post(service, drawing(), { "PAYMENT-SIGNATURE": "@@" }))).toMatchObject({
     status: 400,
@@ -116,7 +116,7 @@ test("a header that is no payment is 400, and names the header", async () => {
 
 const noKey = { status: 401, type: "authentication_error", code: "invalid_api_key" };
 
-test("a key that is invalid is 401, never a quote, also beside a payment", async () => {
+test("an invalid key is 401 without a quote, also with a payment", async () => {
   const all = await startPaid();
   const { service, chain, payer } = all;
   const { header } = await payFrom(chain, payer, await quoted(service, drawing()));
@@ -133,7 +133,7 @@ test("a key that is invalid is 401, never a quote, also beside a payment", async
   await expectMoney(all, service, {});
 });
 
-test("with a key the balance pays, whatever payment comes with it", async () => {
+test("with a key the balance pays, also if a payment comes with it", async () => {
   const all = await startPaid();
   const { service, chain, payer } = all;
   const { header } = await payFrom(chain, payer, await quoted(service, drawing()));
@@ -146,7 +146,7 @@ test("with a key the balance pays, whatever payment comes with it", async () => 
   await expectMoney(all, service, {});
 });
 
-test("nothing else is quoted: text and uploads are for those who have a key", async () => {
+test("text calls and uploads get no quote: they need a key", async () => {
   const { service } = await startPaid();
   const calls: [string, object][] = [
     ["/v1/chat/completions", asking(localModel)],
@@ -160,12 +160,12 @@ test("nothing else is quoted: text and uploads are for those who have a key", as
   expect([native.status, native.headers.has("PAYMENT-REQUIRED")]).toEqual([401, false]);
 });
 
-test("where payments are switched off, who has no key is told that one is missing", async () => {
+test("with payments switched off a call without a key is 401", async () => {
   const { service } = await startPaid({ X402_PAY_TO: "" });
   expect(await refusalOf(await post(service, drawing()))).toEqual(refusal(noKey));
 });
 
-test("an address that asks without a key too often is told to wait", async () => {
+test("requests without a key are limited by address", async () => {
   const { service } = await startPaid({ X402_REQUESTS_PER_MINUTE: "2" });
   const customer = await service.account("1.00");
   for (const _ of "12") await quoted(service, drawing());

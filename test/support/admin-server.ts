@@ -15,7 +15,7 @@ import { type Stores, testStores } from "./servers.ts";
 
 export const adminToken = "admin-token-of-the-tests";
 
-/** What tests read of an answer; the rest they compare as a whole. */
+/** The fields that tests read one by one. */
 interface Body {
   readonly id: string;
   readonly key: string;
@@ -80,9 +80,9 @@ export async function startAdminServer(
   };
 }
 
-/** A call that was held, decided and applied, as a worker leaves it. */
+/** A call that was held, decided and applied, as by a worker. */
 export async function settledCall({ money }: Instance, account: string, requestId: string): Promise<void> {
-  const held = { account, requestId, mostNanoUsd: 2_000_000n, leastNanoUsd: 2_000_000n };
+  const held = { account, requestId, maxNanoUsd: 2_000_000n, minNanoUsd: 2_000_000n };
   await money.hold({ ...held, expiresAt: Date.now() + 60_000 });
   await money.settle({
     account,

@@ -6,13 +6,13 @@ import { catalogWith, costBy, localModel, type Running, startWithProvider } from
 
 export { entriesOf, never } from "./service-setup.ts";
 
-/** Anthropic's model by its own name and by ours, which the stand-in of its provider serves. */
+/** Anthropic's model by its own name and by ours, which the mock provider serves. */
 export const ownName = "claude-sonnet-5";
 export const nativeModel = `anthropic/${ownName}`;
-/** One that another hosts, behind OpenAI's interface: the stand-in of `service-setup.ts`. */
+/** A model hosted behind OpenAI's interface, by the mock of `service-setup.ts`. */
 export const hostedModel = "anthropic/claude-hosted";
 export const models = [localModel, nativeModel, hostedModel] as const;
-/** What so many units cost at the list prices: in nano-USD a token. */
+/** The cost of a usage at list prices, in nano-USD a token. */
 export const costOf = costBy({
   [localModel]: { input: 100n, output: 400n },
   [nativeModel]: { input: 2_000n, cached_input: 200n, cache_write: 2_500n, cache_write_1h: 4_000n, output: 10_000n },
@@ -42,7 +42,7 @@ interface Served extends Running {
   readonly anthropic: MockAnthropic;
 }
 
-/** One service for all tests of a file; the providers have forgotten everything before each. */
+/** One service for all tests of a file; the mock providers are reset before each. */
 export const anthropicService = (): Served =>
   ofFile(
     async (onEnd) => {
@@ -71,7 +71,7 @@ export async function newCaller({ service }: Served, usd = "1") {
   return { customer, client: clientOf(service, customer) };
 }
 
-/** The least that a request needs. */
+/** The minimal request. */
 export const asking = <Model extends string>(model: Model, content = "Hello there") => ({
   model,
   max_tokens: 1_000,

@@ -19,7 +19,7 @@ export async function openMaintenance(stores: Stores) {
     });
   }
 
-  /** Again and again until it has come true: a worker leaves out what it is doing already. */
+  /** Repeats the jobs until the condition holds: a worker skips a job that it runs already. */
   const runUntil = <T>(names: readonly string[], ask: () => Promise<T | undefined | false>): Promise<T> =>
     eventually(async () => {
       for (const name of names) await run(name);

@@ -13,7 +13,7 @@ import { type Client, type Customer, type Environment, eventually, ready, spawnA
 export { ready } from "./service.ts";
 export const path = "/v1/chat/completions";
 /** 1,000 nano-USD for an input token, 2,000 for an output token. */
-const catalogFile = fileURLToPath(new URL("catalog.json", import.meta.url));
+const catalogFile = fileURLToPath(new URL("chaos-catalog.json", import.meta.url));
 /** What the mock's usual answer costs: 9 input and 8 output tokens. */
 export const fullCostUsd = "0.000025";
 /** What is left of 1 USD after so many usual answers. */

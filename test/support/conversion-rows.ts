@@ -64,20 +64,19 @@ const allTooled = {
   gemini: tooled("gemini"),
 };
 
-const unnamed = { leftOut: undefined };
+const unnamed = { ignored: undefined };
 
-/** What "What crosses, what is dropped, what is refused" of the providers' formats comes to, feature by feature. */
+/** docs/api/wire-details.md, "What crosses, what is dropped, what is refused", by feature. */
 export const rows: readonly Conversion[] = [
   {
     feature: "system prompt",
-    ask: {
+    requests: {
       chat: { messages: [{ role: "system", content: "Be brief." }, hi] },
       messages: { system: "Be brief." },
       responses: { instructions: "Be brief." },
       gemini: { systemInstruction: { parts: [{ text: "Be brief." }] } },
     },
-    got: {
-      chat: { messages: [{ role: "system", content: "Be brief." }, hi] },
+    converted: {
       messages: { system: "Be brief.", messages: [{ role: "user" }] },
       responses: { input: [{ role: "system", content: "Be brief." }, hi] },
       gemini: { systemInstruction: { parts: [{ text: "Be brief." }] }, contents: [{ role: "user" }] },
@@ -85,7 +84,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "several turns",
-    ask: {
+    requests: {
       chat: { messages: [hi, { role: "assistant", content: "Yes?" }, { role: "user", content: "Go on." }] },
       messages: { messages: [hi, { role: "assistant", content: "Yes?" }, { role: "user", content: "Go on." }] },
       responses: { input: [hi, { role: "assistant", content: "Yes?" }, { role: "user", content: "Go on." }] },
@@ -97,8 +96,7 @@ export const rows: readonly Conversion[] = [
         ],
       },
     },
-    got: {
-      chat: { messages: [hi, { role: "assistant", content: "Yes?" }, { role: "user", content: "Go on." }] },
+    converted: {
       messages: {
         messages: [
           { role: "user", content: [{ text: "Hi" }] },
@@ -109,55 +107,38 @@ export const rows: readonly Conversion[] = [
       responses: {
         input: [hi, { role: "assistant", content: [{ type: "output_text", text: "Yes?" }] }, { content: "Go on." }],
       },
-      gemini: {
-        contents: [
-          { role: "user", parts: [{ text: "Hi" }] },
-          { role: "model", parts: [{ text: "Yes?" }] },
-          { role: "user", parts: [{ text: "Go on." }] },
-        ],
-      },
     },
   },
   {
     feature: "tools",
-    ask: allTooled,
-    got: allTooled,
+    requests: allTooled,
   },
   {
     feature: "tools: strict schema",
-    ask: {
+    requests: {
       chat: { tools: [{ type: "function", function: { name: "f", parameters: schema, strict: true } }] },
       messages: { tools: [{ name: "f", input_schema: schema, strict: true }] },
       responses: { tools: [{ type: "function", name: "f", parameters: schema, strict: true }] },
       gemini: tooled("gemini", { toolConfig: { functionCallingConfig: { mode: "VALIDATED" } } }),
     },
-    got: {
-      chat: { tools: [{ function: { strict: true } }] },
-      messages: { tools: [{ strict: true }] },
-      responses: { tools: [{ strict: true }] },
+    converted: {
       gemini: { toolConfig: { functionCallingConfig: { mode: "VALIDATED" } } },
     },
   },
   {
     feature: "tools: one must be called",
-    besides: allTooled,
-    ask: {
+    without: allTooled,
+    requests: {
       chat: tooled("chat", { tool_choice: "required" }),
       messages: tooled("messages", { tool_choice: { type: "any" } }),
       responses: tooled("responses", { tool_choice: "required" }),
       gemini: tooled("gemini", { toolConfig: { functionCallingConfig: { mode: "ANY" } } }),
     },
-    got: {
-      chat: { tool_choice: "required" },
-      messages: { tool_choice: { type: "any" } },
-      responses: { tool_choice: "required" },
-      gemini: { toolConfig: { functionCallingConfig: { mode: "ANY" } } },
-    },
   },
   {
     feature: "tools: this one must be called",
-    besides: allTooled,
-    ask: {
+    without: allTooled,
+    requests: {
       chat: tooled("chat", { tool_choice: { type: "function", function: { name: "f" } } }),
       messages: tooled("messages", { tool_choice: { type: "tool", name: "f" } }),
       responses: tooled("responses", { tool_choice: { type: "function", name: "f" } }),
@@ -165,43 +146,26 @@ export const rows: readonly Conversion[] = [
         toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["f"] } },
       }),
     },
-    got: {
-      chat: { tool_choice: { type: "function", function: { name: "f" } } },
-      messages: { tool_choice: { type: "tool", name: "f" } },
-      responses: { tool_choice: { type: "function", name: "f" } },
-      gemini: { toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["f"] } } },
-    },
   },
   {
     feature: "tools: none may be called",
-    besides: allTooled,
-    ask: {
+    without: allTooled,
+    requests: {
       chat: tooled("chat", { tool_choice: "none" }),
       messages: tooled("messages", { tool_choice: { type: "none" } }),
       responses: tooled("responses", { tool_choice: "none" }),
       gemini: tooled("gemini", { toolConfig: { functionCallingConfig: { mode: "NONE" } } }),
     },
-    got: {
-      chat: { tool_choice: "none" },
-      messages: { tool_choice: { type: "none" } },
-      responses: { tool_choice: "none" },
-      gemini: { toolConfig: { functionCallingConfig: { mode: "NONE" } } },
-    },
   },
   {
     feature: "tools: one call at a time",
-    besides: allTooled,
-    ask: {
+    without: allTooled,
+    requests: {
       chat: tooled("chat", { parallel_tool_calls: false }),
       messages: tooled("messages", { tool_choice: { type: "auto", disable_parallel_tool_use: true } }),
       responses: tooled("responses", { parallel_tool_calls: false }),
     },
-    got: {
-      chat: { parallel_tool_calls: false },
-      messages: { tool_choice: { type: "auto", disable_parallel_tool_use: true } },
-      responses: { parallel_tool_calls: false },
-    },
-    but: {
+    except: {
       gemini: {
         chat: { refused: "parallel_tool_calls" },
         messages: { refused: "tool_choice.disable_parallel_tool_use" },
@@ -211,37 +175,32 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "tools: several may be called at once",
-    besides: allTooled,
-    ask: {
+    without: allTooled,
+    requests: {
       chat: tooled("chat", { parallel_tool_calls: true }),
       responses: tooled("responses", { parallel_tool_calls: true }),
     },
-    got: { chat: tooled("chat") },
-    but: {
-      chat: { responses: { leftOut: "parallel_tool_calls" } },
-      messages: { chat: { leftOut: "parallel_tool_calls" }, responses: { leftOut: "parallel_tool_calls" } },
-      responses: { chat: { leftOut: "parallel_tool_calls" } },
-      gemini: { chat: { leftOut: "parallel_tool_calls" }, responses: { leftOut: "parallel_tool_calls" } },
+    except: {
+      chat: { responses: { ignored: "parallel_tool_calls" } },
+      messages: { chat: { ignored: "parallel_tool_calls" }, responses: { ignored: "parallel_tool_calls" } },
+      responses: { chat: { ignored: "parallel_tool_calls" } },
+      gemini: { chat: { ignored: "parallel_tool_calls" }, responses: { ignored: "parallel_tool_calls" } },
     },
   },
   {
     feature: "tools: free text (custom)",
-    ask: {
+    requests: {
       chat: { tools: [{ type: "custom", custom: { name: "f" } }] },
       responses: { tools: [{ type: "custom", name: "f" }] },
     },
-    got: {
-      chat: { tools: [{ type: "custom", custom: { name: "f" } }] },
-      responses: { tools: [{ type: "custom", name: "f" }] },
-    },
-    but: {
+    except: {
       messages: { chat: { refused: "tools[0].type" }, responses: { refused: "tools" } },
       gemini: { chat: { refused: "tools[0].type" }, responses: { refused: "tools" } },
     },
   },
   {
     feature: "parallel calls and their results",
-    ask: {
+    requests: {
       chat: {
         messages: [
           hi,
@@ -279,15 +238,7 @@ export const rows: readonly Conversion[] = [
         ],
       },
     },
-    got: {
-      chat: {
-        messages: [
-          hi,
-          { role: "assistant", tool_calls: chatCalls },
-          { role: "tool", tool_call_id: "call_1", content: "one" },
-          { role: "tool", tool_call_id: "call_2", content: "two" },
-        ],
-      },
+    converted: {
       messages: {
         messages: [
           { role: "user" },
@@ -295,32 +246,11 @@ export const rows: readonly Conversion[] = [
           ...user(result("one"), { ...result("two"), tool_use_id: "call_2" }),
         ],
       },
-      responses: {
-        input: [
-          hi,
-          ...itemCalls,
-          { type: "function_call_output", call_id: "call_1", output: "one" },
-          { type: "function_call_output", call_id: "call_2", output: "two" },
-        ],
-      },
-      gemini: {
-        contents: [
-          { role: "user" },
-          { role: "model", parts: partCalls },
-          {
-            role: "user",
-            parts: [
-              { functionResponse: { id: "call_1", name: "f", response: { output: "one" } } },
-              { functionResponse: { id: "call_2", name: "f", response: { output: "two" } } },
-            ],
-          },
-        ],
-      },
     },
   },
   {
     feature: "a tool's result with an image",
-    ask: {
+    requests: {
       messages: {
         messages: [
           hi,
@@ -362,7 +292,7 @@ export const rows: readonly Conversion[] = [
         ],
       },
     },
-    got: {
+    converted: {
       chat: {
         messages: [
           hi,
@@ -394,7 +324,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "a tool's result that is an error",
-    ask: {
+    requests: {
       messages: {
         messages: [
           hi,
@@ -413,7 +343,7 @@ export const rows: readonly Conversion[] = [
         ],
       },
     },
-    got: {
+    converted: {
       chat: { messages: [hi, {}, { role: "tool", content: /error.*no such file/i }] },
       messages: {
         messages: [{}, {}, { content: [{ type: "tool_result", content: /error.*no such file/i }] }],
@@ -428,13 +358,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "image by link",
-    ask: {
-      chat: chatUser({ type: "image_url", image_url: { url: link } }),
-      messages: messagesUser({ type: "image", source: { type: "url", url: link } }),
-      responses: responsesUser({ type: "input_image", image_url: link }),
-      gemini: geminiUser({ fileData: { fileUri: link, mimeType: "image/png" } }),
-    },
-    got: {
+    requests: {
       chat: chatUser({ type: "image_url", image_url: { url: link } }),
       messages: messagesUser({ type: "image", source: { type: "url", url: link } }),
       responses: responsesUser({ type: "input_image", image_url: link }),
@@ -443,13 +367,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "image by its bytes",
-    ask: {
-      chat: chatUser({ type: "image_url", image_url: { url: imageData } }),
-      messages: messagesUser(imageBlock),
-      responses: responsesUser({ type: "input_image", image_url: imageData }),
-      gemini: geminiUser({ inlineData: { mimeType: "image/png", data: png } }),
-    },
-    got: {
+    requests: {
       chat: chatUser({ type: "image_url", image_url: { url: imageData } }),
       messages: messagesUser(imageBlock),
       responses: responsesUser({ type: "input_image", image_url: imageData }),
@@ -458,7 +376,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "document (PDF) by its bytes",
-    ask: {
+    requests: {
       chat: chatUser({ type: "file", file: { filename: "a.pdf", file_data: `data:application/pdf;base64,${pdf}` } }),
       messages: messagesUser({
         type: "document",
@@ -471,29 +389,19 @@ export const rows: readonly Conversion[] = [
       }),
       gemini: geminiUser({ inlineData: { mimeType: "application/pdf", data: pdf } }),
     },
-    got: {
+    converted: {
       chat: chatUser({ type: "file", file: { file_data: `data:application/pdf;base64,${pdf}` } }),
-      messages: messagesUser({
-        type: "document",
-        source: { type: "base64", media_type: "application/pdf", data: pdf },
-      }),
       responses: responsesUser({ type: "input_file", file_data: `data:application/pdf;base64,${pdf}` }),
-      gemini: geminiUser({ inlineData: { mimeType: "application/pdf", data: pdf } }),
     },
   },
   {
     feature: "document by link",
-    ask: {
+    requests: {
       messages: messagesUser({ type: "document", source: { type: "url", url: paper } }),
       responses: responsesUser({ type: "input_file", file_url: paper }),
       gemini: geminiUser({ fileData: { fileUri: paper, mimeType: "application/pdf" } }),
     },
-    got: {
-      messages: messagesUser({ type: "document", source: { type: "url", url: paper } }),
-      responses: responsesUser({ type: "input_file", file_url: paper }),
-      gemini: geminiUser({ fileData: { fileUri: paper, mimeType: "application/pdf" } }),
-    },
-    but: {
+    except: {
       chat: {
         messages: { refused: "messages" },
         responses: { refused: "input" },
@@ -503,11 +411,11 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "document of plain text",
-    ask: {
+    requests: {
       messages: messagesUser({ type: "document", source: { type: "text", media_type: "text/plain", data: "Once." } }),
       gemini: geminiUser({ inlineData: { mimeType: "text/plain", data: "T25jZS4=" } }),
     },
-    got: {
+    converted: {
       chat: { messages: [{ role: "user", content: /Once\./ }] },
       messages: { messages: [{ role: "user", content: [{ type: "text", text: "Once." }] }] },
       responses: { input: [{ role: "user", content: /Once\./ }] },
@@ -516,17 +424,12 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "sound by its bytes",
-    ask: {
+    requests: {
       chat: chatUser({ type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } }),
       responses: responsesUser({ type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } }),
       gemini: geminiUser({ inlineData: { mimeType: "audio/wav", data: "UklGRg==" } }),
     },
-    got: {
-      chat: chatUser({ type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } }),
-      responses: responsesUser({ type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } }),
-      gemini: geminiUser({ inlineData: { mimeType: "audio/wav", data: "UklGRg==" } }),
-    },
-    but: {
+    except: {
       messages: {
         chat: { refused: "messages[0].content[0].type" },
         responses: { refused: "input" },
@@ -536,13 +439,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "answer by a JSON schema",
-    ask: {
-      chat: { response_format: { type: "json_schema", json_schema: { name: "answer", schema, strict: true } } },
-      messages: { output_config: { format: { type: "json_schema", schema } } },
-      responses: { text: { format: { type: "json_schema", name: "answer", schema, strict: true } } },
-      gemini: { generationConfig: { responseMimeType: "application/json", responseJsonSchema: schema } },
-    },
-    got: {
+    requests: {
       chat: { response_format: { type: "json_schema", json_schema: { name: "answer", schema, strict: true } } },
       messages: { output_config: { format: { type: "json_schema", schema } } },
       responses: { text: { format: { type: "json_schema", name: "answer", schema, strict: true } } },
@@ -551,31 +448,23 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "answer in JSON of any shape",
-    ask: {
+    requests: {
       chat: { response_format: { type: "json_object" } },
       responses: { text: { format: { type: "json_object" } } },
       gemini: { generationConfig: { responseMimeType: "application/json" } },
     },
-    got: {
-      chat: { response_format: { type: "json_object" } },
+    converted: {
       messages: { system: /JSON/ },
-      responses: { text: { format: { type: "json_object" } } },
-      gemini: { generationConfig: { responseMimeType: "application/json" } },
     },
   },
   {
     feature: "stop sequences",
-    ask: {
+    requests: {
       chat: { stop: ["END"] },
       messages: { stop_sequences: ["END"] },
       gemini: { generationConfig: { stopSequences: ["END"] } },
     },
-    got: {
-      chat: { stop: ["END"] },
-      messages: { stop_sequences: ["END"] },
-      gemini: { generationConfig: { stopSequences: ["END"] } },
-    },
-    but: {
+    except: {
       responses: {
         chat: { refused: "stop" },
         messages: { refused: "stop_sequences" },
@@ -585,13 +474,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "temperature",
-    ask: {
-      chat: { temperature: 0.5 },
-      messages: { temperature: 0.5 },
-      responses: { temperature: 0.5 },
-      gemini: { generationConfig: { temperature: 0.5 } },
-    },
-    got: {
+    requests: {
       chat: { temperature: 0.5 },
       messages: { temperature: 0.5 },
       responses: { temperature: 0.5 },
@@ -600,13 +483,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "top_p",
-    ask: {
-      chat: { top_p: 0.5 },
-      messages: { top_p: 0.5 },
-      responses: { top_p: 0.5 },
-      gemini: { generationConfig: { topP: 0.5 } },
-    },
-    got: {
+    requests: {
       chat: { top_p: 0.5 },
       messages: { top_p: 0.5 },
       responses: { top_p: 0.5 },
@@ -615,50 +492,41 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "top_k",
-    ask: { messages: { top_k: 5 }, gemini: { generationConfig: { topK: 5 } } },
-    got: {},
-    all: { messages: { leftOut: "top_k" }, gemini: { leftOut: "generationConfig.topK" } },
+    requests: { messages: { top_k: 5 }, gemini: { generationConfig: { topK: 5 } } },
+    everyOther: { messages: { ignored: "top_k" }, gemini: { ignored: "generationConfig.topK" } },
   },
   {
     feature: "seed",
-    ask: { chat: { seed: 7 }, gemini: { generationConfig: { seed: 7 } } },
-    got: { chat: { seed: 7 }, gemini: { generationConfig: { seed: 7 } } },
-    but: {
-      messages: { chat: { leftOut: "seed" }, gemini: { leftOut: "generationConfig.seed" } },
-      responses: { chat: { leftOut: "seed" }, gemini: { leftOut: "generationConfig.seed" } },
+    requests: { chat: { seed: 7 }, gemini: { generationConfig: { seed: 7 } } },
+    except: {
+      messages: { chat: { ignored: "seed" }, gemini: { ignored: "generationConfig.seed" } },
+      responses: { chat: { ignored: "seed" }, gemini: { ignored: "generationConfig.seed" } },
     },
   },
   {
     feature: "penalties",
-    ask: { chat: { presence_penalty: 1 }, gemini: { generationConfig: { presencePenalty: 1 } } },
-    got: { chat: { presence_penalty: 1 }, gemini: { generationConfig: { presencePenalty: 1 } } },
-    but: {
+    requests: { chat: { presence_penalty: 1 }, gemini: { generationConfig: { presencePenalty: 1 } } },
+    except: {
       messages: { chat: { refused: "presence_penalty" }, gemini: { refused: "generationConfig.presencePenalty" } },
       responses: { chat: { refused: "presence_penalty" }, gemini: { refused: "generationConfig.presencePenalty" } },
     },
   },
   {
     feature: "several answers",
-    ask: { chat: { n: 2 }, gemini: { generationConfig: { candidateCount: 2 } } },
-    got: { chat: { n: 2 }, gemini: { generationConfig: { candidateCount: 2 } } },
-    but: {
+    requests: { chat: { n: 2 }, gemini: { generationConfig: { candidateCount: 2 } } },
+    except: {
       messages: { chat: { refused: "n" }, gemini: { refused: "generationConfig.candidateCount" } },
       responses: { chat: { refused: "n" }, gemini: { refused: "generationConfig.candidateCount" } },
     },
   },
   {
     feature: "log probabilities",
-    ask: {
+    requests: {
       chat: { logprobs: true, top_logprobs: 2 },
       responses: { include: ["message.output_text.logprobs"], top_logprobs: 2 },
       gemini: { generationConfig: { responseLogprobs: true, logprobs: 2 } },
     },
-    got: {
-      chat: { logprobs: true, top_logprobs: 2 },
-      responses: { include: ["message.output_text.logprobs"], top_logprobs: 2 },
-      gemini: { generationConfig: { responseLogprobs: true, logprobs: 2 } },
-    },
-    but: {
+    except: {
       messages: {
         chat: { refused: "logprobs" },
         responses: { refused: "include" },
@@ -668,13 +536,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "reasoning effort",
-    ask: {
-      chat: { reasoning_effort: "medium" },
-      messages: { thinking: { type: "enabled", budget_tokens: 8192 } },
-      responses: { reasoning: { effort: "medium" } },
-      gemini: { generationConfig: { thinkingConfig: { thinkingLevel: "MEDIUM" } } },
-    },
-    got: {
+    requests: {
       chat: { reasoning_effort: "medium" },
       messages: { thinking: { type: "enabled", budget_tokens: 8192 } },
       responses: { reasoning: { effort: "medium" } },
@@ -683,35 +545,35 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "reasoning state of Anthropic's",
-    ask: {
+    requests: {
       chat: { messages: [hi, { role: "assistant", content: "Yes?", reasoning_details: [anthropicState] }, hi] },
       messages: { messages: [hi, { role: "assistant", content: [thinking, { type: "text", text: "Yes?" }] }, hi] },
     },
-    got: { messages: { messages: [{}, { role: "assistant", content: [thinking, { text: "Yes?" }] }, {}] } },
-    but: {
+    converted: { messages: { messages: [{}, { role: "assistant", content: [thinking, { text: "Yes?" }] }, {}] } },
+    except: {
       chat: { chat: unnamed, messages: unnamed },
       responses: { chat: unnamed, messages: unnamed },
       gemini: { chat: unnamed, messages: unnamed },
     },
-    besides: { chat: answered, messages: { messages: answered.messages } },
+    without: { chat: answered, messages: { messages: answered.messages } },
   },
   {
     feature: "reasoning state of OpenAI's",
-    ask: {
+    requests: {
       chat: { messages: [hi, { role: "assistant", content: "Yes?", reasoning_details: [openaiState] }, hi] },
       responses: { input: [hi, reasoning, { role: "assistant", content: "Yes?" }, hi] },
     },
-    got: { responses: { input: [hi, reasoning, { role: "assistant" }, hi] } },
-    but: {
-      chat: { chat: unnamed, responses: { leftOut: "reasoning.encrypted_content" } },
-      messages: { chat: unnamed, responses: { leftOut: "reasoning.encrypted_content" } },
-      gemini: { chat: unnamed, responses: { leftOut: "reasoning.encrypted_content" } },
+    converted: { responses: { input: [hi, reasoning, { role: "assistant" }, hi] } },
+    except: {
+      chat: { chat: unnamed, responses: { ignored: "reasoning.encrypted_content" } },
+      messages: { chat: unnamed, responses: { ignored: "reasoning.encrypted_content" } },
+      gemini: { chat: unnamed, responses: { ignored: "reasoning.encrypted_content" } },
     },
-    besides: { chat: answered, responses: { input: answered.messages } },
+    without: { chat: answered, responses: { input: answered.messages } },
   },
   {
     feature: "reasoning state of Google's",
-    ask: {
+    requests: {
       chat: {
         messages: [
           hi,
@@ -727,13 +589,12 @@ export const rows: readonly Conversion[] = [
         ],
       },
     },
-    got: { gemini: { contents: [{}, { parts: [{ functionCall: { id: "call_1" }, thoughtSignature: "c2ln" }] }, {}] } },
-    but: {
+    except: {
       chat: { chat: unnamed, gemini: unnamed },
       messages: { chat: unnamed, gemini: unnamed },
       responses: { chat: unnamed, gemini: unnamed },
     },
-    besides: {
+    without: {
       chat: { messages: [hi, { role: "assistant", content: null, tool_calls: chatCalls.slice(0, 1) }, chatResult] },
       gemini: {
         contents: [
@@ -746,78 +607,70 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "who the caller's user is",
-    ask: { chat: { user: "u1" }, messages: { metadata: { user_id: "u1" } }, responses: { user: "u1" } },
-    got: { chat: { user: "u1" } },
-    but: {
-      chat: { messages: { leftOut: "metadata" }, responses: { leftOut: "user" } },
-      messages: { chat: { leftOut: "user" }, responses: { leftOut: "user" } },
-      responses: { chat: { leftOut: "user" }, messages: { leftOut: "metadata" } },
-      gemini: { chat: { leftOut: "user" }, messages: { leftOut: "metadata" }, responses: { leftOut: "user" } },
+    requests: { chat: { user: "u1" }, messages: { metadata: { user_id: "u1" } }, responses: { user: "u1" } },
+    except: {
+      chat: { messages: { ignored: "metadata" }, responses: { ignored: "user" } },
+      messages: { chat: { ignored: "user" }, responses: { ignored: "user" } },
+      responses: { chat: { ignored: "user" }, messages: { ignored: "metadata" } },
+      gemini: { chat: { ignored: "user" }, messages: { ignored: "metadata" }, responses: { ignored: "user" } },
     },
   },
   {
     feature: "verbosity",
-    ask: { chat: { verbosity: "low" }, responses: { text: { verbosity: "low" } } },
-    got: { chat: { verbosity: "low" }, responses: { text: { verbosity: "low" } } },
-    but: {
-      messages: { chat: { leftOut: "verbosity" }, responses: { leftOut: "text.verbosity" } },
-      gemini: { chat: { leftOut: "verbosity" }, responses: { leftOut: "text.verbosity" } },
+    requests: { chat: { verbosity: "low" }, responses: { text: { verbosity: "low" } } },
+    except: {
+      messages: { chat: { ignored: "verbosity" }, responses: { ignored: "text.verbosity" } },
+      gemini: { chat: { ignored: "verbosity" }, responses: { ignored: "text.verbosity" } },
     },
   },
   {
     feature: "marks of what is to be cached",
-    besides: { messages: messagesUser({ type: "text", text: "Hi" }) },
-    ask: { messages: messagesUser({ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }) },
-    got: {},
-    all: { messages: { leftOut: "cache_control" } },
+    without: { messages: messagesUser({ type: "text", text: "Hi" }) },
+    requests: { messages: messagesUser({ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }) },
+    everyOther: { messages: { ignored: "cache_control" } },
   },
   {
     feature: "citations of documents",
-    besides: {
+    without: {
       messages: messagesUser({
         type: "document",
         source: { type: "text", media_type: "text/plain", data: "Once." },
       }),
     },
-    ask: {
+    requests: {
       messages: messagesUser({
         type: "document",
         source: { type: "text", media_type: "text/plain", data: "Once." },
         citations: { enabled: true },
       }),
     },
-    got: {},
-    all: { messages: { leftOut: "citations" } },
+    everyOther: { messages: { ignored: "citations" } },
   },
   {
     feature: "safety settings",
-    ask: { gemini: { safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }] } },
-    got: {},
-    all: { gemini: { leftOut: "safetySettings" } },
+    requests: { gemini: { safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }] } },
+    everyOther: { gemini: { ignored: "safetySettings" } },
   },
   {
     feature: "a spoken answer",
-    ask: {
+    requests: {
       chat: { modalities: ["text", "audio"], audio: { voice: "alloy", format: "wav" } },
       gemini: { generationConfig: { responseModalities: ["AUDIO"] } },
     },
-    got: {},
-    but: { responses: { chat: { refused: "audio" } } },
-    all: {
+    except: { responses: { chat: { refused: "audio" } } },
+    everyOther: {
       chat: { refused: "modalities" },
       gemini: { refused: "generationConfig.responseModalities" },
     },
   },
   {
     feature: "predicted output",
-    ask: { chat: { prediction: { type: "content", content: "x" } } },
-    got: {},
-    all: { chat: { refused: "prediction" } },
+    requests: { chat: { prediction: { type: "content", content: "x" } } },
+    everyOther: { chat: { refused: "prediction" } },
   },
   {
     feature: "web search by the provider",
-    ask: { chat: { web_search_options: { search_context_size: "low" } } },
-    got: {},
-    all: { chat: { refused: "web_search_options" } },
+    requests: { chat: { web_search_options: { search_context_size: "low" } } },
+    everyOther: { chat: { refused: "web_search_options" } },
   },
 ];

@@ -34,10 +34,10 @@ export async function market(usd = "50.00") {
     ...(sent && { sent }),
   });
 
-  /** As a process that starts anew: it knows what was remembered, and nothing else. */
+  /** As after a restart: only what was recorded is known. */
   async function execute(
     sent?: SentTransaction,
-    remember: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
+    recordSent: (sent: SentTransaction) => Promise<void> = () => Promise.resolve(),
     signal: AbortSignal = new AbortController().signal,
     id = "batch1",
   ): Promise<{ readonly execution: Execution; readonly sent: SentTransaction | undefined }> {
@@ -47,7 +47,7 @@ export async function market(usd = "50.00") {
     let last = sent;
     try {
       const store = async (made: SentTransaction) => {
-        await remember(made);
+        await recordSent(made);
         last = made;
       };
       return { execution: await executor.execute(batch(id, sent), store, signal), sent: last };
@@ -63,9 +63,9 @@ export async function market(usd = "50.00") {
     token: await chain.balance(wallet.address, token),
   });
   const swaps = () => jupiter.requests.filter(({ path }) => path === "/swap/v2/build").length;
-  const sendings = () => (chain.calls.sendTransaction ?? 0) - before;
+  const countSent = () => (chain.calls.sendTransaction ?? 0) - before;
   onTestFinished(() => chain.faults.clear());
-  return { chain, token, wallet, jupiter, execute, has, swaps, sendings, config };
+  return { chain, token, wallet, jupiter, execute, has, swaps, countSent, config };
 }
 
 /** Of 12.000000999 USD: what is less than a micro-USD stays. */

@@ -3,12 +3,12 @@ import { type Answer, assemble as assembleGemini, framesOf } from "./formats-gem
 import type { Json, Said } from "./formats-pairs-providers.ts";
 import { assemble as assembleResponses, eventsOf } from "./formats-responses-assemble.ts";
 
-/** A caller who reads a format: a request of theirs, what they hold at the end of a stream, and what they understand. */
+/** A client of a format: its request, how it assembles a stream, and what it reads from an answer. */
 interface Caller {
   readonly request: Json;
-  /** By the rules of the provider's own client: what a stream was, in the shape of the answer that was not streamed. */
+  /** Assembles a stream into the shape of a JSON answer, as the provider's own client does. */
   readonly assemble: (stream: string) => Json;
-  /** The same of a whole answer: what a stream cannot have is left away. */
+  /** A JSON answer without what a stream cannot carry. */
   readonly held: (whole: Json) => Json;
   readonly heard: (held: Json) => Partial<Said>;
 }
@@ -105,48 +105,67 @@ const chat: Caller = {
   },
 };
 
-interface Block extends Record<string, unknown> {
-  type: string;
-  text: string;
-  thinking: string;
-  signature: string;
-  partial: string;
+function must(condition: boolean, what: string): void {
+  if (!condition) throw new Error(what);
+}
+
+interface MessagesEvent {
+  readonly index: number;
+  readonly content_block: Json;
+  readonly delta: Readonly<Record<string, string>>;
+  readonly message: Json;
+  readonly usage: Json;
 }
 
 const messages: Caller = {
   request: { model: "m", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] },
+  // As strict as the format's documentation: blocks follow one another, each complete.
   assemble(stream) {
     let message: Json = {};
-    const content: Block[] = [];
-    for (const event of eventsOf(stream)) {
-      const delta = event["delta"] as Json;
-      const index = event["index"] as number;
-      const block = content[index] as Block;
-      switch (event["type"]) {
+    const content: Record<string, unknown>[] = [];
+    let open: { index: number; json: string } | undefined;
+    let isOver = false;
+    for (const item of eventsOf(stream)) {
+      const event = item as unknown as MessagesEvent;
+      const type = item["type"];
+      must(!isOver, "an event after the end");
+      must((type === "message_start") === (message["type"] === undefined), "a message begins once, and first");
+      const block = content[event.index];
+      switch (type) {
         case "message_start":
-          message = event["message"] as Json;
+          message = { ...event.message };
           break;
         case "content_block_start":
-          if (index !== content.length) throw new Error("a block is out of its place");
-          content.push({ ...(event["content_block"] as Block) });
+          must(open === undefined, "a block inside another");
+          must(event.index === content.length, "a block out of order");
+          open = { index: event.index, json: "" };
+          content.push({ ...event.content_block });
           break;
-        case "content_block_delta":
-          if (delta["type"] === "text_delta") block.text += delta["text"] as string;
-          if (delta["type"] === "thinking_delta") block.thinking += delta["thinking"] as string;
-          if (delta["type"] === "signature_delta") block.signature = delta["signature"] as string;
-          if (delta["type"] === "input_json_delta")
-            block.partial = (block.partial ?? "") + (delta["partial_json"] as string);
+        case "content_block_delta": {
+          const { type, text, thinking, signature, partial_json } = event.delta;
+          if (open?.index !== event.index || !block) throw new Error("a delta outside its block");
+          if (type === "text_delta") block["text"] += text ?? "";
+          if (type === "thinking_delta") block["thinking"] += thinking ?? "";
+          if (type === "signature_delta") block["signature"] = signature;
+          if (type === "input_json_delta") open.json += partial_json;
+          break;
+        }
+        case "content_block_stop":
+          must(event.index === open?.index, "the end of another block");
+          if (block && open?.json) block["input"] = JSON.parse(open.json);
+          open = undefined;
           break;
         case "message_delta":
-          message = {
-            ...message,
-            ...delta,
-            usage: { ...(message["usage"] as Json), ...(event["usage"] as Json) },
-          };
+          must(open === undefined, "the end inside a block");
+          message = { ...message, ...event.delta, usage: { ...(message["usage"] as Json), ...event.usage } };
+          break;
+        default:
+          must(type === "message_stop", String(type));
+          isOver = true;
       }
     }
-    const whole = content.map(({ partial, ...block }) => (partial ? { ...block, input: JSON.parse(partial) } : block));
-    return { ...message, content: whole };
+    must(isOver, "no end");
+    return { ...message, content };
   },
   held: (whole) => whole,
   heard(held) {

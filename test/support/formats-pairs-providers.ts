@@ -2,7 +2,7 @@ import type { Format } from "#formats";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** What a model says, whoever makes it. */
+/** The content of an answer, in any format. */
 export interface Said {
   readonly reasoning: string;
   /** State of its reasoning, as only its provider can read it. */

@@ -1,21 +1,20 @@
 import { onTestFinished } from "vitest";
-import type { Task } from "../../shared/catalog/index.ts";
 import { createGemini } from "../../workers/providers/gemini/index.ts";
-import type { GenerationCall, JsonObject, TextCall } from "../../workers/providers/provider.ts";
+import type { JsonObject, TextCall } from "../../workers/providers/provider.ts";
+import { createAwaitedClock, createMediaCalls } from "./media-calls-setup.ts";
 import { startMockGemini } from "./mock-gemini.ts";
-import { createAwaitedClock, type Kept } from "./openai-media-setup.ts";
-import { log, undisturbed } from "./upstreams-setup.ts";
+import { log } from "./upstreams-setup.ts";
 
-/** In the form that the provider's keys have. */
+/** Looks like a real key. */
 export const operatorKey = "AIzaSyOperator_0123456789-abcdefghijklm";
 
 interface Options {
   readonly concurrency?: number;
-  /** What stands behind the mock's address. */
+  /** Appended to the mock's address. */
   readonly path?: string;
 }
 
-/** A mock of Google's server, a provider for it, text calls, and calls whose files are kept in a list. */
+/** A mock of Google's server, a provider for it, text calls, and calls whose files are collected. */
 export async function startGemini({ concurrency = 4, path = "" }: Options = {}) {
   const mock = await startMockGemini();
   const clock = createAwaitedClock();
@@ -31,28 +30,15 @@ export async function startGemini({ concurrency = 4, path = "" }: Options = {}) 
     await provider.close();
     await mock.close();
   });
-  const common = { model: "gemini-mock", log, signal: new AbortController().signal };
   const text = (body: JsonObject = {}, more: Partial<TextCall> = {}): TextCall => ({
-    ...common,
+    model: "gemini-mock",
+    log,
+    signal: new AbortController().signal,
     format: "gemini",
     headers: {},
     body: { contents: [{ role: "user", parts: [{ text: "Hi there" }] }], ...body },
     ...more,
   });
-  const kept: Kept[] = [];
-  const media = (task: Task, input: JsonObject, more: Partial<GenerationCall> = {}): GenerationCall => ({
-    ...common,
-    ...undisturbed,
-    task,
-    input,
-    uploads: new Map(),
-    job: undefined,
-    remember: () => Promise.resolve(),
-    keep: async (body, about) => {
-      const bytes = Buffer.isBuffer(body) ? body : Buffer.concat(await Array.fromAsync(body));
-      kept.push({ bytes, about });
-    },
-    ...more,
-  });
-  return { mock, clock, target, provider, text, media, kept };
+  const { call: media, stored } = createMediaCalls("gemini-mock");
+  return { mock, clock, target, provider, text, media, stored };
 }

@@ -1,5 +1,6 @@
 import { crc32, deflateSync } from "node:zlib";
 import { expect } from "vitest";
+import { wav } from "./media-files.ts";
 import type { Client, Customer } from "./service.ts";
 import { type Entry, entryOf, nanoUsd } from "./service-setup.ts";
 
@@ -79,7 +80,7 @@ export async function paid<Answer = ImageAnswer>(
   return { answer: JSON.parse(text) as Answer, entry, costNanoUsd, response };
 }
 
-/** The charges of an account, newest first; those of nothing left out. */
+/** The charges of an account, newest first; without those of zero. */
 export const charges = async (customer: Customer): Promise<readonly Entry[]> =>
   ((await customer.ledger("usage")) as unknown as readonly Entry[]).filter(({ amount_usd }) => amount_usd !== "0.00");
 
@@ -117,23 +118,7 @@ export function pngOf(width: number, height: number): Buffer<ArrayBuffer> {
 }
 
 /** A WAV of silence: 8,000 samples a second of 16 bits. */
-export function wavOf(seconds: number): Buffer<ArrayBuffer> {
-  const bytes = seconds * 16_000;
-  const file = Buffer.alloc(44 + bytes);
-  file.write("RIFF", 0);
-  file.writeUInt32LE(36 + bytes, 4);
-  file.write("WAVEfmt ", 8);
-  file.writeUInt32LE(16, 16);
-  file.writeUInt16LE(1, 20);
-  file.writeUInt16LE(1, 22);
-  file.writeUInt32LE(8_000, 24);
-  file.writeUInt32LE(16_000, 28);
-  file.writeUInt16LE(2, 32);
-  file.writeUInt16LE(16, 34);
-  file.write("data", 36);
-  file.writeUInt32LE(bytes, 40);
-  return file;
-}
+export const wavOf = (seconds: number): Buffer<ArrayBuffer> => wav(seconds, 8_000);
 
 /** Uploads a file; its id. */
 export async function uploaded({ baseUrl }: Client, { key }: Customer, file: Buffer<ArrayBuffer>): Promise<string> {

@@ -1,16 +1,14 @@
 import { onTestFinished } from "vitest";
-import type { Task } from "../../shared/catalog/index.ts";
 import { createFal } from "../../workers/providers/fal/index.ts";
-import type { GenerationCall, JsonObject, Provider, Target } from "../../workers/providers/provider.ts";
+import type { Provider, Target } from "../../workers/providers/provider.ts";
 import { createReplicate } from "../../workers/providers/replicate/index.ts";
+import { createAwaitedClock, createMediaCalls } from "./media-calls-setup.ts";
 import { startMockFal } from "./mock-fal.ts";
 import { startMockReplicate } from "./mock-replicate.ts";
-import { createAwaitedClock, type Kept, type More } from "./openai-media-setup.ts";
-import { log, undisturbed } from "./upstreams-setup.ts";
 
 type Options = { readonly concurrency?: number; readonly baseUrl?: (url: string) => string };
 
-/** A mock of Replicate, a provider for it, and calls whose files are kept in a list. */
+/** A mock of Replicate, a provider for it, and calls whose files are collected. */
 export const startReplicate = (options?: Options) =>
   start(startMockReplicate, createReplicate, { apiKey: "r8-operator", model: "acme/model" }, options);
 
@@ -32,23 +30,5 @@ async function start<Mock extends { readonly url: string; close(): Promise<void>
     await provider.close();
     await mock.close();
   });
-  const kept: Kept[] = [];
-  const remembered: string[] = [];
-  const call = (task: Task, input: JsonObject, more: More & { model?: string } = {}): GenerationCall => ({
-    task,
-    model,
-    input,
-    uploads: new Map(),
-    job: undefined,
-    remember: (job) => Promise.resolve(void remembered.push(job)),
-    keep: async (body, about) => {
-      const bytes = Buffer.isBuffer(body) ? body : Buffer.concat(await Array.fromAsync(body));
-      kept.push({ bytes, about });
-    },
-    ...undisturbed,
-    signal: new AbortController().signal,
-    log,
-    ...more,
-  });
-  return { mock, clock, provider, kept, remembered, call };
+  return { mock, clock, provider, ...createMediaCalls(model) };
 }

@@ -15,7 +15,7 @@ import { decisionOf, held, holdOf, openAccount, startMoney } from "./money-setup
 import { type Stores, testStores } from "./servers.ts";
 import type { Customer } from "./service.ts";
 
-/** What one process has: on a connection of its own, which ends with the test. */
+/** The stores of one process, on its own connection, which is closed after the test. */
 export async function openIdempotency(stores: Stores, clock: Clock = systemClock) {
   const { money, mongo } = await startMoney(stores.MONGODB_URI, clock);
   const log = createLogger("test", "silent");
@@ -25,7 +25,7 @@ export async function openIdempotency(stores: Stores, clock: Clock = systemClock
   return { money, files, idempotency };
 }
 
-/** A database of its own, a process on it, and an account. */
+/** A new database, a process on it, and an account. */
 export async function startIdempotency(clock: Clock = systemClock, given?: Stores) {
   const stores = given ?? (await testStores());
   const { money, files, idempotency } = await openIdempotency(stores, clock);
@@ -39,7 +39,7 @@ export async function startIdempotency(clock: Clock = systemClock, given?: Store
     pool: "image",
     ...fields,
   });
-  /** Holds for a request, and ends it in the ledger. */
+  /** Takes a hold for a request and settles it. */
   const decide = async (requestId: string, cost: bigint, status: "succeeded" | "failed" = "succeeded") => {
     const hold = await held(money, holdOf(account, 1_000n, { requestId }));
     await money.settle(decisionOf(hold, cost, { status }));
@@ -50,7 +50,7 @@ export async function startIdempotency(clock: Clock = systemClock, given?: Store
 export const alive = () => Promise.resolve(true);
 export const dead = () => Promise.resolve(false);
 
-export const keptCall = (text = '{"data":[]}', more: Partial<StoredCall> = {}): StoredCall => ({
+export const storedCall = (text = '{"data":[]}', more: Partial<StoredCall> = {}): StoredCall => ({
   text,
   usage: { image: 2 },
   estimated: false,
@@ -58,11 +58,11 @@ export const keptCall = (text = '{"data":[]}', more: Partial<StoredCall> = {}): 
   ...more,
 });
 
-/** Takes a key that must be free. */
-export async function taken(idempotency: IdempotencyStore, ask: ClaimRequest): Promise<string> {
-  const begun = await idempotency.claim(ask, dead);
-  expect(begun).toMatchObject({ kind: "new" });
-  return begun.kind === "new" ? begun.id : "";
+/** Claims a key that must be free. */
+export async function claimNew(idempotency: IdempotencyStore, ask: ClaimRequest): Promise<string> {
+  const claim = await idempotency.claim(ask, dead);
+  expect(claim).toMatchObject({ kind: "new" });
+  return claim.kind === "new" ? claim.id : "";
 }
 
 /** At the provider: 0.211 USD. */
@@ -73,7 +73,7 @@ export const atProvider = (prompt = "a lighthouse", fields: object = {}) => ({
 });
 export const keyed = (key = "key-1") => ({ headers: { "idempotency-key": key } });
 
-/** Status, headers that matter here, and the body as it came. */
+/** The status, the relevant headers, and the text of the body. */
 export async function answerOf(answering: Promise<Response>) {
   const response = await answering;
   const { status, headers } = response;

@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
-import { type Caller, createKeys, type Entered, type Keys, type Limits } from "../../api/keys/index.ts";
+import { type Caller, createKeys, type Keys, type Limits, type Slot } from "../../api/keys/index.ts";
+import { noCapacity } from "../../shared/errors.ts";
 import { createMoney, type Money } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -18,7 +19,7 @@ export interface Instance {
   readonly redis: ReturnType<typeof connectRedis>;
 }
 
-/** What one API process has: connections and a memory of its own. It ends with the test. */
+/** What one API process has: its own connections and cache. It ends with the test. */
 export async function startInstance(stores: Stores, clock: Clock = systemClock): Promise<Instance> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(stores.MONGODB_URI, clock, log);
@@ -34,18 +35,21 @@ export async function startInstance(stores: Stores, clock: Clock = systemClock):
   return { keys, money, mongo, redis };
 }
 
-/** As a paid call does it: in, then its tokens; out again if those are refused. */
+/** A refusal that does not count against the key. */
+export const refusedBy = noCapacity("unavailable");
+
+/** As a paid call does it: a slot, then the tokens; the slot is released again if those are refused. */
 export async function take(
   { keys }: Pick<Instance, "keys">,
   caller: Caller,
   { tokens, ...call }: { requestId: string; tokens: number; ttlMs: number },
-): Promise<Entered> {
-  const entered = await keys.enter(caller, call);
+): Promise<Slot> {
+  const slot = await keys.takeSlot(caller, call);
   try {
-    await keys.takeTokens(entered, tokens);
-    return entered;
+    await keys.takeTokens(slot, tokens);
+    return slot;
   } catch (error) {
-    await keys.leave(entered, { uncounted: true });
+    await keys.release(slot, { refusedBy });
     throw error;
   }
 }

@@ -6,7 +6,7 @@ import { createManualClock, type ManualClock } from "./manual-clock.ts";
 
 const log = createLogger("test", "silent");
 
-export interface Kept {
+export interface StoredFile {
   readonly bytes: Buffer;
   /** In which it came: 1 of a buffer. */
   readonly pieces: number;
@@ -18,28 +18,28 @@ interface Options {
   readonly job?: string;
   readonly signal?: AbortSignal;
   readonly clock?: ManualClock;
-  /** Awaited in `keep` and `remember`. */
-  readonly stored?: () => Promise<void>;
+  /** Awaited in `store` and `remember`. */
+  readonly beforeStore?: () => Promise<void>;
 }
 
 export interface Work {
   readonly done: Promise<Generated>;
-  readonly kept: readonly Kept[];
+  readonly stored: readonly StoredFile[];
   readonly jobs: readonly string[];
-  /** What was given to be kept: settles when it is. */
+  /** Each settles when its file is stored. */
   readonly storing: readonly Promise<void>[];
 }
 
-/** Begins a call to the local models; what it gives away is there as it comes. */
+/** Starts a call to the local models, and collects its files and job ids. */
 export function begin(task: Task, input: JsonObject, options: Options = {}): Work {
-  const { clock = createManualClock(), stored = () => Promise.resolve() } = options;
-  const kept: Kept[] = [];
+  const { clock = createManualClock(), beforeStore = () => Promise.resolve() } = options;
+  const stored: StoredFile[] = [];
   const jobs: string[] = [];
   const storing: Promise<void>[] = [];
   const store = async (body: Buffer | AsyncIterable<Buffer>, about: JsonObject | undefined) => {
-    await stored();
+    await beforeStore();
     const pieces = Buffer.isBuffer(body) ? [body] : await Array.fromAsync(body);
-    kept.push({ bytes: Buffer.concat(pieces), pieces: pieces.length, about });
+    stored.push({ bytes: Buffer.concat(pieces), pieces: pieces.length, about });
   };
   const done = createLocal({ clock }).generate({
     task,
@@ -48,10 +48,10 @@ export function begin(task: Task, input: JsonObject, options: Options = {}): Wor
     uploads: new Map((options.uploads ?? []).map((file) => [file.id, file])),
     job: options.job,
     async remember(job) {
-      await stored();
+      await beforeStore();
       jobs.push(job);
     },
-    keep(body, about) {
+    store(body, about) {
       const work = store(body, about);
       storing.push(work);
       return work;
@@ -61,12 +61,12 @@ export function begin(task: Task, input: JsonObject, options: Options = {}): Wor
     signal: options.signal ?? new AbortController().signal,
     log,
   });
-  return { done, kept, jobs, storing };
+  return { done, stored, jobs, storing };
 }
 
 export async function generate(task: Task, input: JsonObject, options?: Options) {
-  const { done, kept, jobs } = begin(task, input, options);
-  return { ...(await done), kept, jobs };
+  const { done, stored, jobs } = begin(task, input, options);
+  return { ...(await done), stored, jobs };
 }
 
 export const upload = (mime: string, bytes: Buffer, rest: Partial<InputFile> = {}): InputFile => ({

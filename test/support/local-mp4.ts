@@ -61,19 +61,19 @@ function readSps(nal: Buffer) {
   bits(1);
   const [across, down] = [ue() + 1, ue() + 1];
   expect(bits(2)).toBe(3);
-  const [left, right, top, bottom] = bits(1) ? [ue(), ue(), ue(), ue()] : [0, 0, 0, 0];
+  const [start, end, top, bottom] = bits(1) ? [ue(), ue(), ue(), ue()] : [0, 0, 0, 0];
   return {
     profile,
     constraints,
     level,
     references,
-    width: across * 16 - (left + right) * 2,
+    width: across * 16 - (start + end) * 2,
     height: down * 16 - (top + bottom) * 2,
   };
 }
 
-/** All that a player reads of a film with one track, and its frames by the sample tables. */
-export function readFilm(mp4: Buffer) {
+/** What a player reads of a video with one track, and its frames by the sample tables. */
+export function readVideo(mp4: Buffer) {
   const boxes = boxesOf(mp4);
   const movie = words(box(mp4, "moov", "mvhd"));
   const track = box(mp4, "moov", "trak", "tkhd");

@@ -2,8 +2,8 @@ import type { DestinationStream } from "pino";
 import { createLogger, type Logger } from "../../shared/platform/logger.ts";
 
 /**
- * Every line that the service logs in a test is searched for what no log may hold; `check-logs.ts` fails the file in
- * which a line holds any of it. Here are the patterns: the usual prompt and answer of the tests, and keys of accounts.
+ * Patterns that no log line may contain: the usual prompt and answer of the tests, and API keys. Every line that the service
+ * logs in a test is searched for them; `check-logs.ts` fails the test file in which one is found.
  */
 const forbidden = new Set(["Hello there", "the-words-of-a-prompt", "live_[0-9A-Za-z]{40}"]);
 let pattern: RegExp | undefined;
@@ -11,16 +11,15 @@ let read = 0;
 let leaks: string[] = [];
 
 const isSecret = (name: string) => /(KEY|SECRET|TOKEN)$/.test(name) && name !== "BUYBACK_TOKEN";
-/** A shorter one may be a word. */
+/** A shorter value may be an ordinary word. */
 const shortestSecret = 10;
 
-/** From here on no line may hold the secrets of this configuration. */
+/** Forbids the secrets of this configuration in log lines. */
 export function forbidSecrets(env: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(env))
     if (isSecret(name) && value.length >= shortestSecret) forbidText(value);
 }
 
-/** From here on no line may hold this text. */
 function forbidText(text: string): void {
   forbidden.add(RegExp.escape(text));
   pattern = undefined;
@@ -35,7 +34,7 @@ export function checkLine(line: string): void {
 /** How many lines were searched. */
 export const linesRead = (): number => read;
 
-/** The lines found since this was last asked. */
+/** The lines found since the last call. */
 export function takeLeaks(): readonly string[] {
   const found = leaks;
   leaks = [];
@@ -44,7 +43,7 @@ export function takeLeaks(): readonly string[] {
 
 const printed = process.env["TEST_LOG_LEVEL"];
 
-/** As much as the service can say, unless TEST_LOG_LEVEL names a level: then it is also printed. */
+/** Everything, unless TEST_LOG_LEVEL names a level: then the log is also printed. */
 export const testLogLevel = printed ?? "trace";
 
 const output: DestinationStream = {
@@ -54,5 +53,5 @@ const output: DestinationStream = {
   },
 };
 
-/** For what a test starts in its own process. */
+/** For services that a test starts in its own process. */
 export const createTestLogger = (): Logger => createLogger("test", testLogLevel, output);

@@ -1,7 +1,7 @@
 import { crc32, deflateSync } from "node:zlib";
-import { wavHeader } from "../../workers/providers/wav.ts";
+import { wavHeader } from "../../workers/providers/recording.ts";
 
-/** Small files that are what their first bytes say, and whose pages, pixels and seconds are known. */
+/** Small files with the right first bytes and a known number of pages, pixels or seconds. */
 
 const chunk = (type: string, data: Buffer): Buffer => {
   const body = Buffer.concat([Buffer.from(type, "latin1"), data]);
@@ -11,7 +11,7 @@ const chunk = (type: string, data: Buffer): Buffer => {
   return Buffer.concat([ends.subarray(0, 4), body, ends.subarray(4)]);
 };
 
-/** Of a large one only the header is true: its rows would take megabytes. */
+/** A large image has only a true header: its rows would take megabytes. */
 export function png(width = 1, height = 1): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width);
@@ -23,7 +23,7 @@ export function png(width = 1, height = 1): Buffer {
 }
 
 /** 16 bits, one channel. */
-export function wav(seconds: number, rate = 16_000): Buffer {
+export function wav(seconds: number, rate = 16_000): Buffer<ArrayBuffer> {
   const samples = Math.round(seconds * rate);
   return Buffer.concat([wavHeader(samples, rate), Buffer.alloc(2 * samples)]);
 }
@@ -35,7 +35,7 @@ export function mp3(seconds: number): Buffer {
   return Buffer.concat(Array.from({ length: Math.ceil((seconds * 44_100) / 1_152) }, () => frame));
 }
 
-/** The first box of a film, and nothing to see. */
+/** The first box of a video, without frames. */
 export const mp4 = (bytes = 64): Buffer => {
   const film = Buffer.alloc(Math.max(bytes, 24));
   film.writeUInt32BE(24);
@@ -44,9 +44,9 @@ export const mp4 = (bytes = 64): Buffer => {
 };
 
 interface PdfShape {
-  /** Contents are deflated, as every writer of PDFs does it. */
+  /** Whether contents are deflated, as most software does it. */
   readonly deflated?: boolean;
-  /** Pages stand in deflated object streams, as since PDF 1.5. */
+  /** Whether pages are in deflated object streams, as since PDF 1.5. */
   readonly objectStreams?: boolean;
 }
 

@@ -2,14 +2,14 @@ import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-mode
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may say of the usual message. */
+/** What a test may script of the usual message. */
 export interface MessageScript {
-  /** What the text block says. */
+  /** The text block. */
   readonly text?: string;
-  /** All blocks of the content, instead of the usual ones. A stream sends each in pieces. */
+  /** All blocks of the content, instead of the usual ones. A stream sends each in parts. */
   readonly content?: readonly Fields[];
   readonly stopReason?: string;
-  /** What is put over the usual usage; `false`: none at all. */
+  /** Overrides fields of the usual usage; `false`: no usage. */
   readonly usage?: Fields | false;
 }
 
@@ -18,7 +18,7 @@ export interface MockMessage extends Fields {
   readonly usage?: Fields;
 }
 
-/** A `message` as the request asks for it. */
+/** The `message` for a request. */
 export function messageOf(request: Fields, script: MessageScript): MockMessage {
   const calls = script.text === undefined && script.content === undefined ? toolCalls(request) : [];
   const said = stopped(request, script.text ?? textFor(request));
@@ -72,7 +72,7 @@ function textFor(request: Fields): string {
 const lastOf = ({ messages }: Fields): Fields => (messages as readonly Fields[]).at(-1) ?? {};
 const blocksOf = ({ content }: Fields): readonly Fields[] => (Array.isArray(content) ? content : []);
 
-/** A word is a token. */
+/** Each word is a token. */
 function stopped(request: Fields, text: string): { text: string; reason: string; sequence: string | null } {
   const sequences = (request["stop_sequences"] ?? []) as readonly string[];
   const sequence = sequences.find((sequence) => text.includes(sequence));
@@ -157,7 +157,7 @@ function blockEvents(block: Fields, index: number): object[] {
   ];
 }
 
-/** A block as it begins, and what comes after. */
+/** The first event of a block, and its deltas. */
 function piecesOf(block: Fields): readonly [Fields, readonly Fields[]] {
   switch (block["type"]) {
     case "text":

@@ -10,16 +10,16 @@ import {
 } from "./mock-provider.ts";
 
 /**
- * Stands where Anthropic's API would be: `POST /v1/messages` (JSON and streams), `POST /v1/messages/count_tokens`,
+ * Stands in for Anthropic's API: `POST /v1/messages` (JSON and streams), `POST /v1/messages/count_tokens`,
  * `GET /v1/models` and `/v1/models/{id}`, in the shapes of https://platform.claude.com/docs/en/api. Without a script it
- * echoes what the user said, thinks if it is told to, calls the tools that are forced or named in the prompt, fills the
+ * echoes the user, thinks if requested, calls the tools that are forced or named in the prompt, fills the
  * schema that an answer must have, and stops where `max_tokens` and `stop_sequences` say; a token is a word. A test
  * scripts other content, errors (`mockAnthropicError`), or events (mock-provider.ts). Its `url` has no version.
  */
 export type MockAnthropic = MockProvider<Answer>;
 
 export interface Answer extends ProviderAnswer, MessageScript {
-  /** What count_tokens answers. */
+  /** The answer of count_tokens. */
   readonly inputTokens?: unknown;
 }
 
@@ -37,14 +37,14 @@ const typeOf: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-/** What an `error` event of a stream carries, and the body of a refusal. */
+/** The content of a stream's `error` event, and the body of a refusal. */
 export const mockErrorEvent = (type: string, message: string, details?: object): Record<string, unknown> => ({
   type: "error",
   error: { ...(details && { details }), type, message },
   request_id: "req_mock",
 });
 
-/** A refusal as the provider words it; its type is the one that is documented for the status. */
+/** A refusal in the provider's shape, with the documented type of the status. */
 export const mockAnthropicError = (
   status: number,
   message: string,

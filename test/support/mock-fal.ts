@@ -10,29 +10,29 @@ import {
 import { addressed } from "./mock-replicate.ts";
 
 /**
- * Stands where fal's queue would be, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit,
- * status, result, cancel; and the files under `/out/`. A request that is cancelled while it waits is removed and not
- * billed; one in progress goes on, and is billed.
+ * Stands in for fal's queue, in the shapes of https://fal.ai/docs/documentation/model-apis/inference/queue: submit,
+ * status, result, cancel; and the files under `/out/`. A request that is canceled while it is queued is removed and
+ * not billed; one in progress continues, and is billed.
  */
 export interface MockFal extends MockProvider<Answer> {
-  /** Requests that have to be paid, those under way too. */
+  /** The number of billed requests, with those in progress. */
   billed(): number;
 }
 
 interface Answer extends ProviderAnswer {
-  /** Of a new request: what the looks at it tell, one each; the last one stays. */
+  /** The states of a new request, one for each poll; the last one is repeated. */
   readonly states?: readonly string[];
-  /** What it makes: file names become addresses. Else a picture. */
+  /** The output, in which file names become URLs. By default an image. */
   readonly output?: unknown;
-  /** Instead of the output: what the result's address answers. */
+  /** The answer for the result, instead of the output. */
   readonly result?: Usual;
-  /** Told with the last state. */
+  /** Reported with the last state. */
   readonly failed?: Readonly<Record<string, unknown>>;
 }
 
 interface Job {
-  /** What was told last. */
-  told: string;
+  /** The last state that was reported. */
+  reported: string;
   isCancelled: boolean;
   readonly states: string[];
   readonly result: Usual;
@@ -45,7 +45,7 @@ const files: Readonly<Record<string, Usual>> = {
   mp4: { headers: { "content-type": "video/mp4" }, body: mockMp4 },
   mp3: { headers: { "content-type": "audio/mpeg" }, body: mockMp3 },
 };
-const picture = {
+const image = {
   images: [{ url: "0.png", width: 1, height: 1, content_type: "image/png" }],
   timings: { inference: 0.5 },
   seed: 7,
@@ -53,7 +53,7 @@ const picture = {
   prompt: "a fox",
 };
 
-/** An error of a model, in fal's shape. */
+/** A model's error, in fal's shape. */
 export const falError = (
   status: number,
   type: string,
@@ -75,9 +75,9 @@ export async function startMockFal(options?: MockOptions): Promise<MockFal> {
     if (job && what === "/cancel") return cancel(job);
     if (job) return job.result;
     if (method !== "POST" || id !== "") return { status: 404, body: { detail: "Not Found" } };
-    const body = addressed(scripted.output ?? picture, `http://${headers.host}/out/`);
+    const body = addressed(scripted.output ?? image, `http://${headers.host}/out/`);
     const { states = ["COMPLETED"], result = { body }, failed = {} } = scripted;
-    jobs.set(mockRequestId, { told: "IN_QUEUE", isCancelled: false, states: [...states], result, failed });
+    jobs.set(mockRequestId, { reported: "IN_QUEUE", isCancelled: false, states: [...states], result, failed });
     return { body: { status: "IN_QUEUE", request_id: mockRequestId, queue_position: 0 } };
   };
   const frame = (event: object) => JSON.stringify(event);
@@ -87,8 +87,8 @@ export async function startMockFal(options?: MockOptions): Promise<MockFal> {
 }
 
 function cancel(job: Job): Usual {
-  if (job.told === "COMPLETED") return { status: 400, body: { status: "ALREADY_COMPLETED" } };
-  job.isCancelled ||= job.told === "IN_QUEUE";
+  if (job.reported === "COMPLETED") return { status: 400, body: { status: "ALREADY_COMPLETED" } };
+  job.isCancelled ||= job.reported === "IN_QUEUE";
   return { status: 202, body: { status: "CANCELLATION_REQUESTED" } };
 }
 
@@ -96,7 +96,7 @@ function statusOf(job: Job): Usual {
   const { states, failed: failure, isCancelled } = job;
   const failed = isCancelled ? { error: "Request cancelled", error_type: "client_cancelled" } : failure;
   const status = isCancelled ? "COMPLETED" : ((states.length > 1 ? states.shift() : states[0]) ?? "COMPLETED");
-  job.told = status;
+  job.reported = status;
   const over = status === "COMPLETED";
   return {
     status: over ? 200 : 202,

@@ -3,16 +3,16 @@ import { mockPng } from "./mock-openai-media.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may say of the usual generateContent answer. */
+/** What a test may script of the usual generateContent answer. */
 export interface ContentScript {
-  /** What the last part says. */
+  /** The text of the last part. */
   readonly text?: string;
-  /** All parts of each candidate, instead of the usual ones. A stream sends texts in pieces. */
+  /** All parts of each candidate, instead of the usual ones. A stream sends texts in parts. */
   readonly parts?: readonly Fields[];
   readonly finishReason?: string;
   /** The prompt is blocked: no candidate. */
   readonly blockReason?: string;
-  /** What is put over the usual usage; `false`: none at all. */
+  /** Overrides fields of the usual usage; `false`: no usage. */
   readonly usage?: Fields | false;
 }
 
@@ -21,7 +21,7 @@ const mockSignature = "c2lnbmF0dXJl";
 /** A tenth of a second of silence: 16 bits, one channel, 24 kHz. */
 export const mockPcm = Buffer.alloc(4_800);
 
-/** As the provider reads fields: under both names. */
+/** The provider reads fields under both names. */
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const field = (from: unknown, name: string): unknown =>
   Object.entries((from ?? {}) as Fields).find(([key]) => camel(key) === name)?.[1];
@@ -33,7 +33,7 @@ export const wordsIn = (request: unknown): string =>
     .flatMap((content) => textsOf(field(content, "parts")))
     .join(" ");
 
-/** A generateContent answer, as the request asks for it. */
+/** The generateContent answer for a request. */
 export function answerOf(model: string, request: Fields, script: ContentScript) {
   const config = field(request, "generationConfig");
   const common = { modelVersion: model, responseId: "mock-response" };
@@ -104,7 +104,7 @@ function textFor(request: Fields, config: unknown): string {
   return `You said: ${textsOf(lastParts(request)).join(" ")}`;
 }
 
-/** A word is a token. */
+/** Each word is a token. */
 function stopped(config: unknown, text: string) {
   const sequences = list(field(config, "stopSequences")) as readonly unknown[];
   const sequence = sequences.find((each) => typeof each === "string" && text.includes(each));
@@ -116,7 +116,7 @@ function stopped(config: unknown, text: string) {
     : { text, finishReason: "STOP" };
 }
 
-/** A schema with the types in small letters. */
+/** A schema with the types in lower case. */
 const plain = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
     key === "type" && typeof value === "string" ? value.toLowerCase() : value,
@@ -136,12 +136,12 @@ function toolCalls(request: Fields): readonly Fields[] {
   const calls = callsFor(tools, textsOf(lastParts(request)).join(" "), mode === "ANY" ? { name } : undefined);
   return calls.map((call, index) => ({
     functionCall: { id: `call-${index}`, name: call.name, args: call.input },
-    // Of calls at once the first is signed.
+    // Of parallel calls the first is signed.
     ...(index === 0 && { thoughtSignature: mockSignature }),
   }));
 }
 
-/** The stream of an answer: a word or a call an event; the last one says why it ended. */
+/** The stream of an answer: an event for each word or call; the last one has the finish reason. */
 export function contentEvents(answer: ReturnType<typeof answerOf>): readonly object[] {
   const { candidates, usageMetadata, ...common } = answer as Fields;
   if (candidates === undefined) return [answer];

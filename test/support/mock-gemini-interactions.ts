@@ -1,15 +1,15 @@
 import { mockMp4 } from "./mock-openai-media.ts";
 import type { MockRequest, Usual } from "./mock-provider.ts";
 
-/** The Interactions API as far as videos need it, and the store of the files that they make. */
+/** The part of the Interactions API that videos need, and the store of their files. */
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may say of a new interaction. */
+/** What a test may script of a new interaction. */
 export interface InteractionScript {
-  /** What the looks at it tell, one each; the last one stays. Else it is done at the first look. */
+  /** Its states, one for each poll; the last one is repeated. By default it is done at the first poll. */
   readonly states?: readonly string[];
-  /** What stands beside the status in the end, instead of the video. */
+  /** Fields beside the last status, instead of the video. */
   readonly outcome?: Fields;
 }
 
@@ -60,7 +60,7 @@ export function createMockInteractions() {
   };
 }
 
-/** The provider says no to fields that it does not know, and to a number of seconds. */
+/** The provider refuses unknown fields, and a number of seconds. */
 function invalidIn({ model, input, background, store, response_format }: Fields): string | undefined {
   if (typeof model !== "string" || input === undefined) return "model and input are required";
   if (background === true && store === false) return "background needs store";
@@ -78,7 +78,7 @@ const usageOf = ({ response_format }: Fields): Fields => {
   return { total_output_tokens: tokens, output_tokens_by_modality: [{ modality: "video", tokens }] };
 };
 
-/** In pieces, without its length. */
+/** In parts, without its length. */
 const fileAnswer = (): Usual => ({
   headers: { "content-type": "video/mp4" },
   events: [mockMp4.subarray(0, 1_000), mockMp4.subarray(1_000, 20_000), mockMp4.subarray(20_000)],

@@ -11,17 +11,17 @@ import {
 } from "./mock-provider.ts";
 
 /**
- * Stands where Google's Gemini API would be, in the shapes of https://ai.google.dev/api: generateContent and its stream
+ * Stands in for Google's Gemini API, in the shapes of https://ai.google.dev/api: generateContent and its stream
  * (server-sent events, or without `alt=sse` one JSON array), countTokens, embedContent, batchEmbedContents, the list of
- * models, interactions and the files that they make (mock-gemini-interactions.ts). Without a script it echoes what the user
- * said, thinks if it is told to, calls the tools that are forced or named in the prompt, fills the schema that an answer must
+ * models, interactions and their files (mock-gemini-interactions.ts). Without a script it echoes the
+ * user, thinks if requested, calls the tools that are forced or named in the prompt, fills the schema that an answer must
  * have, draws and speaks if these are the modalities, and stops where `maxOutputTokens` and `stopSequences` say; a token is a
  * word. A test scripts other content, errors (`mockGeminiError`), or events (mock-provider.ts). Its `url` has no version.
  */
 export type MockGemini = MockProvider<Answer>;
 
 export interface Answer extends ProviderAnswer, ContentScript, InteractionScript {
-  /** What countTokens answers. */
+  /** The answer of countTokens. */
   readonly totalTokens?: unknown;
 }
 
@@ -36,7 +36,7 @@ const nameOf: Readonly<Record<number, string>> = {
   504: "DEADLINE_EXCEEDED",
 };
 
-/** An error as the provider words it, in a body or an event. */
+/** An error in the provider's shape, in a body or an event. */
 export const mockGeminiProblem = (
   code: number,
   message: string,
@@ -45,7 +45,7 @@ export const mockGeminiProblem = (
   error: { code, message, status: nameOf[code] ?? "UNKNOWN", ...more },
 });
 
-/** A refusal; its status is the one that is documented for the code. */
+/** A refusal, with the documented status of the code. */
 export const mockGeminiError = (
   code: number,
   message: string,
@@ -66,7 +66,7 @@ export const mockErrorInfo = (reason: string) => ({
   metadata: { service: "generativelanguage.googleapis.com" },
 });
 
-/** A key that is there, but is none. */
+/** A key that is set but invalid. */
 export const mockBadKey = "bad-key";
 
 export function startMockGemini(options?: MockOptions): Promise<MockGemini> {
@@ -171,7 +171,7 @@ function batchAnswer(model: string, { requests }: Fields): Usual {
   return { body: { embeddings: asked.map(embeddingOf) } };
 }
 
-/** Of 8 numbers or as many as are asked for, and not of length one: request number i points along axis i. */
+/** 8 numbers, or as many as requested, and not normalized: request number i points along axis i. */
 function embeddingOf({ outputDimensionality = 8 }: Fields, index: number) {
   const length = Number(outputDimensionality);
   return { values: Array.from({ length }, (_, at) => (at === index % length ? 0.5 : 0)) };

@@ -1,6 +1,6 @@
-/** The model behind the mock providers, in no provider's format: what it says follows from what it is asked. */
+/** The model behind the mock providers, in no provider's format: answers depend only on the request. */
 
-/** Tokens of the mock: words, so that a test can count them by eye. */
+/** The mock's tokens are words, so that a reader can count them. */
 export const wordsOf = (text: string): readonly string[] => text.match(/\s*\S+/g) ?? [];
 
 /** Every text in a request, in its order. */
@@ -23,7 +23,7 @@ export interface MockCall {
 }
 
 /**
- * One call of each tool whose name stands in the prompt, with the least input that its schema takes. `forced`: some tool,
+ * One call of each tool that the prompt names, with the smallest input that its schema allows. `forced`: some tool,
  * or the one of this name.
  */
 export function callsFor(tools: readonly MockTool[], prompt: string, forced?: { name?: unknown }): MockCall[] {
@@ -32,7 +32,7 @@ export function callsFor(tools: readonly MockTool[], prompt: string, forced?: { 
   return called.map(({ name, schema }) => ({ name, input: sampleOf(schema) as Record<string, unknown> }));
 }
 
-/** The least value that a JSON schema takes. */
+/** The smallest value that a JSON schema allows. */
 export function sampleOf(schema: unknown): unknown {
   const { type, properties, required, items, enum: values, const: only, anyOf } = (schema ?? {}) as Schema;
   if (only !== undefined) return only;

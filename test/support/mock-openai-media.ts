@@ -1,18 +1,18 @@
 import type { Answer, MockRequest } from "./mock-openai.ts";
 
-/** The media side of the mock provider: images, edits, speech, transcriptions, videos. */
+/** The media endpoints of the mock OpenAI server: images, edits, speech, transcriptions, videos. */
 
 /** A PNG of one pixel. */
 export const mockPng = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
 );
-/** A tag and the heads of MPEG frames, 64 KB: an MP3 to whoever looks at the first bytes. */
+/** A tag and the heads of MPEG frames, 64 KB: an MP3 by its first bytes. */
 export const mockMp3 = Buffer.concat([
   Buffer.from("ID3\x04\x00\x00\x00\x00\x00\x00", "latin1"),
   ...Array.from({ length: 157 }, () => Buffer.concat([Buffer.from("fffb9064", "hex"), Buffer.alloc(413)])),
 ]);
-/** A file type box and a media box, 128 KB: an MP4 to whoever looks at the first bytes. */
+/** A file type box and a media box, 128 KB: an MP4 by its first bytes. */
 export const mockMp4 = Buffer.concat([
   Buffer.from("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42", "latin1"),
   Buffer.from([0, 2, 0, 8]),
@@ -26,7 +26,7 @@ const created = 1_700_000_000;
 
 interface Job {
   readonly video: Readonly<Record<string, unknown>>;
-  /** What the next looks tell; the last one stays. */
+  /** The status of the next polls; the last one is repeated. */
   readonly states: string[];
   readonly error: unknown;
 }
@@ -48,7 +48,7 @@ const missing = (id: string): Answer => ({
   },
 });
 
-/** The usual answers; `jobs` is what is under way. */
+/** The usual answers. `jobs` holds the running jobs. */
 export function mediaAnswer(request: MockRequest, answer: Answer, jobs: Map<string, Job>): Answer {
   const { method, path, body } = request;
   const [, id, content] = isVideo.exec(path) ?? [];
@@ -68,7 +68,7 @@ export function mediaAnswer(request: MockRequest, answer: Answer, jobs: Map<stri
   }
 }
 
-/** A file in pieces, without its length. */
+/** A file in parts, without its length. */
 const fileAnswer = (type: string, bytes: Buffer): Answer => ({
   headers: { "content-type": type },
   events: [bytes.subarray(0, 1_000), bytes.subarray(1_000, 20_000), bytes.subarray(20_000)],

@@ -5,18 +5,18 @@ import type { MockRequest, Usual } from "./mock-provider.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a test may say of the usual response. */
+/** What a test may script of the usual response. */
 export interface ResponseScript {
-  /** All items of the output, instead of the usual ones. A stream sends each in pieces. */
+  /** All items of the output, instead of the usual ones. A stream sends each in parts. */
   readonly output?: readonly Fields[];
   /** Why the response breaks off early. */
   readonly incomplete?: "max_output_tokens" | "content_filter";
-  /** What the response fails of: a stream when its output is out, JSON with a status of 200. */
+  /** The error of the response: a stream fails after its output, JSON with a status of 200. */
   readonly failed?: Fields;
 }
 
 /**
- * Without a script it thinks if it is told to, calls the tools that are forced or named in the prompt, fills the schema
+ * Without a script it thinks if requested, calls the tools that are forced or named in the prompt, fills the schema
  * that the text must have, or says `usual`.
  */
 export function responsesAnswer(
@@ -90,9 +90,9 @@ function outputFor(body: Fields, text: string | undefined, usual: string): reado
 
 function reasoningFor({ reasoning, include }: Fields): readonly Fields[] {
   if (!reasoning) return [];
-  const isKept = Array.isArray(include) && include.includes("reasoning.encrypted_content");
+  const isStored = Array.isArray(include) && include.includes("reasoning.encrypted_content");
   const summary = [{ type: "summary_text", text: "Let me think about it." }];
-  return [{ type: "reasoning", summary, ...(isKept && { encrypted_content: "ZW5jcnlwdGVk" }) }];
+  return [{ type: "reasoning", summary, ...(isStored && { encrypted_content: "ZW5jcnlwdGVk" }) }];
 }
 
 function toolCalls({ input, tools, tool_choice }: Fields): readonly Fields[] {

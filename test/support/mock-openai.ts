@@ -13,7 +13,7 @@ import {
 export type { MockRequest } from "./mock-provider.ts";
 
 /**
- * Stands where the OpenAI API would be: `POST /v1/chat/completions` (JSON and streams), `POST /v1/responses`
+ * Stands in for the OpenAI API: `POST /v1/chat/completions` (JSON and streams), `POST /v1/responses`
  * (mock-openai-responses.ts), `POST /v1/embeddings`, images, speech, transcriptions and videos (mock-openai-media.ts), in
  * the shapes of https://platform.openai.com/docs/api-reference. Without a script it answers as OpenAI does; a test scripts
  * one answer a request with `respond`, or all further ones with `always` (mock-provider.ts). Its `url` has the `/v1`.
@@ -21,15 +21,15 @@ export type { MockRequest } from "./mock-provider.ts";
 export type MockOpenai = MockProvider<Answer>;
 
 export interface Answer extends ProviderAnswer, ResponseScript {
-  /** What the usual answer says. A stream sends one chunk a word. */
+  /** The text of the usual answer. A stream sends one chunk a word. */
   readonly text?: string;
   /** `false`: the usual answer without its usage. */
   readonly usage?: Readonly<Record<string, unknown>> | false;
-  /** 422 for a chat request with one of these fields, as strict servers answer to what they do not know. */
+  /** 422 for a chat request with one of these fields, as strict servers answer to unknown fields. */
   readonly refuses?: readonly string[];
-  /** Of a new video: what the looks at it tell, one each; the last one stays. Else it is done at the first look. */
+  /** The states of a new video, one for each poll; the last one is repeated. By default it is done at the first poll. */
   readonly states?: readonly string[];
-  /** Of a new video: why it fails in the end. */
+  /** The error of a video that fails. */
   readonly error?: unknown;
 }
 
@@ -66,7 +66,7 @@ export const mockError = (
   },
 });
 
-/** One `chat.completion.chunk`; the choice is left out for a chunk that carries the usage alone. */
+/** One `chat.completion.chunk`; without a choice for a chunk that has only the usage. */
 export const mockChunk = (
   delta: object | undefined,
   finishReason: string | null = null,
@@ -154,7 +154,7 @@ function jsonOf({ path, body }: MockRequest, { text = mockText, usage }: Answer)
 
 const choicesOf = (body: MockRequest["body"]) => (typeof body.n === "number" ? body.n : 1);
 
-/** Vectors of 8 numbers, or as many as `dimensions` asks for: text number i points along axis i. */
+/** Vectors of 8 numbers, or as many as `dimensions` requests: text number i points along axis i. */
 function embeddingsOf(body: MockRequest["body"]): unknown {
   const inputs = Array.isArray(body.input) ? body.input : [body.input];
   const dimensions = typeof body.dimensions === "number" ? body.dimensions : 8;

@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { type FormPart, fieldsOf, partsOf } from "./form-parts.ts";
-import { cut, sendStream, sendWhole } from "./mock-provider-sending.ts";
 
 /**
- * What every stand-in of a provider's server is made of: an HTTP server that records what it gets, and answers as the test
- * scripted or else as the provider would. Nothing sleeps: where an answer must wait, the test gives the promise it waits for.
+ * The base of every mock provider: an HTTP server that records requests, and answers as the test scripted or else as the
+ * provider would. Nothing sleeps: where an answer must wait, the test passes the promise that it waits for.
  *
- * A provider is a file of its own that says what is usual there, and how its stream events are written:
+ * Each provider has a file with its usual answers and the encoding of its stream events:
  *
  *     export interface Answer extends ProviderAnswer { readonly text?: string }
  *     export const startMockAcme = (options?: MockOptions) =>
@@ -17,18 +17,18 @@ import { cut, sendStream, sendWhole } from "./mock-provider-sending.ts";
  *       return body["stream"] ? { events: [{ text }, { end: true }] } : { body: { text } };
  *     }
  *
- * `usual` answers a file by `events` of bytes and a `content-type` header. Jobs that last over several requests live in
- * a map that `usual` closes over and `reset` empties. A test: `mock.respond({ status: 500, body: {...} }, { cutAfter: 2 })`,
- * make the calls, look at `mock.requests`, and `close()` in the end.
+ * `usual` answers a file by `events` of bytes and a `content-type` header. Jobs that last over several requests are in
+ * a map that `usual` closes over and `reset` empties. A test scripts answers, `mock.respond({ status: 500 }, { cutAfter: 2 })`,
+ * makes its calls, reads `mock.requests`, and calls `close()` at the end.
  */
 export interface MockProvider<Answer extends ProviderAnswer = ProviderAnswer> {
   /** The base address, with the version's path if the provider has one. */
   readonly url: string;
   /** What was received, in order of arrival. */
   readonly requests: readonly MockRequest[];
-  /** Requests whose answer has not ended. */
+  /** The number of requests whose answer has not ended. */
   inFlight(): number;
-  /** Connections that were ever made. */
+  /** The number of connections since the start. */
   connections(): number;
   /** Resolves with the request number `index` (from 0) as soon as its body is there. */
   request(index: number): Promise<MockRequest>;
@@ -56,7 +56,7 @@ export interface MockRequest {
   readonly aborted: boolean;
   /** Events of a stream that are out, as far as this side knows. */
   readonly eventsSent: number;
-  /** Resolves when the answer has ended or the client has left. */
+  /** Resolves when the answer has ended or the client has disconnected. */
   readonly closed: Promise<void>;
 }
 
@@ -82,7 +82,7 @@ export interface ProviderAnswer {
   readonly encoding?: "gzip" | "br";
 }
 
-/** What a provider answers by itself. */
+/** The answer without a script. */
 export type Usual = Pick<ProviderAnswer, "status" | "headers" | "body" | "events" | "done">;
 
 interface Provider<Answer extends ProviderAnswer> {
@@ -226,4 +226,66 @@ async function reply<Answer extends ProviderAnswer>(
 function stop(server: Server): Promise<void> {
   server.closeAllConnections();
   return new Promise((resolve, reject) => server.close((error) => (error ? reject(error) : resolve())));
+}
+
+function sendWhole(outgoing: ServerResponse, answer: ProviderAnswer): void {
+  const { status = 200, headers, body, encoding, cutAfter } = answer;
+  const text = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  const bytes = compress(Buffer.from(text ?? ""), encoding);
+  outgoing.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": bytes.length,
+    ...(encoding && { "content-encoding": encoding }),
+    ...headers,
+  });
+  if (cutAfter === undefined) return void outgoing.end(bytes);
+  outgoing.write(bytes.subarray(0, bytes.length >> 1), () => cut(outgoing));
+}
+
+async function sendStream(
+  outgoing: ServerResponse,
+  { status = 200, headers, encoding, beforeEvent, beforeEnd, cutAfter }: ProviderAnswer,
+  frames: readonly Buffer[],
+  onSent: () => void,
+): Promise<void> {
+  outgoing.writeHead(status, {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    ...(encoding && { "content-encoding": encoding }),
+    ...headers,
+  });
+  if (encoding) return void outgoing.end(compress(Buffer.concat(frames), encoding));
+  outgoing.flushHeaders();
+  for (const [index, frame] of frames.entries()) {
+    const gate = beforeEvent?.[index];
+    if (gate) await gate;
+    if (outgoing.destroyed) return;
+    if (index === cutAfter) return cut(outgoing);
+    // The last bytes before a cut must be out before the connection goes.
+    if (index + 1 === cutAfter) await new Promise<void>((sent) => outgoing.write(frame, () => sent()));
+    else if (!outgoing.write(frame)) await drained(outgoing);
+    onSent();
+  }
+  if (beforeEnd) await beforeEnd;
+  outgoing.end();
+}
+
+const drained = (outgoing: ServerResponse) =>
+  new Promise<void>((resolve) => {
+    const done = () => {
+      outgoing.off("drain", done);
+      outgoing.off("close", done);
+      resolve();
+    };
+    outgoing.once("drain", done);
+    outgoing.once("close", done);
+  });
+
+const compress = (bytes: Buffer, encoding: ProviderAnswer["encoding"]) =>
+  encoding === "gzip" ? gzipSync(bytes) : encoding === "br" ? brotliCompressSync(bytes) : bytes;
+
+/** A connection that breaks: no end of the answer, a reset towards the client. */
+function cut(outgoing: ServerResponse): void {
+  outgoing.destroy(new Error("cut by the script"));
+  outgoing.socket?.resetAndDestroy();
 }

@@ -9,27 +9,27 @@ import {
 } from "./mock-provider.ts";
 
 /**
- * Stands where Replicate's API would be: predictions of official models and of versions, in the shapes of
+ * Stands in for Replicate's API: predictions of official models and of versions, in the shapes of
  * https://replicate.com/docs/reference/http, and their files under `/v1/out/`. Its `url` has the `/v1`. A prediction that
- * is cancelled before it processes is not billed; after that it is, although nothing comes of it.
+ * is canceled before it processes is not billed; after that it is, although it has no output.
  */
 export interface MockReplicate extends MockProvider<Answer> {
-  /** Predictions that have to be paid, those under way too. */
+  /** The number of billed predictions, with those in progress. */
   billed(): number;
 }
 
 interface Answer extends ProviderAnswer {
-  /** Of a new prediction: what the answer and the looks at it tell, one each; the last one stays. */
+  /** The states of a new prediction, one for the submission and each poll; the last one is repeated. */
   readonly states?: readonly string[];
-  /** What it makes: file names become addresses. Else two pictures. */
+  /** The output, in which file names become URLs. By default two images. */
   readonly output?: unknown;
   readonly error?: unknown;
   readonly metrics?: Readonly<Record<string, unknown>>;
 }
 
 interface Job {
-  /** What was told last. */
-  told: string;
+  /** The last state that was reported. */
+  reported: string;
   hasStarted: boolean;
   readonly prediction: Readonly<Record<string, unknown>>;
   readonly states: string[];
@@ -61,7 +61,7 @@ export async function startMockReplicate(options?: MockOptions): Promise<MockRep
       return replicateError(401, "You did not pass a valid authentication token", { title: "Unauthenticated" });
     const [, id = "", cancel] = /^\/v1\/predictions\/(\w+)(\/cancel)?$/.exec(path) ?? [];
     const job = jobs.get(id);
-    if (job && cancel && !isEnded(job.told)) job.states.splice(0, Number.POSITIVE_INFINITY, "canceled");
+    if (job && cancel && !isEnded(job.reported)) job.states.splice(0, Number.POSITIVE_INFINITY, "canceled");
     if (job) return { body: stateOf(job) };
     if (method !== "POST" || !/^\/v1\/(models\/[^/]+\/[^/]+\/)?predictions$/.test(path))
       return replicateError(404, "The requested resource could not be found.");
@@ -72,7 +72,8 @@ export async function startMockReplicate(options?: MockOptions): Promise<MockRep
   };
   const frame = (event: object) => JSON.stringify(event);
   const mock = await startMockProvider<Answer>({ path: "/v1", usual, frame, reset: () => jobs.clear() }, options);
-  const billed = () => [...jobs.values()].filter(({ told, hasStarted }) => hasStarted || told !== "canceled").length;
+  const billed = () =>
+    [...jobs.values()].filter(({ reported, hasStarted }) => hasStarted || reported !== "canceled").length;
   return Object.assign(mock, { billed });
 }
 
@@ -90,7 +91,7 @@ function begun({ path, body }: MockRequest, scripted: Answer, at: string): Job {
     urls: { get: `https://api.replicate.com/v1/predictions/${mockId}` },
   };
   const ended = { output: addressed(output, at), error, metrics: { predict_time: 1.5, total_time: 2, ...metrics } };
-  return { told: "starting", hasStarted: false, prediction, states: [...states], ended };
+  return { reported: "starting", hasStarted: false, prediction, states: [...states], ended };
 }
 
 const isEnded = (status: string) => status !== "starting" && status !== "processing";
@@ -98,14 +99,14 @@ const isEnded = (status: string) => status !== "starting" && status !== "process
 function stateOf(job: Job): object {
   const { prediction, states, ended } = job;
   const status = (states.length > 1 ? states.shift() : states[0]) ?? "succeeded";
-  job.told = status;
+  job.reported = status;
   job.hasStarted ||= status !== "starting" && status !== "canceled";
   const common = { ...prediction, status, started_at: job.hasStarted ? "2026-01-01T00:00:01.000Z" : null };
   if (!isEnded(status)) return { ...common, output: null, error: null };
   return status === "canceled" ? { ...common, output: null, error: null, metrics: {} } : { ...common, ...ended };
 }
 
-/** File names at any place, as addresses. */
+/** Replaces file names by URLs, at any depth. */
 export function addressed(value: unknown, at: string): unknown {
   if (typeof value === "string") return /^\w+\.(png|mp4|mp3|txt)$/.test(value) ? at + value : value;
   if (typeof value !== "object" || value === null) return value;

@@ -3,11 +3,11 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import mongoose from "mongoose";
 import { onTestFinished } from "vitest";
 
-/** `lose the request`: it never reaches the server. `lose the answer`: the server does it, and nobody hears of it. */
+/** `lose the request`: it does not reach the server. `lose the answer`: the server executes it, but its answer is dropped. */
 export type Fate = "pass" | "lose the request" | "lose the answer";
 export type Command = Readonly<Record<string, unknown>>;
 
-/** A wire to MongoDB that breaks where a test wants it to. Commands come in clear: one OP_MSG for each. */
+/** A proxy for MongoDB that breaks where a test chooses. Commands are not compressed: one OP_MSG for each. */
 export async function brokenWire(uri: string, fate: (command: Command) => Fate | Promise<Fate>): Promise<string> {
   const target = new URL(uri);
   const sockets = new Set<Socket>();

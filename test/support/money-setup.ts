@@ -6,7 +6,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
 import { testStores } from "./servers.ts";
 
-/** `later` moves the time of the money; back-off between tries is real, and short. */
+/** `later` moves the time of the modules; delays between retries are real, and short. */
 export interface MovableClock extends Clock {
   later(ms: number): void;
 }
@@ -24,7 +24,7 @@ export function createMovableClock(): MovableClock {
 
 export const minuteMs = 60_000;
 
-/** What one process has: a connection and groups of its own. It ends with the test. */
+/** The connection and the groups of one process. They end with the test. */
 export async function startMoney(uri: string, clock: Clock = systemClock): Promise<{ money: Money; mongo: Mongo }> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(uri, clock, log);
@@ -54,15 +54,15 @@ export async function openAccount(money: Money, balanceNanoUsd: bigint): Promise
 export const holdOf = (account: string, nanoUsd: bigint, more: Partial<Hold> = {}): Hold => ({
   account,
   requestId: newRequestId(),
-  mostNanoUsd: nanoUsd,
-  leastNanoUsd: nanoUsd,
+  maxNanoUsd: nanoUsd,
+  minNanoUsd: nanoUsd,
   expiresAt: Date.now() + 10 * minuteMs,
   ...more,
 });
 
 /** A hold that must fit. */
 export async function held(money: Money, hold: Hold): Promise<Hold> {
-  expect(await money.hold(hold)).toEqual({ ok: true, heldNanoUsd: hold.mostNanoUsd });
+  expect(await money.hold(hold)).toEqual({ ok: true, heldNanoUsd: hold.maxNanoUsd });
   return hold;
 }
 
@@ -72,7 +72,7 @@ export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decisi
   key: "key_test",
   endpoint: "/v1/chat/completions",
   model: "openai/gpt",
-  heldNanoUsd: hold.mostNanoUsd,
+  heldNanoUsd: hold.maxNanoUsd,
   costNanoUsd,
   status: "succeeded",
   upstream: "openai",
@@ -86,7 +86,7 @@ export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decisi
 export const applicationOf = (hold: Hold, costNanoUsd: bigint) => ({
   account: hold.account,
   requestId: hold.requestId,
-  heldNanoUsd: hold.mostNanoUsd,
+  heldNanoUsd: hold.maxNanoUsd,
   costNanoUsd,
 });
 

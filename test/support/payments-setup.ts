@@ -12,10 +12,10 @@ import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
 import type { Money } from "../../shared/money/index.ts";
 import {
   createPayments,
+  type PaidRequest,
+  type PaymentDecision,
   type Payments,
-  type QuoteAsk,
-  type SettleAsk,
-  type Settlement,
+  type Pending,
   type X402,
 } from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
@@ -43,10 +43,10 @@ export const settingsOf = (chain: SolanaChain) => ({
   X402_FEE_PAYER_KEY: chain.feePayer.secret,
 });
 
-/** Lines are written, so that what cannot be written is found, and nobody reads them. */
+/** Lines are serialized, so that fields that cannot be are found, and then dropped. */
 const unread = { write: () => {} };
 
-/** What one process has. It ends with the test, or is simply used no more. */
+/** The connections of one process. They end with the test. */
 export async function openPayments(
   uri: string,
   clock: MovableClock,
@@ -64,6 +64,32 @@ export async function openPayments(
 export const priceNanoUsd = usd("0.04");
 export const request = { model: "local/image", prompt: "a lighthouse", n: 1 };
 
+const paidRequest: PaidRequest = {
+  requestHash: hashOf(request),
+  priceNanoUsd,
+  resource: { url: "http://localhost/v1/images/generations", description: "An image", mimeType: "application/json" },
+};
+
+/** The answer to a request that came without a payment. */
+export async function quoteRequest({ x402 }: Pick<Instance, "x402">, fields: Partial<PaidRequest> = {}) {
+  const decision = await x402.decide(undefined, { ...paidRequest, ...fields });
+  if (decision.kind !== "quoted") throw new Error(decision.kind);
+  return decision;
+}
+
+/** What the API does with a payment: it looks it up, then settles it or quotes the request. */
+export async function settlePayment(
+  { x402 }: Pick<Instance, "x402">,
+  header: string,
+  fields: Partial<PaidRequest> = {},
+): Promise<Exclude<PaymentDecision, Pending>> {
+  const asked = { ...paidRequest, ...fields };
+  const found = await x402.find({ header, requestHash: asked.requestHash });
+  const decision = found.kind === "settled" || found.kind === "pending" ? found : await x402.decide(found, asked);
+  if (decision.kind === "pending") throw decision.error;
+  return decision;
+}
+
 /** A chain, a database, one process on both, and a payer who has five dollars. */
 export async function startPayments(settings: Readonly<Record<string, string>> = {}) {
   const chain = await testChain();
@@ -73,15 +99,9 @@ export async function startPayments(settings: Readonly<Record<string, string>> =
   const own = { ...settingsOf(chain), ...settings };
   const first = await openPayments(uri, clock, own);
   const another = () => openPayments(uri, clock, own);
-  const ask = (fields: Partial<QuoteAsk> = {}): QuoteAsk => ({
-    requestHash: hashOf(request),
-    priceNanoUsd,
-    resource: { url: "http://localhost/v1/images/generations", description: "An image", mimeType: "application/json" },
-    ...fields,
-  });
-  const quoted = async (fields: Partial<QuoteAsk> = {}): Promise<PaymentRequired> => {
-    const { body, header } = await first.x402.quote(ask(fields));
-    expect(decodePaymentRequiredHeader(header)).toEqual(body);
+  const quoted = async (fields: Partial<PaidRequest> = {}): Promise<PaymentRequired> => {
+    const { body, headers } = await quoteRequest(first, fields);
+    expect(decodePaymentRequiredHeader(headers["PAYMENT-REQUIRED"] ?? "")).toEqual(body);
     return body;
   };
   const received = async () => (await chain.balance(chain.payTo)) ?? 0n;
@@ -92,13 +112,11 @@ export async function startPayments(settings: Readonly<Record<string, string>> =
     chain,
     payer,
     another,
-    ask,
     quoted,
     received,
     /** A quote, paid as the official client pays it: not sent yet. */
-    pay: async (fields: Partial<QuoteAsk> = {}) => payFrom(chain, payer, await quoted(fields)),
-    settle: (header: string, requestHash = hashOf(request), more: Pick<SettleAsk, "hasBegun"> = {}) =>
-      first.x402.settle({ header, requestHash, ...more }),
+    pay: async (fields: Partial<PaidRequest> = {}) => payFrom(chain, payer, await quoted(fields)),
+    settle: (header: string, fields: Partial<PaidRequest> = {}) => settlePayment(first, header, fields),
   };
 }
 
@@ -116,7 +134,7 @@ export async function payFrom(chain: SolanaChain, payer: Wallet, required: Payme
   return { header, memo: accepted.extra["memo"] as string, accepted };
 }
 
-/** Signed for other terms than those that were quoted, which it names all the same. */
+/** A payment that names the quoted terms, but is signed for others. */
 export async function paySomethingElse(
   chain: SolanaChain,
   payer: Wallet,
@@ -128,7 +146,8 @@ export async function paySomethingElse(
   return headerOf({ ...payload, accepted });
 }
 
-export const receiptOf = ({ receipt }: Settlement) => decodePaymentResponseHeader(receipt);
+export const receiptOf = ({ headers }: { headers: Readonly<Record<string, string>> }) =>
+  decodePaymentResponseHeader(headers["PAYMENT-RESPONSE"] ?? "");
 
 export const quoteDocument = ({ mongo }: Pick<Instance, "mongo">, memo: string) =>
   mongo.connection.collection<{ _id: string; state: string }>("quotes").findOne({ _id: memo });

@@ -17,7 +17,7 @@ import {
 } from "../../infra/embedded/index.ts";
 import { randomBase62 } from "../../shared/platform/ids.ts";
 
-/** What `loadConfig` needs to reach the stores. */
+/** The variables with which `loadConfig` reaches the stores. */
 export interface Stores {
   readonly REDIS_URL: string;
   readonly MONGODB_URI: string;
@@ -35,11 +35,11 @@ declare module "vitest" {
 }
 
 const databases = 1024;
-// The append-only file stays, so that Redis keeps its data over a restart; nobody waits for the disk.
+// Redis keeps its data over a restart by the append-only file, without waiting for the disk.
 const redisArgs = ["--databases", String(databases), "--appendfsync", "no"];
 const mongoArgs = ["--setParameter", "enableTestCommands=1"];
 
-/** Once for a run, whatever number of projects names this file. */
+/** Starts the servers once for a run, however many projects name this file. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const run = (shared[runKey] ??= { users: 0, servers: startForRun() });
   run.users += 1;
@@ -57,7 +57,7 @@ interface Run {
   users: number;
   readonly servers: ReturnType<typeof startForRun>;
 }
-// Each project may load this file anew.
+// Each project may load this file again.
 const runKey = Symbol.for("inference-service.test-servers");
 const shared = globalThis as { [runKey]?: Run };
 
@@ -81,8 +81,8 @@ const report = ({ what, step, elapsedMs, state }: Progress): void => {
 };
 
 /**
- * The run's servers, with a Redis logical database and a MongoDB database that nobody else has. Nothing to clean up:
- * they go with the run. The bucket is everybody's, so objects need keys of their own.
+ * The run's servers, with a new Redis logical database and a new MongoDB database. They end with the run, so there is
+ * nothing to clean up. The bucket is shared, so objects need unique keys.
  */
 export async function testStores(): Promise<Stores> {
   const stores = inject("stores");
@@ -104,7 +104,7 @@ async function emptyDatabase(redis: Redis): Promise<number> {
       probe.disconnect();
     }
   }
-  throw new Error("REDIS_URL has no empty logical database left. Start it with --databases 1024, or empty it.");
+  throw new Error("REDIS_URL has no empty logical database. Start it with --databases 1024, or empty it.");
 }
 
 const onRedis = (address: string, database: number) => {
@@ -125,7 +125,7 @@ export interface OwnServers {
   readonly s3: Server;
 }
 
-/** A folder that goes with the running test, once the servers in it have ended. */
+/** A folder that is removed after the running test, when the servers in it have ended. */
 async function ownFolder(): Promise<{ readonly dataDir: string; readonly started: Server[] }> {
   const dataDir = await mkdtemp(join(tmpdir(), "inference-own-"));
   const started: Server[] = [];
@@ -138,7 +138,7 @@ async function ownFolder(): Promise<{ readonly dataDir: string; readonly started
 
 const addresses = { redis: "REDIS_URL", mongo: "MONGODB_URI", s3: "S3_ENDPOINT" } as const;
 
-/** An address that is given spares the search for a program; here a program is needed all the same. */
+/** Programs also for servers whose address is set: these tests start their own. */
 function ownBinaries(names: readonly (keyof OwnServers)[]) {
   const given = Object.entries(addresses).map(([name, address]) => [
     address,
@@ -149,9 +149,9 @@ function ownBinaries(names: readonly (keyof OwnServers)[]) {
 }
 
 /**
- * Servers that only the running test has, to stop (`stop`), kill (`kill`), pause (`kill("SIGSTOP")`, `kill("SIGCONT")`)
- * and `start` again on the same port with the same data. They end with the test, and their data goes. `stores` are the
- * run's own for what is not asked for.
+ * Servers for the running test alone, to stop (`stop`), kill (`kill`), pause (`kill("SIGSTOP")`, `kill("SIGCONT")`) and
+ * `start` again on the same port with the same data. They end with the test, and their data is removed. `stores` has the
+ * run's servers for the others.
  */
 export async function ownServers<Name extends keyof OwnServers>(
   wanted: Readonly<Record<Name, true>>,
@@ -176,7 +176,7 @@ export async function ownServers<Name extends keyof OwnServers>(
   return { ...(Object.fromEntries(entries) as Pick<OwnServers, Name>), stores };
 }
 
-/** Two Redis servers of the running test: the second begins as a replica of the first. */
+/** Two Redis servers for the running test: the second starts as a replica of the first. */
 export async function ownRedisPair(): Promise<readonly [Server, Server]> {
   const { redis: binary } = await ownBinaries(["redis"]);
   const { dataDir, started } = await ownFolder();
@@ -190,11 +190,11 @@ export async function ownRedisPair(): Promise<readonly [Server, Server]> {
   return [first, await start("second", "--replicaof", "127.0.0.1", String(first.port))];
 }
 
-/** Three MongoDB servers of the running test, one replica set. */
+/** Three MongoDB servers for the running test, as one replica set. */
 export async function ownMongoSet(): Promise<readonly Server[]> {
   const { mongo: binary } = await ownBinaries(["mongo"]);
   const { dataDir, started } = await ownFolder();
-  // A primary that is told to end would wait for its clients.
+  // On SIGTERM a primary would wait for its clients.
   const args = [...mongoArgs, "--setParameter", "shutdownTimeoutMillisForSignaledShutdown=0"];
   const options = ["first", "second", "third"].map((name) => ({
     binary: binary as string,

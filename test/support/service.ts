@@ -34,8 +34,8 @@ const runSteps = async (steps: readonly Step[]) => {
 };
 
 /**
- * API and worker inside the test's own process, with a clock that the test may move. They end with the test, unless
- * `onEnd` takes over what ends them.
+ * API and worker inside the test's own process, with a clock that the test may move. They end with the test, or by what
+ * `onEnd` gets.
  */
 export async function startService(
   stores: Stores,
@@ -56,19 +56,20 @@ export async function startService(
   return createClient(api.publicUrl);
 }
 
-/** A process of the service: its log lines, and ways to end it. */
+/** A process of the service, with its log lines. */
 export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly log: readonly Record<string, unknown>[];
-  /** Resolves with the first line, past or future, that fits. */
+  /** Resolves with the first matching line, past or future. */
   line(fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>;
   kill(signal: NodeJS.Signals): void;
   exited: Promise<number | null>;
 }
 
-function run(kind: "api" | "workers", env: Environment): ServiceProcess {
+function run(kind: "api" | "workers", env: Environment, cwd = "."): ServiceProcess {
   const child = spawn(process.execPath, [`${kind}/main.ts`], {
+    cwd,
     env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -84,7 +85,7 @@ function run(kind: "api" | "workers", env: Environment): ServiceProcess {
     checkLine(text);
     process.stderr.write(`${text}\n`);
   });
-  // Its last lines may come after its exit.
+  // Lines may still arrive after the exit event.
   const exited = once(child, "close").then(([code]) => code as number | null);
   onTestFinished(async () => {
     child.kill("SIGKILL");
@@ -111,16 +112,20 @@ function run(kind: "api" | "workers", env: Environment): ServiceProcess {
   };
 }
 
-/** An API process that listens. */
-export async function spawnApi(stores: Stores, env: Environment = {}): Promise<ServiceProcess & { client: Client }> {
-  const api = run("api", environment(stores, env));
+/** An API process that listens. `cwd` is the folder of the service's files. */
+export async function spawnApi(
+  stores: Stores,
+  env: Environment = {},
+  cwd?: string,
+): Promise<ServiceProcess & { client: Client }> {
+  const api = run("api", environment(stores, env), cwd);
   const { url } = await api.line(({ msg }) => msg === "listening");
   return { ...api, client: createClient(url as string) };
 }
 
 /** A worker process that takes jobs. */
-export async function spawnWorker(stores: Stores, env: Environment = {}): Promise<ServiceProcess> {
-  const worker = run("workers", environment(stores, env));
+export async function spawnWorker(stores: Stores, env: Environment = {}, cwd?: string): Promise<ServiceProcess> {
+  const worker = run("workers", environment(stores, env), cwd);
   await worker.line(({ msg }) => msg === "taking jobs");
   return worker;
 }
@@ -132,7 +137,7 @@ export interface Check {
   readonly undecided: number;
 }
 
-/** A service as its operator and its users see it: over HTTP alone. */
+/** A service over HTTP, for its operator and its users. */
 export interface Client {
   readonly baseUrl: string;
   admin<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
@@ -206,11 +211,11 @@ function createClient(baseUrl: string): Client {
   return client;
 }
 
-/** The instance sees a worker and both stores. */
+/** Resolves when the instance is ready: it reaches a worker and both stores. */
 export const ready = ({ baseUrl }: Pick<Client, "baseUrl">) =>
   eventually(async () => (await fetch(`${baseUrl}/readyz`)).ok);
 
-/** Asks again until there is an answer. The limit is patience, not a bar: a busy machine takes its time. */
+/** Polls until there is a value. The limit is generous, because a busy machine is slow. */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | false> | T | undefined | false,
   withinMs = 60_000,

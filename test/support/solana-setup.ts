@@ -16,16 +16,16 @@ export async function payments(usd = "5.00", options?: ChainOptions) {
     chain,
     payer,
     rpc: createSolanaRpc(chain.rpcUrl),
-    /** Each has a memory of its own, as another process would. */
+    /** A facilitator without shared state, as in another process. */
     newFacilitator: () => facilitatorOf(chain),
-    /** A payment that is signed by the payer, and what it pays for. */
+    /** A payment signed by the payer, and its requirements. */
     pay: (micro: bigint, memo?: string) => payFrom(chain, payer, micro, memo),
-    /** The same with the fee payer's signature too: what a facilitator sends. */
+    /** Also signed by the fee payer, as a facilitator sends it. */
     signed: async (micro: bigint, memo?: string) => signedOf(chain, (await payFrom(chain, payer, micro, memo)).payload),
   };
 }
 
-/** What both sides must know of a chain. */
+/** The chain as both sides of a payment know it. */
 export type Parties = Pick<SolanaChain, "rpcUrl" | "network" | "mint" | "payTo" | "feePayer">;
 
 const signerOf = (chain: Parties) => toFacilitatorSvmSigner(chain.feePayer.signer, { defaultRpcUrl: chain.rpcUrl });

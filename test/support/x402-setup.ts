@@ -19,17 +19,17 @@ export const images = "/v1/images/generations";
 export const media = "/v1/media/generations";
 /** 0.04 USD for each image. */
 export const drawing = (more: object = {}) => ({ model: "mock/image", prompt: "A fox", ...more });
-/** What one drawing leaves in the books. */
+/** What `expectMoney` expects of one drawing. */
 export const paidOnce = { paidMicroUsd: 40_000n, costUsd: "0.04" };
 /** 0.10 USD for each second. */
 export const filming = (more: object = {}) => ({
   model: "mock/video",
   input: { prompt: "A fox", duration: 2, ...more },
 });
-const catalogFile = fileURLToPath(new URL("../chaos/catalog.json", import.meta.url));
+const catalogFile = fileURLToPath(new URL("chaos-catalog.json", import.meta.url));
 const startUsd = "5.00";
 
-/** A chain with a payer, a provider, and what a process needs to know of both. */
+/** A chain with a payer, a provider, and the settings of a process that uses both. */
 export async function startWorld() {
   const chain = await testChain();
   const provider = await startMockOpenai();
@@ -58,7 +58,7 @@ export const post = (
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
 
-/** What a 402 asks for: the same in its body and its header, and kept by nobody on the way. */
+/** The quote of a 402: the same in its body and its header, and not cacheable. */
 export async function quoteOf(response: Response): Promise<PaymentRequired> {
   const body = (await response.json()) as PaymentRequired;
   expect([response.status, body]).toEqual([402, expect.objectContaining({ x402Version: 2 })]);
@@ -82,7 +82,7 @@ export async function payFor(
   return { memo, headers: { "PAYMENT-SIGNATURE": header }, account: `x402:${memo}` };
 }
 
-/** The official client's whole way: it asks, reads the 402, pays, and asks again. */
+/** The official client's whole flow: request, 402, payment, request. */
 export async function buy(
   { chain, payer }: { chain: SolanaChain; payer: Wallet },
   service: Pick<Client, "baseUrl">,
@@ -102,7 +102,7 @@ export async function buy(
 
 const receiptOf = ({ headers }: Response) => decodePaymentResponseHeader(headers.get("PAYMENT-RESPONSE") ?? "");
 
-/** An answer as the tests look at it. */
+/** The parts of an answer that tests compare. */
 export async function answerOf(answering: Promise<Response> | Response) {
   const response = await answering;
   const { status, headers } = response;
@@ -135,13 +135,13 @@ export interface LedgerLine {
 export const ledgerOf = async (service: Client, account: string): Promise<LedgerLine[]> =>
   (await service.admin<{ data: LedgerLine[] }>("GET", `/accounts/${account}/ledger?limit=200`)).data.toReversed();
 
-/** What was charged to an account, without what cost nothing. */
+/** The charges of an account that are not zero. */
 export const charges = async (service: Client, account: string): Promise<string[]> =>
   (await ledgerOf(service, account))
     .filter(({ kind, amount_usd }) => kind === "usage" && amount_usd !== "0.00")
     .map(({ amount_usd }) => amount_usd);
 
-/** To the micro-USDC: what the payer has no more, the payee has, and the books say the same of every account. */
+/** The payer's loss equals the payee's gain, to the micro-USDC, and the ledger agrees for every account. */
 export async function expectMoney(
   { chain, payer }: { chain: SolanaChain; payer: Wallet },
   service: Client,
@@ -158,7 +158,7 @@ export async function expectMoney(
   }
 }
 
-/** As if all payments had been made so long ago. */
+/** Moves all payments into the past. */
 export async function agePayments({ MONGODB_URI }: Stores, ms: number): Promise<void> {
   const mongo = await connectMongo(MONGODB_URI, systemClock, createLogger("test", "silent"));
   onTestFinished(() => mongo.close());

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { formats } from "#formats";
 import { rows } from "../support/conversion-rows.ts";
-import { type Cell, cellOf, has, made, madeWithout } from "../support/conversions.ts";
+import { type Cell, cellOf, has, sentRequest, sentWithout } from "../support/conversions.ts";
 
 const cells = rows.flatMap((row) =>
   formats.flatMap((caller) =>
@@ -13,40 +13,32 @@ const having = <H extends Cell["how"]>(...how: H[]) =>
     how.includes(cell.how as H) ? [{ ...rest, cell: cell as Extract<Cell, { how: H }> }] : [],
   );
 
-test.each(having("crosses"))(
-  "$feature: of a $caller caller a $provider provider gets it",
-  ({ row, caller, provider }) => {
-    const { request, ignored } = made(row, caller, provider);
-    expect(row.got[provider]).toBeDefined();
-    expect(has(request, row.got[provider])).toBe(true);
-    expect(ignored).toEqual([]);
-    // Else it would be there without being asked for.
-    expect(request).not.toEqual(madeWithout(row, caller, provider).request);
-  },
-);
+test.each(having("converted"))("$feature: converted from $caller to $provider", ({ row, caller, provider }) => {
+  const { request, ignored } = sentRequest(row, caller, provider);
+  const expected = row.converted?.[provider] ?? row.requests[provider];
+  expect(expected).toBeDefined();
+  expect(has(request, expected)).toBe(true);
+  expect(ignored).toEqual([]);
+  // Otherwise the request would contain it anyway.
+  expect(request).not.toEqual(sentWithout(row, caller, provider).request);
+});
 
-test.each(having("native"))(
-  "$feature: of a $caller caller a $provider provider gets it as it is",
-  ({ row, caller, provider }) => {
-    expect(has(made(row, caller, provider).request, row.ask[caller])).toBe(true);
-  },
-);
+test.each(having("native"))("$feature: unchanged from $caller to $provider", ({ row, caller, provider }) => {
+  expect(has(sentRequest(row, caller, provider).request, row.requests[caller])).toBe(true);
+});
 
-test.each(having("left out"))(
-  "$feature: of a $caller caller a $provider provider does not hear",
-  ({ row, caller, provider, cell }) => {
-    const { request, ignored } = made(row, caller, provider);
-    expect(ignored).toEqual(cell.name === undefined ? [] : [cell.name]);
-    expect(request).toEqual(madeWithout(row, caller, provider).request);
-  },
-);
+test.each(having("ignored"))("$feature: ignored from $caller to $provider", ({ row, caller, provider, cell }) => {
+  const { request, ignored } = sentRequest(row, caller, provider);
+  expect(ignored).toEqual(cell.name === undefined ? [] : [cell.name]);
+  expect(request).toEqual(sentWithout(row, caller, provider).request);
+});
 
 test.each(having("refused"))(
-  "$feature: of a $caller caller, for a $provider provider, is refused by its name",
+  "$feature: refused from $caller to $provider, naming the field",
   ({ row, caller, provider, cell }) => {
-    expect(() => made(row, caller, provider)).toThrow(
+    expect(() => sentRequest(row, caller, provider)).toThrow(
       expect.objectContaining({ status: 400, code: "invalid_value", param: cell.field }),
     );
-    expect(() => made(row, caller, provider)).toThrow(cell.field);
+    expect(() => sentRequest(row, caller, provider)).toThrow(cell.field);
   },
 );

@@ -33,7 +33,7 @@ test.each(["api", "worker"])("every variable that compose gives the %s is one th
   expect(Object.keys(given).filter((variable) => !known.has(variable))).toEqual([]);
 });
 
-/** What is not any text. */
+/** Values of variables that do not accept any text. */
 const shaped = {
   PUBLIC_URL: "https://example.com",
   S3_PUBLIC_ENDPOINT: "https://s3.example.com",
@@ -71,7 +71,7 @@ test.each(["api", "worker"])("the %s's environment is complete once .env is fill
 const payments = Object.keys(environment.shape).filter((name) => /^(X402|SOLANA|BUYBACK|JUPITER)_/.test(name));
 const givenTo = (service: string) => Object.keys(compose.services[service]?.environment ?? {});
 
-test("every setting of payments and buyback stands in the example, and compose gives it to who reads it", () => {
+test("every setting of payments and buyback is in the example, and compose passes it to the process that reads it", () => {
   expect(
     example
       .map(([name]) => name)
@@ -81,7 +81,7 @@ test("every setting of payments and buyback stands in the example, and compose g
   expect(payments.filter((name) => ![...givenTo("api"), ...givenTo("worker")].includes(name))).toEqual([]);
 });
 
-test("the key that settles is the API's alone, the key that buys back the workers'", () => {
+test("only the API gets the settlement key, and only workers get the buyback key", () => {
   const secrets = ["X402_FEE_PAYER_KEY", "X402_FACILITATOR_TOKEN", "BUYBACK_WALLET_KEY", "JUPITER_API_KEY"];
   expect(secrets.map((name) => ["api", "worker"].filter((service) => givenTo(service).includes(name)))).toEqual([
     ["api"],
@@ -91,14 +91,14 @@ test("the key that settles is the API's alone, the key that buys back the worker
   ]);
 });
 
-test("what compose requires of .env stands in the example, without a value", () => {
+test("what compose requires from .env is in the example, without a value", () => {
   const required = [...readFileSync("docker-compose.yml", "utf8").matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
   const offered = example.map(([name]) => name);
   expect(required.filter((name) => !offered.includes(name as string))).toEqual([]);
   expect(example.filter(([, value]) => value !== "")).toEqual([]);
 });
 
-test("the files that the image copies and starts are there", () => {
+test("the files that the image copies and starts exist", () => {
   const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
   const copied = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files]) => (files as string).split(" "));
   const started = Object.values(compose.services).flatMap(({ command }) =>

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { outputBytes } from "../../shared/formats/index.ts";
-import { chatStream, completeChat } from "../../workers/conversion/chat/answer.ts";
+import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -42,7 +42,7 @@ const eventsOf = (text: string): Json[] =>
       return JSON.parse(event.slice("data: ".length)) as Json;
     });
 
-/** What a client makes of the events that is as strict as can be: whatever repeats, it joins. */
+/** Assembles events as the strictest client does: it concatenates whatever repeats. */
 function assemble(text: string): Assembled[] {
   const choices: Assembled[] = [];
   for (const event of eventsOf(text)) {
@@ -86,9 +86,9 @@ const answer = fc.record({
   finish: fc.constantFrom("stop", "tool_calls", "length"),
 });
 /** How a server may deviate from OpenAI's. */
-const manners = fc.record({
+const deviations = fc.record({
   role: fc.constantFrom("first", "every", "never", "null"),
-  // Without ids nothing tells two calls of one index apart.
+  // Two calls of one index differ by their ids alone.
   call: fc.constantFrom(
     { index: "own", id: "first" },
     { index: "own", id: "every" },
@@ -108,21 +108,21 @@ const manners = fc.record({
   emptyChunks: fc.boolean(),
 });
 type Answer = typeof answer extends fc.Arbitrary<infer T> ? T : never;
-type Manners = typeof manners extends fc.Arbitrary<infer T> ? T : never;
+type Deviations = typeof deviations extends fc.Arbitrary<infer T> ? T : never;
 
 const idOf = (choice: number, call: number) => `call-${choice}-${call}`;
 
-/** The deltas of one choice as such a server sends them. */
-function deltasOf({ texts, calls }: Answer, own: number, { role, call: manner, type }: Manners): Json[] {
+/** The deltas of one choice, as such a server sends them. */
+function deltasOf({ texts, calls }: Answer, own: number, { role, call: callDeviation, type }: Deviations): Json[] {
   const deltas: Json[] = texts.map((content) => ({ content }));
   for (const [c, { name, pieces }] of calls.entries())
     for (const [p, piece] of pieces.entries()) {
       const first = p === 0;
-      const withId = manner.id === "every" || (first && manner.id !== "never");
+      const withId = callDeviation.id === "every" || (first && callDeviation.id !== "never");
       const call = {
-        ...(manner.index !== "none" && { index: manner.index === "own" ? c : 0 }),
+        ...(callDeviation.index !== "none" && { index: callDeviation.index === "own" ? c : 0 }),
         ...(withId && { id: idOf(own, c) }),
-        ...(manner.id === "empty" && !first && { id: "" }),
+        ...(callDeviation.id === "empty" && !first && { id: "" }),
         ...(type && first && { type: "function" }),
         function: { ...(first && { name }), arguments: piece },
       };
@@ -135,24 +135,24 @@ function deltasOf({ texts, calls }: Answer, own: number, { role, call: manner, t
   }));
 }
 
-test("a client puts together what was sent, however sloppy the server", () => {
+test("a client assembles what was sent, however the server deviates", () => {
   fc.assert(
-    fc.property(fc.array(answer, { minLength: 1, maxLength: 3 }), manners, (answers, manner) => {
-      const single = answers.length === 1 && !manner.choiceIndex;
+    fc.property(fc.array(answer, { minLength: 1, maxLength: 3 }), deviations, (answers, deviation) => {
+      const single = answers.length === 1 && !deviation.choiceIndex;
       const chunks = answers.flatMap((each, own) => {
-        const deltas = [...deltasOf(each, own, manner), {}];
+        const deltas = [...deltasOf(each, own, deviation), {}];
         return deltas.map((delta, d) => {
-          const notYet = { null: { finish_reason: null }, absent: {}, empty: { finish_reason: "" } }[manner.finish];
+          const notYet = { null: { finish_reason: null }, absent: {}, empty: { finish_reason: "" } }[deviation.finish];
           const finish = d === deltas.length - 1 ? { finish_reason: each.finish } : notYet;
           return {
             id: "chatcmpl-up",
-            ...(manner.created && { created: 5 }),
+            ...(deviation.created && { created: 5 }),
             choices: [{ ...(!single && { index: own }), delta, ...finish }],
-            ...(manner.usage && { usage: { prompt_tokens: 1, completion_tokens: d } }),
+            ...(deviation.usage && { usage: { prompt_tokens: 1, completion_tokens: d } }),
           };
         });
       });
-      if (manner.emptyChunks) chunks.splice(1, 0, { id: "", choices: [] });
+      if (deviation.emptyChunks) chunks.splice(1, 0, { id: "", choices: [] });
       const assembled = assemble(writeAll(chunks).text);
       expect(assembled).toEqual(
         answers.map(({ texts, calls, finish }, own) => ({
@@ -160,7 +160,7 @@ test("a client puts together what was sent, however sloppy the server", () => {
           content: texts.join(""),
           finish,
           calls: calls.map(({ name, pieces }, c) => ({
-            id: manner.call.id === "never" ? `call_chatcmpl-req_abc_${own}_${c}` : idOf(own, c),
+            id: deviation.call.id === "never" ? `call_chatcmpl-req_abc_${own}_${c}` : idOf(own, c),
             name,
             arguments: pieces.join(""),
           })),
@@ -171,7 +171,7 @@ test("a client puts together what was sent, however sloppy the server", () => {
   );
 });
 
-test("parallel tool calls may come in turns", () => {
+test("parallel tool calls may interleave", () => {
   const piece = (index: number, fields: Json) => chunk({ tool_calls: [{ index, ...fields }] });
   const { text } = writeAll([
     piece(0, { id: "a", function: { name: "one", arguments: "" } }),
@@ -200,7 +200,7 @@ test("a custom tool stays one", () => {
   expect(eventsOf(text)[0]).toMatchObject({ choices: [{ delta: { tool_calls: [call] } }] });
 });
 
-test("what a server adds of its own passes through", () => {
+test("unknown fields of a server pass through", () => {
   const { text } = writeAll([
     { system_fingerprint: "fp", ...chunk({ reasoning_content: "hm" }, { logprobs: { content: [] } }) },
   ]);
@@ -214,7 +214,7 @@ test.each([[{}], [{ choices: null }], [{ choices: "x" }], [{ choices: [] }]])("a
   expect(begin().write(sent)).toBe("");
 });
 
-test("even choices that are no objects make an event that a client can read", () => {
+test("choices that are not objects become events that a client can read", () => {
   expect(assemble(writeAll([{ choices: [null, "x", 5] }]).text)).toHaveLength(3);
 });
 
@@ -246,7 +246,7 @@ test("the last chunk carries the usage, whichever chunk brought it", () => {
 const ours = { model: "local/chat", created, id: "chatcmpl-ours" };
 const estimated = { prompt_tokens: 8, completion_tokens: 2, total_tokens: 10 };
 
-test.each([undefined, null, {}, "many", { prompt_tokens: "8" }])("usage of %j is filled with the estimate", (usage) => {
+test.each([undefined, null, {}, "many", { prompt_tokens: "8" }])("the estimate replaces usage of %j", (usage) => {
   const stream = begin();
   stream.write({ ...chunk({ content: "a" }), usage });
   const [last] = eventsOf(stream.end({ input: 8, output: 2 }).replace("data: [DONE]\n\n", ""));
@@ -255,7 +255,7 @@ test.each([undefined, null, {}, "many", { prompt_tokens: "8" }])("usage of %j is
   expect(whole.usage).toEqual(estimated);
 });
 
-test("usage shows what is billed: reasoning that only the total counts is output", () => {
+test("usage equals what is billed: reasoning counted only in the total is output", () => {
   const usage = {
     prompt_tokens: 3,
     completion_tokens: 4,
@@ -266,14 +266,14 @@ test("usage shows what is billed: reasoning that only the total counts is output
   expect(whole.usage).toEqual({ ...usage, completion_tokens: 104 });
 });
 
-test("an answer comes under our model id, with all that the provider added", () => {
+test("an answer has our model id and all fields of the provider", () => {
   const choices = [{ index: 0, message: { role: "assistant", content: "a", new: 1 }, finish_reason: "stop" }];
   const response = { id: "x", model: "native", choices, system_fingerprint: "fp", created: 5 };
   const { usage: _, ...whole } = completeChat(response, ours, { input: 0, output: 0 });
   expect(whole).toEqual({ ...response, object: "chat.completion", model: "local/chat" });
 });
 
-test("what a provider leaves out of an answer is filled in", () => {
+test("missing fields of an answer are filled in", () => {
   const call = { function: { name: "f", arguments: "{}" } };
   const whole = completeChat({ choices: [{ message: { tool_calls: [call, call] } }] }, ours, { input: 0, output: 0 });
   const ids = ["call_chatcmpl-ours_0_0", "call_chatcmpl-ours_0_1"];

@@ -45,17 +45,17 @@ test.each<[what: string, body: unknown, param: string | undefined]>([
   ["audio without data", withPart({ type: "input_audio", input_audio: {} }), "messages[1].content[0].input_audio.data"],
   ["a file without data", withPart({ type: "file", file: null }), "messages[1].content[0].file.file_data"],
   [
-    "a file kept at the provider",
+    "a file stored at the provider",
     withPart({ type: "file", file: { file_id: "file-1", file_data: "x" } }),
     "messages[1].content[0].file.file_id",
   ],
   [
-    "audio kept at the provider",
+    "audio stored at the provider",
     chat({ messages: [user, { role: "assistant", audio: { id: "audio_1" } }] }),
     "messages[1].audio",
   ],
   [
-    "a cache kept at the provider",
+    "a cache stored at the provider",
     chat({ extra_body: { google: { cached_content: "cachedContents/1" } } }),
     "extra_body.google.cached_content",
   ],
@@ -73,7 +73,11 @@ test.each<[what: string, body: unknown, param: string | undefined]>([
   ["seed with a fraction", chat({ seed: 0.5 }), "seed"],
   ["tools that are no list", chat({ tools: {} }), "tools"],
   ["a tool without a type", chat({ tools: [{}] }), "tools[0].type"],
-  ["a tool that the provider runs", chat({ tools: [{ type: "function" }, { type: "web_search" }] }), "tools[1].type"],
+  [
+    "a tool that runs at the provider",
+    chat({ tools: [{ type: "function" }, { type: "web_search" }] }),
+    "tools[1].type",
+  ],
   ["tool_choice that is a number", chat({ tool_choice: 5 }), "tool_choice"],
   ["parallel_tool_calls that is a text", chat({ parallel_tool_calls: "yes" }), "parallel_tool_calls"],
   ["response_format without a type", chat({ response_format: {} }), "response_format.type"],
@@ -89,11 +93,11 @@ test.each<[what: string, body: unknown, param: string | undefined]>([
   expect(error.message).toContain(param ?? "The body is not valid");
 });
 
-test("says nothing of the value that it refuses", () => {
+test("an error does not repeat the refused value", () => {
   expect(refusal(chat({ messages: [{ role: "a secret", content: "x" }] })).message).not.toContain("a secret");
 });
 
-test("takes null for every field that may be absent, and fields that it does not know", () => {
+test("accepts null for optional fields, and unknown fields", () => {
   const absent = ["stream", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "seed"];
   const more = ["tools", "tool_choice", "parallel_tool_calls", "response_format", "stream_options", "logprobs"];
   const call = parse(chat(Object.fromEntries([...absent, ...more, "unknown"].map((field) => [field, null]))));
@@ -119,11 +123,11 @@ test.each<[what: string, fields: object, features: object]>([
   ["a service tier", { service_tier: "priority" }, { service_tier: "service_tier" }],
   ["any service tier", { service_tier: "auto" }, {}],
   ["the default service tier", { service_tier: "default" }, {}],
-])("knows what %s asks for", (_what, fields, features) => {
+])("finds the features of %s", (_what, fields, features) => {
   expect(featuresOf(chat(fields))).toEqual(features);
 });
 
-test("names the part that asks for a feature", () => {
+test("names the part that requests a feature", () => {
   expect(featuresOf(withPart({ type: "image_url", image_url: { url: "https://a.example/b.png" } }))).toEqual({
     image: "messages[1].content[0]",
   });
@@ -137,18 +141,18 @@ test("names the part that asks for a feature", () => {
   });
 });
 
-test("counts a media part without its own bytes, and an address as the text that it is", () => {
+test("input bytes exclude inline media and include links", () => {
   const sizes = (part: object) => {
     const body = withPart(part);
     const { parts, inputBytes } = parse(body).size;
     return { parts, inputBytes, bodyBytes: JSON.stringify(body).length };
   };
-  const picture = dataAddress("image/png", png(300, 200));
+  const imageAddress = dataAddress("image/png", png(300, 200));
   const asImage = { kind: "image", content: "image", dimensions: { width: 300, height: 200 } };
-  const image = sizes({ type: "image_url", image_url: { url: picture } });
-  expect(image).toMatchObject({ parts: [asImage], inputBytes: image.bodyBytes - picture.length });
-  const bare = sizes({ type: "image_url", image_url: picture });
-  expect(bare).toMatchObject({ parts: [asImage], inputBytes: bare.bodyBytes - picture.length });
+  const image = sizes({ type: "image_url", image_url: { url: imageAddress } });
+  expect(image).toMatchObject({ parts: [asImage], inputBytes: image.bodyBytes - imageAddress.length });
+  const bare = sizes({ type: "image_url", image_url: imageAddress });
+  expect(bare).toMatchObject({ parts: [asImage], inputBytes: bare.bodyBytes - imageAddress.length });
   const address = sizes({ type: "image_url", image_url: { url: `https://a.example/${"A".repeat(10_000)}` } });
   expect(address).toEqual({ ...address, parts: [{ kind: "image" }], inputBytes: address.bodyBytes });
   const sound = wav(1).toString("base64");
@@ -177,7 +181,7 @@ test("adds up the parts of all messages, and never counts below 0", () => {
   expect(chatCodec.parse(body, 10).size.inputBytes).toBe(0);
 });
 
-test("takes the lesser of two output caps, and n as the choices", () => {
+test("uses the smaller output cap, and n as the choices", () => {
   expect(parse(chat({ max_tokens: 7, max_completion_tokens: 5, n: 3 })).size).toMatchObject({
     outputCap: 5,
     choices: 3,
@@ -187,13 +191,13 @@ test("takes the lesser of two output caps, and n as the choices", () => {
 
 const to = { model: "native", capField: "max_completion_tokens", cap: 9 } as const;
 
-test("sends an upstream everything but the model and the cap", () => {
+test("an upstream receives the request with its own model and cap", () => {
   const request = chat({ max_tokens: 5, stop: ["a"], unknown: { x: 1 }, user: "u", temperature: null });
   const { model: _, max_tokens: __, ...rest } = request as Record<string, unknown>;
   expect(toUpstream(request, to)).toEqual({ ...rest, model: "native", max_completion_tokens: 9 });
 });
 
-test("sends the cap in the one field that the upstream takes", () => {
+test("the cap is sent in the upstream's field alone", () => {
   const request = chat({ max_tokens: 5, max_completion_tokens: 6 });
   expect(toUpstream(request, { ...to, capField: "max_tokens" })).toEqual(chat({ model: "native", max_tokens: 9 }));
 });
@@ -207,12 +211,12 @@ test("renders errors in the common shape, and in a stream as one event", () => {
   expect(JSON.parse(chatCodec.error(timeout, "req_1"))).toEqual(body);
   expect(chatCodec.streamError(timeout, "req_1", true)).toBe(`data: ${JSON.stringify(body)}\n\n`);
   expect(chatCodec.ping).toBe(": ping\n\n");
-  expect(JSON.parse(chatCodec.error(insufficientBalance("poor"), "req_2"))).toMatchObject({
+  expect(JSON.parse(chatCodec.error(insufficientBalance("empty"), "req_2"))).toMatchObject({
     error: { type: "insufficient_quota", code: "insufficient_balance" },
   });
 });
 
-test("counts the bytes of what is said for an estimate, and with tools the whole body", () => {
+test("text bytes are those of the messages, and with tools of the whole body", () => {
   const messages = [
     { role: "system", content: "12345" },
     {

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { embeddingsCodec, finishEmbeddings } from "#formats";
+import { embeddingsCodec } from "#formats";
+import { completeEmbeddings } from "../../workers/conversion/index.ts";
 
 const request = (fields: object = {}) => ({ model: "local/embed", input: "hi", ...fields });
 const parse = (body: unknown) => embeddingsCodec.parse(body, 100);
@@ -43,9 +44,9 @@ const answer = (...embeddings: unknown[]) => ({
 });
 const base64 = (numbers: readonly number[]) => Buffer.from(new Float32Array(numbers).buffer).toString("base64");
 const one = (embedding: unknown, fields: object = {}) =>
-  finishEmbeddings(answer(embedding), request(fields), "local/embed").data[0]?.embedding;
+  completeEmbeddings(answer(embedding), request(fields), "local/embed").data[0]?.embedding;
 
-test("answers in the encoding that was asked for, whatever the provider sends", () => {
+test("responds in the requested encoding, whatever the provider sends", () => {
   const numbers = [0.5, -2, 1024];
   expect(one(numbers)).toEqual(numbers);
   expect(one(base64(numbers), { encoding_format: "float" })).toEqual(numbers);
@@ -62,10 +63,10 @@ test("encodes and decodes any vector of 32-bit numbers without loss", () => {
   );
 });
 
-test("puts the answer under our model id, in the order of the input", () => {
+test("responds with our model id, in the order of the input", () => {
   const { data, ...rest } = answer([1], [2], [3]);
   const shuffled = { ...rest, data: [data[2], data[0], data[1]] };
-  expect(finishEmbeddings(shuffled, request({ input: ["a", "b", "c"] }), "local/embed")).toEqual({
+  expect(completeEmbeddings(shuffled, request({ input: ["a", "b", "c"] }), "local/embed")).toEqual({
     object: "list",
     model: "local/embed",
     data,
@@ -80,13 +81,13 @@ test.each<[what: string, response: unknown, input: unknown]>([
   ["too many", answer([1], [2]), "a"],
   ["one index twice", { data: [answer([1]).data[0], answer([2]).data[0]] }, ["a", "b"]],
   ["an embedding that holds a text", answer([1, "x"]), "a"],
-])("does not pass on an answer with %s", (_what, response, input) => {
-  expect(() => finishEmbeddings(response, request({ input }), "local/embed")).toThrow(
+])("refuses an answer with %s", (_what, response, input) => {
+  expect(() => completeEmbeddings(response, request({ input }), "local/embed")).toThrow(
     expect.objectContaining({ code: "upstream_error" }),
   );
 });
 
-test("renders errors as the common shape has them", () => {
+test("renders errors in the common shape", () => {
   const error = new ServiceError({ code: "model_not_found", message: "none", param: "model" });
   expect(JSON.parse(embeddingsCodec.error(error, "req_1"))).toEqual({
     error: { message: "none", type: "not_found_error", code: "model_not_found", param: "model" },

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { tokenUsage } from "#formats";
-import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import type { FormatConverter } from "../../workers/conversion/converter.ts";
 import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
+import { tokenUsage } from "../../workers/conversion/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type Codec, imageAnswer, imagesCodec, mediaAnswer, mediaCodec } from "#formats";
+import { type Codec, imagesCodec, mediaCodec } from "#formats";
+import { imageResponse, mediaResponse } from "../../workers/conversion/index.ts";
 
 const image = (fields: object = {}) => ({ model: "local/image", prompt: "a lighthouse", ...fields });
 const media = (fields: object = {}) => ({ model: "local/video", input: { prompt: "waves" }, ...fields });
@@ -43,7 +44,7 @@ test.each(refused)("refuses %s, and names the field", (_what, codec, body, param
   expect(() => codec.parse(body, 100)).toThrow(expect.objectContaining({ code: "invalid_value", status: 400, param }));
 });
 
-test("an image call's own parameters are all of the body but what the service itself reads", () => {
+test("the input of an image call is the body without the fields that the service reads", () => {
   const fields = { n: 2, size: "1024x768", quality: "high", style: null, background: undefined, seed: 7 };
   const ours = { response_format: "b64_json", user: "u-1", stream: false, buyback_token: null };
   expect(imagesCodec.parse(image({ ...fields, ...ours }), 100)).toEqual({
@@ -57,13 +58,13 @@ test("an image call's own parameters are all of the body but what the service it
   });
 });
 
-test("a buyback token is no parameter of the model's", () => {
+test("a buyback token is not part of the input", () => {
   const { buybackToken, input } = imagesCodec.parse(image({ buyback_token: "mint" }), 100);
   expect([buybackToken, input?.value]).toEqual(["mint", { prompt: "a lighthouse" }]);
   expect(mediaCodec.parse(media({ buyback_token: "" }), 100)).toMatchObject({ buybackToken: "" });
 });
 
-test("null stands for a field that was left out", () => {
+test("null equals an absent field", () => {
   const nulls = { n: null, size: null, response_format: null, stream: null, user: null, buyback_token: null };
   expect(imagesCodec.parse(image(nulls), 100).input?.value).toEqual({ prompt: "a lighthouse" });
   const input = { prompt: "waves", duration: null, more: { deep: null } };
@@ -73,7 +74,7 @@ test("null stands for a field that was left out", () => {
   });
 });
 
-test("uploads of an image call are images, wherever they stand, but for a prompt that looks like one", () => {
+test("uploads in an image call are images; a prompt that looks like an upload is not one", () => {
   const body = image({
     prompt: upload,
     image: [upload, "https://example.com/a.png"],
@@ -87,7 +88,7 @@ test("uploads of an image call are images, wherever they stand, but for a prompt
   ]);
 });
 
-test("uploads of a media call are of any kind, and named below input", () => {
+test("uploads in a media call are of any kind, with paths below input", () => {
   const input = { prompt: `Show ${upload}`, image: upload, references: [{ file: upload }] };
   expect(mediaCodec.parse(media({ input }), 100).uploads).toEqual([
     { id: upload, param: "input.image", kind: undefined },
@@ -98,7 +99,7 @@ test("uploads of a media call are of any kind, and named below input", () => {
 test.each([
   ["images", imagesCodec, (deep: unknown) => image({ more: deep })],
   ["media", mediaCodec, (deep: unknown) => media({ input: { more: deep } })],
-])("%s: what is nested without end is refused, not a crash", (_what, codec, body) => {
+])("%s: deep nesting is refused", (_what, codec, body) => {
   const deep: unknown = JSON.parse("[".repeat(200_000) + "]".repeat(200_000));
   expect(() => codec.parse(body(deep), 100)).toThrow(
     expect.objectContaining({ code: "invalid_value", param: expect.stringMatching(/^(input\.)?more(\[0\])+$/) }),
@@ -110,18 +111,15 @@ test.each([
   ["images in a field", imagesCodec, undefined, (more: object) => image({ more })],
   ["media", mediaCodec, "input", (more: object) => media({ input: { prompt: "waves", ...more } })],
   ["media in a field", mediaCodec, "input", (more: object) => media({ input: { prompt: "waves", more } })],
-])(
-  "%s: more values than any request has are refused before anything is done with them",
-  (_what, codec, param, body) => {
-    const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, at]));
-    expect(codec.parse(body(fields(1_000)), 100).model).toMatch(/^local/);
-    expect(() => codec.parse(body(fields(100_001)), 100)).toThrow(
-      expect.objectContaining({ code: "invalid_value", param, message: expect.stringContaining("100000 values") }),
-    );
-  },
-);
+])("%s: too many values are refused", (_what, codec, param, body) => {
+  const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, at]));
+  expect(codec.parse(body(fields(1_000)), 100).model).toMatch(/^local/);
+  expect(() => codec.parse(body(fields(100_001)), 100)).toThrow(
+    expect.objectContaining({ code: "invalid_value", param, message: expect.stringContaining("100000 values") }),
+  );
+});
 
-test("fields of the language itself are fields like others", () => {
+test("names of JavaScript's own properties are ordinary fields", () => {
   const body: unknown = JSON.parse(
     `{"model": "local/video", "input": {"__proto__": {"x": 1}, "constructor": "${upload}", "toString": null}}`,
   );
@@ -134,13 +132,13 @@ test("fields of the language itself are fields like others", () => {
 const at = Date.UTC(2026, 5, 1);
 const seconds = at / 1000;
 
-test("an image answer has its times in seconds, and each image its own", () => {
+test("an image response has times in seconds, and each image its own", () => {
   const about = { revised_prompt: "A lighthouse at dusk" };
   const images = [
     { url: "http://localhost/media/file_1", expiresAt: at + 86_403_999, about },
     { b64_json: "AAAA", about: {} },
   ];
-  expect(imageAnswer({ createdAt: at + 999, expiresAt: at + 86_400_999 }, images)).toEqual({
+  expect(imageResponse({ createdAt: at + 999, expiresAt: at + 86_400_999 }, images)).toEqual({
     created: seconds,
     expires_at: seconds + 86_400,
     data: [
@@ -150,24 +148,24 @@ test("an image answer has its times in seconds, and each image its own", () => {
   });
 });
 
-test("what a provider says of a file does not replace what is known of it", () => {
+test("fields of the provider do not replace those of the service", () => {
   const about = { url: "http://evil", b64_json: "x", expires_at: 1, content_type: "text/html", bytes: 1, seed: 3 };
   const life = { createdAt: at, expiresAt: at };
-  const image = imageAnswer(life, [
+  const image = imageResponse(life, [
     { url: "http://ours", expiresAt: at, about: { url: "http://evil", expires_at: 1, seed: 3 } },
   ]);
   expect(image.data).toEqual([{ url: "http://ours", expires_at: seconds, seed: 3 }]);
   const file = { url: "http://ours", contentType: "video/mp4", bytes: 9, expiresAt: at, about };
-  const answer = mediaAnswer({ id: "gen_1", model: "local/video", ...life }, {}, [file]);
+  const answer = mediaResponse({ id: "gen_1", model: "local/video", ...life }, {}, [file]);
   expect(answer.files).toEqual([
     { url: "http://ours", content_type: "video/mp4", bytes: 9, expires_at: seconds, seed: 3, b64_json: "x" },
   ]);
 });
 
-test("a media answer", () => {
+test("a media response", () => {
   const ours = { id: "gen_1", model: "local/video", createdAt: at + 500, expiresAt: at + 86_400_500 };
   const file = { contentType: "video/mp4", bytes: 9, expiresAt: at + 86_400_500, about: {} };
-  expect(mediaAnswer(ours, { seed: 7 }, [{ ...file, url: "http://ours/1" }])).toEqual({
+  expect(mediaResponse(ours, { seed: 7 }, [{ ...file, url: "http://ours/1" }])).toEqual({
     id: "gen_1",
     object: "media.generation",
     created: seconds,

@@ -23,85 +23,70 @@ const inline = (mimeType: string, bytes: Buffer) => ({ inlineData: { mimeType, d
 const [atChat, atResponses] = ["messages[0].content[0]", "input[0].content[0]"];
 const [atMessages, atGemini] = ["messages[0].content[0].content[0].source", "contents[0].parts[0]"];
 
-/** A part of each kind with bytes of a type, in each format; the field that has the bytes. */
-const inlineParts: readonly {
-  readonly format: string;
-  readonly kind: "image" | "audio" | "file";
-  readonly codec: Codec;
-  readonly at: string;
-  readonly body: (type: string, bytes: Buffer) => Json;
-}[] = [
-  {
-    format: "chat",
-    kind: "image",
-    codec: chatCodec,
-    at: `${atChat}.image_url.url`,
-    body: (type, bytes) => chat({ type: "image_url", image_url: { url: dataAddress(type, bytes) } }),
-  },
-  {
-    format: "chat",
-    kind: "audio",
-    codec: chatCodec,
-    at: `${atChat}.input_audio.data`,
-    body: (type, bytes) =>
-      chat({
-        type: "input_audio",
-        input_audio: { data: bytes.toString("base64"), format: type.replace("audio/", "") },
-      }),
-  },
-  {
-    format: "chat",
-    kind: "file",
-    codec: chatCodec,
-    at: `${atChat}.file.file_data`,
-    body: (type, bytes) => chat({ type: "file", file: { file_data: dataAddress(type, bytes) } }),
-  },
-  {
-    format: "responses",
-    kind: "image",
-    codec: responsesCodec,
-    at: `${atResponses}.image_url`,
-    body: (type, bytes) => responses({ type: "input_image", image_url: dataAddress(type, bytes) }),
-  },
-  {
-    format: "responses",
-    kind: "audio",
-    codec: responsesCodec,
-    at: `${atResponses}.input_audio.data`,
-    body: (type, bytes) =>
-      responses({
-        type: "input_audio",
-        input_audio: { data: bytes.toString("base64"), format: type.replace("audio/", "") },
-      }),
-  },
-  {
-    format: "responses",
-    kind: "file",
-    codec: responsesCodec,
-    at: `${atResponses}.file_data`,
-    body: (type, bytes) => responses({ type: "input_file", file_data: dataAddress(type, bytes) }),
-  },
-  {
-    format: "messages",
-    kind: "image",
-    codec: messagesCodec,
-    at: `${atMessages}.data`,
-    body: (type, bytes) => messages({ type: "image", source: base64(type, bytes) }),
-  },
-  {
-    format: "messages",
-    kind: "file",
-    codec: messagesCodec,
-    at: `${atMessages}.data`,
-    body: (type, bytes) => messages({ type: "document", source: base64(type, bytes) }),
-  },
-  ...(["image", "audio", "file"] as const).map((kind) => ({
-    format: "gemini",
-    kind,
-    codec: geminiMedia,
-    at: `${atGemini}.inlineData.data`,
-    body: (type: string, bytes: Buffer) => gemini(inline(type, bytes)),
-  })),
+const audioPart = (type: string, bytes: Buffer) => ({
+  type: "input_audio",
+  input_audio: { data: bytes.toString("base64"), format: type.replace("audio/", "") },
+});
+type Kind = "image" | "audio" | "file";
+
+/** By format and kind: the codec, the field with the bytes, and a request with bytes of a type. */
+const inlineParts: readonly (readonly [string, Kind, Codec, string, (type: string, bytes: Buffer) => Json])[] = [
+  [
+    "chat",
+    "image",
+    chatCodec,
+    `${atChat}.image_url.url`,
+    (type, bytes) => chat({ type: "image_url", image_url: { url: dataAddress(type, bytes) } }),
+  ],
+  ["chat", "audio", chatCodec, `${atChat}.input_audio.data`, (type, bytes) => chat(audioPart(type, bytes))],
+  [
+    "chat",
+    "file",
+    chatCodec,
+    `${atChat}.file.file_data`,
+    (type, bytes) => chat({ type: "file", file: { file_data: dataAddress(type, bytes) } }),
+  ],
+  [
+    "responses",
+    "image",
+    responsesCodec,
+    `${atResponses}.image_url`,
+    (type, bytes) => responses({ type: "input_image", image_url: dataAddress(type, bytes) }),
+  ],
+  [
+    "responses",
+    "audio",
+    responsesCodec,
+    `${atResponses}.input_audio.data`,
+    (type, bytes) => responses(audioPart(type, bytes)),
+  ],
+  [
+    "responses",
+    "file",
+    responsesCodec,
+    `${atResponses}.file_data`,
+    (type, bytes) => responses({ type: "input_file", file_data: dataAddress(type, bytes) }),
+  ],
+  ...(["image", "document"] as const).map(
+    (type) =>
+      [
+        "messages",
+        type === "image" ? "image" : "file",
+        messagesCodec,
+        `${atMessages}.data`,
+        (mime: string, bytes: Buffer) => messages({ type, source: base64(mime, bytes) }),
+      ] as const,
+  ),
+  ...(["image", "audio", "file"] as const).map(
+    (kind) =>
+      [
+        "gemini",
+        kind,
+        geminiMedia,
+        `${atGemini}.inlineData.data`,
+        (type: string, bytes: Buffer) => gemini(inline(type, bytes)),
+      ] as const,
+  ),
 ];
 
 const words = Buffer.from("Plain words, and %PDF-1.7 among them.");
@@ -137,10 +122,10 @@ const refusedAt = (codec: Codec, body: Json): string | undefined => {
 };
 
 type Typed = readonly [type: string, bytes: Buffer];
-const taken: Readonly<Record<"image" | "audio" | "file", readonly [Typed, ...Typed[]]>> = {
+const taken: Readonly<Record<Kind, readonly [Typed, ...Typed[]]>> = {
   image: [
     ["image/png", files.png],
-    // Clients name one type for all of their pictures, and providers look for themselves.
+    // Some clients declare one type for all images; providers detect the real one.
     ["image/jpeg", files.png],
     ["image/jpeg", files.jpeg],
     ["image/webp", files.webp],
@@ -194,16 +179,16 @@ const refused: typeof taken = {
   ],
 };
 
-describe.each(inlineParts)("$kind of $format", ({ kind, codec, at, body }) => {
-  test.each(taken[kind])("takes %s that is it", (type, bytes) => {
+describe.each(inlineParts)("%s: %s", (_format, kind, codec, at, body) => {
+  test.each(taken[kind])("accepts %s with matching bytes", (type, bytes) => {
     expect(refusedAt(codec, body(type, bytes))).toBeUndefined();
   });
 
-  test.each(refused[kind])("refuses what is no %s, naming the field", (type, bytes) => {
+  test.each(refused[kind])("refuses %s with other bytes, naming the field", (type, bytes) => {
     expect(refusedAt(codec, body(type, bytes))).toBe(at);
   });
 
-  test("refuses base64 that is broken", () => {
+  test("refuses invalid base64", () => {
     const [[type, bytes]] = taken[kind];
     const whole = JSON.stringify(body(type, bytes));
     const data = bytes.toString("base64");
@@ -231,20 +216,20 @@ test.each([
   expect(refusedAt(codec, body)).toMatch(/(image_url(\.url)?|source\.data|file_url)$/);
 });
 
-const pictureLinks = {
+const imageLinks = {
   chat: (url: string) => refusedAt(chatCodec, chat({ type: "image_url", image_url: { url } })),
   responses: (url: string) => refusedAt(responsesCodec, responses({ type: "input_image", image_url: url })),
   messages: (url: string) => refusedAt(messagesCodec, messages({ type: "image", source: { type: "url", url } })),
   gemini: (fileUri: string) => refusedAt(geminiMedia, gemini({ fileData: { mimeType: "image/png", fileUri } })),
 };
 
-test.each(Object.entries(pictureLinks))(
-  "a link of a picture leads to none that is known for something else: %s",
+test.each(Object.entries(imageLinks))(
+  "a link to an image with the extension or host of another kind is refused: %s",
   (_, of) => {
     for (const link of [
       "https://a.example/b.png",
       "https://a.example/B.JPG?x=.pdf",
-      "https://a.example/picture",
+      "https://a.example/image",
       "https://a.example/image.php?id=5",
       "https://a.pdf/",
     ])
@@ -263,16 +248,16 @@ test.each(Object.entries(pictureLinks))(
   },
 );
 
-test("whatever a picture's link ends in, Gemini is told of a picture or the link is refused", () => {
+test("a link to an image has an image type for Gemini, or is refused", () => {
   const request = (url: string) => ({ ...chat({ type: "image_url", image_url: { url } }), max_tokens: 5 });
-  const told = (url: string) => JSON.stringify(converters.gemini.requestFromChat(request(url)).request);
-  expect(told("https://a.example/b.webp")).toContain('"mimeType":"image/webp"');
-  expect(told("https://a.example/b.php")).toContain('"mimeType":"image/jpeg"');
+  const converted = (url: string) => JSON.stringify(converters.gemini.requestFromChat(request(url)).request);
+  expect(converted("https://a.example/b.webp")).toContain('"mimeType":"image/webp"');
+  expect(converted("https://a.example/b.php")).toContain('"mimeType":"image/jpeg"');
   for (const link of ["https://a.example/b.pdf", "https://a.example/b.mp4", "https://a.example/b.csv"])
-    expect(() => told(link)).toThrow("messages[0].content[0].image_url.url");
+    expect(() => converted(link)).toThrow("messages[0].content[0].image_url.url");
 });
 
-test("base64 is what decodes to as many bytes as it has room for", () => {
+test("base64 with one invalid character is refused", () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ minLength: 1 }),
@@ -288,106 +273,70 @@ test("base64 is what decodes to as many bytes as it has room for", () => {
   );
 });
 
-const breakpoints: readonly (readonly [string, Codec, (ttl: unknown) => Json, short: string, long: string])[] = [
-  [
-    "messages[0].content[0].cache_control",
-    chatCodec,
-    (ttl) => chat({ type: "text", text: "x", cache_control: { type: "ephemeral", ttl } }),
-    "5m",
-    "1h",
-  ],
-  [
-    "messages[0].content[0].prompt_cache_breakpoint",
-    chatCodec,
-    (ttl) => chat({ type: "text", text: "x", prompt_cache_breakpoint: { ttl } }),
-    "30m",
-    "12h",
-  ],
+const text = { type: "text", text: "x" };
+const anthropic = ["5m", "1h"] as const;
+const openai = ["30m", "12h"] as const;
+const breakpoints: readonly (readonly [string, Codec, readonly [string, string], (mark: Json) => Json])[] = [
+  [`${atChat}.cache_control`, chatCodec, anthropic, (mark) => chat({ ...text, cache_control: mark })],
+  [`${atChat}.prompt_cache_breakpoint`, chatCodec, openai, (mark) => chat({ ...text, prompt_cache_breakpoint: mark })],
   [
     "messages[0].cache_control",
     chatCodec,
-    (ttl) => ({ model: "m", messages: [{ role: "user", content: "x", cache_control: { ttl } }] }),
-    "5m",
-    "1h",
+    anthropic,
+    (mark) => ({ model: "m", messages: [{ role: "user", content: "x", cache_control: mark }] }),
   ],
   [
     "tools[0].cache_control",
     chatCodec,
-    (ttl) => ({
-      ...chat({ type: "text", text: "x" }),
-      tools: [{ type: "function", function: { name: "f" }, cache_control: { ttl } }],
-    }),
-    "5m",
-    "1h",
+    anthropic,
+    (mark) => ({ ...chat(text), tools: [{ type: "function", function: { name: "f" }, cache_control: mark }] }),
   ],
-  [
-    "prompt_cache_options",
-    chatCodec,
-    (ttl) => ({ ...chat({ type: "text", text: "x" }), prompt_cache_options: { ttl } }),
-    "30m",
-    "12h",
-  ],
+  ["prompt_cache_options", chatCodec, openai, (mark) => ({ ...chat(text), prompt_cache_options: mark })],
   [
     "messages[0].content[0].content[0].cache_control",
     messagesCodec,
-    (ttl) => messages({ type: "text", text: "x", cache_control: { type: "ephemeral", ttl } }),
-    "5m",
-    "1h",
+    anthropic,
+    (mark) => messages({ ...text, cache_control: mark }),
   ],
   [
     "system[0].cache_control",
     messagesCodec,
-    (ttl) => ({
-      ...messages({ type: "text", text: "x" }),
-      system: [{ type: "text", text: "x", cache_control: { ttl } }],
-    }),
-    "5m",
-    "1h",
+    anthropic,
+    (mark) => ({ ...messages(text), system: [{ ...text, cache_control: mark }] }),
   ],
   [
     "tools[0].cache_control",
     messagesCodec,
-    (ttl) => ({
-      ...messages({ type: "text", text: "x" }),
-      tools: [{ name: "f", input_schema: {}, cache_control: { ttl } }],
-    }),
-    "5m",
-    "1h",
+    anthropic,
+    (mark) => ({ ...messages(text), tools: [{ name: "f", input_schema: {}, cache_control: mark }] }),
   ],
+  ["cache_control", messagesCodec, anthropic, (mark) => ({ ...messages(text), cache_control: mark })],
   [
-    "cache_control",
-    messagesCodec,
-    (ttl) => ({ ...messages({ type: "text", text: "x" }), cache_control: { type: "ephemeral", ttl } }),
-    "5m",
-    "1h",
-  ],
-  [
-    "input[0].content[0].prompt_cache_breakpoint",
+    `${atResponses}.prompt_cache_breakpoint`,
     responsesCodec,
-    (ttl) => responses({ type: "input_text", text: "x", prompt_cache_breakpoint: { ttl } }),
-    "30m",
-    "12h",
+    openai,
+    (mark) => responses({ type: "input_text", text: "x", prompt_cache_breakpoint: mark }),
   ],
   [
     "prompt_cache_options",
     responsesCodec,
-    (ttl) => ({ ...responses({ type: "input_text", text: "x" }), prompt_cache_options: { ttl } }),
-    "30m",
-    "12h",
+    openai,
+    (mark) => ({ ...responses({ type: "input_text", text: "x" }), prompt_cache_options: mark }),
   ],
 ];
 
-test.each(breakpoints)("a breakpoint's lifetime has a price, or it is refused: %s", (at, codec, body, short, long) => {
-  const asked = (ttl: unknown) => {
-    const { size, features } = codec.parse(body(ttl), 100);
+test.each(breakpoints)("a cache lifetime without a price is refused: %s", (at, codec, [short, long], body) => {
+  const noted = (ttl: unknown) => {
+    const { size, features } = codec.parse(body({ type: "ephemeral", ttl }), 100);
     return [size.cacheWrites, features.get("cache_retention")];
   };
-  for (const ttl of [undefined, null, short]) expect(asked(ttl)).toEqual(["short", undefined]);
-  expect(asked(long)).toEqual(["long", `${at}.ttl`]);
-  for (const ttl of ["2h", "24h", 3600, { h: 1 }, "1H"]) expect(refusedAt(codec, body(ttl))).toBe(`${at}.ttl`);
+  for (const ttl of [undefined, null, short]) expect(noted(ttl)).toEqual(["short", undefined]);
+  expect(noted(long)).toEqual(["long", `${at}.ttl`]);
+  for (const ttl of ["2h", "24h", 3600, { h: 1 }, "1H"])
+    expect(refusedAt(codec, body({ type: "ephemeral", ttl }))).toBe(`${at}.ttl`);
 });
 
-test("who asks for no write to a cache is not sized for one", () => {
+test("a request without cache writes is not sized for them", () => {
   expect(chatCodec.parse(chat({ type: "text", text: "x", cache_control: null }), 9).size.cacheWrites).toBeUndefined();
   expect(messagesCodec.parse(messages({ type: "text", text: "x" }), 9).size.cacheWrites).toBeUndefined();
 });

@@ -1,7 +1,5 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
-import { tokenUsage } from "#formats";
-import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { tokenUsage } from "../../workers/conversion/index.ts";
 import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -25,8 +23,9 @@ const native = (content: readonly Json[], fields: Json = {}): Json => ({
   ...fields,
 });
 
-test("a chat answer becomes a whole message", () => {
-  expect(answered({ content: "Hello" })).toEqual({
+test("a chat answer becomes a complete message", () => {
+  // AI SDK's client requires `citations` to be a list or absent.
+  expect(answered({ content: "Hello" })).toStrictEqual({
     id: "msg_abc",
     type: "message",
     role: "assistant",
@@ -52,7 +51,7 @@ test("a chat answer becomes a whole message", () => {
   });
 });
 
-test("thinking, text and calls are blocks in this order", () => {
+test("thinking, text and calls become blocks in this order", () => {
   const call = (id: string, args: string) => ({ id, type: "function", function: { name: "look", arguments: args } });
   const tool_calls = [call("a", '{"at":1}'), call("b", ""), call("c", '{"at":')];
   expect(
@@ -79,7 +78,7 @@ test.each([
   expect(answered({ content: "x" }, { finish_reason })).toMatchObject({ stop_reason, stop_sequence: null });
 });
 
-test("a call is the reason even of servers that say stop; a cap and a refusal come first", () => {
+test("tool calls are the stop reason even if the server says stop; a cap and a refusal take precedence", () => {
   const tool_calls = [{ id: "a", type: "function", function: { name: "f", arguments: "{}" } }];
   expect(answered({ tool_calls })["stop_reason"]).toBe("tool_use");
   expect(answered({ tool_calls }, { finish_reason: "length" })["stop_reason"]).toBe("max_tokens");
@@ -89,7 +88,7 @@ test("a call is the reason even of servers that say stop; a cap and a refusal co
   });
 });
 
-test("a stop sequence is named where the server tells it", () => {
+test("a stop sequence is named if the server names it", () => {
   const request = { stop_sequences: ["END"] };
   const hit = { stop_reason: "stop_sequence", stop_sequence: "END" };
   expect(answered({ content: "x" }, { stop_reason: "END" }, request)).toMatchObject(hit);
@@ -113,7 +112,7 @@ test.each([
   expect(messagesConverter.responseToChat(native([], { stop_reason }))).toMatchObject({ choices: [{ finish_reason }] });
 });
 
-test("a message becomes a chat answer, its reasoning as text and as state", () => {
+test("a message becomes a chat answer with its reasoning as text and as state", () => {
   const format = "anthropic-claude-v1";
   const answer = messagesConverter.responseToChat(
     native(
@@ -157,14 +156,14 @@ test("a message becomes a chat answer, its reasoning as text and as state", () =
   });
 });
 
-test("why the provider refused is the refusal", () => {
+test("the provider's explanation becomes the refusal", () => {
   const stop_details = { type: "refusal", category: "bio", explanation: "Too dangerous." };
   expect(messagesConverter.responseToChat(native([], { stop_reason: "refusal", stop_details }))).toMatchObject({
     choices: [{ message: { content: null, refusal: "Too dangerous." }, finish_reason: "content_filter" }],
   });
 });
 
-test("usage crosses with what caches served and took, and with reasoning", () => {
+test("usage includes cache reads, cache writes and reasoning", () => {
   const usage = {
     input_tokens: 10,
     cache_read_input_tokens: 200,
@@ -196,54 +195,4 @@ test("usage crosses with what caches served and took, and with reasoning", () =>
   expect(
     messagesConverter.native.usage(native([], { usage: { input_tokens: 1, cache_read_input_tokens: -5 } })),
   ).toEqual(expect.objectContaining({ prompt_tokens: 1 }));
-});
-
-test("an answer that goes through the format and back is the same", () => {
-  const words = fc.string({ unit: "binary", minLength: 1, maxLength: 12 });
-  const answers = fc.record({
-    thinking: fc.option(words, { nil: undefined }),
-    content: fc.option(words, { nil: null }),
-    calls: fc.array(
-      fc.record({ name: words, input: fc.dictionary(fc.string({ maxLength: 6 }), fc.jsonValue({ maxDepth: 1 })) }),
-      {
-        maxLength: 2,
-      },
-    ),
-    finish: fc.constantFrom("stop", "length", "content_filter"),
-    usage: fc.record({ cached: fc.nat(50), prompt: fc.integer({ min: 50, max: 99 }), completion: fc.nat(99) }),
-  });
-  fc.assert(
-    fc.property(answers, ({ thinking, content, calls, finish, usage }) => {
-      const format = "anthropic-claude-v1";
-      const detail = { type: "reasoning.text", text: thinking, signature: "s", format, index: 0 };
-      const tool_calls = calls.map(({ name, input }, c) => ({
-        id: `call_${c}`,
-        type: "function",
-        function: { name, arguments: JSON.stringify(input) },
-      }));
-      const message = {
-        role: "assistant",
-        content,
-        ...(thinking !== undefined && { reasoning_content: thinking, reasoning_details: [detail] }),
-        ...(calls.length > 0 && { tool_calls }),
-      };
-      const finish_reason = calls.length > 0 && finish === "stop" ? "tool_calls" : finish;
-      const response = {
-        choices: [{ index: 0, message, finish_reason }],
-        usage: {
-          prompt_tokens: usage.prompt,
-          completion_tokens: usage.completion,
-          total_tokens: usage.prompt + usage.completion,
-          prompt_tokens_details: { cached_tokens: usage.cached },
-        },
-      };
-      const crossed = messagesConverter.responseFromChat(
-        completeChat(response, ours, { input: 0, output: 0 }),
-        ours,
-        {},
-      );
-      expect(messagesConverter.responseToChat(crossed)).toMatchObject(response);
-    }),
-    { numRuns: 100 },
-  );
 });

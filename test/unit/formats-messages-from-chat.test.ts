@@ -10,14 +10,14 @@ const request = (fields: Json = {}): Json => ({
   messages: [{ role: "user", content: "Hello" }],
   ...fields,
 });
-const crossed = (fields: Json = {}) => messagesConverter.requestFromChat(request(fields));
-const made = (fields: Json = {}) => crossed(fields).request;
-const turns = (...messages: Json[]) => made({ messages })["messages"];
+const converted = (fields: Json = {}) => messagesConverter.requestFromChat(request(fields));
+const convertedRequest = (fields: Json = {}) => converted(fields).request;
+const convertedMessages = (...messages: Json[]) => convertedRequest({ messages })["messages"];
 const user = (...content: Json[]) => ({ role: "user", content });
 const text = (value: string) => ({ type: "text", text: value });
-const blamed = (fields: Json): string | undefined => {
+const refusedParam = (fields: Json): string | undefined => {
   try {
-    crossed(fields);
+    converted(fields);
   } catch (error) {
     return error instanceof ServiceError && error.code === "invalid_value" ? error.param : String(error);
   }
@@ -25,8 +25,8 @@ const blamed = (fields: Json): string | undefined => {
 };
 const lookup = { type: "function", function: { name: "look", parameters: { properties: {} } } };
 
-test("a plain request crosses whole", () => {
-  const { request, ignored } = crossed({
+test("a plain request is converted completely", () => {
+  const { request, ignored } = converted({
     stream: true,
     stream_options: { include_usage: true },
     temperature: 0.5,
@@ -53,12 +53,12 @@ test("a plain request crosses whole", () => {
   expect(ignored).toEqual([]);
 });
 
-test("the least cap holds, and there is always one", () => {
-  expect(made({ max_tokens: 20, max_completion_tokens: 10 })["max_tokens"]).toBe(10);
-  expect(made({ max_tokens: undefined })["max_tokens"]).toBeTypeOf("number");
+test("the smaller cap applies, and there always is one", () => {
+  expect(convertedRequest({ max_tokens: 20, max_completion_tokens: 10 })["max_tokens"]).toBe(10);
+  expect(convertedRequest({ max_tokens: undefined })["max_tokens"]).toBeTypeOf("number");
 });
 
-test("hints are left out by name", () => {
+test("hints are ignored parameters", () => {
   const hints = {
     user: "u",
     metadata: { a: "b" },
@@ -70,59 +70,45 @@ test("hints are left out by name", () => {
     frequency_penalty: 0,
     unknown_field: {},
   };
-  expect(crossed({ ...hints, store: null }).ignored).toEqual(Object.keys(hints));
+  expect(converted({ ...hints, store: null }).ignored).toEqual(Object.keys(hints));
 });
 
 test.each([
-  ["n", 2],
-  ["logprobs", true],
   ["top_logprobs", 3],
-  ["modalities", ["text", "audio"]],
-  ["prediction", { type: "content", content: "x" }],
-  ["presence_penalty", 0.5],
   ["frequency_penalty", -1],
   ["logit_bias", { "50256": -100 }],
   ["functions", [{ name: "f" }]],
-  ["web_search_options", { search_context_size: "low" }],
   ["service_tier", "flex"],
   ["stop", ["\n"]],
   ["tool_choice", "required"],
   ["tool_choice", { type: "custom", custom: { name: "x" } }],
-])("%s %j changes the meaning and is refused", (field, value) => {
-  expect(blamed({ [field]: value })).toBe(field);
+])("%s %j is refused", (field, value) => {
+  expect(refusedParam({ [field]: value })).toBe(field);
 });
 
-test("tools, the choice among them and parallel calls cross", () => {
-  const strict = { type: "function", function: { name: "find", description: "Finds.", strict: true, parameters: {} } };
+test("schemas get a type, and the allowed tools of a choice are the only ones sent", () => {
+  const strict = { type: "function", function: { name: "find", strict: true } };
   const tools = [lookup, strict];
-  expect(made({ tools, tool_choice: "required", parallel_tool_calls: false })).toMatchObject({
+  expect(convertedRequest({ tools })).toMatchObject({
     tools: [
       { name: "look", input_schema: { type: "object", properties: {} } },
-      { name: "find", description: "Finds.", strict: true, input_schema: { type: "object" } },
+      { name: "find", strict: true, input_schema: { type: "object" } },
     ],
+  });
+  expect(convertedRequest({ tools, tool_choice: "auto" })["tool_choice"]).toBeUndefined();
+  const allowed = { type: "allowed_tools", allowed_tools: { mode: "required", tools: [lookup] } };
+  expect(convertedRequest({ tools, tool_choice: allowed, parallel_tool_calls: false })).toMatchObject({
+    tools: [{ name: "look" }],
     tool_choice: { type: "any", disable_parallel_tool_use: true },
   });
-  const choice = (tool_choice: unknown) => made({ tools, tool_choice })["tool_choice"];
-  expect(choice("auto")).toBeUndefined();
-  expect(choice("none")).toEqual({ type: "none" });
-  expect(choice({ type: "function", function: { name: "look" } })).toEqual({ type: "tool", name: "look" });
-  const allowed = { type: "allowed_tools", allowed_tools: { mode: "required", tools: [lookup] } };
-  expect(made({ tools, tool_choice: allowed })).toMatchObject({
-    tools: [{ name: "look" }],
-    tool_choice: { type: "any" },
-  });
-  expect(blamed({ tools: [{ type: "custom", custom: { name: "sql" } }] })).toBe("tools[0].type");
-  expect(blamed({ tools: [lookup, { type: "function" }] })).toBe("tools[1].function.name");
+  expect(refusedParam({ tools: [lookup, { type: "function" }] })).toBe("tools[1].function.name");
 });
 
-test("images and files cross by link and by bytes", () => {
-  const url = "https://a.example/b.png";
+test("files become documents or images by their type", () => {
   const file = (file_data: string) => ({ type: "file", file: { filename: "f", file_data } });
   expect(
-    turns(
+    convertedMessages(
       user(
-        { type: "image_url", image_url: { url, detail: "low" } },
-        { type: "image_url", image_url: "data:image/png;base64,AAAA" },
         file("data:application/pdf;base64,JVBE"),
         file("https://a.example/c.pdf"),
         file("data:text/plain;charset=utf-8;base64,SGk="),
@@ -131,8 +117,6 @@ test("images and files cross by link and by bytes", () => {
     ),
   ).toEqual([
     user(
-      { type: "image", source: { type: "url", url } },
-      { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
       { type: "document", title: "f", source: { type: "base64", media_type: "application/pdf", data: "JVBE" } },
       { type: "document", title: "f", source: { type: "url", url: "https://a.example/c.pdf" } },
       { type: "document", title: "f", source: { type: "text", media_type: "text/plain", data: "Hi" } },
@@ -140,18 +124,17 @@ test("images and files cross by link and by bytes", () => {
     ),
   ]);
   const at = "messages[0].content[0]";
-  expect(blamed({ messages: [user(file("data:video/mp4;base64,AAAA"))] })).toBe(`${at}.file.file_data`);
-  expect(blamed({ messages: [user({ type: "image_url", image_url: { url: "file:///x" } })] })).toBe(
+  expect(refusedParam({ messages: [user(file("data:video/mp4;base64,AAAA"))] })).toBe(`${at}.file.file_data`);
+  expect(refusedParam({ messages: [user({ type: "image_url", image_url: { url: "file:///x" } })] })).toBe(
     `${at}.image_url.url`,
   );
-  expect(blamed({ messages: [user({ type: "input_audio", input_audio: { data: "A" } })] })).toBe(`${at}.type`);
 });
 
-test("calls and their results cross, the results of one turn in one message", () => {
+test("tool calls and results are converted, the results of one turn into one message", () => {
   const call = (id: string, args: unknown) => ({ id, type: "function", function: { name: "look", arguments: args } });
   const image = { type: "image_url", image_url: { url: "https://a.example/b.png" } };
   expect(
-    turns(
+    convertedMessages(
       {
         role: "assistant",
         content: "Let me see.",
@@ -183,12 +166,12 @@ test("calls and their results cross, the results of one turn in one message", ()
       text("Well?"),
     ),
   ]);
-  expect(blamed({ messages: [{ role: "tool", content: "x" }] })).toBe("messages[0].tool_call_id");
+  expect(refusedParam({ messages: [{ role: "tool", content: "x" }] })).toBe("messages[0].tool_call_id");
   const nameless = { role: "assistant", tool_calls: [{ id: "a", type: "function", function: {} }] };
-  expect(blamed({ messages: [nameless] })).toBe("messages[0].tool_calls[0].function.name");
+  expect(refusedParam({ messages: [nameless] })).toBe("messages[0].tool_calls[0].function.name");
 });
 
-test("the provider's own reasoning comes back unchanged, that of others is left out", () => {
+test("the provider's own reasoning is sent unchanged, that of others is ignored", () => {
   const own = { type: "reasoning.text", text: "Hm", signature: "sig", format: "anthropic-claude-v1", index: 0 };
   const assistant = (fields: Json) => [
     { role: "user", content: "a" },
@@ -196,7 +179,7 @@ test("the provider's own reasoning comes back unchanged, that of others is left 
     { role: "user", content: "c" },
   ];
   const thought = (fields: Json) => {
-    const { request, ignored } = crossed({ messages: assistant(fields) });
+    const { request, ignored } = converted({ messages: assistant(fields) });
     return { content: (request["messages"] as Json[])[1]?.["content"], ignored };
   };
   const redacted = { type: "reasoning.encrypted", data: "xyz", format: "anthropic-claude-v1", index: 1 };
@@ -216,19 +199,19 @@ test("the provider's own reasoning comes back unchanged, that of others is left 
   expect(thought({ reasoning_details: [{ ...own, signature: "" }] }).content).toEqual([text("b")]);
 });
 
-test("blocks of white space, empty turns and a blank at the end of a beginning are not sent", () => {
+test("blank blocks, empty messages and trailing white space of a prefill are not sent", () => {
   expect(
-    turns(
+    convertedMessages(
       { role: "user", content: " " },
       { role: "user", content: "a" },
       { role: "assistant", content: null },
       { role: "assistant", content: "b \n" },
     ),
   ).toEqual([user(text("a")), { role: "assistant", content: [text("b")] }]);
-  expect(blamed({ messages: [{ role: "system", content: "only" }] })).toBe("messages");
+  expect(refusedParam({ messages: [{ role: "system", content: "only" }] })).toBe("messages");
 });
 
-test("a later system message stays in its place where the model takes it, after the user's turn", () => {
+test("a late system message follows the user's turn if the model supports it", () => {
   const messages = [
     { role: "system", content: "first" },
     { role: "user", content: "a" },
@@ -237,20 +220,20 @@ test("a later system message stays in its place where the model takes it, after 
     { role: "user", content: "c" },
   ];
   const spoken = [user(text("a")), { role: "assistant", content: [text("b")] }, user(text("c"))];
-  expect(made({ messages })).toMatchObject({ system: "first\n\nlater", messages: spoken });
-  expect(made({ messages, model: "claude-opus-5-5" })).toMatchObject({
+  expect(convertedRequest({ messages })).toMatchObject({ system: "first\n\nlater", messages: spoken });
+  expect(convertedRequest({ messages, model: "claude-opus-5-5" })).toMatchObject({
     system: "first",
     messages: [...spoken, { role: "system", content: [text("later")] }],
   });
 });
 
-test("a schema for the answer crosses with its objects closed, JSON without one as a word to the model", () => {
+test("objects of a response schema are closed; JSON without a schema becomes an instruction", () => {
   const schema = {
     type: "object",
     properties: { list: { type: "array", items: { anyOf: [{ type: "object", properties: {} }, { type: "null" }] } } },
   };
   const response_format = { type: "json_schema", json_schema: { name: "n", schema } };
-  expect(made({ response_format })["output_config"]).toEqual({
+  expect(convertedRequest({ response_format })["output_config"]).toEqual({
     format: {
       type: "json_schema",
       schema: {
@@ -265,7 +248,61 @@ test("a schema for the answer crosses with its objects closed, JSON without one 
       },
     },
   });
-  expect(made({ response_format: { type: "json_object" } })["system"]).toMatch(/JSON object/);
-  expect(made({ response_format: { type: "text" } })["output_config"]).toBeUndefined();
-  expect(blamed({ response_format: { type: "grammar" } })).toBe("response_format.type");
+  expect(convertedRequest({ response_format: { type: "json_object" } })["system"]).toMatch(/JSON object/);
+  expect(convertedRequest({ response_format: { type: "text" } })["output_config"]).toBeUndefined();
+  expect(refusedParam({ response_format: { type: "grammar" } })).toBe("response_format.type");
+});
+
+const summarized = { type: "adaptive", display: "summarized" };
+test.each([
+  ["claude-haiku-4-5-20251001", "high", { thinking: { type: "enabled", budget_tokens: 8000 } }],
+  ["claude-haiku-4-5-20251001", "low", { thinking: { type: "enabled", budget_tokens: 2048 } }],
+  ["claude-3-7-sonnet-20250219", "medium", { thinking: { type: "enabled", budget_tokens: 8000 } }],
+  ["claude-opus-4-20250514", "none", {}],
+  ["claude-sonnet-4-6", "minimal", { thinking: summarized, output_config: { effort: "low" } }],
+  ["claude-sonnet-4-6", "xhigh", { thinking: summarized, output_config: { effort: "high" } }],
+  ["claude-opus-5-5", "xhigh", { thinking: summarized, output_config: { effort: "xhigh" } }],
+  ["claude-opus-5-5", "none", { output_config: { effort: "low" } }],
+  ["claude-fable-5", "none", { output_config: { effort: "low" } }],
+  ["claude-sonnet-5-5", "none", { thinking: { type: "between_tools" } }],
+  ["claude-haiku-5-5", "none", { thinking: { type: "disabled" } }],
+  ["claude-opus-4-8", "none", {}],
+])("for %s the effort %s becomes %j", (model, reasoning_effort, fields) => {
+  const { model: _, max_tokens: __, messages: ___, ...rest } = convertedRequest({ model, reasoning_effort });
+  expect(rest).toEqual(fields);
+});
+
+test("an effort that does not fit is an ignored parameter", () => {
+  const model = "claude-haiku-4-5";
+  expect(converted({ model, reasoning_effort: "high", max_tokens: 1000 })).toMatchObject({
+    ignored: ["reasoning_effort"],
+  });
+  const forced = { tools: [lookup], tool_choice: "required", reasoning_effort: "high" };
+  expect(converted({ ...forced, model }).ignored).toEqual(["reasoning_effort"]);
+  expect(convertedRequest({ ...forced })).toMatchObject({ output_config: { effort: "high" } });
+  expect(convertedRequest({ ...forced })["thinking"]).toBeUndefined();
+});
+
+test("sampling is sent to models that support it, one parameter of it, and not beside thinking", () => {
+  expect(converted({ temperature: 1.7 })).toMatchObject({ request: { temperature: 1 }, ignored: ["temperature"] });
+  expect(converted({ temperature: 0.2, top_p: 0.9, top_k: 5 })).toMatchObject({
+    request: { temperature: 0.2, top_k: 5 },
+    ignored: ["top_p"],
+  });
+  expect(convertedRequest({ top_p: 0.9 })["top_p"]).toBe(0.9);
+  expect(convertedRequest({ temperature: 0.2, top_p: 0.9 })["top_p"]).toBeUndefined();
+  for (const fields of [{ model: "claude-opus-5-5" }, { reasoning_effort: "low" }]) {
+    const { request, ignored } = converted({ ...fields, temperature: 0.2, top_p: 1 });
+    expect(request["temperature"]).toBeUndefined();
+    expect(ignored).toEqual(["temperature"]);
+  }
+});
+
+test("a model that always thinks cannot be forced to call a tool", () => {
+  const forced = { tools: [lookup], tool_choice: "required" };
+  const refused = expect.objectContaining({ code: "invalid_value", param: "tool_choice" });
+  for (const model of ["claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-1"])
+    expect(() => convertedRequest({ ...forced, model })).toThrow(refused);
+  for (const model of ["claude-opus-5", "claude-haiku-5-5", "another-providers"])
+    expect(convertedRequest({ ...forced, model })["tool_choice"]).toEqual({ type: "any" });
 });

@@ -134,7 +134,7 @@ const wrongs: readonly unknown[] = [
   { toString: 1, length: 3, type: { toString: null } },
 ];
 
-/** What came of it but a refusal: nothing, it is hoped. */
+/** Any error other than a 400. */
 function fault(work: () => unknown, what: string): string[] {
   try {
     work();
@@ -153,7 +153,7 @@ function faults<T>(good: T, work: (bad: T) => unknown): string[] {
   );
 }
 
-test("a field of any wrong type in a Messages request is a 400 or nothing", () => {
+test("a field of any wrong type in a Messages request is a 400 or ignored", () => {
   expect(faults(messagesBody, (body) => messagesCodec.parse(body, 100))).toEqual([]);
   expect(faults(messagesBody, (body) => countTokensCodec.parse(body, 100))).toEqual([]);
   expect(faults(messagesBody, (body) => messagesConverter.requestToChat(body))).toEqual([]);
@@ -166,11 +166,11 @@ test("a field of any wrong type in a Messages request is a 400 or nothing", () =
   expect(faults(messagesBody, (body) => messagesConverter.resolveUploads(body, () => placed))).toEqual([]);
 });
 
-test("a field of any wrong type in a chat request is a 400 or nothing", () => {
+test("a field of any wrong type in a chat request is a 400 or ignored", () => {
   expect(faults(chatBody, (body) => messagesConverter.requestFromChat(body))).toEqual([]);
 });
 
-test("a field of any wrong type in an answer is nothing", () => {
+test("a field of any wrong type in an answer does not throw", () => {
   expect(faults(answer, (body) => messagesConverter.responseToChat(body))).toEqual([]);
   expect(
     faults(answer, (body) =>
@@ -182,7 +182,7 @@ test("a field of any wrong type in an answer is nothing", () => {
   );
 });
 
-test("a field of any wrong type in a stream is nothing", () => {
+test("a field of any wrong type in a stream does not throw", () => {
   const read = (bad: typeof events) => {
     const stream = messagesConverter.streamToChat();
     const native = messagesConverter.native.stream(ours);
@@ -201,7 +201,7 @@ test("a field of any wrong type in a stream is nothing", () => {
   expect(faults(chunks, write)).toEqual([]);
 });
 
-test("anything at all is a 400 or a call", () => {
+test("any JSON is a 400 or a call", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (body) => {
       expect(fault(() => messagesCodec.parse(body, 10), JSON.stringify(body))).toEqual([]);
@@ -210,7 +210,7 @@ test("anything at all is a 400 or a call", () => {
   );
 });
 
-test("what is nested deeper than the stack is a 400", () => {
+test("JSON nested deeper than the stack is a 400", () => {
   const deep = JSON.parse(`${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`) as Json;
   const call = { type: "tool_use", id: "a", name: "n", input: deep };
   const body = { ...messagesBody, messages: [{ role: "assistant", content: [call] }] };
@@ -221,7 +221,7 @@ test("what is nested deeper than the stack is a 400", () => {
   expect(() => messagesConverter.requestFromChat({ ...chatBody, response_format })).toThrow("is nested too deep");
 });
 
-test("what a Messages request becomes is a chat request that the hub takes, and back", () => {
+test("a converted request is valid in its new format", () => {
   const { diagnostics: _, context_management: __, output_config: ___, ...body } = messagesBody;
   const { request } = messagesConverter.requestToChat(body);
   expect(chatCodec.parse(request, 1000)).toMatchObject({ model: body.model, size: { outputCap: 5 } });

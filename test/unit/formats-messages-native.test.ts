@@ -5,34 +5,17 @@ const { native } = messagesConverter;
 const ours = { model: "anthropic/claude-opus-5-5", created: 1, id: "req_abc" };
 const to = { model: "claude-opus-5-5", cap: 50, capField: "max_tokens" } as const;
 
-test("a request passes untouched but for the model and the cap", () => {
-  const request = {
-    model: "anthropic/claude-opus-5-5",
-    max_tokens: 100,
-    messages: [{ role: "user", content: [{ type: "text", text: "a", cache_control: { type: "ephemeral" } }] }],
-    metadata: { user_id: "u" },
-    thinking: { type: "enabled", budget_tokens: 20 },
-    some_beta: { of: "tomorrow" },
-  };
-  expect(native.prepare(request, to)).toEqual({ ...request, model: "claude-opus-5-5", max_tokens: 50 });
-});
-
-test("where our cap is less than the caller's, a budget to think with comes down with it", () => {
+test("a cap below the caller's lowers the thinking budget", () => {
   const request = { max_tokens: 10_000, thinking: { type: "enabled", budget_tokens: 8000, display: "omitted" } };
   const prepared = (cap: number, given = request) => native.prepare(given, { ...to, cap })["thinking"];
   expect(prepared(9000)).toEqual(request.thinking);
   expect(prepared(4000)).toEqual({ type: "enabled", budget_tokens: 3999, display: "omitted" });
   expect(prepared(1024)).toBeUndefined();
-  // A budget that the caller's own cap does not hold is for the provider to refuse.
+  // The provider refuses a budget above the caller's own cap.
   expect(prepared(5000, { ...request, max_tokens: 5000 })).toEqual(request.thinking);
 });
 
-test("an answer passes untouched but for our model id", () => {
-  const answer = { id: "msg_1", model: "claude-opus-5-5", content: [{ type: "text", text: "a", citations: [{}] }] };
-  expect(native.finish(answer, ours, { input: 1, output: 1 })).toEqual({ ...answer, model: ours.model });
-});
-
-test("events pass as they came but for our model id, without the provider's pings, and are counted", () => {
+test("events are unchanged except for our model id, without pings, and counted", () => {
   const stream = native.stream(ours);
   const message = { id: "msg_1", model: "claude-opus-5-5", content: [], usage: { input_tokens: 9, output_tokens: 1 } };
   expect(stream.write({ type: "message_start", message, later: 1 })).toBe(
@@ -55,7 +38,6 @@ test("events pass as they came but for our model id, without the provider's ping
   for (const type of ["ping", "error", "two\nlines", undefined]) expect(stream.write({ type })).toBe("");
   expect(stream.outputBytes()).toBe("look{}".length + 2 + "abc".length);
   expect(stream.usage()).toBeUndefined();
-  // Of a stream that breaks off here the prompt is known.
   expect(stream.usage(true)).toMatchObject({ prompt_tokens: 9 });
   stream.write({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 7 } });
   for (const soFar of [false, true])

@@ -13,7 +13,7 @@ const request = (fields: Json = {}): Json => ({
 });
 const said = (...content: Json[]): Json => request({ messages: [{ role: "user", content }] });
 const parse = (body: unknown) => messagesCodec.parse(body, JSON.stringify(body).length);
-const blamed = (body: unknown): string | undefined => {
+const refusedParam = (body: unknown): string | undefined => {
   try {
     parse(body);
   } catch (error) {
@@ -24,7 +24,7 @@ const blamed = (body: unknown): string | undefined => {
 
 const base64 = (media_type: string, data: string) => ({ type: "base64", media_type, data });
 
-test("admission hears of the model, the stream, the cap and the messages", () => {
+test("parsing reads the model, the stream, the cap and the messages", () => {
   const body = request({ stream: true, system: "Be kind." });
   expect(parse(body)).toMatchObject({
     model: "claude-opus-5-5",
@@ -35,7 +35,7 @@ test("admission hears of the model, the stream, the cap and the messages", () =>
   expect(parse(request())).toMatchObject({ stream: false, size: { messages: 1 }, uploads: [] });
 });
 
-test("media count as parts, not as bytes, wherever they stand", () => {
+test("media count as parts, not as bytes, in nested blocks too", () => {
   const image = { type: "image", source: base64("image/png", `iVBORw0KGgo${"A".repeat(5000)}`) };
   const document = { type: "document", source: base64("application/pdf", `JVBERi0${"B".repeat(7000)}`) };
   const cut = { type: "document", source: { type: "content", content: [image] } };
@@ -50,7 +50,7 @@ test("media count as parts, not as bytes, wherever they stand", () => {
   ]);
 });
 
-test("with calls or results in it, a request's text is all of it: they are written out as they stand", () => {
+test("the text of a request with tool calls or results is its whole body", () => {
   const call = { type: "tool_use", id: "a", name: "look", input: { at: "door" } };
   const result = { type: "tool_result", tool_use_id: "a", content: "There" };
   for (const message of [
@@ -62,7 +62,7 @@ test("with calls or results in it, a request's text is all of it: they are writt
   }
 });
 
-test("uploads are named by any kind of source", () => {
+test("any kind of source may name an upload", () => {
   const call = parse(
     said(
       { type: "image", source: { type: "url", url: "upl_a" } },
@@ -77,7 +77,7 @@ test("uploads are named by any kind of source", () => {
   ]);
 });
 
-test("what costs apart or is not everywhere is a feature, with the field that asks for it", () => {
+test("features are noted with the field that requests them", () => {
   const mark = { cache_control: { type: "ephemeral", ttl: "1h" } };
   const features = (fields: Json) => [...parse(request(fields)).features];
   expect(features({ tools: [{ name: "now", input_schema: { type: "object" } }] })).toEqual([["tools", "tools"]]);
@@ -94,31 +94,33 @@ test("what costs apart or is not everywhere is a feature, with the field that as
   );
 });
 
-test("the bound has room for what tools bring into the prompt", () => {
+test("the bound includes what tools add to the prompt", () => {
   const own = { name: "now", input_schema: { type: "object" } };
-  const room = (tools: readonly Json[]) => {
+  const added = (tools: readonly Json[]) => {
     const body = request({ tools });
     return parse(body).size.inputBytes - JSON.stringify(body).length;
   };
-  expect(room([own])).toBe(512);
-  expect(room([own, { type: "bash_20250124", name: "bash" }])).toBe(512 + 1024);
+  expect(added([own])).toBe(512);
+  expect(added([own, { type: "bash_20250124", name: "bash" }])).toBe(512 + 1024);
 });
 
-test("what is kept at the provider is refused: it may be another tenant's", () => {
+test("data stored at the provider is refused, because it may be another tenant's", () => {
   const file = { type: "file", file_id: "file_011CNha8iCJcU1wXNR6q4V8w" };
-  expect(blamed(request({ container: "container_1" }))).toBe("container");
-  expect(blamed(request({ container: { id: "container_1" } }))).toBe("container");
-  expect(blamed(request({ thread: { type: "continue", id: "x" } }))).toBe("thread");
-  expect(blamed(request({ diagnostics: { previous_message_id: "msg_1" } }))).toBe("diagnostics.previous_message_id");
-  expect(blamed(said({ type: "image", source: file }))).toBe("messages[0].content[0].source.type");
-  expect(blamed(said({ type: "document", source: file }))).toBe("messages[0].content[0].source.type");
-  expect(blamed(said({ type: "tool_result", tool_use_id: "a", content: [{ type: "document", source: file }] }))).toBe(
-    "messages[0].content[0].content[0].source.type",
+  expect(refusedParam(request({ container: "container_1" }))).toBe("container");
+  expect(refusedParam(request({ container: { id: "container_1" } }))).toBe("container");
+  expect(refusedParam(request({ thread: { type: "continue", id: "x" } }))).toBe("thread");
+  expect(refusedParam(request({ diagnostics: { previous_message_id: "msg_1" } }))).toBe(
+    "diagnostics.previous_message_id",
   );
-  expect(blamed(said({ type: "container_upload", file_id: "file_1" }))).toBe("messages[0].content[0].type");
+  expect(refusedParam(said({ type: "image", source: file }))).toBe("messages[0].content[0].source.type");
+  expect(refusedParam(said({ type: "document", source: file }))).toBe("messages[0].content[0].source.type");
+  expect(
+    refusedParam(said({ type: "tool_result", tool_use_id: "a", content: [{ type: "document", source: file }] })),
+  ).toBe("messages[0].content[0].content[0].source.type");
+  expect(refusedParam(said({ type: "container_upload", file_id: "file_1" }))).toBe("messages[0].content[0].type");
 });
 
-test("what the provider runs, or bills apart, is refused", () => {
+test("features that run at the provider or are billed separately are refused", () => {
   const own = { name: "now", input_schema: { type: "object" } };
   const types = [
     "web_search_20250305",
@@ -132,41 +134,45 @@ test("what the provider runs, or bills apart, is refused", () => {
     "tool_search_tool_bm25_20251119",
     "bash_20250124x",
   ];
-  const blamedFor = (type: string) => [type, blamed(request({ tools: [own, { type, name: "x" }] }))];
-  expect(types.map(blamedFor)).toEqual(types.map((type) => [type, "tools[1].type"]));
+  const refusedParamOf = (type: string) => [type, refusedParam(request({ tools: [own, { type, name: "x" }] }))];
+  expect(types.map(refusedParamOf)).toEqual(types.map((type) => [type, "tools[1].type"]));
   const callers = ["custom", "bash_20250124", "text_editor_20250728", "memory_20250818"];
-  expect(callers.map(blamedFor)).toEqual(callers.map((type) => [type, undefined]));
-  expect(blamed(request({ mcp_servers: [{ type: "url", url: "https://a.example", name: "a" }] }))).toBe("mcp_servers");
-  expect(blamed(request({ fallbacks: [{ model: "claude-fable-5-2" }] }))).toBe("fallbacks");
-  expect(blamed(request({ speed: "fast" }))).toBe("speed");
-  expect(blamed(request({ inference_geo: "us" }))).toBe("inference_geo");
+  expect(callers.map(refusedParamOf)).toEqual(callers.map((type) => [type, undefined]));
+  expect(refusedParam(request({ mcp_servers: [{ type: "url", url: "https://a.example", name: "a" }] }))).toBe(
+    "mcp_servers",
+  );
+  expect(refusedParam(request({ fallbacks: [{ model: "claude-fable-5-2" }] }))).toBe("fallbacks");
+  expect(refusedParam(request({ speed: "fast" }))).toBe("speed");
+  expect(refusedParam(request({ inference_geo: "us" }))).toBe("inference_geo");
   const edits = [{ type: "clear_thinking_20251015" }, { type: "compact_20260112" }];
-  expect(blamed(request({ context_management: { edits } }))).toBe("context_management.edits[1].type");
+  expect(refusedParam(request({ context_management: { edits } }))).toBe("context_management.edits[1].type");
   const harmless = { mcp_servers: [], fallbacks: null, speed: "standard", inference_geo: "global", container: null };
-  expect(blamed(request({ ...harmless, context_management: { edits: edits.slice(0, 1) } }))).toBeUndefined();
+  expect(refusedParam(request({ ...harmless, context_management: { edits: edits.slice(0, 1) } }))).toBeUndefined();
 });
 
-test("the first field at fault is named", () => {
+test("the first invalid field is named", () => {
   const { max_tokens: _, ...capless } = request();
-  expect(blamed(capless)).toBe("max_tokens");
-  expect(blamed(request({ messages: [] }))).toBe("messages");
-  expect(blamed(request({ messages: [{ role: "tool", content: "x" }] }))).toBe("messages[0].role");
-  expect(blamed(request({ temperature: 1.5 }))).toBe("temperature");
-  expect(blamed(request({ tools: [{ input_schema: {} }] }))).toBe("tools[0].name");
-  expect(blamed(said({ type: "text", text: 1 }))).toBe("messages[0].content[0].text");
-  expect(blamed(said({ type: "input_audio" }))).toBe("messages[0].content[0].type");
-  expect(blamed(said({ type: "image", source: { type: "url", url: "file:///etc/passwd" } }))).toBe(
+  expect(refusedParam(capless)).toBe("max_tokens");
+  expect(refusedParam(request({ messages: [] }))).toBe("messages");
+  expect(refusedParam(request({ messages: [{ role: "tool", content: "x" }] }))).toBe("messages[0].role");
+  expect(refusedParam(request({ temperature: 1.5 }))).toBe("temperature");
+  expect(refusedParam(request({ tools: [{ input_schema: {} }] }))).toBe("tools[0].name");
+  expect(refusedParam(said({ type: "text", text: 1 }))).toBe("messages[0].content[0].text");
+  expect(refusedParam(said({ type: "input_audio" }))).toBe("messages[0].content[0].type");
+  expect(refusedParam(said({ type: "image", source: { type: "url", url: "file:///etc/passwd" } }))).toBe(
     "messages[0].content[0].source.url",
   );
-  expect(blamed(said({ type: "image", source: { type: { toString: 1 } } }))).toBe("messages[0].content[0].source.type");
-  expect(blamed(request({ messages: [{ role: "assistant", content: [{ type: "tool_use", id: "a" }] }] }))).toBe(
+  expect(refusedParam(said({ type: "image", source: { type: { toString: 1 } } }))).toBe(
+    "messages[0].content[0].source.type",
+  );
+  expect(refusedParam(request({ messages: [{ role: "assistant", content: [{ type: "tool_use", id: "a" }] }] }))).toBe(
     "messages[0].content[0].name",
   );
   const nested = { type: "tool_result", tool_use_id: "a" };
-  expect(blamed(said({ ...nested, content: [nested] }))).toBe("messages[0].content[0].content[0].type");
+  expect(refusedParam(said({ ...nested, content: [nested] }))).toBe("messages[0].content[0].content[0].type");
 });
 
-test("what coding assistants send is taken", () => {
+test("requests of coding assistants are accepted", () => {
   const mark = { cache_control: { type: "ephemeral" } };
   const body = request({
     stream: true,
@@ -193,7 +199,7 @@ test("what coding assistants send is taken", () => {
   expect([...parse(body).features]).toEqual([["tools", "tools"]]);
 });
 
-test("a count takes the same body without a cap", () => {
+test("counting accepts the same body without a cap", () => {
   const { max_tokens: _, ...body } = request();
   expect(countTokensCodec.parse(body, 100)).toMatchObject({
     model: "claude-opus-5-5",
@@ -204,7 +210,7 @@ test("a count takes the same body without a cap", () => {
   expect(() => countTokensCodec.parse({ ...body, container: "c" }, 100)).toThrow("container");
 });
 
-test("a thread is refused as the provider's clients understand it: they send the whole conversation then", () => {
+test("a refused thread has the details that make clients send the whole conversation", () => {
   const error = invalidValue("thread", "Not here.");
   expect(JSON.parse(messagesCodec.error(error, "req_1"))).toEqual({
     type: "error",

@@ -21,8 +21,8 @@ const user = fc
   .oneof(words, fc.array(part, { minLength: 2, maxLength: 3 }))
   .map((content) => ({ role: "user", content }));
 
-/** An answer, and what the tools that it calls answered. */
-const exchange = fc
+/** An assistant message and the results of its tool calls. */
+const answerWithResults = fc
   .record({
     content: words,
     calls: fc.array(fc.record({ name, args: fc.dictionary(name, fc.jsonValue({ maxDepth: 1 })), result: words }), {
@@ -56,7 +56,7 @@ const messages = fc
       words.map((content) => ({ role: "system", content })),
       { nil: undefined },
     ),
-    turns: fc.array(fc.tuple(user, exchange), { maxLength: 3 }),
+    turns: fc.array(fc.tuple(user, answerWithResults), { maxLength: 3 }),
     last: user,
   })
   .map(({ system, turns, last }) => [...(system ? [system] : []), ...turns.flat(2), last]);
@@ -86,7 +86,7 @@ const requests = fc.record(
   { requiredKeys: ["model", "messages", "max_tokens"] },
 );
 
-test("a chat request that goes through the format and back means the same, and is a valid one on its way", () => {
+test("a chat request converted to Messages is valid, and converts back to itself", () => {
   fc.assert(
     fc.property(
       requests,
@@ -108,7 +108,7 @@ test("a chat request that goes through the format and back means the same, and i
   );
 });
 
-test("an effort that goes through the format and back is the same", () => {
+test("an effort converted to Messages and back is the same", () => {
   for (const reasoning_effort of ["none", "low", "medium", "high", "xhigh", "max"]) {
     const messages = [{ role: "user", content: "a" }];
     const { request } = messagesConverter.requestFromChat({ model: "claude-opus-4-8", messages, reasoning_effort });

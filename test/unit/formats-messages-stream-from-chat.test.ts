@@ -1,81 +1,16 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import { messagesConverter } from "../../workers/conversion/messages/index.ts";
+import { callers } from "../support/formats-pairs-callers.ts";
+import { eventsOf } from "../support/formats-responses-assemble.ts";
 
 type Json = Readonly<Record<string, unknown>>;
-interface Item {
-  readonly index: number;
-  readonly content_block: Json;
-  readonly delta: Readonly<Record<string, string>>;
-  readonly message: Json;
-  readonly usage: Json;
-}
-
 const ours = { model: "local/chat", created: 1_700_000_000, id: "chatcmpl-req_abc" };
 const estimate = { input: 7, output: 9 };
 const chunk = (delta: Json, fields: Json = {}): Json => ({ choices: [{ index: 0, delta, ...fields }] });
 
-const eventsOf = (text: string): [string, Item][] =>
-  text
-    .split("\n\n")
-    .filter((event) => event !== "")
-    .map((event) => {
-      const [, name = "", data = ""] = /^event: (\w+)\ndata: (.*)$/.exec(event) ?? [];
-      expect(JSON.parse(data)).toMatchObject({ type: name });
-      return [name, JSON.parse(data) as Item];
-    });
-
-function must(isSo: boolean, what: string): void {
-  if (!isSo) throw new Error(what);
-}
-
-/** A client as strict as the format's documentation: blocks come one after the other, whole. */
-function assemble(text: string): Json {
-  let message: Record<string, unknown> = {};
-  const content: Record<string, unknown>[] = [];
-  let open: { index: number; json: string } | undefined;
-  let isOver = false;
-  for (const [name, event] of eventsOf(text)) {
-    must(!isOver, "an event after the end");
-    must((name === "message_start") === (message["type"] === undefined), "a message begins once, and first");
-    const block = content[event.index];
-    switch (name) {
-      case "message_start":
-        message = { ...event.message };
-        break;
-      case "content_block_start":
-        must(open === undefined, "a block inside of another");
-        must(event.index === content.length, "a block out of order");
-        open = { index: event.index, json: "" };
-        content.push({ ...event.content_block });
-        break;
-      case "content_block_delta": {
-        const { type, text, thinking, signature, partial_json } = event.delta;
-        if (open?.index !== event.index || !block) throw new Error("a delta outside of a block");
-        if (type === "text_delta") block["text"] += text ?? "";
-        if (type === "thinking_delta") block["thinking"] += thinking ?? "";
-        if (type === "signature_delta") block["signature"] = signature;
-        if (type === "input_json_delta") open.json += partial_json;
-        break;
-      }
-      case "content_block_stop":
-        must(event.index === open?.index, "the end of another block");
-        if (block && open?.json) block["input"] = JSON.parse(open.json);
-        open = undefined;
-        break;
-      case "message_delta":
-        must(open === undefined, "the end inside of a block");
-        message = { ...message, ...event.delta, usage: { ...(message["usage"] as Json), ...event.usage } };
-        break;
-      default:
-        must(name === "message_stop", name);
-        isOver = true;
-    }
-  }
-  must(isOver, "no end");
-  return { ...message, content };
-}
+const { assemble } = callers.messages;
 
 function streamed(chunks: readonly Json[], request: Json = {}): string {
   const stream = messagesConverter.streamFromChat(ours, request);
@@ -91,7 +26,7 @@ test("a stream of text has the documented events, in order", () => {
     chunk({}, { finish_reason: "stop" }),
     { choices: [], usage },
   ]);
-  expect(eventsOf(text).map(([name]) => name)).toEqual([
+  expect(eventsOf(text).map(({ type }) => type)).toEqual([
     "message_start",
     "content_block_start",
     "content_block_delta",
@@ -103,8 +38,7 @@ test("a stream of text has the documented events, in order", () => {
   expect(text).toContain(
     'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}\n\n',
   );
-  const [, start] = eventsOf(text)[0] ?? [];
-  expect(start?.message).toMatchObject({
+  expect(eventsOf(text)[0]?.["message"]).toMatchObject({
     id: "msg_abc",
     type: "message",
     role: "assistant",
@@ -121,14 +55,14 @@ test("a stream of text has the documented events, in order", () => {
   });
 });
 
-test("the first event goes out with the first chunk, and where there is no usage the estimate stands in", () => {
+test("the first chunk writes the first event; an estimate replaces missing usage", () => {
   const stream = messagesConverter.streamFromChat(ours, {});
   expect(stream.write(chunk({ role: "assistant" }))).toMatch(/^event: message_start\n/);
   expect(stream.write({ choices: [] })).toBe("");
   expect(assemble(streamed([]))).toMatchObject({ content: [], usage: { input_tokens: 7, output_tokens: 9 } });
 });
 
-test("a call streams while its arguments come, and the next one follows once they are whole", () => {
+test("a call streams as its arguments arrive; the next one follows when they are complete", () => {
   const stream = messagesConverter.streamFromChat(ours, {});
   const call = (index: number, fields: Json) => stream.write(chunk({ tool_calls: [{ index, ...fields }] }));
   expect(call(0, { id: "a", function: { name: "one", arguments: "" } })).toContain('"name":"one","input":{}');
@@ -139,7 +73,7 @@ test("a call streams while its arguments come, and the next one follows once the
   expect(stream.outputBytes()).toBe('one{"x":1}two{}'.length);
 });
 
-test("a call that its server gives no id, index or name at first is still one", () => {
+test("a call may lack an id, an index or, at first, a name", () => {
   const call = (given: Json) => chunk({ tool_calls: [given] });
   const named = streamed([
     call({ index: 0, id: "a", function: { arguments: "{" } }),
@@ -157,13 +91,13 @@ test("a call that its server gives no id, index or name at first is still one", 
   ]);
 });
 
-test("text after a call is a block of its own", () => {
+test("text after a call is a new block", () => {
   const call = { index: 0, id: "a", function: { name: "one", arguments: "{}" } };
   const text = streamed([chunk({ content: "a" }), chunk({ tool_calls: [call] }), chunk({ content: "b" })]);
   expect(assemble(text)["content"]).toMatchObject([{ text: "a" }, { name: "one" }, { text: "b" }]);
 });
 
-test("other choices are left out", () => {
+test("choices other than the first are ignored", () => {
   const both = {
     choices: [
       { index: 1, delta: { content: "no" } },
@@ -173,7 +107,7 @@ test("other choices are left out", () => {
   expect(assemble(streamed([both]))["content"]).toMatchObject([{ text: "yes" }]);
 });
 
-test("state that comes in pieces, as some gateways send it, is put together", () => {
+test("reasoning state sent in pieces, as by some gateways, is joined", () => {
   const detail = (fields: Json) => ({ format: "anthropic-claude-v1", type: "reasoning.text", index: 0, ...fields });
   const text = streamed([
     chunk({ reasoning: "H", reasoning_details: [detail({ text: "H" })] }),
@@ -199,7 +133,7 @@ const answers = fc.record({
   finish: fc.constantFrom("stop", "tool_calls", "length", "content_filter"),
 });
 
-/** Cut at random places, between any two code units. */
+/** Cuts at random places, between any two code units. */
 function pieces(text: string, cut: () => number): string[] {
   const made: string[] = [];
   for (let at = 0; at < text.length; ) {
@@ -210,7 +144,7 @@ function pieces(text: string, cut: () => number): string[] {
   return made;
 }
 
-test("the stream assembled is the answer, wherever the chunks are cut and in whatever turns the calls come", () => {
+test("the assembled stream equals the JSON answer for any cuts and any interleaving of calls", () => {
   const cuts = fc.infiniteStream(fc.nat(1000));
   fc.assert(
     fc.property(answers, cuts, ({ thoughts, redacted, content, calls, finish }, random) => {
@@ -238,7 +172,7 @@ test("the stream assembled is the answer, wherever the chunks are cut and in wha
         { index, ...call, function: { name: calls[index]?.name, arguments: "" } },
         ...pieces(args, next).map((piece) => ({ index, function: { arguments: piece } })),
       ]);
-      // Each call begins in its turn; what follows comes in any.
+      // Calls begin in order; their later deltas interleave.
       for (const call of rest) deltas.push({ tool_calls: [call.shift()] });
       while (rest.some((call) => call.length > 0)) {
         const piece = rest[next() % rest.length]?.shift();

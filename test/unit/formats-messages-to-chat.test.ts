@@ -9,13 +9,13 @@ const request = (fields: Json = {}): Json => ({
   messages: [{ role: "user", content: "Hello" }],
   ...fields,
 });
-const crossed = (fields: Json) => messagesConverter.requestToChat(request(fields));
-const chat = (fields: Json) => crossed(fields).request;
+const converted = (fields: Json) => messagesConverter.requestToChat(request(fields));
+const chat = (fields: Json) => converted(fields).request;
 const messages = (...given: Json[]) => chat({ messages: given })["messages"];
 const user = (...content: Json[]) => ({ role: "user", content });
 
-test("a plain request crosses whole", () => {
-  const { request, ignored } = crossed({
+test("a plain request is converted completely", () => {
+  const { request, ignored } = converted({
     system: "Be kind.",
     stream: true,
     temperature: 0.5,
@@ -37,9 +37,9 @@ test("a plain request crosses whole", () => {
   expect(ignored).toEqual([]);
 });
 
-test("hints are left out by name, once each, and only names that a header takes", () => {
+test("hints are ignored parameters, named once each and only if a header can carry the name", () => {
   const mark = { cache_control: { type: "ephemeral" } };
-  const { request, ignored } = crossed({
+  const { request, ignored } = converted({
     metadata: { user_id: "u" },
     top_k: 3,
     service_tier: "auto",
@@ -55,56 +55,33 @@ test("hints are left out by name, once each, and only names that a header takes"
   ]);
 });
 
-test("tools, the choice among them and parallel calls cross", () => {
-  const input_schema = { type: "object", properties: { a: { type: "string" } } };
-  const tools = [{ name: "find", description: "Finds.", input_schema, strict: true, input_examples: [{ a: "x" }] }];
-  const { request, ignored } = crossed({ tools, tool_choice: { type: "any", disable_parallel_tool_use: true } });
-  expect(request).toMatchObject({
-    tools: [
-      { type: "function", function: { name: "find", description: "Finds.", parameters: input_schema, strict: true } },
-    ],
-    tool_choice: "required",
-    parallel_tool_calls: false,
-  });
-  expect(ignored).toEqual(["input_examples"]);
-  expect(chat({ tools, tool_choice: { type: "tool", name: "find" } })["tool_choice"]).toEqual({
-    type: "function",
-    function: { name: "find" },
-  });
-  expect(chat({ tools, tool_choice: { type: "none" } })["tool_choice"]).toBe("none");
+test("other fields of a tool are ignored, and tools of the provider are refused", () => {
+  const tools = [{ name: "find", input_schema: { type: "object" }, input_examples: [{ a: "x" }] }];
+  expect(converted({ tools }).ignored).toEqual(["input_examples"]);
   expect(() => chat({ tools: [{ type: "bash_20250124", name: "bash" }] })).toThrow("tools[0].type");
 });
 
-test("images cross by link, by bytes and by the id of an upload", () => {
+test("ids of uploads stay in place of images", () => {
   const image = (source: Json) => ({ type: "image", source });
-  const url = "https://a.example/b.png";
   expect(
     messages(
       user(
         { type: "text", text: "What is it?" },
-        image({ type: "url", url }),
-        image({ type: "base64", media_type: "image/png", data: "AAAA" }),
         image({ type: "base64", media_type: "image/png", data: "upl_a" }),
         image({ type: "file", file_id: "upl_b" }),
       ),
     ),
   ).toEqual([
-    {
-      role: "user",
-      content: [
-        { type: "text", text: "What is it?" },
-        ...[url, "data:image/png;base64,AAAA", "upl_a", "upl_b"].map((each) => ({
-          type: "image_url",
-          image_url: { url: each },
-        })),
-      ],
-    },
+    user(
+      { type: "text", text: "What is it?" },
+      ...["upl_a", "upl_b"].map((url) => ({ type: "image_url", image_url: { url } })),
+    ),
   ]);
 });
 
-test("documents cross as files or as text", () => {
+test("documents become files or text", () => {
   const pdf = { type: "base64", media_type: "application/pdf", data: "JVBE" };
-  const { request, ignored } = crossed({
+  const { request, ignored } = converted({
     messages: [
       user(
         { type: "document", source: pdf, title: "Plan", context: "Old", citations: { enabled: true } },
@@ -128,7 +105,7 @@ test("documents cross as files or as text", () => {
   expect(ignored).toEqual(["citations"]);
 });
 
-test("calls and their results cross, with images and errors", () => {
+test("tool calls and results are converted, with images and errors", () => {
   const image = { type: "image", source: { type: "url", url: "https://a.example/b.png" } };
   expect(
     messages(
@@ -165,7 +142,7 @@ test("calls and their results cross, with images and errors", () => {
   ]);
 });
 
-test("thinking that is signed crosses as state, and other thinking does not", () => {
+test("signed thinking becomes reasoning details, unsigned thinking is dropped", () => {
   const format = "anthropic-claude-v1";
   const content = [
     { type: "thinking", thinking: "Hm", signature: "sig" },
@@ -185,7 +162,7 @@ test("thinking that is signed crosses as state, and other thinking does not", ()
   expect(messages({ role: "assistant", content: content.slice(1, 2) })).toEqual([]);
 });
 
-test("system messages keep their places", () => {
+test("system messages keep their position", () => {
   expect(messages({ role: "user", content: "a" }, { role: "system", content: "b" })).toEqual([
     { role: "user", content: "a" },
     { role: "system", content: "b" },
@@ -203,15 +180,16 @@ test.each([
   expect(chat(fields)["reasoning_effort"]).toBe(effort);
 });
 
-test("a schema for the answer crosses", () => {
+test("output_format is read like output_config.format", () => {
   const format = { type: "json_schema", schema: { type: "object" } };
-  const asked = { type: "json_schema", json_schema: { name: "answer", schema: format.schema, strict: true } };
-  expect(chat({ output_config: { format } })["response_format"]).toEqual(asked);
-  expect(chat({ output_format: format })["response_format"]).toEqual(asked);
+  expect(chat({ output_format: format })["response_format"]).toEqual({
+    type: "json_schema",
+    json_schema: { name: "answer", schema: format.schema, strict: true },
+  });
   expect(() => chat({ output_config: { format: { type: "xml" } } })).toThrow("output_config.format.type");
 });
 
-test("blocks that chat has no shape for are refused by name", () => {
+test("blocks without an equivalent in chat are refused by name", () => {
   const block = { type: "server_tool_use", id: "a", name: "web_search", input: {} };
   expect(() => messages({ role: "assistant", content: [block] })).toThrow("messages[0].content[0].type");
   expect(() => messages(user({ type: "image", source: { type: "file", file_id: "file_1" } }))).toThrow(
@@ -219,9 +197,9 @@ test("blocks that chat has no shape for are refused by name", () => {
   );
 });
 
-test("uploads are placed as links or as bytes, wherever they stand", () => {
+test("uploads become links or bytes, in nested blocks too", () => {
   const image = (source: Json) => ({ type: "image", source });
-  const placed = messagesConverter.resolveUploads(
+  const resolved = messagesConverter.resolveUploads(
     request({
       messages: [
         { role: "user", content: "as it is" },
@@ -243,7 +221,7 @@ test("uploads are placed as links or as bytes, wherever they stand", () => {
     },
   );
   const link = image({ type: "url", url: "https://s.example/a" });
-  expect(placed["messages"]).toEqual([
+  expect(resolved["messages"]).toEqual([
     { role: "user", content: "as it is" },
     user(link, {
       type: "tool_result",

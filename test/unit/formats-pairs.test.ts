@@ -8,7 +8,7 @@ import { type Cut, type Json, providers, type Said } from "../support/formats-pa
 
 const pairs = formats.flatMap((caller) => formats.map((provider): [Format, Format] => [caller, provider]));
 
-/** The provider's whole answer as the caller gets it: the worker's way. */
+/** The caller's answer from the provider's, as workers convert it. */
 function answered(caller: Format, provider: Format, answer: Json): Json {
   if (caller === provider) return converters[caller].native.finish(answer, ours, estimate);
   const chat = converters.chat.native.finish(converters[provider].responseToChat(answer), ours, estimate);
@@ -51,14 +51,14 @@ const spoken: fc.Arbitrary<Said> = fc
   })
   .map(({ finish, refusal, calls, input, cached, output, thought, ...said }) => ({
     ...said,
-    // Two of the providers have words for a refusal only as the end, and nobody calls a tool and refuses.
+    // Two providers have a text for a refusal only at the end, and no answer both refuses and calls a tool.
     calls: finish === "content_filter" ? [] : calls,
     finish: finish === "stop" && calls.length > 0 ? "tool_calls" : finish,
     refusal: finish === "content_filter" ? refusal : "",
     usage: { input: input + cached, cached, output: output + thought, reasoning: thought },
   }));
 
-/** Between two UTF-16 units wherever the bits say so: inside of a letter too. */
+/** Cuts after the UTF-16 units whose bit is set, also within a character. */
 const cutBy =
   (bits: readonly boolean[]): Cut =>
   (text) => {
@@ -74,7 +74,7 @@ const cutBy =
   };
 
 test.each(pairs)(
-  "to a %s caller a stream of a %s provider, cut anywhere, is the answer that was not streamed",
+  "for a %s caller a stream of a %s provider equals the JSON answer for any cuts",
   (caller, provider) => {
     fc.assert(
       fc.property(spoken, fc.array(fc.boolean(), { minLength: 1, maxLength: 24 }), (said, bits) => {
@@ -104,7 +104,7 @@ const short: Said = {
 const length = Math.max(short.text.length, ...short.calls.map(({ args }) => JSON.stringify(args).length)) - 1;
 
 test.each(pairs)(
-  "to a %s caller every one of the ways to cut a stream of a %s provider makes the same answer",
+  "for a %s caller every cut of a short stream of a %s provider gives the same answer",
   (caller, provider) => {
     const { assemble, held } = callers[caller];
     const whole = held(answered(caller, provider, providers[provider].whole(short)));
@@ -116,14 +116,14 @@ test.each(pairs)(
   },
 );
 
-/** What a caller can have heard of it: two formats have no place of its own for a refusal. */
+/** What a caller can read of it: two formats have no field for a refusal. */
 function understood(said: Said, caller: Format): Partial<Said> {
   const { state: _, refusal, ...rest } = said;
   return caller === "chat" || caller === "responses" ? { ...rest, refusal } : { ...rest, text: said.text + refusal };
 }
 
 test.each(pairs.filter(([caller, provider]) => caller !== provider))(
-  "a %s caller hears from a %s provider all that was said, with its end and its counts",
+  "a %s caller receives all that a %s provider sent, with its end and its counts",
   (caller, provider) => {
     fc.assert(
       fc.property(spoken, (said) => {

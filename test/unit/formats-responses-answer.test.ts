@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { completeChat } from "../../workers/conversion/chat/answer.ts";
+import { completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;

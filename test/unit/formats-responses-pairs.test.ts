@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chatStream, completeChat } from "../../workers/conversion/chat/answer.ts";
+import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 

@@ -3,11 +3,12 @@ import { expect, test } from "vitest";
 import { chatCodec, findUploads, isUploadId, type UploadRef } from "#formats";
 import { converters, type FormatConverter, type ResolvedUpload } from "../../workers/conversion/index.ts";
 
-const place: FormatConverter["resolveUploads"] = (request, placed) => converters.chat.resolveUploads(request, placed);
+const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) =>
+  converters.chat.resolveUploads(request, resolve);
 
 const letters = fc.constantFrom(...Array.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"));
 const uploadId = fc.string({ unit: letters, minLength: 1, maxLength: 64 }).map((tail) => `upl_${tail}`);
-/** Text that may hold an id, and is none. */
+/** Text that may contain an id but is not one. */
 const notAnId = fc
   .oneof(
     fc.string(),
@@ -42,7 +43,7 @@ const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
   ),
 }));
 
-/** What stands at `input.references[0].file`. */
+/** The value at a path such as `input.references[0].file`. */
 const follow = (value: unknown, param: string): unknown =>
   param
     .split(/[.[\]]+/)
@@ -53,16 +54,16 @@ const countIds = (value: unknown): number => {
   return Object.values(value).reduce<number>((sum, each) => sum + countIds(each), 0);
 };
 
-test("every id in an input is found, each once, under the path that leads to it", () => {
+test("every id in an input is found once, with its path", () => {
   fc.assert(
     fc.property(fc.dictionary(field, tree), fc.constantFrom("image" as const, undefined), (input, kind) => {
       const body = { input };
       const refs = findUploads(input, "input", kind);
       expect(refs).toHaveLength(countIds(input));
       expect(new Set(refs.map(({ param }) => param)).size).toBe(refs.length);
-      for (const { id, param, kind: told } of refs) {
+      for (const { id, param, kind: foundKind } of refs) {
         expect(follow(body, param)).toBe(id);
-        expect(told).toBe(kind);
+        expect(foundKind).toBe(kind);
       }
     }),
   );
@@ -75,7 +76,7 @@ const nested = (depth: number, inside: unknown): unknown => {
   return value;
 };
 
-test("what is nested deeper than any request is refused by name, however deep", () => {
+test("deep nesting is refused by name", () => {
   const deepEnough = 63;
   expect(findUploads(nested(deepEnough, "upl_abc"), "input")).toHaveLength(1);
   fc.assert(
@@ -121,10 +122,10 @@ const request = fc.record({
   metadata: fc.dictionary(field, uploadId),
 });
 
-/** Each upload that would be placed. */
-function placedIn(body: Readonly<Record<string, unknown>>): UploadRef[] {
+/** Each upload that would be resolved. */
+function resolvedIn(body: Readonly<Record<string, unknown>>): UploadRef[] {
   const refs: UploadRef[] = [];
-  place(body, (ref) => {
+  resolveUploads(body, (ref) => {
     refs.push(ref);
     return { mime: "", address: "", base64: "" };
   });
@@ -137,35 +138,35 @@ const bytesOf = ({ id }: { id: string }): ResolvedUpload => ({
   base64: btoa(id),
 });
 
-test("each upload in a chat goes to its place, and nothing else changes", () => {
+test("each upload in a chat request is replaced, and nothing else changes", () => {
   fc.assert(
     fc.property(request, (body) => {
       const before = structuredClone(body);
-      const refs = placedIn(body);
+      const refs = resolvedIn(body);
       expect(refs).toHaveLength(body.messages.flatMap<unknown>(({ content }) => content).filter(isUploadPart).length);
-      const placed = place(body, bytesOf);
+      const resolved = resolveUploads(body, bytesOf);
       expect(body).toEqual(before);
-      expect(placedIn(placed)).toEqual([]);
-      expect(placed["metadata"]).toBe(body.metadata);
+      expect(resolvedIn(resolved)).toEqual([]);
+      expect(resolved["metadata"]).toBe(body.metadata);
       for (const { id, param } of refs) {
         expect(follow(body, param.replace(/image_url\.url$/, "image_url"))).toSatisfy(
           (there) => there === id || (there as { url?: string }).url === id,
         );
       }
-      expect(placed).toEqual({ ...body, messages: body.messages.map(expectedMessage) });
+      expect(resolved).toEqual({ ...body, messages: body.messages.map(expectedMessage) });
     }),
   );
 });
 
-test("what admission is told of uploads is what the worker replaces", () => {
+test("the uploads that parsing finds are those that the worker replaces", () => {
   fc.assert(
     fc.property(request, (body) => {
-      expect(chatCodec.parse(body, JSON.stringify(body).length).uploads).toEqual(placedIn(body));
+      expect(chatCodec.parse(body, JSON.stringify(body).length).uploads).toEqual(resolvedIn(body));
     }),
   );
 });
 
-test("no request, however odd, breaks the search or the replacement", () => {
+test("no JSON breaks the search or the replacement", () => {
   const part = fc.oneof(
     fc.record({
       type: fc.constantFrom("image_url", "input_audio", "file"),
@@ -186,7 +187,7 @@ test("no request, however odd, breaks the search or the replacement", () => {
   );
   fc.assert(
     fc.property(odd, (body) => {
-      expect(placedIn(place(body, bytesOf))).toEqual([]);
+      expect(resolvedIn(resolveUploads(body, bytesOf))).toEqual([]);
     }),
   );
 });
@@ -228,8 +229,8 @@ test.each([
   ["audio/wav", "wav"],
   ["audio/x-wav", "wav"],
   ["audio/flac", "flac"],
-])("sound of the type %s is told as %s", (mime, format) => {
+])("audio of the type %s has the format %s", (mime, format) => {
   const part = { type: "input_audio", input_audio: { data: "upl_abc", format: "what the caller says" } };
-  const placed = place({ messages: [{ content: [part] }] }, () => ({ mime, address: "", base64: "AAAA" }));
-  expect(placed["messages"]).toEqual([{ content: [{ ...part, input_audio: { data: "AAAA", format } }] }]);
+  const resolved = resolveUploads({ messages: [{ content: [part] }] }, () => ({ mime, address: "", base64: "AAAA" }));
+  expect(resolved["messages"]).toEqual([{ content: [{ ...part, input_audio: { data: "AAAA", format } }] }]);
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { estimateTokens, tokenUsage } from "#formats";
+import { describe, expect, test } from "vitest";
+import { estimateTokens, type Format } from "#formats";
+import { converters, tokenUsage } from "../../workers/conversion/index.ts";
 
 const none = {
   input: 0,
@@ -31,7 +32,7 @@ test.each<[what: string, usage: unknown, counted: object]>([
     { input: 3, cached_input: 2, cache_write: 5 },
   ],
   [
-    "cache writes that are kept for longer",
+    "cache writes of one hour",
     { prompt_tokens: 10, prompt_tokens_details: { cache_write_tokens: 5, cache_write_1h_tokens: 4 } },
     { input: 1, cache_write: 5, cache_write_1h: 4 },
   ],
@@ -70,11 +71,11 @@ test.each([
   { prompt_tokens: 1.5 },
   { prompt_tokens: Number.NaN },
   { prompt_tokens: 1e15 },
-  // Believed as none, an answer would be free.
+  // Counted as 0, the answer would be free.
   { prompt_tokens: 3, completion_tokens: -5 },
   { prompt_tokens: 3, completion_tokens: 1.5 },
   { prompt_tokens: 3, completion_tokens: "9" },
-])("does not believe %j", (usage) => {
+])("%j is no usage", (usage) => {
   expect(tokenUsage(usage)).toBeUndefined();
 });
 
@@ -97,7 +98,7 @@ test("counts every token once, and never below 0", () => {
   fc.assert(
     fc.property(usage, (given) => {
       const counted = tokenUsage(given);
-      if (!counted) throw new Error("a whole prompt is to be believed");
+      if (!counted) throw new Error("a plausible prompt count is refused");
       for (const count of Object.values(counted)) expect(Number.isSafeInteger(count) && count >= 0).toBe(true);
       const { input, cached_input, cache_write, cache_write_1h, audio_input } = counted;
       expect(input + cached_input + cache_write + cache_write_1h + audio_input).toBe(given.prompt_tokens);
@@ -105,6 +106,35 @@ test("counts every token once, and never below 0", () => {
   );
 });
 
-test("estimates a token for every four bytes that were begun", () => {
+test("estimates four bytes to a token, rounded up", () => {
   expect([0, 1, 4, 5, 400].map(estimateTokens)).toEqual([0, 1, 1, 2, 100]);
+});
+
+const impossible = [-1, 1.5, 1e15, Number.MAX_VALUE];
+
+describe("an implausible token count of a native answer is no usage, so that the answer is estimated", () => {
+  const usages: readonly [Format, (input: unknown, output: unknown) => object][] = [
+    ["messages", (input_tokens, output_tokens) => ({ usage: { input_tokens, output_tokens } })],
+    ["responses", (input_tokens, output_tokens) => ({ usage: { input_tokens, output_tokens } })],
+    [
+      "gemini",
+      (promptTokenCount, candidatesTokenCount) => ({ usageMetadata: { promptTokenCount, candidatesTokenCount } }),
+    ],
+  ];
+
+  test.each(usages)("%s", (format, answerOf) => {
+    const used = (input: unknown, output: unknown) =>
+      tokenUsage(converters[format].native.usage(answerOf(input, output) as Record<string, unknown>));
+    expect(used(3, 4)).toMatchObject({ input: 3, output: 4 });
+    expect(used(3, undefined)).toMatchObject({ input: 3, output: 0 });
+    for (const count of impossible) {
+      expect(used(count, 4)).toBeUndefined();
+      expect(used(3, count)).toBeUndefined();
+    }
+  });
+
+  test("gemini thoughts", () => {
+    const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: 4, thoughtsTokenCount: -4 };
+    expect(converters.gemini.native.usage({ usageMetadata })).toBeUndefined();
+  });
 });

@@ -13,7 +13,7 @@ function setup() {
   return { clock, state, lookUp, read };
 }
 
-test("lookups of the same thing at the same time are one, and later ones are answered from memory", async () => {
+test("concurrent lookups of a name share one read, and later ones are answered from the cache", async () => {
   const { state, lookUp, read } = setup();
   const found = await Promise.all([lookUp("a", read), lookUp("a", read), lookUp("a", read)]);
   expect(found).toEqual(["first under one", "first under one", "first under one"]);
@@ -21,14 +21,14 @@ test("lookups of the same thing at the same time are one, and later ones are ans
   expect(state.reads).toBe(1);
 });
 
-test("another epoch ends what was remembered", async () => {
+test("a new epoch invalidates the cache", async () => {
   const { state, lookUp, read } = setup();
   await lookUp("a", read);
   Object.assign(state, { epoch: "two", stored: "second" });
   expect(await lookUp("a", read)).toBe("second under two");
 });
 
-test("a reading that began before a change is not trusted after it", async () => {
+test("a read that began before a change is not trusted after it", async () => {
   const { state, lookUp, read } = setup();
   const slow = Promise.withResolvers<string>();
   const before = lookUp("a", () => slow.promise);
@@ -51,16 +51,16 @@ test("after half a minute everything is read again", async () => {
   expect(state.reads).toBe(2);
 });
 
-test("what does not exist, and what could not be read, is not remembered", async () => {
+test("what does not exist or could not be read is not cached", async () => {
   const { state, lookUp, read } = setup();
   state.stored = undefined;
   expect(await lookUp("a", read)).toBeUndefined();
-  await expect(lookUp("a", () => Promise.reject(new Error("away")))).rejects.toThrow("away");
+  await expect(lookUp("a", () => Promise.reject(new Error("unavailable")))).rejects.toThrow("unavailable");
   state.stored = "there";
   expect(await lookUp("a", read)).toBe("there under one");
 });
 
-test("10,000 are remembered, the newest ones", async () => {
+test("the newest 10,000 are cached", async () => {
   const { state, lookUp, read } = setup();
   for (let n = 0; n <= 10_000; n++) await lookUp(`key ${n}`, read);
   expect(state.reads).toBe(10_001);

@@ -6,50 +6,50 @@ import { createManualClock } from "../support/manual-clock.ts";
 function setup() {
   const clock = createManualClock();
   const made: string[] = [];
-  const state = { away: true };
+  const state = { unavailable: true };
   const write = (name: string) => async () => {
-    if (state.away) throw new Error("away");
+    if (state.unavailable) throw new Error("unavailable");
     made.push(name);
   };
-  return { clock, made, state, write, owed: createPendingWrites({ clock, log: createLogger("test", "silent") }) };
+  return { clock, made, state, write, pending: createPendingWrites({ clock, log: createLogger("test", "silent") }) };
 }
 
-test("a write that fails does not reject, and is made once when it can be", async () => {
-  const { clock, made, state, write, owed } = setup();
-  await owed.pay(write("a"));
-  owed.later(write("b"));
+test("a failed write does not reject, and is made once when it can be", async () => {
+  const { clock, made, state, write, pending } = setup();
+  await pending.run(write("a"));
+  pending.defer(write("b"));
   clock.advance(1_000);
   expect(made).toEqual([]);
-  state.away = false;
+  state.unavailable = false;
   await expect.poll(() => (clock.advance(1_000), made.toSorted())).toEqual(["a", "b"]);
   await expect.poll(() => clock.pending()).toBe(0);
 });
 
-test("a write that can be made at once is not owed", async () => {
-  const { clock, made, state, write, owed } = setup();
-  state.away = false;
-  await owed.pay(write("a"));
+test("a write that succeeds at once is not repeated", async () => {
+  const { clock, made, state, write, pending } = setup();
+  state.unavailable = false;
+  await pending.run(write("a"));
   expect(made).toEqual(["a"]);
   expect(clock.pending()).toBe(0);
 });
 
-test("one that can never be made does not hold up the others", async () => {
-  const { clock, made, state, write, owed } = setup();
-  await owed.pay(() => Promise.reject(new Error("never")));
-  await owed.pay(write("a"));
-  state.away = false;
+test("a write that can never be made does not hold up the others", async () => {
+  const { clock, made, state, write, pending } = setup();
+  await pending.run(() => Promise.reject(new Error("never")));
+  await pending.run(write("a"));
+  state.unavailable = false;
   await expect.poll(() => (clock.advance(1_000), made)).toEqual(["a"]);
 });
 
-test("what a failover may have lost is made again after a reconnect, and nothing older", async () => {
-  const { clock, made, state, write, owed } = setup();
-  state.away = false;
-  await owed.pay(write("old"));
+test("writes that a failover may have lost are repeated after a reconnect, and no older ones", async () => {
+  const { clock, made, state, write, pending } = setup();
+  state.unavailable = false;
+  await pending.run(write("old"));
   clock.advance(5_001);
-  await owed.pay(write("late"));
-  owed.again();
+  await pending.run(write("late"));
+  pending.repeatRecent();
   await expect.poll(() => (clock.advance(1_000), made)).toEqual(["old", "late", "late"]);
   await expect.poll(() => clock.pending()).toBe(0);
-  owed.again();
+  pending.repeatRecent();
   expect(clock.pending()).toBe(0);
 });

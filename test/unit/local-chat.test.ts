@@ -9,7 +9,7 @@ const weather = {
   },
 };
 
-test("it says what it read, the same to the same request", async () => {
+test("it quotes the prompt, the same for the same request", async () => {
   const answer = await chat("Where is Oslo?");
   expect(sayOf(answer)).toBe('You said: "Where is Oslo?". This is a model for tests: it repeats what it reads.');
   expect(answer.choices[0]?.finish_reason).toBe("stop");
@@ -32,7 +32,7 @@ test.each([
   ["a cut answer", "Tell me of Oslo", { max_tokens: 4 }],
   ["a cut call", "get weather in Oslo", { tools: [weather], max_tokens: 3 }],
   ["JSON", "Tell me of Oslo", { response_format: { type: "json_object" } }],
-])("a stream says what the whole answer says: %s", async (_, prompt, rest) => {
+])("a stream has the text of the whole answer: %s", async (_, prompt, rest) => {
   const whole = await chat(prompt, rest);
   const { choices, usage } = await assembled(stream(prompt, rest));
   expect(choices).toEqual(
@@ -63,7 +63,7 @@ test.each(["max_tokens", "max_completion_tokens"])("%s cuts the answer at that t
   expect(usage.completion_tokens).toBe(3);
 });
 
-test("a cap that the answer just reaches does not cut it", async () => {
+test("a cap of exactly the answer's length does not cut it", async () => {
   const { usage } = await chat("Where is Oslo?");
   const { choices } = await chat("Where is Oslo?", { max_tokens: usage.completion_tokens });
   expect(choices[0]?.finish_reason).toBe("stop");
@@ -96,10 +96,10 @@ const zeros = (length: number) => Array.from({ length }, () => 0);
 
 test.each([
   ["PNG", pixel, "a PNG image of 1 x 1 pixels, 70 bytes"],
-  ["GIF", bytesOf("GIF89a", [0x40, 0x01, 0xf0, 0x00]), "a GIF image of 320 x 240 pixels, 10 bytes"],
+  ["GIF", bytesOf("GIF89a", [0x40, 0x01, 0xf0, 0x00], zeros(20)), "a GIF image of 320 x 240 pixels, 30 bytes"],
   [
     "JPEG",
-    bytesOf([0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xff, 0xc0, 0, 11, 8, 0x01, 0xe0, 0x02, 0x80], zeros(6)),
+    bytesOf([0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc0, 0, 11, 8, 0x01, 0xe0, 0x02, 0x80], zeros(20)),
     "a JPEG image of 640 x 480 pixels",
   ],
   [
@@ -170,10 +170,10 @@ test("slow:<ms> delays the first token by the clock, and ends with its caller", 
   await answer;
 
   const caller = new AbortController();
-  const left = chat("slow:5000", {}, caller.signal);
-  const reason = new Error("left");
+  const aborted = chat("slow:5000", {}, caller.signal);
+  const reason = new Error("disconnected");
   caller.abort(reason);
-  await expect(left).rejects.toBe(reason);
+  await expect(aborted).rejects.toBe(reason);
   expect(clock.pending()).toBe(0);
 });
 
@@ -195,19 +195,19 @@ test("stream-error:<n> breaks the stream after n chunks, and fails a JSON answer
   await expect(chat("stream-error:3")).rejects.toMatchObject({ code: "upstream_error" });
 });
 
-test("a long answer lets others have their turn, and ends with its caller", async () => {
+test("a long answer yields to the event loop, and ends with its caller", async () => {
   const caller = new AbortController();
   let turns = 0;
   const count = () => {
     turns++;
     if (turns < 3) setImmediate(count);
-    else caller.abort(new Error("left"));
+    else caller.abort(new Error("disconnected"));
   };
   setImmediate(count);
-  await expect(Array.fromAsync(stream("tokens:50000", {}, caller.signal))).rejects.toThrow("left");
+  await expect(Array.fromAsync(stream("tokens:50000", {}, caller.signal))).rejects.toThrow("disconnected");
 });
 
-test("a prompt of 24 MB is counted without keeping others waiting, up to the context length", async () => {
+test("a prompt of 24 MB is counted without blocking the event loop, up to the context length", async () => {
   let turns = 0;
   const count = () => {
     turns++;
@@ -219,7 +219,7 @@ test("a prompt of 24 MB is counted without keeping others waiting, up to the con
   expect(turns).toBeGreaterThan(10);
 });
 
-test("a field of the wrong type is refused by its name", async () => {
+test("a field of the wrong type is refused naming it", async () => {
   await expect(chat("Hi", { tools: [{ type: "function", function: {} }], tool_choice: 7 })).rejects.toMatchObject({
     kind: "refused",
     param: /^tool/,

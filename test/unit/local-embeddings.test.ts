@@ -27,11 +27,11 @@ test.each([
   expect(dot(a as number[], b as number[])).toBeGreaterThan(dot(a as number[], c as number[]) + 0.1);
 });
 
-test("case and punctuation count for nothing", async () => {
+test("case and punctuation make no difference", async () => {
   expect(await vectorOf("Hello, World!")).toEqual(await vectorOf("hello world"));
 });
 
-test("256 dimensions unless others are asked for, from 1 to 3072", async () => {
+test("256 dimensions unless requested otherwise, from 1 to 3072", async () => {
   expect(await vectorOf("a")).toHaveLength(256);
   expect(await vectorOf("a", { dimensions: 3072 })).toHaveLength(3072);
   for (const dimensions of [0, 3073, 1.5])
@@ -51,7 +51,7 @@ test("usage counts the tokens of all inputs, each up to its context", async () =
   expect((await embed({ input: ["word ".repeat(10_000), "one"] })).usage.prompt_tokens).toBe(8_193);
 });
 
-test("a long text lets others have their turn", async () => {
+test("a long text yields to the event loop", async () => {
   let turns = 0;
   const count = () => {
     turns++;

@@ -39,30 +39,30 @@ function decode(png: Buffer) {
 }
 
 const image = async (input: object) =>
-  (await generate("images", { prompt: "a fox", ...input })).kept[0]?.bytes as Buffer;
+  (await generate("images", { prompt: "a fox", ...input })).stored[0]?.bytes as Buffer;
 
-test.each(["16x16", "512x512", "300x17", "33x1000"])("a PNG file has exactly the size asked for: %s", async (size) => {
+test.each(["16x16", "512x512", "300x17", "33x1000"])("a PNG file has the requested size: %s", async (size) => {
   const { width, height } = decode(await image({ size }));
   expect(`${width}x${height}`).toBe(size);
 });
 
 test("without a size it is 512x512, one image, with the prompt as it was read", async () => {
-  const { kept, usage, output } = await generate("images", { prompt: "a fox" });
-  expect(kept).toHaveLength(1);
-  expect(decode(kept[0]?.bytes as Buffer)).toMatchObject({ width: 512, height: 512 });
-  expect(kept[0]?.about).toEqual({ revised_prompt: "a fox" });
+  const { stored, usage, output } = await generate("images", { prompt: "a fox" });
+  expect(stored).toHaveLength(1);
+  expect(decode(stored[0]?.bytes as Buffer)).toMatchObject({ width: 512, height: 512 });
+  expect(stored[0]?.about).toEqual({ revised_prompt: "a fox" });
   expect({ usage, output }).toEqual({ usage: { image: 1 }, output: {} });
 });
 
-test("the same prompt has the same picture, another prompt and another index another one", async () => {
-  const { kept, usage } = await generate("images", { prompt: "a fox", n: 3 });
+test("the same prompt makes the same image, another prompt or index another one", async () => {
+  const { stored, usage } = await generate("images", { prompt: "a fox", n: 3 });
   expect(usage).toEqual({ image: 3 });
-  expect(kept[0]?.bytes).toEqual(await image({}));
-  const all = [...kept.map(({ bytes }) => bytes), await image({ prompt: "a hen" })];
+  expect(stored[0]?.bytes).toEqual(await image({}));
+  const all = [...stored.map(({ bytes }) => bytes), await image({ prompt: "a hen" })];
   expect(new Set(all.map((bytes) => bytes.toString("base64"))).size).toBe(4);
 });
 
-test("a picture has many colors, most rows nearly like the one above, and few bytes", async () => {
+test("an image has many colors, rows nearly like the one above, and few bytes", async () => {
   const png = await image({ size: "1024x1024" });
   expect(png.length).toBeLessThan(500_000);
   const { pixels } = decode(png);
@@ -73,7 +73,7 @@ test("a picture has many colors, most rows nearly like the one above, and few by
   expect(steps.reduce((sum, step) => sum + step, 0) / steps.length).toBeLessThan(2);
 });
 
-test("the largest picture leaves the event loop to others many times", async () => {
+test("the largest image yields to the event loop many times", async () => {
   let turns = 0;
   let ticking: NodeJS.Immediate | undefined;
   const tick = () => {
@@ -96,23 +96,23 @@ test.each([
   ["prompt", { prompt: "" }],
   ["prompt", { prompt: 7 }],
   ["image", { image: 7 }],
-])("what it does not take is refused naming %s: %o", async (param, input) => {
-  const { done, kept } = begin("images", { prompt: "a fox", ...input });
+])("an invalid input is refused naming %s: %o", async (param, input) => {
+  const { done, stored } = begin("images", { prompt: "a fox", ...input });
   await expect(done).rejects.toMatchObject({ name: "UpstreamFailure", kind: "refused", param });
-  expect(kept).toEqual([]);
+  expect(stored).toEqual([]);
 });
 
-test("uploaded images are read: the answer says what they are, and the picture is another", async () => {
+test("uploaded images are described in the answer, and change the image", async () => {
   const own = await image({ size: "40x30" });
   const file = upload("image/png", own, { param: "image" });
   const seen = `a PNG image of 40 x 30 pixels, ${own.length} bytes`;
   const one = await generate("images", { prompt: "a fox", image: file.id }, { uploads: [file] });
   expect(one.output).toEqual({ images: [seen] });
-  expect(one.kept[0]?.about).toEqual({ revised_prompt: `a fox (with ${seen})` });
-  expect(one.kept[0]?.bytes).not.toEqual(await image({}));
-  const other = upload("image/gif", Buffer.from("GIF89a\x02\x00\x01\x00", "latin1"), { id: "upl_2" });
+  expect(one.stored[0]?.about).toEqual({ revised_prompt: `a fox (with ${seen})` });
+  expect(one.stored[0]?.bytes).not.toEqual(await image({}));
+  const other = upload("image/gif", Buffer.from("GIF89a\x02\x00\x01\x00".padEnd(30, "\0"), "latin1"), { id: "upl_2" });
   const both = await generate("images", { prompt: "a fox", image: [file.id, "upl_2"] }, { uploads: [file, other] });
-  expect(both.output).toEqual({ images: [seen, "a GIF image of 2 x 1 pixels, 10 bytes"] });
+  expect(both.output).toEqual({ images: [seen, "a GIF image of 2 x 1 pixels, 30 bytes"] });
 });
 
 test.each([
@@ -129,9 +129,9 @@ test.each([
   [2, 2],
   [0, 0],
   [9, 3],
-])("deliver:%d makes %d of three images, and counts those", async (asked, delivered) => {
-  const { kept, usage } = await generate("images", { prompt: `deliver:${asked}`, n: 3 });
-  expect(kept).toHaveLength(delivered);
+])("deliver:%d makes and counts %d of three images", async (asked, delivered) => {
+  const { stored, usage } = await generate("images", { prompt: `deliver:${asked}`, n: 3 });
+  expect(stored).toHaveLength(delivered);
   expect(usage).toEqual({ image: delivered });
 });
 
@@ -154,34 +154,34 @@ test("an error 400 names the prompt, another number is refused, and a longer pro
     kind: "refused",
     param: "prompt",
   });
-  expect((await generate("images", { prompt: "say error:502", size: "16x16" })).kept).toHaveLength(1);
+  expect((await generate("images", { prompt: "say error:502", size: "16x16" })).stored).toHaveLength(1);
 });
 
-test("slow:<ms> takes so long", async () => {
+test("slow:<ms> takes that long", async () => {
   const clock = createManualClock();
-  const { done, kept } = begin("images", { prompt: "slow:5000", size: "16x16" }, { clock });
+  const { done, stored } = begin("images", { prompt: "slow:5000", size: "16x16" }, { clock });
   clock.advance(4_999);
   expect(clock.pending()).toBe(1);
-  expect(kept).toEqual([]);
+  expect(stored).toEqual([]);
   clock.advance(1);
   expect((await done).usage).toEqual({ image: 1 });
 });
 
 test("once aborted it rejects with the reason: while it waits, draws, reads and stores", async () => {
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   const file = upload("image/png", Buffer.alloc(0), { read: never });
   for (const [input, options] of [
     [{ prompt: "slow:5000" }, {}],
     [{ prompt: "a fox", size: "2048x2048" }, {}],
     [{ prompt: "a fox", image: file.id }, { uploads: [file] }],
-    [{ prompt: "a fox", size: "16x16" }, { stored: never }],
+    [{ prompt: "a fox", size: "16x16" }, { beforeStore: never }],
   ] as const) {
     const controller = new AbortController();
     const clock = createManualClock();
-    const { done, kept } = begin("images", input, { ...options, clock, signal: controller.signal });
+    const { done, stored } = begin("images", input, { ...options, clock, signal: controller.signal });
     setImmediate(() => controller.abort(reason));
     await expect(done).rejects.toBe(reason);
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
     expect(clock.pending()).toBe(0);
   }
 });
@@ -190,29 +190,29 @@ test.each([
   ["images", { prompt: "a fox" }],
   ["speech", { text: "a fox" }],
   ["transcription", { file: "upl_1" }],
-  ["video", { prompt: "a fox", duration: 1, resolution: "64x64" }],
-] as const)("a call that is aborted before it begins does nothing: %s", async (task, input) => {
-  const reason = new Error("left");
+  ["video", { prompt: "a fox", duration: 1, resolution: "320x240" }],
+] as const)("a call that is aborted before it starts does nothing: %s", async (task, input) => {
+  const reason = new Error("disconnected");
   const { done, storing, jobs } = begin(task, input, { signal: AbortSignal.abort(reason) });
   await expect(done).rejects.toBe(reason);
   expect([storing, jobs]).toEqual([[], []]);
 });
 
 test("once aborted the next image is not stored", async () => {
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   const controller = new AbortController();
   const input = { prompt: "a fox", size: "64x64", n: 2 };
-  const stored = () => Promise.resolve(controller.abort(reason));
-  const { done, storing } = begin("images", input, { signal: controller.signal, stored });
+  const beforeStore = () => Promise.resolve(controller.abort(reason));
+  const { done, storing } = begin("images", input, { signal: controller.signal, beforeStore });
   await expect(done).rejects.toBe(reason);
   await generate("images", input);
   expect(storing).toHaveLength(1);
 });
 
-test("uploads come as bytes: it has no network to fetch a link with", () => {
+test("uploads arrive as bytes, because it has no network", () => {
   expect(createLocal({ clock: createManualClock() }).takesLinks).toBe(false);
 });
 
-test("a task that it does not do is the operator's mistake", async () => {
+test("a task that it does not support is misconfigured", async () => {
   await expect(begin("music", { prompt: "a song" }).done).rejects.toMatchObject({ kind: "misconfigured" });
 });

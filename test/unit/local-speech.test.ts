@@ -28,8 +28,8 @@ const loudness = (samples: readonly number[]) =>
 
 const speech = async (text: string, voice = "alto") => {
   const made = await generate("speech", { text, voice });
-  expect(made.kept).toHaveLength(1);
-  return { ...made, wav: made.kept[0]?.bytes as Buffer };
+  expect(made.stored).toHaveLength(1);
+  return { ...made, wav: made.stored[0]?.bytes as Buffer };
 };
 
 test.each([
@@ -40,22 +40,22 @@ test.each([
   ["a".repeat(900), 60],
 ])("a text of 15 characters takes a second, the least 0.3: %#", async (text, seconds) => {
   const { wav, output } = await speech(text);
-  const told = decode(wav).seconds;
-  expect(told).toBeCloseTo(seconds, 3);
-  expect(output).toEqual({ format: "wav", duration: told });
+  const duration = decode(wav).seconds;
+  expect(duration).toBeCloseTo(seconds, 3);
+  expect(output).toEqual({ format: "wav", duration });
 });
 
-test("it comes in pieces, and counts the characters, not their bytes or halves", async () => {
-  const { kept, usage } = await speech("Grüße 👋🏽 ".repeat(20));
-  expect(kept[0]?.pieces).toBeGreaterThan(10);
+test("it is streamed, and counts code points, not bytes or UTF-16 units", async () => {
+  const { stored, usage } = await speech("Grüße 👋🏽 ".repeat(20));
+  expect(stored[0]?.pieces).toBeGreaterThan(10);
   expect(usage).toEqual({ character: 9 * 20 });
 });
 
-test("the most characters are counted so too", async () => {
+test("the maximum of characters counts code points", async () => {
   expect((await generate("speech", { text: "👋".repeat(4_096) })).usage).toEqual({ character: 4_096 });
 });
 
-test("letters sound, blanks and points are silent", async () => {
+test("letters have tones, blanks and punctuation are silent", async () => {
   const { samples } = decode((await speech("aaaa    aaaa....")).wav);
   const part = (from: number) => loudness(samples.slice((from + 1) * 1600, (from + 4) * 1600));
   const [said, blank, saidAgain, point] = [part(0), part(4), part(8), part(12)] as const;
@@ -65,7 +65,7 @@ test("letters sound, blanks and points are silent", async () => {
   expect(point).toBeLessThan(said / 20);
 });
 
-test("vowels sound different, and nothing is cut off at the loudest", async () => {
+test("characters have tones of their own, and none is clipped", async () => {
   const { samples } = decode((await speech("aaaaaaaaiiiiiiii")).wav);
   const turns = (from: number, to: number) =>
     samples.slice(from, to).filter((each, at) => each < 0 !== (samples[from + at - 1] ?? 0) < 0).length;
@@ -90,10 +90,10 @@ test.each([
   ["text", {}],
   ["voice", { text: "a", voice: "" }],
   ["format", { text: "a", format: "mp3" }],
-])("what it does not take is refused naming %s", async (param, input) => {
-  const { done, kept } = begin("speech", { voice: "alto", ...input });
+])("an invalid input is refused naming %s", async (param, input) => {
+  const { done, stored } = begin("speech", { voice: "alto", ...input });
   await expect(done).rejects.toMatchObject({ kind: "refused", param });
-  expect(kept).toEqual([]);
+  expect(stored).toEqual([]);
 });
 
 test("triggers work: an error names the text, slow:<ms> takes so long", async () => {
@@ -105,23 +105,27 @@ test("triggers work: an error names the text, slow:<ms> takes so long", async ()
   expect((await done).usage).toEqual({ character: 8 });
 });
 
-test("once aborted no further piece is made", async () => {
-  const reason = new Error("left");
+test("once aborted no further part is made", async () => {
+  const reason = new Error("disconnected");
   const controller = new AbortController();
-  const { done, kept, storing } = begin("speech", { text: "a".repeat(4096) }, { signal: controller.signal });
+  const { done, stored, storing } = begin("speech", { text: "a".repeat(4096) }, { signal: controller.signal });
   setImmediate(() => controller.abort(reason));
   await expect(done).rejects.toBe(reason);
   await expect(storing[0]).rejects.toBe(reason);
-  expect(kept).toEqual([]);
+  expect(stored).toEqual([]);
 });
 
 test("once aborted it rejects with the reason", async () => {
-  const reason = new Error("left");
-  for (const [text, stored] of [["slow:700"], ["a", never]] as const) {
+  const reason = new Error("disconnected");
+  for (const [text, beforeStore] of [["slow:700"], ["a", never]] as const) {
     const controller = new AbortController();
-    const { done, kept } = begin("speech", { text }, { signal: controller.signal, ...(stored && { stored }) });
+    const { done, stored } = begin(
+      "speech",
+      { text },
+      { signal: controller.signal, ...(beforeStore && { beforeStore }) },
+    );
     setImmediate(() => controller.abort(reason));
     await expect(done).rejects.toBe(reason);
-    expect(kept).toEqual([]);
+    expect(stored).toEqual([]);
   }
 });

@@ -16,7 +16,7 @@ const weather = tool(
 const time = tool("get_time");
 const tools = [weather, time];
 
-test("a tool that the prompt names is called, with what the prompt says", async () => {
+test("a tool that the prompt names is called, with arguments from the prompt", async () => {
   const answer = await chat('Please get weather for "Oslo" in fahrenheit, 3 days', { tools });
   expect(callsOf(answer)).toEqual([{ name: "get_weather", arguments: { city: "Oslo", unit: "fahrenheit", days: 3 } }]);
   expect(answer.choices[0]).toMatchObject({ finish_reason: "tool_calls", message: { content: null } });
@@ -46,7 +46,7 @@ test("tool_choice for a function that is not there is refused", async () => {
   await expect(chat("Hi", { tools, tool_choice })).rejects.toMatchObject({ kind: "refused", param: "tool_choice" });
 });
 
-test("after the results it answers in words that quote them, though the prompt still names the tools", async () => {
+test("after tool results it quotes them, even if the prompt names the tools", async () => {
   const first = await chat("get_weather and get_time", { tools });
   const calls = first.choices[0]?.message.tool_calls ?? [];
   expect(new Set(calls.map(({ id }) => id)).size).toBe(2);
@@ -163,7 +163,7 @@ test("schemas that refer to themselves come to an end", () => {
     expect(type.safeParse(fill(schemaOf(type), wordsOf(""))).error).toBeUndefined();
 });
 
-test("a schema made to explode costs little", () => {
+test("a schema whose references multiply costs little", () => {
   let schema: object = { type: "string" };
   for (let depth = 0; depth < 20; depth++) schema = { type: "array", minItems: 1_000_000, items: schema };
   expect(JSON.stringify(fill(schema, wordsOf(""))).length).toBeLessThan(100_000);

@@ -3,17 +3,17 @@ import { invalidValue } from "../../shared/errors.ts";
 import { begin, generate, never, upload } from "../support/local-media-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
-const speech = async (text: string) => (await generate("speech", { text })).kept[0]?.bytes as Buffer;
+const speech = async (text: string) => (await generate("speech", { text })).stored[0]?.bytes as Buffer;
 const id = upload("audio/wav", Buffer.alloc(0)).id;
 
-test("it says kind, length and bytes of a recording, counts its minutes, and makes no file", async () => {
+test("it describes a recording, counts its minutes, and makes no file", async () => {
   const wav = await speech("a".repeat(100));
   const made = await generate("transcription", { file: id }, { uploads: [upload("audio/wav", wav)] });
   const duration = 160_000 / 24_000;
   expect(made).toEqual({
     output: { text: `This is a recording of 6.667 seconds: audio/wav, ${wav.length} bytes.`, duration },
     usage: { minute: 0.111111 },
-    kept: [],
+    stored: [],
     jobs: [],
   });
 });
@@ -35,7 +35,7 @@ test.each([[{}], [{ file: 7 }], [{ file: "upl_other" }]])(
   },
 );
 
-test("it asks for 25 MB at most, and what reading says goes to the caller as it is", async () => {
+test("it reads 25 MB at most, and an error of reading goes to the caller unchanged", async () => {
   const limits: number[] = [];
   const error = invalidValue("input.file", "too large");
   const read = (limitBytes: number) => {
@@ -59,7 +59,7 @@ test("triggers work in its prompt", async () => {
 });
 
 test("once aborted it rejects with the reason while it waits and while it reads", async () => {
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   const uploads = [upload("audio/wav", Buffer.alloc(0), { read: never })];
   for (const prompt of ["", "slow:900"]) {
     const controller = new AbortController();

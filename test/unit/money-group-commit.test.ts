@@ -4,17 +4,17 @@ import { groupCommit } from "../../shared/platform/group-commit.ts";
 /** Writes that end when the test says so. */
 function createStore(limit = 100) {
   const writes: {
-    lane: string;
+    key: string;
     group: readonly string[];
     end(outcomes?: (string | Error)[]): void;
     fail(error: Error): void;
   }[] = [];
   const add = groupCommit<string, string>({
     limit,
-    write: (lane, group) =>
+    write: (key, group) =>
       new Promise((resolve, reject) =>
         writes.push({
-          lane,
+          key,
           group,
           end: (outcomes) => resolve(outcomes ?? group.map((item) => `${item} stands`)),
           fail: reject,
@@ -30,7 +30,7 @@ function createStore(limit = 100) {
   return { add, writes, written };
 }
 
-test("what arrives in one turn is written together, and what arrives meanwhile goes next, in order", async () => {
+test("items of one turn are written together, and items that arrive meanwhile go next, in order", async () => {
   const { add, writes, written } = createStore();
   const first = [add("a", "1", "1"), add("a", "2", "2")];
   const one = await written(1);
@@ -47,7 +47,7 @@ test("what arrives in one turn is written together, and what arrives meanwhile g
   ]);
 });
 
-test("a group has a limit, and nobody is overtaken", async () => {
+test("a group has a limit, and items keep their order", async () => {
   const { add, writes, written } = createStore(2);
   const all = ["1", "2", "3", "4", "5"].map((id) => add("a", id, id));
   for (const count of [1, 2, 3]) (await written(count)).end();
@@ -67,7 +67,7 @@ test("equal ids that wait together are one item, later ones are another", async 
   expect(writes.map(({ group }) => group)).toEqual([["first"], ["third"]]);
 });
 
-test("a lane waits for no other, and its failure is its own", async () => {
+test("keys do not wait for one another, and a failure concerns one key", async () => {
   const { add, written, writes } = createStore();
   const slow = add("a", "1", "1");
   await written(1);
@@ -85,7 +85,7 @@ test("a lane waits for no other, and its failure is its own", async () => {
   expect(await slow).toBe("1 stands");
 });
 
-test("an outcome that is an error rejects alone", async () => {
+test("an outcome that is an error rejects only its item", async () => {
   const { add, written } = createStore();
   const both = [add("a", "1", "1"), add("a", "2", "2")];
   (await written(1)).end([new Error("refused"), "stands"]);

@@ -41,14 +41,14 @@ test.each([
   "1_0",
   "1n",
   "١",
-])("%j is no amount", (text) => expect(parseUsd(text)).toBeUndefined());
+])("%j is not an amount", (text) => expect(parseUsd(text)).toBeUndefined());
 
 test.each(["9223372036.854775808", "-9223372036.854775808", "99999999999", "9999999999.9"])(
-  "%s has no room in an Int64",
+  "%s does not fit in an Int64",
   (text) => expect(parseUsd(text)).toBeUndefined(),
 );
 
-test("every amount survives the way out and back", () => {
+test("every amount survives formatting and parsing", () => {
   const amount = fc.bigInt({ min: -(2n ** 63n) + 1n, max: 2n ** 63n - 1n });
   fc.assert(
     fc.property(amount, (nanoUsd) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { accrualOf } from "../../shared/money/accrual.ts";
-import { beganWith, networkOf } from "../../shared/payments/network.ts";
-import { amountOf } from "../../shared/payments/quote.ts";
+import { accrualOf } from "../../shared/money/accruals.ts";
+import { beganWith, networkOf } from "../../shared/payments/config.ts";
+import { unitsOf } from "../../shared/payments/quotes.ts";
 
 test.each([
   [1n, 1n],
@@ -11,7 +11,7 @@ test.each([
   [39_999_999n, 40_000n],
   [40_000_000n, 40_000n],
 ])("a price of %s nano-USD is %s units of USDC: rounded up, never down", (priceNanoUsd, units) => {
-  expect(amountOf(priceNanoUsd)).toBe(units);
+  expect(unitsOf(priceNanoUsd)).toBe(units);
 });
 
 test.each([
@@ -22,7 +22,7 @@ test.each([
   expect(networkOf(id)).toEqual({ id, usdc });
 });
 
-test("a network of one's own has no USDC that is known, and is told by its first block", () => {
+test("a private network has no known USDC, and is identified by its genesis block", () => {
   const id = `solana:${"4".repeat(32)}` as const;
   expect(networkOf(id)).toEqual({ id, usdc: undefined });
   expect(beganWith(id, "4".repeat(44))).toBe(true);

@@ -4,31 +4,30 @@ import { toUpstream } from "./chat/index.ts";
 import type { ConvertedRequest, FormatConverter, UpstreamTarget } from "./converter.ts";
 import { ignoredParams } from "./ignored-params.ts";
 
-/** The refusal of a chat field as one of the caller's own field. */
-function inOwnWords(error: unknown, caller: FormatConverter): unknown {
-  if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
-  const param = caller.callerField(error.param);
-  return param === error.param ? error : invalidValue(param, error.message.replace(error.param, param));
-}
-
 /**
- * The caller's request for a provider of another format, by way of chat. Throws `invalidValue` naming the caller's field
- * for what changes the meaning and cannot cross; what is left out is named as the caller names it too.
+ * Converts the caller's request for a provider of another format, through chat. Throws `invalidValue` naming the caller's
+ * field for what changes the meaning and cannot be converted; ignored parameters have the caller's names, too.
  */
 export function convertRequest(
   caller: FormatConverter,
   provider: FormatConverter,
   request: JsonObject,
-  to: UpstreamTarget,
+  target: UpstreamTarget,
 ): ConvertedRequest {
+  // Nested fields have other paths in the caller's format, so that only the top-level field is named.
+  const callerField = (chatField: string): string => {
+    const [field = chatField] = /^\w+/.exec(chatField) ?? [];
+    return (Object.hasOwn(caller.callerFields, field) && caller.callerFields[field]) || chatField;
+  };
   const chat = caller.requestToChat(request);
   try {
-    const crossed = provider.requestFromChat(toUpstream(chat.request, to));
+    const converted = provider.requestFromChat(toUpstream(chat.request, target));
     const ignored = ignoredParams();
-    for (const name of [...chat.ignored, ...crossed.ignored.map((field) => caller.callerField(field))])
-      ignored.add(name, true);
-    return { request: crossed.request, ignored: ignored.names() };
+    for (const name of [...chat.ignored, ...converted.ignored.map(callerField)]) ignored.add(name, true);
+    return { request: converted.request, ignored: ignored.names() };
   } catch (error) {
-    throw inOwnWords(error, caller);
+    if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) throw error;
+    const param = callerField(error.param);
+    throw param === error.param ? error : invalidValue(param, error.message.replace(error.param, param));
   }
 }

@@ -1,41 +1,63 @@
-import { type JsonObject, object, text } from "#formats";
-import { argumentsText } from "./arguments.ts";
+import { isDeeper, type JsonObject, object, text } from "#formats";
 
-/** What a tool call's delta says of a function: what is missing, or of another type, is an empty text. */
-export function callDelta(delta: JsonObject) {
-  const given = object(delta["function"]);
-  return {
-    id: text(delta["id"]),
-    index: delta["index"],
-    name: text(given["name"]),
-    args: argumentsText(given["arguments"]),
-  };
+/** The nesting limit of the strictest provider. */
+const maxDepth = 100;
+
+const isShallow = (value: unknown): boolean =>
+  typeof value !== "object" || value === null || !isDeeper(value, maxDepth);
+
+/** Arguments of a tool call as an object; undefined if they are not one. */
+export function argumentsOf(args: unknown): JsonObject | undefined {
+  if (typeof args !== "string") return isShallow(args) ? object(args) : undefined;
+  if (!args.trim()) return {};
+  try {
+    const input: unknown = JSON.parse(args);
+    if (typeof input === "object" && input !== null && !Array.isArray(input) && isShallow(input)) return object(input);
+  } catch {
+    // Models write invalid or truncated JSON.
+  }
+  return undefined;
 }
 
-/** What tells the tool calls of a chat stream apart: of each delta, as the server gave it. */
-interface Marks {
+/** For providers that require an object: invalid arguments are wrapped as Anthropic's documentation recommends. */
+export const argumentsObject = (args: unknown): JsonObject => argumentsOf(args) ?? { INVALID_JSON: text(args) };
+
+/** Arguments as chat has them. Some servers send an object. */
+export const argumentsText = (args: unknown): string =>
+  typeof args === "object" && args !== null ? stringifyArguments(args) : text(args);
+
+export const stringifyArguments = (args: unknown): string => JSON.stringify(argumentsOf(args) ?? {});
+
+/** The fields of a tool call's delta; "" for what is missing or of another type. */
+export function callDelta(delta: JsonObject) {
+  const { name, arguments: args } = object(delta["function"]);
+  return { id: text(delta["id"]), index: delta["index"], name: text(name), args: argumentsText(args) };
+}
+
+/** What identifies the tool call of a delta, as the server sent it. */
+interface CallKey {
   readonly id?: unknown;
   readonly index?: unknown;
   readonly name?: unknown;
 }
 
-interface Tracked {
+interface TrackedCall {
   readonly id: unknown;
-  /** Which call of the choice it is, from 0. */
+  /** Position among the calls of the choice, from 0. */
   readonly call: number;
 }
 
 /**
- * Tells which tool call of one choice each delta belongs to. Servers leave out the index, or give it to several calls: a
- * new id or name begins a call. `newId` stands in for an id that the server does not give.
+ * Assigns the deltas of one choice to tool calls. Servers omit the index, or reuse it for several calls: a new id or name
+ * begins a call. `newId` makes the ids that the server leaves out.
  */
 export function callTracker(newId: (call: number) => string) {
-  /** By the server's own index, or id where it gives none: the call that it means now. */
-  const current = new Map<unknown, Tracked>();
+  /** By the server's index, or id without one. */
+  const current = new Map<unknown, TrackedCall>();
   let count = 0;
   let last: unknown;
   return {
-    of({ id, index, name }: Marks): { readonly call: Tracked; readonly isNew: boolean } {
+    of({ id, index, name }: CallKey): { readonly call: TrackedCall; readonly isNew: boolean } {
       const key = index ?? (id || last);
       last = key;
       const known = current.get(key);

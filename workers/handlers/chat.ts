@@ -1,5 +1,5 @@
-import { completionTokens, estimateTokens, tokenUsage } from "#formats";
-import type { StreamWriter } from "../conversion/index.ts";
+import { estimateTokens } from "#formats";
+import { completionTokens, type StreamWriter, tokenUsage } from "../conversion/index.ts";
 import type { Answer, Attempt } from "../run-call.ts";
 import type { AbortCause } from "../running.ts";
 import type { AskedUpstream } from "../upstreams/index.ts";

@@ -1,13 +1,16 @@
 import type { ServiceError } from "#errors";
-import { completionTokens, estimateTokens, type Format, outputBytes, promptTokens, tokenUsage } from "#formats";
+import { estimateTokens, type Format, outputBytes } from "#formats";
 import {
+  completionTokens,
   converters,
   convertRequest,
   type FormatConverter,
   geminiArrayConverter,
+  promptTokens,
   type ResponseIdentity,
   type StreamWriter,
   type TokenEstimate,
+  tokenUsage,
   withoutUnknown,
 } from "../conversion/index.ts";
 import type { JsonObject, TextCall } from "../providers/index.ts";

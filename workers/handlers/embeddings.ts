@@ -1,4 +1,4 @@
-import { finishEmbeddings, promptTokens, tokenUsage } from "#formats";
+import { completeEmbeddings, promptTokens, tokenUsage } from "../conversion/index.ts";
 import type { Answer, Attempt } from "../run-call.ts";
 
 /** An embeddings call on an upstream that speaks the embeddings format. */
@@ -15,7 +15,7 @@ export async function embeddings(attempt: Attempt): Promise<Answer> {
     },
     log,
   );
-  const { usage, ...body } = finishEmbeddings(response, request, payload.model);
+  const { usage, ...body } = completeEmbeddings(response, request, payload.model);
   const exact = tokenUsage(usage);
   const input = exact ? promptTokens(exact) : payload.inputEstimate;
   const text = JSON.stringify({ ...body, usage: { prompt_tokens: input, total_tokens: input } });

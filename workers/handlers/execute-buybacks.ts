@@ -9,7 +9,7 @@ interface Deps {
   readonly log: Logger;
 }
 
-/** Hands the batches that are due to the executor. */
+/** Passes due batches to the executor. */
 export async function executeBuybacks({ payments, executor, ending, log }: Deps): Promise<void> {
   if (!executor) return;
   const executed = await payments.buyback.execute(executor, ending);

@@ -1,7 +1,8 @@
 import type { Usage } from "#catalog";
 import { invalidValue, noCapacity, ServiceError, upstreamError } from "#errors";
-import { imageAnswer, imagesCodec, type MadeFile, mediaAnswer, mediaCodec, type ParsedCall } from "#formats";
+import { imagesCodec, mediaCodec, type ParsedCall } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
+import { type GeneratedFile, imageResponse, mediaResponse } from "../conversion/index.ts";
 import type { GenerationCall, JsonObject } from "../providers/index.ts";
 import type { Answer, Attempt } from "../run-call.ts";
 
@@ -19,11 +20,11 @@ export async function image(attempt: Attempt, memory: ByteShare): Promise<Answer
   const call = imagesCodec.parse(attempt.request, 0);
   if (attempt.request["response_format"] === "b64_json") {
     const { made, ...rest } = await generate(attempt, call, inline(attempt, memory), memory);
-    return { ...rest, text: JSON.stringify(imageAnswer(lifeOf(attempt), made)) };
+    return { ...rest, text: JSON.stringify(imageResponse(lifeOf(attempt), made)) };
   }
   const { made, ...rest } = await generate(attempt, call, stored(attempt), memory);
   const images = made.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
-  return { ...rest, text: JSON.stringify(imageAnswer(lifeOf(attempt, made), images)) };
+  return { ...rest, text: JSON.stringify(imageResponse(lifeOf(attempt, made), images)) };
 }
 
 /** Any other call that makes files, or reads one. */
@@ -32,7 +33,7 @@ export async function media(attempt: Attempt, memory: ByteShare): Promise<Answer
   const call = mediaCodec.parse(attempt.request, 0);
   const { made, output, ...rest } = await generate(attempt, call, stored(attempt), memory);
   const ours = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(attempt, made) };
-  return { ...rest, text: JSON.stringify(mediaAnswer(ours, output, made)) };
+  return { ...rest, text: JSON.stringify(mediaResponse(ours, output, made)) };
 }
 
 /** Of an answer: that of its first file, or of its own if it has none. */
@@ -88,14 +89,14 @@ async function generate<Made>(
         made = [];
         // Nobody waits for what a provider would have to begin.
         if (!job) disconnected.throwIfAborted();
-        const keep: GenerationCall["keep"] = async (body, about = {}) => {
+        const keep: GenerationCall["store"] = async (body, about = {}) => {
           made.push(await keeping.keep(body, about, signal));
         };
         const hold = (bytes: number) => {
           if (!memory.take(bytes)) throw noMemory();
         };
         const asked = { task, model, input, uploads, job: job?.job };
-        return provider.generate({ ...asked, remember, keep, hold, signal, disconnected, log });
+        return provider.generate({ ...asked, remember, store: keep, hold, signal, disconnected, log });
       },
       log,
     );
@@ -113,7 +114,7 @@ function inInput(error: unknown): unknown {
   return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);
 }
 
-type Kept = MadeFile & { readonly id: string; readonly createdAt: number };
+type Kept = GeneratedFile & { readonly id: string; readonly createdAt: number };
 
 const stored = ({ files, payload }: Attempt): Keeping<Kept> => ({
   async keep(body, about, signal) {

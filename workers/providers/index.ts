@@ -1,4 +1,8 @@
-/** Every kind of upstream that the catalog can name. A new one: a folder beside these, a line here, and its name in the catalog's schema. */
+/**
+ * Adapters for the vendors' APIs, by the provider that an upstream of the catalog names. provider.ts has the interface, its
+ * units and failures; `wire` is shared by all that speak HTTP, `hosted` by those that run other vendors' models as jobs. A new
+ * provider takes a folder, a line here, and its name in the catalog's schema.
+ */
 import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { createAnthropic } from "./anthropic/index.ts";

@@ -2,14 +2,14 @@ import type { Task, Usage } from "#catalog";
 import type { Format } from "#formats";
 import type { Logger } from "#platform/logger";
 
-/** An upstream with the environment's values. */
+/** An upstream of the catalog, with its address and key from the environment. */
 export interface Target {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
   readonly concurrency: number;
-  /** Always tell it to keep nothing. */
+  /** The provider stores answers unless each request says not to. */
   readonly storesAnswers: boolean;
-  /** Of a server of OpenAI's interface: the formats that it speaks. */
+  /** Of an OpenAI-compatible server: the formats that it speaks. */
   readonly formats: readonly Format[];
 }
 
@@ -17,9 +17,9 @@ export interface Target {
 export interface UpstreamCall {
   /** The upstream's own name for the model. */
   readonly model: string;
-  /** Parsed JSON: of a text call in its `format`, the output cap set; else in the shape of OpenAI's embeddings. */
+  /** A text call's is in its `format`, with the output cap set; else it has the shape of OpenAI's embeddings. */
   readonly body: JsonObject;
-  /** Once aborted, the call rejects with its reason at once and lets go of everything. */
+  /** Once aborted, the call rejects with its reason at once and releases everything that it holds. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
@@ -27,122 +27,154 @@ export interface UpstreamCall {
 /** A call that is answered in text, in a format that the provider speaks. */
 export interface TextCall extends UpstreamCall {
   readonly format: Format;
-  /** Of the caller's headers those that the provider of this format reads; only where the caller speaks it. */
+  /** Those of the caller's headers that the provider of this format reads; empty where the caller speaks another one. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A file that the caller uploaded, as a provider may use it. Checked for owner and life. */
+/** A file that the caller uploaded. Its owner and expiry have been checked. */
 export interface InputFile {
-  /** `upl_...`, as it stands in the input. */
+  /** `upl_...`, as in the input. */
   readonly id: string;
   /** The field that names it, for errors. */
   readonly param: string;
   readonly mime: string;
   readonly kind: "image" | "video" | "audio";
   readonly bytes: number;
-  /** A signed address that the provider can fetch it from; undefined where storage cannot be reached from outside. */
+  /** A signed address from which the provider can fetch it; undefined where storage cannot be reached from outside. */
   readonly link: string | undefined;
-  /**
-   * All of it. Throws 400 naming the field if it has more bytes than the provider takes, and 503 if there is no memory for
-   * it now.
-   */
+  /** All of it. Throws 400 naming the field if it is larger than the limit, and 503 if there is no memory for it now. */
   read(limitBytes: number): Promise<Buffer>;
-  /** The same in base64, to be written into a request so many times. */
+  /** The same in base64, of which a request will hold `times` copies. */
   base64(limitBytes: number, times?: number): Promise<string>;
-  /** What was read is no longer used. Else its memory is given back when the call ends. */
+  /** Releases the memory of what was read, which is else held until the call ends. */
   release(): void;
 }
 
-/** A call that makes files: images, video, audio; or reads one (transcription). */
+/** A call that generates files (images, video, audio), or reads one (transcription). */
 export interface GenerationCall {
   readonly task: Task;
   /** The upstream's own name for the model. */
   readonly model: string;
-  /** Checked against the model's input schema. Upload ids still stand in it. */
+  /** Checked against the model's input schema. It has upload ids where the provider needs links or bytes. */
   readonly input: JsonObject;
   /** By id: every upload that the input names. */
   readonly uploads: ReadonlyMap<string, InputFile>;
-  /** The provider's job that an earlier delivery of this call submitted here: go on with it, submit nothing. */
+  /** The provider job that an earlier delivery of this call submitted here: poll it and submit nothing. */
   readonly job: string | undefined;
-  /** Resolves once the job id is kept: what is submitted before that is lost if the worker dies. */
+  /** Resolves once the job id is stored: before that, the job is lost if the worker dies. */
   remember(job: string): Promise<void>;
-  /** Keeps one file that was made, as it comes; never whole in memory if it comes in pieces. */
-  keep(body: Buffer | AsyncIterable<Buffer>, about?: JsonObject): Promise<void>;
-  /** Says that so much of an answer is held in memory, until the call ends. Throws 503 if there is no memory for it now. */
+  /** Stores one generated file. A body in parts is never whole in memory. */
+  store(body: Buffer | AsyncIterable<Buffer>, about?: JsonObject): Promise<void>;
+  /** Counts memory that an answer takes until the call ends. Throws 503 if there is no memory for it now. */
   readonly hold: (bytes: number) => void;
-  /** Once aborted, the call rejects with its reason at once and lets go of everything. */
+  /**
+   * Once aborted, the call rejects with its reason at once and releases everything that it holds. The reason is an `Aborted`,
+   * unless a deadline of the upstream has passed.
+   */
   readonly signal: AbortSignal;
   /**
-   * Aborted once nobody waits for the answer any more. Then a job that its provider cancels without billing it is cancelled,
-   * and the call rejects with the reason; everything else goes on to its end, because it has to be paid.
+   * Aborted once the caller has disconnected. A job that its provider cancels without billing it is then canceled, and the
+   * call rejects with the reason; everything else runs to its end, because it has to be paid.
    */
   readonly disconnected: AbortSignal;
   readonly log: Logger;
 }
 
 export interface Generated {
-  /** What there is beside the files: a transcript, a revised prompt... */
+  /** Everything but the files: a transcript, for example. */
   readonly output: JsonObject;
-  /** What the provider delivered, in the units that the model is priced by. */
+  /** What the provider delivered, in the units of the model's prices. */
   readonly usage: Usage;
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Each method fails with `UpstreamFailure`, with the signal's reason, or with a ServiceError that goes to the caller as it
- * is and says nothing of the upstream. Deadlines are not its affair.
+ * Each method fails with `UpstreamFailure`, with the signal's reason, or with a ServiceError, which goes to the caller and
+ * does not count as a failure of the upstream. Deadlines are the caller's: it aborts the signal.
  */
 export interface Provider {
-  /** Never empty. A call in a format that is not among them is translated into the first. */
+  /** Never empty. A call in any other format is converted to the first. */
   readonly speaks: readonly Format[];
-  /** The whole answer, as the format has it. */
+  /** The whole answer, in the format of the call. */
   answer(call: TextCall): Promise<JsonObject>;
   /**
-   * The events as the format has them, parsed; those that came together in one list, never an empty one. Each list costs
-   * some turns of the event loop on its way, each event in it none. A stream that ends without its format's end has failed.
+   * The events, parsed, in the format of the call. Events that arrive together are delivered as one list, because each list
+   * costs turns of the event loop; it is never empty. Throws if the stream ends without its format's last event.
    */
   stream(call: TextCall): AsyncIterable<readonly JsonObject[]>;
-  /** Tokens of the request as the provider counts them: `body` is what its own endpoint takes. Absent where there is none. */
+  /** Tokens of the request, counted by the provider. Absent where it has no endpoint for it. */
   count?(call: TextCall): Promise<number>;
   /** The list of embeddings. */
   embed(call: UpstreamCall): Promise<JsonObject>;
-  /** Files go to `keep` as they come; what is returned is the rest. */
+  /** Files go to `store` as they arrive. */
   generate(call: GenerationCall): Promise<Generated>;
-  /** Bodies may name uploads by a link that the provider fetches; else their bytes are put in. */
+  /** Whether text calls may name uploads by a link that the provider fetches; else they carry the bytes. */
   readonly takesLinks: boolean;
   close(): Promise<void>;
 }
 
 /**
- * refused: the request is at fault; its text and `param` are for the caller, and no other upstream is asked.
- * busy: the upstream is well and asks to be left alone for `retryAfterMs`.
- * unavailable: it cannot be reached, breaks off, or answers what is no answer.
+ * refused: the request is at fault; the caller gets the message and `param`, and no other upstream is tried.
+ * busy: the upstream works and requests a cooldown of `retryAfterMs`.
+ * unavailable: it cannot be reached, broke off, or its answer is invalid.
  * timeout: it was too slow.
  * misconfigured: it does not accept the operator's address, key, model or payment.
  */
 export type FailureKind = "refused" | "busy" | "unavailable" | "timeout" | "misconfigured";
 
 interface FailureDetails {
-  readonly status?: number;
-  readonly param?: string;
-  readonly retryAfterMs?: number;
-  /** No connection came about: nothing that a request says can be the reason. */
-  readonly unreachable?: true;
-  readonly cause?: unknown;
+  readonly status?: number | undefined;
+  readonly param?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+  /** No connection could be made, so the request cannot be the reason. */
+  readonly unreachable?: true | undefined;
 }
 
-export class UpstreamFailure extends Error {
+export class UpstreamFailure extends Error implements FailureDetails {
   override readonly name = "UpstreamFailure";
   readonly kind: FailureKind;
-  readonly status?: number;
-  readonly param?: string;
-  readonly retryAfterMs?: number;
-  readonly unreachable?: true;
+  readonly status: number | undefined;
+  readonly param: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly unreachable: true | undefined;
 
-  constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails = {}) {
+  constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails & { cause?: unknown } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.kind = kind;
     Object.assign(this, details);
   }
+
+  /** The same failure naming the field as the caller knows it. */
+  withParam(param: string | undefined): UpstreamFailure {
+    return new UpstreamFailure(this.kind, this.message, { status: this.status, param });
+  }
 }
+
+/** Why a call was ended from outside. */
+export type AbortCause =
+  /** The caller disconnected. */
+  | "disconnected"
+  /** The API has ended the call. */
+  | "ended"
+  /** The API instance that waited for the answer has stopped. */
+  | "gone"
+  /** The call's deadline has passed. */
+  | "deadline"
+  /** The queue gave the job to another worker. */
+  | "lost"
+  /** This worker is stopping. */
+  | "shutdown";
+
+export class Aborted extends Error {
+  override readonly name = "Aborted";
+  override readonly cause: AbortCause;
+  constructor(cause: AbortCause) {
+    super(`the call was aborted: ${cause}`);
+    this.cause = cause;
+  }
+}
+
+/** Whether another worker has the call, or will have it. */
+export const isHandedOver = ({ reason }: { readonly reason: unknown }): boolean =>
+  reason instanceof Aborted && (reason.cause === "lost" || reason.cause === "shutdown");

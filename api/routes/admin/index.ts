@@ -20,7 +20,7 @@ import { owedHandlers } from "./owed.ts";
 export interface AdminDeps {
   readonly money: Money;
   readonly keys: Keys;
-  readonly payments: Pick<Payments, "owed" | "buyback">;
+  readonly payments: Pick<Payments, "unused" | "buyback">;
   readonly config: Pick<Config, "ADMIN_TOKEN">;
   readonly bodyBudget: ByteBudget;
   readonly clock: Clock;

@@ -19,37 +19,37 @@ const newRefund = z.strictObject({
   reason: z.string().min(1).max(1000).optional(),
 });
 
-const render = (owed: UnusedPayment) => ({
-  id: owed.memo,
+const render = (payment: UnusedPayment) => ({
+  id: payment.memo,
   object: "owed",
-  account: owed.account,
-  payer: owed.payer || null,
-  transaction: owed.transaction || null,
-  paid_usd: formatUsd(owed.paidNanoUsd),
-  owed_usd: formatUsd(owed.owedNanoUsd),
-  paid_at: unixSeconds(owed.paidAt),
-  good_until: unixSeconds(owed.goodUntil),
+  account: payment.account,
+  payer: payment.payer || null,
+  transaction: payment.transaction || null,
+  paid_usd: formatUsd(payment.paidNanoUsd),
+  owed_usd: formatUsd(payment.unusedNanoUsd),
+  paid_at: unixSeconds(payment.paidAt),
+  good_until: unixSeconds(payment.usableUntil),
 });
 
 /** Unused remainders of payments on chain, and their refunds. */
-export function owedHandlers({ payments: { owed } }: { payments: Pick<Payments, "owed"> }) {
+export function owedHandlers({ payments: { unused } }: { payments: Pick<Payments, "unused"> }) {
   return {
     /** Ordered by id, unlike other lists, which are newest first. */
     list: async (req, res) => {
-      const { over, ...page } = parse(listQuery, req.query);
+      const { over: expiredOnly, ...page } = parse(listQuery, req.query);
       const read = async (more: typeof page) =>
-        (await owed.list({ ...more, over })).map((each) => ({ ...each, id: each.memo }));
+        (await unused.list({ ...more, expiredOnly })).map((each) => ({ ...each, id: each.memo }));
       res.json(await renderPage(page, read, render));
     },
 
     total: async (req, res) => {
-      const { nanoUsd, payments } = await owed.total(parse(totalQuery, req.query));
+      const { nanoUsd, payments } = await unused.total({ expiredOnly: parse(totalQuery, req.query).over });
       res.json({ object: "owed_total", owed_usd: formatUsd(nanoUsd), payments });
     },
 
     refund: async (req, res) => {
       const { amount_usd: nanoUsd, transaction, reason } = parse(newRefund, req.body);
-      const { entry, created } = await owed.refund(req.params.id, { nanoUsd, transaction, reason });
+      const { entry, created } = await unused.refund(req.params.id, { nanoUsd, transaction, reason });
       res.status(created ? 201 : 200).json(renderEntry(entry));
     },
   } satisfies Record<string, RequestHandler<{ id: string }>>;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Model } from "#catalog";
 import { invalidValue, modelNotFound } from "#errors";
-import { findModel, isListed, takes } from "../../admission/model.ts";
+import { findModel, isListed, isServedIn } from "../../admission/model.ts";
 import { parse } from "../../http/input.ts";
 import { comesAfter, type ModelDeps, type ModelList, newestFirst, type Place, wholeNumber } from "./model-list.ts";
 
@@ -35,7 +35,7 @@ const render = (model: Model) => ({
 
 /** `models.list` and `models.get` of the Gemini API: every model for text. */
 export function geminiModels({ catalog, registry }: ModelDeps): ModelList {
-  const models = newestFirst(catalog.list().filter((model) => takes("gemini", model)));
+  const models = newestFirst(catalog.list().filter((model) => isServedIn("gemini", model)));
   return {
     list(query) {
       const { pageSize, pageToken } = parse(listQuery, query);
@@ -48,7 +48,7 @@ export function geminiModels({ catalog, registry }: ModelDeps): ModelList {
     },
     get(id) {
       const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
-      if (!model || !takes("gemini", model) || !isListed(registry, model)) throw modelNotFound(id);
+      if (!model || !isServedIn("gemini", model) || !isListed(registry, model)) throw modelNotFound(id);
       return render(model);
     },
   };

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Model } from "#catalog";
 import { invalidValue, modelNotFound } from "#errors";
-import { findModel, isListed, takes } from "../../admission/model.ts";
+import { findModel, isListed, isServedIn } from "../../admission/model.ts";
 import { parse } from "../../http/input.ts";
 import { type ModelDeps, type ModelList, newestFirst, wholeNumber } from "./model-list.ts";
 
@@ -39,7 +39,7 @@ const render = (model: Model) => ({
 
 /** `GET /v1/models` of Anthropic's API: the models that the Messages format serves. */
 export function messagesModels({ catalog, registry }: ModelDeps): ModelList {
-  const models = newestFirst(catalog.list().filter((model) => takes("messages", model)));
+  const models = newestFirst(catalog.list().filter((model) => isServedIn("messages", model)));
   const find = (id: string) => models.find((model) => model === findModel(catalog, "messages", id));
 
   /** Accepts a model that is no longer listed, so that a client in the middle of the list can continue. */

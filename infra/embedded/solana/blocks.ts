@@ -1,64 +1,61 @@
 import { randomBytes } from "node:crypto";
 import { type Blockhash, blockhash, getBase58Decoder } from "@solana/kit";
 
-/** How sure a block is. Each is true of fewer blocks than the one before. */
-export type Commitment = "processed" | "confirmed" | "finalized";
+/** From the weakest to the strongest. */
+export const commitments = ["processed", "confirmed", "finalized"] as const;
+export type Commitment = (typeof commitments)[number];
 
-export interface Block {
+interface Block {
   readonly slot: bigint;
   readonly hash: Blockhash;
 }
 
-/** A transaction may name a block this far back. */
-const lifetime = 150n;
-/** A node looks no further back for a signature unless it is asked to search its history. */
-const remembered = 300n;
+/** A transaction may name the hash of a block at most this far back. */
+const blockhashLifetime = 150n;
+/** The signatures of so many finalized blocks are found without `searchTransactionHistory`. */
+const recentBlocks = 300n;
 
 const blockAt = (slot: bigint): Block => ({ slot, hash: blockhash(getBase58Decoder().decode(randomBytes(32))) });
 
-/** Blocks without gaps, so that a block's height is its slot. What is held back becomes sure only when it is let go. */
+/** Blocks without skipped slots, so a block's height is its slot. */
 export function createBlocks(firstSlot: bigint) {
-  let recent: Block[] = [blockAt(firstSlot)];
-  const sure: Record<Commitment, bigint> = { processed: firstSlot, confirmed: firstSlot, finalized: firstSlot };
+  let known: Block[] = [blockAt(firstSlot)];
+  const newest: Record<Commitment, bigint> = { processed: firstSlot, confirmed: firstSlot, finalized: firstSlot };
   let heldAt: Commitment = "finalized";
 
-  function next(): Block {
-    const block = blockAt(sure.processed + 1n);
-    recent = [...recent.filter(({ slot }) => slot > block.slot - 2n * remembered), block];
-    sure.processed = block.slot;
-    follow();
-    return block;
+  function commit(): void {
+    if (heldAt !== "processed") newest.confirmed = newest.processed;
+    if (heldAt === "finalized") newest.finalized = newest.processed;
   }
-
-  function follow(): void {
-    if (heldAt !== "processed") sure.confirmed = sure.processed;
-    if (heldAt === "finalized") sure.finalized = sure.processed;
-  }
-
-  const find = (hash: string) => recent.find((block) => block.hash === hash);
 
   return {
-    next,
-    /** From now on blocks get no further than this by themselves; "finalized" lets everything go. */
+    next(): Block {
+      const block = blockAt(newest.processed + 1n);
+      known = [...known.filter(({ slot }) => slot > block.slot - 2n * recentBlocks), block];
+      newest.processed = block.slot;
+      commit();
+      return block;
+    },
+    /** From now on no block gets past this commitment; "finalized" also finalizes all earlier blocks. */
     holdAt: (level: Commitment): void => {
       heldAt = level;
-      follow();
+      commit();
     },
-    slot: (level: Commitment): bigint => sure[level],
-    /** The newest block of that level whose hash is known. */
+    slot: (level: Commitment): bigint => newest[level],
+    /** The newest block of that commitment whose hash is known. */
     latest(level: Commitment): Block & { readonly lastValidHeight: bigint } {
-      const block = recent.findLast(({ slot }) => slot <= sure[level]) ?? (recent[0] as Block);
-      return { ...block, lastValidHeight: block.slot + lifetime };
+      const block = known.findLast(({ slot }) => slot <= newest[level]) ?? (known[0] as Block);
+      return { ...block, lastValidHeight: block.slot + blockhashLifetime };
     },
-    levelOf(slot: bigint): Commitment {
-      if (slot <= sure.finalized) return "finalized";
-      return slot <= sure.confirmed ? "confirmed" : "processed";
+    commitmentOf(slot: bigint): Commitment {
+      if (slot <= newest.finalized) return "finalized";
+      return slot <= newest.confirmed ? "confirmed" : "processed";
     },
-    /** As a validator answers: no also for a block that is too new for the level. */
+    /** As for a validator, the hash of a block that has not reached the commitment is not valid. */
     isValid(hash: string, level: Commitment): boolean {
-      const block = find(hash);
-      return block !== undefined && block.slot <= sure[level] && sure[level] <= block.slot + lifetime;
+      const block = known.find((each) => each.hash === hash);
+      return block !== undefined && block.slot <= newest[level] && newest[level] <= block.slot + blockhashLifetime;
     },
-    isRemembered: (slot: bigint): boolean => slot > sure.finalized - remembered,
+    isRecent: (slot: bigint): boolean => slot > newest.finalized - recentBlocks,
   };
 }

@@ -1,78 +1,55 @@
-import type { Address, Transaction } from "@solana/kit";
-import { FailedTransactionMetadata, LiteSVM } from "litesvm";
+import { type Address, type EncodedAccount, lamports, type Transaction } from "@solana/kit";
+import { FailedTransactionMetadata, LiteSVM, type TransactionMetadata } from "litesvm";
 import type { Clock } from "#platform/clock";
+import { tokenBalances } from "./accounts.ts";
 import { createBlocks } from "./blocks.ts";
-import { left } from "./closed-accounts.ts";
-import { leavesTrace } from "./failures.ts";
-import type { Journal } from "./journal.ts";
-import { outcomeOf, refused, type Simulated, withoutSignatures } from "./outcome.ts";
-import { tokenBalances } from "./tokens.ts";
-import type { Landed, Sent, Unsigned } from "./transactions.ts";
+import { openJournal } from "./journal.ts";
+import type {
+  Balances,
+  DecodedTransaction,
+  LandedTransaction,
+  Outcome,
+  SentTransaction,
+  TransactionError,
+} from "./transactions.ts";
 
 export type Chain = ReturnType<typeof createChain>;
 
 interface ChainDeps {
   readonly clock: Clock;
   readonly genesis: string;
-  readonly journal?: Journal | undefined;
-  /** A block comes each so many milliseconds; without it only with a transaction, or when it is made. */
+  /** A file from which the chain is restored, and to which it is written. */
+  readonly journalFile?: string | undefined;
+  /** Time between blocks. Absent: each landed transaction makes a block of its own. */
   readonly slotMs?: number | undefined;
 }
 
+/** With the accounts as the transaction would change them. */
+export interface Simulation extends Outcome {
+  readonly accounts: readonly EncodedAccount[];
+}
+
 /**
- * LiteSVM runs transactions; what a validator has and LiteSVM has not is here: blocks, the lifetime of their hashes,
- * the history, and transactions that wait. Accounts are always as the newest block left them, whatever level is asked.
+ * LiteSVM runs transactions. This adds what a validator has besides: blocks, blockhashes that expire, the history, and a
+ * mempool. Accounts are always read as of the newest block, at any commitment.
  */
-export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
+export function createChain({ clock, genesis, journalFile, slotMs }: ChainDeps) {
   const svm = new LiteSVM();
   svm.withBlockhashCheck(false);
-  const before = journal?.entries ?? [];
+  const journal = journalFile === undefined ? undefined : openJournal(journalFile);
+  const restored = journal?.entries ?? [];
   const slotNow = () => (slotMs === undefined ? 0n : BigInt(Math.floor(clock.now() / slotMs)));
-  const slots = [svm.getClock().slot, slotNow(), ...before.slice(-1).map(({ landed }) => landed.slot + 1n)];
-  const blocks = createBlocks(slots.toSorted((a, b) => Number(b - a))[0] as bigint);
-  const landed = new Map<string, Landed>();
-  const byMessage = new Set<string>();
-  let waiting: Sent[] | undefined;
+  const firstSlots = [svm.getClock().slot, slotNow(), (restored.at(-1)?.landed.slot ?? -1n) + 1n];
+  const blocks = createBlocks(firstSlots.reduce((a, b) => (a > b ? a : b)));
+  const landed = new Map<string, LandedTransaction>();
+  const landedMessages = new Set<string>();
+  let mempool: SentTransaction[] | undefined;
 
-  function nextBlock() {
-    const block = blocks.next();
+  function nextBlock(): void {
     const time = svm.getClock();
-    time.slot = block.slot;
+    time.slot = blocks.next().slot;
     time.unixTimestamp = BigInt(Math.floor(clock.now() / 1000));
     svm.setClock(time);
-    return { ...block, time: Number(time.unixTimestamp) };
-  }
-
-  const newest = () => ({ slot: blocks.slot("processed"), time: Number(svm.getClock().unixTimestamp) });
-  const isExpired = ({ message }: Unsigned): boolean => !blocks.isValid(message.lifetimeToken, "processed");
-  const isDone = ({ transaction }: Unsigned): boolean => byMessage.has(messageKey(transaction));
-
-  /** Runs it, if it may be in a block: in the one of this time, or else in one of its own. */
-  function land(sent: Sent): void {
-    if (isDone(sent) || isExpired(sent)) return;
-    const addresses = sent.message.staticAccounts;
-    const state = () => ({ lamports: balances(svm, addresses), tokens: tokenBalances(svm, addresses) });
-    const before = state();
-    const result = svm.sendTransaction(sent.transaction);
-    const outcome = outcomeOf(result);
-    if (outcome.err !== null && !leavesTrace(outcome.err)) return;
-    const block = slotMs === undefined ? nextBlock() : newest();
-    const after = state();
-    const entry: Landed = {
-      ...sent,
-      ...outcome,
-      slot: block.slot,
-      blockTime: block.time,
-      lamports: { before: before.lamports, after: after.lamports },
-      tokens: { before: before.tokens, after: after.tokens },
-    };
-    journal?.append({ landed: entry, accounts: left(svm, addresses) });
-    keep(entry);
-  }
-
-  function keep(entry: Landed): void {
-    byMessage.add(messageKey(entry.transaction));
-    landed.set(entry.signature, entry);
   }
 
   const stop =
@@ -82,57 +59,122 @@ export function createChain({ clock, genesis, journal, slotMs }: ChainDeps) {
           while (blocks.slot("processed") < slotNow()) nextBlock();
         });
 
+  const isExpired = ({ message }: DecodedTransaction) => !blocks.isValid(message.lifetimeToken, "processed");
+  const hasLanded = ({ transaction }: DecodedTransaction) => landedMessages.has(messageKey(transaction));
+
+  function record(entry: LandedTransaction): void {
+    landedMessages.add(messageKey(entry.transaction));
+    landed.set(entry.signature, entry);
+  }
+
+  /** Runs a transaction and puts it into a block, unless it must not be in one. */
+  function process(sent: SentTransaction): void {
+    if (hasLanded(sent) || isExpired(sent)) return;
+    const addresses = sent.message.staticAccounts;
+    const before = balancesOf(svm, addresses);
+    const outcome = outcomeOf(svm.sendTransaction(sent.transaction));
+    // Only a transaction whose instructions were run gets into a block.
+    if (outcome.err !== null && !(typeof outcome.err === "object" && "InstructionError" in outcome.err)) return;
+    if (slotMs === undefined) nextBlock();
+    const block = { slot: blocks.slot("processed"), blockTime: Number(svm.getClock().unixTimestamp) };
+    const entry = { ...sent, ...outcome, ...block, before, after: balancesOf(svm, addresses) };
+    journal?.append({ landed: entry, accounts: accountsAfter(svm, addresses) });
+    record(entry);
+  }
+
   return {
     genesis,
     svm,
     blocks,
     nextBlock,
     stop,
-    /** Brings back what the journal holds: last of all, over what every start puts there. */
-    restore: (): void => {
-      for (const { landed: entry, accounts } of before) {
+    /** Call it after the initial accounts are set: the journal's accounts overwrite them. */
+    restore(): void {
+      for (const { landed: entry, accounts } of restored) {
         for (const account of accounts) svm.setAccount(account);
-        keep(entry);
+        record(entry);
       }
     },
-    land(sent: Sent): void {
-      if (waiting) waiting.push(sent);
-      else land(sent);
+    send(sent: SentTransaction): void {
+      if (mempool) mempool.push(sent);
+      else process(sent);
     },
-    simulate(asked: Unsigned, freshBlockhash: boolean): Simulated {
-      if (isDone(asked)) return refused("AlreadyProcessed");
-      if (!freshBlockhash && isExpired(asked)) return refused("BlockhashNotFound");
-      return withoutSignatures(svm, () => {
-        const result = svm.simulateTransaction(asked.transaction);
+    simulate(decoded: DecodedTransaction, replaceBlockhash: boolean): Simulation {
+      const refused = (err: string) => ({ err, logs: [], units: 0n, accounts: [] });
+      if (hasLanded(decoded)) return refused("AlreadyProcessed");
+      if (!replaceBlockhash && isExpired(decoded)) return refused("BlockhashNotFound");
+      // Nodes also simulate what the fee payer has not signed yet.
+      svm.withSigverify(false);
+      try {
+        const result = svm.simulateTransaction(decoded.transaction);
         if (result instanceof FailedTransactionMetadata) return { ...outcomeOf(result), accounts: [] };
         return { ...outcomeOf(result.meta()), accounts: result.postAccounts() };
-      });
+      } finally {
+        svm.withSigverify(true);
+      }
     },
-    find: (signature: string): Landed | undefined => landed.get(signature),
+    find: (signature: string): LandedTransaction | undefined => landed.get(signature),
     /** Newest first. */
-    of: (address: string): Landed[] =>
-      [...landed.values()].filter((each) => each.message.staticAccounts.includes(address as Address)).toReversed(),
-    /** Transactions that are sent from now on wait. */
-    hold: (): void => {
-      waiting ??= [];
-    },
-    /** What waits lands, as far as it still may, and nothing waits any more. */
-    release: (): void => {
-      const all = waiting ?? [];
-      waiting = undefined;
-      for (const sent of all) land(sent);
-    },
-    /** What waits never lands, and nothing waits any more. */
-    drop: (): void => {
-      waiting = undefined;
-    },
-    get waiting(): number {
-      return waiting?.length ?? 0;
+    transactionsOf: (address: Address): LandedTransaction[] =>
+      [...landed.values()].filter(({ message }) => message.staticAccounts.includes(address)).toReversed(),
+    mempool: {
+      /** Transactions sent from now on wait. */
+      hold(): void {
+        mempool ??= [];
+      },
+      /** Waiting transactions land if they still may. */
+      release(): void {
+        const waiting = mempool ?? [];
+        mempool = undefined;
+        for (const sent of waiting) process(sent);
+      },
+      /** Waiting transactions never land. */
+      drop(): void {
+        mempool = undefined;
+      },
     },
   };
 }
 
 const messageKey = ({ messageBytes }: Transaction): string => Buffer.from(messageBytes).toString("base64");
 
-const balances = (svm: LiteSVM, addresses: readonly Address[]): bigint[] =>
-  addresses.map((address) => svm.getBalance(address) ?? 0n);
+const balancesOf = (svm: LiteSVM, addresses: readonly Address[]): Balances => ({
+  lamports: addresses.map((address) => svm.getBalance(address) ?? 0n),
+  tokens: tokenBalances(svm, addresses),
+});
+
+const closedAccount = {
+  data: new Uint8Array(),
+  executable: false,
+  lamports: lamports(0n),
+  programAddress: "11111111111111111111111111111111" as Address,
+  space: 0n,
+};
+
+/** A closed account is stored without lamports, so that it does not come back with a restart. */
+const accountsAfter = (svm: LiteSVM, addresses: readonly Address[]): EncodedAccount[] =>
+  addresses.flatMap((address) => {
+    const account = svm.getAccount(address);
+    if (!account.exists) return { address, ...closedAccount };
+    return account.executable ? [] : account;
+  });
+
+function outcomeOf(result: FailedTransactionMetadata | TransactionMetadata): Outcome {
+  const failed = result instanceof FailedTransactionMetadata;
+  const meta = failed ? result.meta() : result;
+  return { err: failed ? errorOf(result) : null, logs: meta.logs(), units: meta.computeUnitsConsumed() };
+}
+
+/**
+ * LiteSVM exports its errors as numbers only. Their names are in its debug text, for example `InstructionError(2,
+ * Custom(1))` or `InsufficientFundsForRent { account_index: 1 }`.
+ */
+function errorOf(failed: FailedTransactionMetadata): TransactionError {
+  const [, text = ""] = /\berr: (.*?), meta: /s.exec(failed.toString()) ?? [];
+  const [, index, name = "", code] = /^InstructionError\((\d+), (\w+)(?:\((\d+)\))?/.exec(text) ?? [];
+  if (index !== undefined)
+    return { InstructionError: [Number(index), code === undefined ? name : { [name]: Number(code) }] };
+  const [, kind = text, duplicate, account] = /^(\w+)(?:\((\d+)\)| \{ account_index: (\d+) \})$/.exec(text) ?? [];
+  if (duplicate !== undefined) return { [kind]: Number(duplicate) };
+  return account === undefined ? kind : { [kind]: { account_index: Number(account) } };
+}

@@ -1,92 +1,98 @@
-import type { Address } from "@solana/kit";
+import { type Address, lamports } from "@solana/kit";
 import { type Clock, systemClock } from "#platform/clock";
+import {
+  decodeTokenAccount,
+  newSecret,
+  openWallet,
+  putMint,
+  putTokenAccount,
+  tokenAccountOf,
+  type Wallet,
+} from "./accounts.ts";
 import { createChain } from "./chain.ts";
-import { openJournal } from "./journal.ts";
 import { networks } from "./networks.ts";
-import { openFace } from "./rpc-server.ts";
-import { putMint, putTokenAccount, readTokenAccount, tokenAccountOf } from "./tokens.ts";
-import { giveSol, microUsd, newSecret, openWallet, type Wallet } from "./wallets.ts";
+import { type Intercept, startRpcServer } from "./rpc-server.ts";
 
 /**
- * A Solana chain in this process: LiteSVM (the real runtime and token program) behind a small JSON-RPC face on 127.0.0.1,
- * for tests and for the demo of `npm start`. Amounts of tokens are in their smallest unit: micro-USDC.
+ * A Solana chain for tests and for the demo of `npm start`: LiteSVM (the real runtime and token program) behind a JSON-RPC
+ * server on 127.0.0.1. Token amounts are in the smallest unit: micro-USDC.
  *
- * What is like a validator: blockhashes live 150 blocks; a transaction that is there answers `AlreadyProcessed`; a
- * signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
- * takes anything well-formed and says nothing of what becomes of it; a transaction whose instructions fail is in a block
- * with its error; `requestAirdrop` gives SOL. What is not: accounts are always read as of the newest block; there is no
- * block without a cause (see `advance`); a durable nonce is no blockhash; address lookup tables are not shown in
- * `getTransaction`; there is no WebSocket, so a client asks for statuses until its transaction is confirmed.
+ * As with a validator: blockhashes live for 150 blocks; a transaction that has landed is answered with `AlreadyProcessed`;
+ * a signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
+ * accepts anything well-formed and does not report its outcome; a transaction whose instructions fail is in a block with
+ * its error; `requestAirdrop` gives SOL. Different from a validator: accounts are always read as of the newest block;
+ * without `slotMs` only a transaction or `advance` makes a block; durable nonces are not supported; address lookup tables
+ * are not in `getTransaction`; there is no WebSocket, so clients poll `getSignatureStatuses`.
  */
-export { failedSimulation } from "./faults.ts";
-export type { Wallet } from "./wallets.ts";
+export { newSecret, openWallet, tokenAccountOf, type Wallet } from "./accounts.ts";
+export { networks } from "./networks.ts";
+export { RpcError } from "./rpc-methods.ts";
+export { HttpFault, type Intercept } from "./rpc-server.ts";
+export type { TransactionError } from "./transactions.ts";
 
 export interface ChainOptions {
   readonly network?: keyof typeof networks;
   readonly clock?: Clock;
   readonly port?: number;
-  /** A block comes each so many milliseconds, as on the real networks each 400. Without it each transaction has its own. */
+  /** Time between blocks; 400 on the real networks. Absent: each landed transaction makes a block of its own. */
   readonly slotMs?: number;
-  /** To go on from what was before. Without it everything is new, and ends with the process. */
-  readonly kept?: StoredChain;
+  /** Restores the chain, and writes to it. Absent: a new chain that ends with the process. */
+  readonly stored?: StoredChain;
+  /** Sees every JSON-RPC call, for tests. */
+  readonly intercept?: Intercept;
 }
 
 export interface StoredChain {
-  /** The file that keeps what happened. */
+  /** File of the landed transactions. */
   readonly journal: string;
   /** Secret keys, made by `newSecret`. */
   readonly feePayer: string;
   readonly merchant: string;
-  /** A wallet that has this much USDC to begin with. */
+  /** A wallet with this USDC balance in a new chain. */
   readonly payer: { readonly secret: string; readonly usd: string };
-}
-
-interface Funds {
-  readonly secret?: string | undefined;
-  readonly sol?: bigint;
 }
 
 export type SolanaChain = Awaited<ReturnType<typeof startChain>>;
 
+const lamportsPerSol = 1_000_000_000n;
+
 export async function startChain(options: ChainOptions = {}) {
   const { network, genesis, usdc: mint } = networks[options.network ?? "devnet"];
-  const { clock = systemClock, slotMs, kept } = options;
-  const chain = createChain({ clock, genesis, slotMs, journal: kept && openJournal(kept.journal) });
-  const { svm, blocks } = chain;
+  const { clock = systemClock, slotMs, stored } = options;
+  const chain = createChain({ clock, genesis, slotMs, journalFile: stored?.journal });
+  const { svm } = chain;
   putMint(svm, mint, 6);
 
-  /** A wallet with a token account that holds this much USDC; without an amount it has no token account. */
-  async function wallet(usd?: string, { secret = newSecret(), sol = 0n }: Funds = {}): Promise<Wallet> {
-    const made = await openWallet(secret);
-    if (usd !== undefined) await putTokenAccount(svm, mint, made.address, microUsd(usd));
-    if (sol > 0n) giveSol(svm, made.address, sol);
-    return made;
+  /** Without `usd`, the wallet has no token account. */
+  async function wallet(usd?: string, { secret = newSecret(), sol = 0n } = {}): Promise<Wallet> {
+    const opened = await openWallet(secret);
+    if (usd !== undefined) await putTokenAccount(svm, mint, opened.address, microUsd(usd));
+    if (sol > 0n) svm.airdrop(opened.address, lamports(sol * lamportsPerSol));
+    return opened;
   }
 
-  const feePayer = await wallet(undefined, { secret: kept?.feePayer, sol: 10n });
-  const merchant = await wallet("0", { secret: kept?.merchant });
-  // Some SOL too, for who wants to send more than payments.
-  if (kept) await wallet(kept.payer.usd, { secret: kept.payer.secret, sol: 1n });
+  const feePayer = await wallet(undefined, { secret: stored?.feePayer, sol: 10n });
+  const merchant = await wallet("0", { secret: stored?.merchant });
+  if (stored) await wallet(stored.payer.usd, { secret: stored.payer.secret, sol: 1n });
   chain.restore();
-  const face = await openFace(chain, options.port);
+  const server = await startRpcServer(chain, options.port, options.intercept);
 
   return {
-    rpcUrl: face.url,
+    rpcUrl: server.url,
     network,
     mint,
-    /** Who pays the network's fees: has SOL. */
+    /** Has SOL for the network's fees. */
     feePayer,
-    /** Who is paid: has an empty token account. */
+    /** The payee, with an empty token account. */
     merchant,
     payTo: merchant.address,
     wallet,
-    /** Of USDC unless told otherwise; null without a token account. */
+    /** Null without a token account. */
     async balance(owner: Address, token: Address = mint): Promise<bigint | null> {
-      return readTokenAccount(svm, await tokenAccountOf(token, owner))?.amount ?? null;
+      return decodeTokenAccount(svm.getAccount(await tokenAccountOf(token, owner)))?.amount ?? null;
     },
-    /** Sets what an owner has of a token, and makes the token account where there is none. */
+    /** Sets an owner's balance of a token, and creates the token account if it does not exist. */
     setBalance: (owner: Address, amount: bigint, token: Address = mint) => putTokenAccount(svm, token, owner, amount),
-    /** Another token. */
     async createMint(decimals = 6): Promise<Address> {
       const { address: token } = await openWallet(newSecret());
       putMint(svm, token, decimals);
@@ -94,19 +100,22 @@ export async function startChain(options: ChainOptions = {}) {
     },
     tokenAccountOf: (owner: Address, token: Address = mint) => tokenAccountOf(token, owner),
     lamports: (owner: Address): bigint => svm.getBalance(owner) ?? 0n,
-    /** Makes empty blocks: after 151 every blockhash that was known has expired. */
+    /** Makes empty blocks: after 151, every earlier blockhash has expired. */
     advance(count: number): void {
       for (let n = 0; n < count; n++) chain.nextBlock();
     },
-    /** How sure new blocks become by themselves; "finalized", as at first, also lets go what was held back. */
-    holdAt: blocks.holdAt,
-    /** Transactions that are taken but in no block yet: `hold()` them, then let them `release()` or `drop()`. */
-    mempool: { hold: chain.hold, release: chain.release, drop: chain.drop, size: () => chain.waiting },
-    faults: face.faults,
-    calls: face.calls,
+    holdAt: chain.blocks.holdAt,
+    mempool: chain.mempool,
     close: async (): Promise<void> => {
       chain.stop();
-      await face.close();
+      await server.close();
     },
   };
+}
+
+/** "1.25" -> 1_250_000n */
+function microUsd(usd: string): bigint {
+  const [, whole, fraction = ""] = /^(\d+)(?:[.](\d{1,6}))?$/.exec(usd) ?? [];
+  if (whole === undefined) throw new Error(`${usd} is not an amount of USDC.`);
+  return BigInt(whole + fraction.padEnd(6, "0"));
 }

@@ -1,10 +1,15 @@
 import { join } from "node:path";
 import { startChain } from "./index.ts";
-import { storedWallets } from "./stored-wallets.ts";
+import { storedWallets } from "./server.ts";
 
-/** The demo's chain as a program: `node main.ts <folder> <port>`. Goes on from what the folder holds. */
+/** The demo's chain as a process: `node main.ts <folder> <port>`. It is restored from the folder. */
 const [folder = "", port = ""] = process.argv.slice(2);
-const { feePayer, merchant, payer } = storedWallets(join(folder, "wallets.json"));
-const kept = { journal: join(folder, "journal"), feePayer, merchant, payer: { secret: payer, usd: "100.00" } };
-const chain = await startChain({ network: "devnet", port: Number(port), slotMs: 400, kept });
+const { feePayer, merchant, payer } = storedWallets(folder);
+const stored = {
+  journal: join(folder, "transactions.journal"),
+  feePayer,
+  merchant,
+  payer: { secret: payer, usd: "100.00" },
+};
+const chain = await startChain({ network: "devnet", port: Number(port), slotMs: 400, stored });
 process.once("SIGTERM", () => void chain.close());

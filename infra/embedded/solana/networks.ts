@@ -1,6 +1,6 @@
 import { address } from "@solana/kit";
 
-/** Whose name, first block and token a chain here bears. */
+/** The networks whose identifier, genesis hash and USDC mint a chain may have. */
 export const networks = {
   mainnet: {
     network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",

@@ -1,12 +1,12 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createProgram, until } from "../program.ts";
-import { openFolder, type Server, serverOf } from "../server.ts";
+import { z } from "zod";
+import { openFolder, type Server, startServer } from "../server.ts";
+import { newSecret, openWallet } from "./accounts.ts";
 import { networks } from "./networks.ts";
-import { storedWallets } from "./stored-wallets.ts";
-import { openWallet } from "./wallets.ts";
 
-/** What `demo.json` says of it. `wallet` is the secret key of a payer who has USDC there. */
+/** What `demo.json` says about the chain. `wallet` is the secret key of a wallet with USDC. */
 export interface DemoPayments {
   readonly network: string;
   readonly rpcUrl: string;
@@ -14,40 +14,43 @@ export interface DemoPayments {
   readonly wallet: string;
 }
 
-const program = fileURLToPath(new URL("main.ts", import.meta.url));
-
-/** A chain of the demo's own as a process beside the service. Its `env` switches payments by x402 on. */
+/** The demo's chain as a process beside the service. Its `env` enables x402 payments in the service. */
 export async function startSolana(options: {
   readonly dataDir: string;
   readonly port?: number;
 }): Promise<{ readonly server: Server; readonly payments: DemoPayments }> {
   const folder = await openFolder(options);
-  const { feePayer, merchant, payer } = storedWallets(join(folder.data, "wallets.json"));
+  const { feePayer, merchant, payer } = storedWallets(folder.data);
   const rpcUrl = `http://127.0.0.1:${folder.port}`;
   const { address: payTo } = await openWallet(merchant);
-  const chain = createProgram({
+  const server = await startServer(folder, {
     name: "Solana",
     command: process.execPath,
-    args: [program, folder.data, String(folder.port)],
-    env: process.env,
-    output: folder.log,
-    onSpawn: (pid) => folder.keep({ pid }),
-    ready: (signal) => until(() => health(rpcUrl), signal),
+    args: [fileURLToPath(new URL("main.ts", import.meta.url)), folder.data, String(folder.port)],
+    env: {
+      SOLANA_RPC_URL: rpcUrl,
+      X402_NETWORK: "devnet",
+      X402_PAY_TO: payTo,
+      X402_FEE_PAYER_KEY: feePayer,
+    },
+    isReady: () => checkHealth(rpcUrl),
   });
-  const { network } = networks.devnet;
-  const env = { SOLANA_RPC_URL: rpcUrl, X402_NETWORK: "devnet", X402_PAY_TO: payTo, X402_FEE_PAYER_KEY: feePayer };
-  const server = serverOf(chain, folder, env);
-  await server.start();
-  return { server, payments: { network, rpcUrl, payTo, wallet: payer } };
+  return { server, payments: { network: networks.devnet.network, rpcUrl, payTo, wallet: payer } };
 }
 
-async function health(rpcUrl: string): Promise<void> {
-  const response = await fetch(rpcUrl, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "getHealth" }),
-    signal: AbortSignal.timeout(1_000),
-  });
-  if (!response.ok) throw new Error(`status ${response.status}`);
+const walletsShape = z.object({ feePayer: z.string(), merchant: z.string(), payer: z.string() });
+
+/** The secret keys of the demo's wallets, created on first use. They are worthless on any other chain. */
+export function storedWallets(folder: string): z.infer<typeof walletsShape> {
+  const file = join(folder, "wallets.json");
+  if (existsSync(file)) return walletsShape.parse(JSON.parse(readFileSync(file, "utf8")));
+  const created = { feePayer: newSecret(), merchant: newSecret(), payer: newSecret() };
+  writeFileSync(file, JSON.stringify(created), { mode: 0o600 });
+  return created;
+}
+
+async function checkHealth(rpcUrl: string): Promise<void> {
+  const response = await fetch(`${rpcUrl}/health`, { signal: AbortSignal.timeout(1_000) });
   await response.arrayBuffer();
+  if (!response.ok) throw new Error(`status ${response.status}`);
 }

@@ -1,116 +1,139 @@
 import {
+  AccountRole,
   type Address,
+  appendTransactionMessageInstruction,
+  type Blockhash,
   type CompiledTransactionMessage,
   type CompiledTransactionMessageWithLifetime,
+  createTransactionMessage,
   getBase58Codec,
-  getBase58Decoder,
   getBase64Codec,
   getBase64EncodedWireTransaction,
   getCompiledTransactionMessageDecoder,
   getPublicKeyFromAddress,
   getSignatureFromTransaction,
   getTransactionDecoder,
+  type KeyPairSigner,
+  pipe,
   type Signature,
+  setTransactionMessageFeePayerSigner,
+  setTransactionMessageLifetimeUsingBlockhash,
+  signTransactionMessageWithSigners,
   type Transaction,
   verifySignature,
 } from "@solana/kit";
-import { RpcError, type TransactionError } from "./failures.ts";
-import type { TokenBalance } from "./tokens.ts";
+import type { TokenBalance } from "./accounts.ts";
 
-const memoPrograms = ["MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"];
-export const isMemoProgram = (program: string): boolean => memoPrograms.includes(program);
+/** As in JSON-RPC: `"BlockhashNotFound"`, `{InstructionError: [2, {Custom: 1}]}`. */
+export type TransactionError = string | Readonly<Record<string, unknown>>;
 
-export type Message = Exclude<CompiledTransactionMessage, { version: 1 }> & CompiledTransactionMessageWithLifetime;
+export interface Outcome {
+  readonly err: TransactionError | null;
+  readonly logs: readonly string[];
+  readonly units: bigint;
+}
 
-/** How a transaction is written. */
-export type Encoding = "base58" | "base64";
+type Message = Exclude<CompiledTransactionMessage, { version: 1 }> & CompiledTransactionMessageWithLifetime;
 
-export interface Unsigned {
+export interface DecodedTransaction {
   readonly transaction: Transaction;
   readonly message: Message;
 }
 
-export interface Sent extends Unsigned {
+export interface SentTransaction extends DecodedTransaction {
   readonly signature: Signature;
+  /** Base64. */
   readonly wire: string;
 }
 
-/** A transaction that is in a block, run to its end or not. */
-export interface Landed extends Sent {
-  readonly slot: bigint;
-  readonly blockTime: number;
-  readonly err: TransactionError | null;
-  readonly logs: readonly string[];
-  readonly units: bigint;
-  readonly lamports: { readonly before: readonly bigint[]; readonly after: readonly bigint[] };
-  readonly tokens: { readonly before: readonly TokenBalance[]; readonly after: readonly TokenBalance[] };
+/** Balances of a transaction's accounts, in their order. */
+export interface Balances {
+  readonly lamports: readonly bigint[];
+  readonly tokens: readonly TokenBalance[];
 }
 
+/** A transaction in a block, whether its instructions succeeded or failed. */
+export interface LandedTransaction extends SentTransaction, Outcome {
+  readonly slot: bigint;
+  readonly blockTime: number;
+  readonly before: Balances;
+  readonly after: Balances;
+}
+
+/** Throws for version 1 and for messages without a blockhash. */
 export function decodeMessage(bytes: Parameters<ReturnType<typeof getCompiledTransactionMessageDecoder>["decode"]>[0]) {
   const message = getCompiledTransactionMessageDecoder().decode(bytes);
-  if (message.version === 1 || !("lifetimeToken" in message)) throw new Error("not of a version that is served here");
+  if (message.version === 1 || !("lifetimeToken" in message)) throw new Error("unsupported transaction version");
   return message;
 }
 
-/** A node simulates a transaction also before its fee payer has signed it. */
-export function decodeUnsigned(wire: string, encoding: Encoding = "base64"): Unsigned {
-  try {
-    const bytes = encoding === "base64" ? getBase64Codec().encode(wire) : getBase58Codec().encode(wire);
-    const transaction = getTransactionDecoder().decode(bytes);
-    return { transaction, message: decodeMessage(transaction.messageBytes) };
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new RpcError(-32602, `failed to deserialize transaction: ${why}`);
-  }
+/** Throws when the bytes are not a transaction. */
+export function decodeTransaction(wire: string, encoding: "base58" | "base64" = "base64"): DecodedTransaction {
+  const bytes = (encoding === "base64" ? getBase64Codec() : getBase58Codec()).encode(wire);
+  const transaction = getTransactionDecoder().decode(bytes);
+  return { transaction, message: decodeMessage(transaction.messageBytes) };
 }
 
-export function decodeSent(text: string, encoding?: Encoding): Sent {
-  const decoded = decodeUnsigned(text, encoding);
-  const wire = getBase64EncodedWireTransaction(decoded.transaction);
-  // The fee payer signs first, and its signature names the transaction.
-  const [first] = Object.values(decoded.transaction.signatures);
-  if (!first) throw new RpcError(-32003, "Transaction signature verification failure");
-  return { ...decoded, signature: getSignatureFromTransaction(decoded.transaction), wire };
+/** Undefined without the fee payer's signature: it is the first one, and it identifies the transaction. */
+export function asSent(decoded: DecodedTransaction): SentTransaction | undefined {
+  const { transaction } = decoded;
+  if (!Object.values(transaction.signatures)[0]) return undefined;
+  const signature = getSignatureFromTransaction(transaction);
+  return { ...decoded, signature, wire: getBase64EncodedWireTransaction(transaction) };
 }
 
-export async function isSigned({ transaction }: Unsigned): Promise<boolean> {
-  const each = Object.entries(transaction.signatures).map(async ([address, signature]) => {
+export async function isSigned({ transaction }: DecodedTransaction): Promise<boolean> {
+  const checks = Object.entries(transaction.signatures).map(async ([address, signature]) => {
     if (!signature) return false;
     return verifySignature(await getPublicKeyFromAddress(address as Address), signature, transaction.messageBytes);
   });
-  return (await Promise.all(each)).every(Boolean);
+  return (await Promise.all(checks)).every(Boolean);
 }
 
-/** As lists of signatures show it: "[12] hello there!". */
-export function memoOf({ message }: Unsigned): string | null {
-  const texts = message.instructions.flatMap(({ programAddressIndex, data }) => {
-    if (!isMemoProgram(message.staticAccounts[programAddressIndex] ?? "")) return [];
-    const bytes = data ?? new Uint8Array();
-    return `[${bytes.length}] ${new TextDecoder().decode(new Uint8Array(bytes))}`;
-  });
-  return texts.length === 0 ? null : texts.join("; ");
+const computeBudgetProgram = "ComputeBudget111111111111111111111111111111";
+const signatureLamports = 5_000n;
+const unitsPerInstruction = 200_000n;
+const maxUnits = 1_400_000n;
+const microLamports = 1_000_000n;
+
+/** The network's fee in lamports: for the signatures, and the priority fee for the requested compute units. */
+export function feeOf({ header, instructions, staticAccounts }: Message): bigint {
+  const isBudget = (index: number) => staticAccounts[index] === computeBudgetProgram;
+  const others = instructions.filter(({ programAddressIndex }) => !isBudget(programAddressIndex)).length;
+  let [units, price] = [BigInt(others) * unitsPerInstruction, 0n];
+  for (const { programAddressIndex, data } of instructions) {
+    if (!isBudget(programAddressIndex)) continue;
+    const bytes = Buffer.from(new Uint8Array(data ?? []));
+    if (bytes[0] === 2 && bytes.length === 5) units = BigInt(bytes.readUInt32LE(1));
+    if (bytes[0] === 3 && bytes.length === 9) price = bytes.readBigUInt64LE(1);
+  }
+  const priorityMicroLamports = (units < maxUnits ? units : maxUnits) * price;
+  const priority = (priorityMicroLamports + microLamports - 1n) / microLamports;
+  return BigInt(header.numSignerAccounts) * signatureLamports + priority;
 }
 
-const base58 = (bytes: Parameters<ReturnType<typeof getBase58Decoder>["decode"]>[0] | undefined): string =>
-  bytes === undefined ? "" : getBase58Decoder().decode(bytes);
+const systemProgram = "11111111111111111111111111111111" as Address;
+const transferInstruction = 2;
 
-/** The form that `encoding: "json"` asks for. */
-export const asJson = ({ transaction, message }: Landed) => ({
-  signatures: Object.values(transaction.signatures).map((signature) => base58(signature ?? new Uint8Array(64))),
-  message: {
-    header: {
-      numRequiredSignatures: message.header.numSignerAccounts,
-      numReadonlySignedAccounts: message.header.numReadonlySignerAccounts,
-      numReadonlyUnsignedAccounts: message.header.numReadonlyNonSignerAccounts,
-    },
-    accountKeys: message.staticAccounts,
-    recentBlockhash: message.lifetimeToken,
-    instructions: message.instructions.map(({ programAddressIndex, accountIndices, data }) => ({
-      programIdIndex: programAddressIndex,
-      accounts: accountIndices ?? [],
-      data: base58(data),
-      stackHeight: 1,
-    })),
-    ...(message.version === 0 && { addressTableLookups: [] }),
-  },
-});
+/** A signed transfer of SOL. */
+export async function signTransfer(
+  from: KeyPairSigner,
+  to: Address,
+  amount: bigint,
+  lifetime: { readonly blockhash: Blockhash; readonly lastValidBlockHeight: bigint },
+): Promise<Transaction> {
+  const data = Buffer.alloc(12);
+  data.writeUInt32LE(transferInstruction);
+  data.writeBigUInt64LE(amount, 4);
+  const accounts = [
+    { address: from.address, role: AccountRole.WRITABLE_SIGNER },
+    { address: to, role: AccountRole.WRITABLE },
+  ];
+  const message = pipe(
+    createTransactionMessage({ version: 0 }),
+    (tx) => setTransactionMessageFeePayerSigner(from, tx),
+    (tx) => setTransactionMessageLifetimeUsingBlockhash(lifetime, tx),
+    (tx) => appendTransactionMessageInstruction({ programAddress: systemProgram, accounts, data }, tx),
+  );
+  return signTransactionMessageWithSigners(message);
+}

@@ -1,135 +1,17 @@
-import { z } from "zod";
 import { invalidValue } from "#errors";
-import { anthropicLifetimes, noteCacheWrite, openaiLifetimes } from "../cache-writes.ts";
-import { refuseDeep } from "../depth.ts";
-import { commonError } from "../error-body.ts";
-import { valid } from "../invalid.ts";
-import { byteLength, type JsonObject, object } from "../loose.ts";
-import { addPart, addUploaded, type Measure, measuredSize, need, newMeasure } from "../measure.ts";
-import { audioMime } from "../media.ts";
-import { addressedPart, inlinePart } from "../media-part.ts";
-import { text } from "../read.ts";
+import { commonError, providerTool, storedAtProvider, validate } from "../errors.ts";
+import { object, refuseDeep } from "../json.ts";
+import { measuredSize, newMeasure } from "../measure.ts";
 import type { Codec, Feature } from "../types.ts";
 import { isUploadId } from "../uploads.ts";
-import { outputBytes } from "../usage.ts";
-import { searchFields } from "./fields.ts";
-import { chatUpload } from "./uploads.ts";
-
-const tokenCap = z.int().positive().max(1e9).nullish();
-const contentPart = z.looseObject({ type: z.string() });
-
-const message = z
-  .looseObject({
-    role: z.enum(["system", "developer", "user", "assistant", "tool"]),
-    content: z.union([z.string(), z.array(contentPart)]).nullish(),
-  })
-  .meta({ id: "Message" });
-
-/** Specification, part 2, "ChatRequest"; fields that it does not name pass through. */
-export const chatRequest = z
-  .looseObject({
-    model: z.string().min(1).describe("provider/model"),
-    messages: z.array(message).min(1),
-    stream: z.boolean().nullish().describe("true returns server-sent events"),
-    max_tokens: tokenCap,
-    max_completion_tokens: tokenCap,
-    temperature: z.number().min(0).max(2).nullish(),
-    top_p: z.number().min(0).max(1).nullish(),
-    n: z.int().min(1).max(128).nullish(),
-    stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
-    seed: z.int().nullish(),
-    tools: z
-      .array(z.looseObject({ type: z.string() }))
-      .nullish()
-      .describe("Works where the model supports tools"),
-    tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
-    parallel_tool_calls: z.boolean().nullish(),
-    response_format: z.looseObject({ type: z.string() }).nullish().describe("JSON mode, where the model supports it"),
-    stream_options: z.looseObject({}).nullish(),
-    logprobs: z.boolean().nullish(),
-    top_logprobs: z.int().min(0).max(20).nullish(),
-  })
-  .meta({ id: "ChatRequest" });
-
-type ChatRequest = z.infer<typeof chatRequest>;
-
-/** Parts that cost what their bytes cost. */
-const textParts: readonly string[] = ["text", "refusal", "thinking"];
-
-/** Breakpoints of either provider's kind; those that a model does not take are left out on the way. */
-function noteBreakpoints(holder: JsonObject, at: string, measure: Measure): void {
-  const path = at && `${at}.`;
-  noteCacheWrite(holder["cache_control"], `${path}cache_control`, anthropicLifetimes, measure);
-  noteCacheWrite(holder["prompt_cache_breakpoint"], `${path}prompt_cache_breakpoint`, openaiLifetimes, measure);
-}
-
-const kindOf = { image_url: "image", input_audio: "audio", file: "file" } as const;
-const isMedia = (type: string): type is keyof typeof kindOf => Object.hasOwn(kindOf, type);
-
-function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, measure: Measure): void {
-  const kind = kindOf[type];
-  measure.features.set(kind, at);
-  const upload = chatUpload(part, at);
-  if (upload) {
-    addUploaded(measure, kind, upload);
-    return;
-  }
-  const holder = part[type];
-  switch (type) {
-    case "image_url": {
-      // Providers take `{url}`, and some clients send the bare address.
-      const url = typeof holder === "string" ? holder : need(object(holder), "url", `${at}.image_url`);
-      addPart(measure, addressedPart(kind, url, `${at}.image_url.url`), url.length);
-      return;
-    }
-    case "input_audio": {
-      const { format } = object(holder);
-      const data = need(object(holder), "data", `${at}.input_audio`);
-      addPart(measure, inlinePart(kind, audioMime(text(format)), data, `${at}.input_audio.data`), data.length);
-      return;
-    }
-    case "file": {
-      const data = need(object(holder), "file_data", `${at}.file`);
-      const path = `${at}.file.file_data`;
-      const isBare = !/^(https?|data):/i.test(data);
-      addPart(measure, isBare ? inlinePart(kind, "", data, path) : addressedPart(kind, data, path), data.length);
-    }
-  }
-}
-
-/** Notes the media parts of a request and the bytes that they take, and refuses what has no bound. */
-function measureRequest(request: ChatRequest, measure: Measure): void {
-  noteBreakpoints(request, "", measure);
-  noteCacheWrite(request["prompt_cache_options"], "prompt_cache_options", openaiLifetimes, measure);
-  request.tools?.forEach((tool, t) => {
-    noteBreakpoints(tool, `tools[${t}]`, measure);
-    noteBreakpoints(object(tool["function"]), `tools[${t}].function`, measure);
-  });
-  request.messages.forEach((message, m) => {
-    const { content } = message;
-    measure.textBytes += outputBytes(message);
-    noteBreakpoints(message, `messages[${m}]`, measure);
-    if (!Array.isArray(content)) return;
-    content.forEach((part, c) => {
-      const at = `messages[${m}].content[${c}]`;
-      noteBreakpoints(part, at, measure);
-      if (isMedia(part.type)) {
-        measureMedia(part, part.type, at, measure);
-        return;
-      }
-      if (!textParts.includes(part.type))
-        throw invalidValue(`${at}.type`, `${at}.type: parts of this type are not supported.`);
-      measure.textBytes += byteLength(part["text"]);
-    });
-  });
-}
+import { measureRequest } from "./measure.ts";
+import { type ChatRequest, chatRequest, searchFields } from "./request.ts";
 
 function featuresOf(request: ChatRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();
   request.tools?.forEach(({ type }, t) => {
     features.set("tools", "tools");
-    if (type !== "function" && type !== "custom")
-      throw invalidValue(`tools[${t}].type`, `tools[${t}].type: tools that the provider runs are not supported.`);
+    if (type !== "function" && type !== "custom") throw providerTool(`tools[${t}].type`);
   });
   if (Array.isArray(request["functions"]) && request["functions"].length) features.set("tools", "functions");
   if (request.response_format && request.response_format.type !== "text") features.set("json", "response_format");
@@ -144,27 +26,23 @@ function featuresOf(request: ChatRequest): Map<Feature, string> {
   return features;
 }
 
-/** Tenants share the operator's provider key: what is kept at the provider under an id may be another tenant's. */
 function refuseStored({ messages, extra_body }: ChatRequest): void {
-  const refuse = (param: string) => {
-    throw invalidValue(param, `${param}: what is kept at the provider cannot be used here; send it itself.`);
-  };
   messages.forEach(({ audio, content }, m) => {
-    if (audio != null) refuse(`messages[${m}].audio`);
+    if (audio != null) throw storedAtProvider(`messages[${m}].audio`);
     if (!Array.isArray(content)) return;
     content.forEach((part, c) => {
       const { file_id } = object(part["file"]);
-      if (file_id != null && !isUploadId(file_id)) refuse(`messages[${m}].content[${c}].file.file_id`);
+      if (file_id != null && !isUploadId(file_id)) throw storedAtProvider(`messages[${m}].content[${c}].file.file_id`);
     });
   });
   const cached = object(object(extra_body)["google"])["cached_content"];
-  if (cached != null) refuse("extra_body.google.cached_content");
+  if (cached != null) throw storedAtProvider("extra_body.google.cached_content");
 }
 
 export const chatCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const request = valid(chatRequest, body);
+    const request = validate(chatRequest, body);
     refuseStored(request);
     const features = featuresOf(request);
     const measure = newMeasure(features);
@@ -175,7 +53,7 @@ export const chatCodec: Codec = {
     return {
       model: request.model,
       stream: request.stream ?? false,
-      // Tools are written out in the prompt much as they stand here.
+      // The prompt repeats tools much as they are in the body.
       textBytes: features.has("tools") ? inputBytes : textBytes,
       size: {
         inputBytes,

@@ -1,9 +1,7 @@
 import { invalidValue, type ServiceError } from "#errors";
-import { refuseDeep } from "../depth.ts";
-import { valid } from "../invalid.ts";
-import { object } from "../loose.ts";
+import { validate } from "../errors.ts";
+import { isSet, object, refuseDeep } from "../json.ts";
 import { measuredSize } from "../measure.ts";
-import { isSet } from "../read.ts";
 import type { Codec, ParsedCall } from "../types.ts";
 import { measureRequest } from "./measure.ts";
 import { formedCount, formedRequest } from "./names.ts";
@@ -82,7 +80,7 @@ const arrayFace = {
 export const geminiCodec = (model: string, stream: boolean, sse: boolean): Codec => ({
   parse(body, bodyBytes) {
     refuseDeep(body);
-    return { model, stream, ...measured(valid(geminiRequest, formedRequest(body)), "", bodyBytes) };
+    return { model, stream, ...measured(validate(geminiRequest, formedRequest(body)), "", bodyBytes) };
   },
   error: errorBody,
   ...(sse ? sseFace : arrayFace),
@@ -97,7 +95,7 @@ export const geminiCountCodec = (model: string): Codec => ({
     if (!isSet(formed["generateContentRequest"])) return geminiCodec(model, false, false).parse(body, bodyBytes);
     if (isSet(formed["contents"]))
       throw invalidValue("contents", "contents: give it or generateContentRequest, not both.");
-    const { generateContentRequest } = valid(geminiCountRequest, formed);
+    const { generateContentRequest } = validate(geminiCountRequest, formed);
     const call = measured(generateContentRequest, "generateContentRequest.", bodyBytes);
     return { model, stream: false, ...call };
   },

@@ -1,8 +1,7 @@
 import { invalidValue } from "#errors";
-import { byteLength, type JsonObject } from "../loose.ts";
+import { byteLength, isSet, type JsonObject, list, text } from "../json.ts";
 import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
-import { isSet, list, text } from "../read.ts";
 import type { Feature } from "../types.ts";
 import { checkLink } from "./links.ts";
 import { kindOf } from "./media.ts";

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { type JsonObject, object } from "../loose.ts";
+import { type JsonObject, object } from "../json.ts";
 
 /**
  * The provider reads each field under two names (`cachedContent`, `cached_content`), and one object where a list should be.

@@ -1,6 +1,5 @@
 import { invalidValue } from "#errors";
-import { type JsonObject, object } from "../loose.ts";
-import { isSet, list, strings, text } from "../read.ts";
+import { isSet, type JsonObject, list, object, strings, text } from "../json.ts";
 import type { Feature } from "../types.ts";
 import type { GeminiRequest } from "./request.ts";
 

@@ -1,5 +1,4 @@
-import type { JsonObject } from "../loose.ts";
-import { text } from "../read.ts";
+import { type JsonObject, text } from "../json.ts";
 import type { UploadRef } from "../types.ts";
 import { isUploadId } from "../uploads.ts";
 import { kindOf } from "./media.ts";

@@ -1,36 +1,34 @@
-import { invalidValue } from "#errors";
-import { refuseDeep } from "../depth.ts";
-import { valid } from "../invalid.ts";
-import { type JsonObject, object } from "../loose.ts";
+import { invalidValue, type ServiceError } from "#errors";
+import { providerTool, storedAtProvider, validate } from "../errors.ts";
+import { isSet, type JsonObject, object, refuseDeep, text } from "../json.ts";
 import { type Measure, measuredSize, newMeasure } from "../measure.ts";
-import { isSet, text } from "../read.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
-import { errorBody } from "./error-body.ts";
 import { measureRequest, noteBreakpoint } from "./measure.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
 
-/** Tools that the provider defines and the caller runs. All others with a type of their own run at the provider. */
-const callersTool = /^(bash|text_editor|memory)_\d{8}$/;
-/** At most, in tokens of the prompt: what stands before any tools, and one that the provider defines. */
-const toolsPreamble = 512;
-const definedTool = 1024;
+/** Tools that the provider defines and the caller runs. All other typed tools run at the provider. */
+const clientTool = /^(bash|text_editor|memory)_\d{8}$/;
+/** Upper bounds of the prompt tokens that the provider adds: before any tools, and for each tool that it defines. */
+const maxPreambleTokens = 512;
+const maxClientToolTokens = 1024;
 
-/** Tenants share the operator's provider key: what is kept at the provider under an id may be another tenant's. */
+/** Fields that refer to data stored at the provider. */
 const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
-/** Orders for work, or for whose account it is on, that the bound and the bill know nothing of. */
+/** Fields that start or redirect billing for work without a price. */
 const unpriced = ["mcp_servers", "fallbacks", "compaction", "billing_policy"];
 
 function refuseStored(request: JsonObject): void {
-  const refuse = (param: string) => {
-    throw invalidValue(param, `${param}: what is kept at the provider cannot be used here; send it itself.`);
-  };
-  for (const field of stored) if (isSet(request[field])) refuse(field);
-  if (isSet(object(request["diagnostics"])["previous_message_id"])) refuse("diagnostics.previous_message_id");
+  for (const field of stored) if (isSet(request[field])) throw storedAtProvider(field);
+  if (isSet(object(request["diagnostics"])["previous_message_id"]))
+    throw storedAtProvider("diagnostics.previous_message_id");
 }
 
 function refuseUnpriced(request: JsonObject): void {
   const refuse = (param: string) => {
-    throw invalidValue(param, `${param}: what the provider runs or bills apart is not supported.`);
+    throw invalidValue(
+      param,
+      `${param}: features that run at the provider or are billed separately are not supported.`,
+    );
   };
   for (const field of unpriced) if (isSet(request[field])) refuse(field);
   const { speed, inference_geo, context_management } = request;
@@ -43,11 +41,11 @@ function refuseUnpriced(request: JsonObject): void {
     });
 }
 
-/** The prompt tokens that tools bring along beside their bytes. */
+/** Notes the tools, and returns the prompt tokens that they add beyond their bytes. */
 function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
   if (!tools?.length) return 0;
   measure.features.set("tools", "tools");
-  let tokens = toolsPreamble;
+  let tokens = maxPreambleTokens;
   tools.forEach((tool, t) => {
     const at = `tools[${t}]`;
     noteBreakpoint(tool, at, measure);
@@ -55,9 +53,8 @@ function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
       if (!tool.name) throw invalidValue(`${at}.name`, `${at}.name must be a string.`);
       return;
     }
-    if (!callersTool.test(tool.type))
-      throw invalidValue(`${at}.type`, `${at}.type: tools that the provider runs are not supported.`);
-    tokens += definedTool;
+    if (!clientTool.test(tool.type)) throw providerTool(`${at}.type`);
+    tokens += maxClientToolTokens;
   });
   return tokens;
 }
@@ -96,13 +93,39 @@ function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<Parsed
   };
 }
 
-/** What the provider reads of a caller's headers: they choose among its own behaviors, and nothing of ours. */
+/** docs/api/wire-details.md, "Errors". */
+const errorTypes = new Map([
+  [401, "authentication_error"],
+  [402, "billing_error"],
+  [403, "permission_error"],
+  [404, "not_found_error"],
+  [405, "not_found_error"],
+  [410, "not_found_error"],
+  [429, "rate_limit_error"],
+  [503, "overloaded_error"],
+  [504, "timeout_error"],
+]);
+
+/** Makes the provider's clients send the whole conversation in place of a thread id. */
+const unthreaded = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
+
+function errorBody(error: ServiceError, requestId: string): string {
+  const details = error.code === "invalid_value" && error.param === "thread" ? { details: unthreaded } : {};
+  const type = errorTypes.get(error.status) ?? (error.status < 500 ? "invalid_request_error" : "api_error");
+  return JSON.stringify({
+    type: "error",
+    error: { ...details, type, message: error.message },
+    request_id: requestId,
+  });
+}
+
+/** Request headers passed on to the provider. They select only its own behavior. */
 export const messagesHeaders: readonly string[] = ["anthropic-version", "anthropic-beta"];
 
 export const messagesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const request = valid(messagesRequest, body);
+    const request = validate(messagesRequest, body);
     const call = parsedCall(request, bodyBytes);
     const { stream, max_tokens } = request;
     return { ...call, stream: stream ?? false, size: { ...call.size, outputCap: max_tokens } };
@@ -117,6 +140,6 @@ export const countTokensCodec: Codec = {
   ...messagesCodec,
   parse(body, bodyBytes) {
     refuseDeep(body);
-    return { ...parsedCall(valid(countTokensRequest, body), bodyBytes), stream: false };
+    return { ...parsedCall(validate(countTokensRequest, body), bodyBytes), stream: false };
   },
 };

@@ -1,13 +1,29 @@
 import { invalidValue } from "#errors";
-import { anthropicLifetimes, noteCacheWrite } from "../cache-writes.ts";
-import { byteLength, type JsonObject, object } from "../loose.ts";
-import { addPart, addUploaded, type Measure, need } from "../measure.ts";
+import { storedAtProvider } from "../errors.ts";
+import { byteLength, type JsonObject, object } from "../json.ts";
+import { addPart, addUploaded, anthropicLifetimes, type Measure, need, noteCacheWrite } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
+import type { UploadRef } from "../types.ts";
 import { isUploadId } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
-import { messagesUpload } from "./uploads.ts";
 
-/** What may stand in the content of each; all else has no bound that the cost could be worked out from. */
+/** By the type of a source, the field with its content. */
+const fieldOf = new Map<unknown, string>([
+  ["base64", "data"],
+  ["url", "url"],
+  ["file", "file_id"],
+]);
+
+/** The upload that the source of an image or a document names. */
+export function messagesUpload(block: JsonObject, at: string): UploadRef | undefined {
+  const source = object(block["source"]);
+  const field = fieldOf.get(source["type"]);
+  const id = field === undefined ? undefined : source[field];
+  if (!isUploadId(id)) return undefined;
+  return { id, param: `${at}.source.${field}`, ...(block["type"] === "image" && { kind: "image" as const }) };
+}
+
+/** The blocks that each content may have; the cost of all others has no bound. */
 const blocksOf = {
   system: ["text"],
   user: ["text", "image", "document", "search_result", "tool_result"],
@@ -44,10 +60,7 @@ function measureSource(kind: "image" | "file", block: JsonObject, at: string, me
       return;
     }
     case "file":
-      throw invalidValue(
-        `${path}.type`,
-        `${path}.type: what is kept at the provider cannot be used here; send it itself.`,
-      );
+      throw storedAtProvider(`${path}.type`);
     default:
       throw invalidValue(`${path}.type`, `${path}.type: sources of this type are not supported.`);
   }
@@ -116,7 +129,7 @@ function measureContent(content: unknown, at: string, holder: keyof typeof block
   });
 }
 
-/** Notes the media of a request and the bytes that it takes, and refuses what has no bound. */
+/** Collects the media, breakpoints and text of a request; refuses blocks whose cost has no bound. */
 export function measureRequest(request: CountTokensRequest, measure: Measure): void {
   if (request.system != null) measureContent(request.system, "system", "system", measure);
   request.messages.forEach(({ role, content }, m) => {

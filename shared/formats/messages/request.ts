@@ -21,7 +21,7 @@ const fields = {
   cache_control: z.looseObject({ type: z.string() }).nullish(),
 };
 
-/** The Messages format; fields that are not named pass through. */
+/** Unknown fields pass through. */
 export const messagesRequest = z
   .looseObject({
     ...fields,
@@ -34,7 +34,7 @@ export const messagesRequest = z
   })
   .meta({ id: "MessagesRequest" });
 
-/** The same to be counted: nothing is made, so there is no cap. */
+/** To count tokens: without an output cap. */
 export const countTokensRequest = z.looseObject(fields).meta({ id: "CountTokensRequest" });
 
 export type CountTokensRequest = z.infer<typeof countTokensRequest>;

@@ -1,7 +1,6 @@
-import { searchFields } from "../chat/fields.ts";
-import { refuseDeep } from "../depth.ts";
-import { commonError } from "../error-body.ts";
-import { valid } from "../invalid.ts";
+import { searchFields } from "../chat/request.ts";
+import { commonError, validate } from "../errors.ts";
+import { refuseDeep } from "../json.ts";
 import { measuredSize, newMeasure } from "../measure.ts";
 import type { Codec, Feature } from "../types.ts";
 import { errorEvent } from "./events.ts";
@@ -31,7 +30,7 @@ const lastNumber = 2 ** 31 - 1;
 export const responsesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
-    const request = valid(responsesRequest, body);
+    const request = validate(responsesRequest, body);
     refuseStored(request);
     refuseUnbounded(request);
     const toolTokens = checkTools(request);

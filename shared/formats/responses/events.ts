@@ -1,6 +1,5 @@
 import type { ServiceError } from "#errors";
-import type { JsonObject } from "../loose.ts";
-import { text } from "../read.ts";
+import { type JsonObject, text } from "../json.ts";
 
 /** One event as it goes out: its name stands on the event line and in the data. */
 export const eventText = (event: JsonObject): string =>

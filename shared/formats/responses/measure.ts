@@ -1,10 +1,8 @@
 import { invalidValue } from "#errors";
-import { noteCacheWrite, openaiLifetimes } from "../cache-writes.ts";
-import { byteLength, type JsonObject, object } from "../loose.ts";
-import { addPart, addUploaded, type Measure, need } from "../measure.ts";
-import { audioMime } from "../media.ts";
+import { byteLength, isSet, type JsonObject, object, text } from "../json.ts";
+import { addPart, addUploaded, type Measure, need, noteCacheWrite, openaiLifetimes } from "../measure.ts";
 import { addressedPart, inlinePart } from "../media-part.ts";
-import { isSet, text } from "../read.ts";
+import { audioMime } from "../media-types.ts";
 import { isUploadId } from "../uploads.ts";
 import { refuseKept } from "./refuse.ts";
 import type { ResponsesRequest } from "./request.ts";

@@ -1,6 +1,5 @@
 import { invalidValue } from "#errors";
-import { type JsonObject, object } from "../loose.ts";
-import { isSet } from "../read.ts";
+import { isSet, type JsonObject, object } from "../json.ts";
 import type { ResponsesRequest } from "./request.ts";
 
 export function refuseKept(param: string): never {

@@ -1,4 +1,4 @@
-import { type JsonObject, object } from "../loose.ts";
+import { type JsonObject, object } from "../json.ts";
 import type { UploadRef } from "../types.ts";
 import { isUploadId } from "../uploads.ts";
 

@@ -1,6 +1,7 @@
-import { contentText, formedRequest, given, type JsonObject, list, object, reasoningText, text } from "#formats";
-import { writtenArguments } from "../arguments.ts";
+import { formedRequest, given, type JsonObject, list, object, text } from "#formats";
+import { contentText, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
+import { stringifyArguments } from "../tool-calls.ts";
 import { callParts, newCallId } from "./calls.ts";
 import { chatLogprobs, geminiLogprobs } from "./logprobs.ts";
 import { blocked, chatFinish, geminiFinish, withheld } from "./map-finish-reason.ts";
@@ -88,7 +89,7 @@ export function saidOf(parts: unknown, answerId: unknown, choice: number, firstC
     calls.push({
       id: text(id) || newCallId(answerId, choice, firstCall + calls.length),
       type: "function",
-      function: { name: text(name), arguments: writtenArguments(args) },
+      function: { name: text(name), arguments: stringifyArguments(args) },
       ...signed(thoughtSignature),
     });
   }

@@ -1,8 +1,6 @@
-import { ownFieldBy } from "../caller-field.ts";
-
 const inConfig = (field: string) => `generationConfig.${field}`;
-/** As errors of the way out name the fields that a request has in chat. */
-export const ownField = ownFieldBy({
+/** By the chat field that an error names, the caller's field. */
+export const callerFields: Readonly<Record<string, string>> = {
   messages: "contents",
   max_tokens: inConfig("maxOutputTokens"),
   max_completion_tokens: inConfig("maxOutputTokens"),
@@ -20,4 +18,4 @@ export const ownField = ownFieldBy({
   response_format: inConfig("responseSchema"),
   reasoning_effort: inConfig("thinkingConfig"),
   service_tier: "serviceTier",
-});
+};

@@ -1,5 +1,5 @@
 import { given, type JsonObject, text } from "#formats";
-import { argumentsOf } from "../arguments.ts";
+import { argumentsOf } from "../tool-calls.ts";
 
 export interface Call {
   readonly id: string;

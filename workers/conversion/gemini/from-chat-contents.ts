@@ -2,7 +2,6 @@ import { invalidValue } from "#errors";
 import {
   audioMime,
   checkLink,
-  contentText,
   given,
   inlineOf,
   type JsonObject,
@@ -10,11 +9,11 @@ import {
   list,
   mimeOfLink,
   object,
-  reasoningText,
   text,
 } from "#formats";
-import { argumentsObject, argumentsOf } from "../arguments.ts";
+import { contentText, reasoningText } from "../chat/fields.ts";
 import type { IgnoredParams } from "../ignored-params.ts";
+import { argumentsObject, argumentsOf } from "../tool-calls.ts";
 import type { Generation } from "./model-capabilities.ts";
 import { foreignSignature, signatureOf } from "./signature.ts";
 

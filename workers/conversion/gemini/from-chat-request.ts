@@ -1,21 +1,6 @@
 import { invalidValue } from "#errors";
-import {
-  capOf,
-  commonFields,
-  formedThinking,
-  given,
-  isEmpty,
-  isSet,
-  isStandardTier,
-  isTextOnly,
-  type JsonObject,
-  list,
-  number,
-  object,
-  searchFields,
-  stopSequencesOf,
-  text,
-} from "#formats";
+import { formedThinking, given, isSet, type JsonObject, list, number, object, searchFields, text } from "#formats";
+import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
 import type { ConvertedRequest } from "../converter.ts";
 import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
 import { thinkingOf } from "./effort.ts";

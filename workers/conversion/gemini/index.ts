@@ -14,7 +14,7 @@
  */
 import type { FormatConverter } from "../converter.ts";
 import { fromChat, toChatAnswer } from "./answer.ts";
-import { ownField } from "./caller-field.ts";
+import { callerFields } from "./caller-field.ts";
 import { arrayFraming, type Framing, sseFraming } from "./framing.ts";
 import { fromChatRequest } from "./from-chat-request.ts";
 import { native } from "./native.ts";
@@ -26,7 +26,7 @@ import { placeGeminiUploads } from "./uploads.ts";
 const dialect = (framing: () => Framing): FormatConverter => ({
   resolveUploads: placeGeminiUploads,
   requestToChat: toChat,
-  callerField: ownField,
+  callerFields,
   responseFromChat: fromChat,
   streamFromChat: streamFromChat(framing),
   requestFromChat: fromChatRequest,

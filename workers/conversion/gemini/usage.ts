@@ -1,4 +1,5 @@
-import { count, isCount, type JsonObject, list, object, tokenUsage } from "#formats";
+import { count, isCount, type JsonObject, list, object } from "#formats";
+import { tokenUsage } from "../usage.ts";
 
 const audioOf = (details: unknown): number =>
   list(details).reduce((sum, each) => sum + (each["modality"] === "AUDIO" ? count(each["tokenCount"]) : 0), 0);

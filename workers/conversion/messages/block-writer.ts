@@ -3,74 +3,73 @@ import type { JsonObject } from "#formats";
 export const event = (type: string, fields: JsonObject): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 
-/** One block of an answer that is being written. */
+/** One content block of an answer in progress. */
 export interface Block {
-  /** As `content_block_start` has it; a tool's name may come after its first words. */
+  /** The `content_block` of its start event; the name of a tool may arrive late. */
   start: JsonObject;
-  /** It has what its start needs. */
+  /** Whether `start` is complete. */
   isReady: boolean;
-  /** All of it is here. */
-  isWhole(): boolean;
+  isComplete(): boolean;
 }
 
-interface Waiting {
+interface QueuedBlock {
   readonly block: Block;
-  readonly held: JsonObject[];
+  readonly pending: JsonObject[];
+  /** Set when the start event is written. */
   index?: number;
 }
 
 /**
- * Writes blocks one after the other, as the format has them, though chat servers may send the pieces of several calls in
- * turns: what belongs to a later block waits until the ones before it are whole.
+ * Writes blocks one after another, as the format requires, although chat servers may interleave the deltas of several tool
+ * calls: deltas of a later block wait until all blocks before it are complete.
  */
 export function blockWriter() {
-  const waiting: Waiting[] = [];
+  const queue: QueuedBlock[] = [];
   let count = 0;
 
-  const open = (each: Waiting): string => {
-    each.index = count++;
-    const started = event("content_block_start", { index: each.index, content_block: each.block.start });
-    return started + each.held.map((delta) => event("content_block_delta", { index: each.index, delta })).join("");
+  const open = (queued: QueuedBlock): string => {
+    const index = count++;
+    queued.index = index;
+    const started = event("content_block_start", { index, content_block: queued.block.start });
+    return started + queued.pending.map((delta) => event("content_block_delta", { index, delta })).join("");
   };
-  const close = ({ index }: Waiting): string => event("content_block_stop", { index });
+  const close = ({ index }: QueuedBlock): string => event("content_block_stop", { index });
 
-  /** Closes what is whole and followed by another, and opens what is next. */
-  const settle = (): string => {
-    let text = "";
-    for (;;) {
-      const [head] = waiting;
-      if (!head) return text;
+  /** Closes completed blocks that others follow, and opens the next. */
+  const advance = (): string => {
+    let events = "";
+    for (let head = queue[0]; head; head = queue[0]) {
       if (head.index === undefined) {
-        if (!head.block.isReady) return text;
-        text += open(head);
+        if (!head.block.isReady) break;
+        events += open(head);
       }
-      if (waiting.length === 1 || !head.block.isWhole()) return text;
-      text += close(head);
-      waiting.shift();
+      if (queue.length === 1 || !head.block.isComplete()) break;
+      events += close(head);
+      queue.shift();
     }
+    return events;
   };
 
   return {
-    /** The block that was begun last. */
-    last: (): Block | undefined => waiting.at(-1)?.block,
+    last: (): Block | undefined => queue.at(-1)?.block,
     begin(block: Block): string {
-      waiting.push({ block, held: [] });
-      return settle();
+      queue.push({ block, pending: [] });
+      return advance();
     },
-    say(block: Block, delta: JsonObject): string {
-      const of = waiting.find((each) => each.block === block);
-      // Of a block that is closed: nothing can be added to it.
-      if (!of) return "";
-      if (of.index !== undefined) return event("content_block_delta", { index: of.index, delta }) + settle();
-      of.held.push(delta);
-      return settle();
+    /** Deltas of a closed block are dropped. */
+    add(block: Block, delta: JsonObject): string {
+      const queued = queue.find((each) => each.block === block);
+      if (!queued) return "";
+      if (queued.index !== undefined) return event("content_block_delta", { index: queued.index, delta }) + advance();
+      queued.pending.push(delta);
+      return advance();
     },
-    /** The rest of all blocks. */
-    end(): string {
-      let text = "";
-      for (const each of waiting.splice(0)) text += (each.index === undefined ? open(each) : "") + close(each);
-      return text;
-    },
+    /** Writes and closes all blocks. */
+    end: (): string =>
+      queue
+        .splice(0)
+        .map((each) => (each.index === undefined ? open(each) : "") + close(each))
+        .join(""),
   };
 }
 

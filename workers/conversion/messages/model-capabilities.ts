@@ -1,20 +1,19 @@
 /**
- * What each generation of the provider's models takes, by their ids: the versions differ, and answer 400 to what they do
- * not take. Source: the provider's migration guides up to Opus, Sonnet and Haiku 5.5. A family without a version is its
- * newest; models of others behind this format take what the oldest took.
+ * Parameters that a model accepts, by its id; models answer 400 to others. Source: the provider's migration guides up to
+ * Opus, Sonnet and Haiku 5.5. A family without a version is its newest; unknown models accept what the oldest did.
  */
-export interface Generation {
-  /** By a budget of tokens, or by an effort alone. */
+export interface ModelCapabilities {
+  /** Controlled by a token budget, or by effort alone. */
   readonly thinking: "budget" | "adaptive";
-  /** How thinking is turned off; `low`: it cannot be, only kept short. */
+  /** How thinking is turned off; `low`: it can only be reduced. */
   readonly off: "absent" | "disabled" | "between_tools" | "low";
   /** `temperature`, `top_p`, `top_k`. */
-  readonly samples: boolean;
+  readonly sampling: boolean;
   /** Efforts above `high`. */
-  readonly deepEffort: boolean;
-  /** A choice of tools that leaves the model none. */
+  readonly highEfforts: boolean;
+  /** A `tool_choice` that requires a call. */
   readonly forcedTools: boolean;
-  /** System messages after the conversation has begun. */
+  /** System messages within the conversation. */
   readonly lateSystem: boolean;
 }
 
@@ -26,15 +25,15 @@ function versionOf(model: string): { family: string; version: number } {
   return { family, version: family ? Number.POSITIVE_INFINITY : 0 };
 }
 
-export function generationOf(model: string): Generation {
+export function modelCapabilities(model: string): ModelCapabilities {
   const { family, version } = versionOf(model);
   const alwaysThinks = family === "fable" || family === "mythos" || (family === "opus" && version >= 5.5);
   const offSince5 = family === "sonnet" && version >= 5.5 ? "between_tools" : "disabled";
   return {
     thinking: version >= 4.6 ? "adaptive" : "budget",
     off: alwaysThinks ? "low" : version >= 5 ? offSince5 : "absent",
-    samples: version < 4.7,
-    deepEffort: version >= 4.7,
+    sampling: version < 4.7,
+    highEfforts: version >= 4.7,
     forcedTools: version < 5.1 || family === "haiku" || family === "",
     lateSystem: version >= 5.5 || (family === "opus" && version >= 4.8),
   };

@@ -1,12 +1,72 @@
-import { type JsonObject, list, text } from "#formats";
+import { type JsonObject, list, number, object, text } from "#formats";
+import type { ModelCapabilities } from "./model-capabilities.ts";
+
+/** Thinking budgets by effort, in tokens. */
+const budgets = new Map([
+  ["minimal", 1024],
+  ["low", 2048],
+  ["medium", 8192],
+  ["high", 24_576],
+  ["xhigh", 49_152],
+  ["max", 98_304],
+]);
+/** The provider's minimum. */
+const minBudget = 1024;
+/** Thinking counts towards the output cap: this share of it is reserved for the answer. */
+const answerShare = 0.2;
+
+/** The chat `reasoning_effort` of a Messages request. */
+export function effortOf(request: JsonObject): string | undefined {
+  const thinking = object(request["thinking"]);
+  if (thinking["type"] === "disabled") return "none";
+  const effort = object(request["output_config"])["effort"];
+  if (typeof effort === "string") return effort;
+  if (thinking["type"] === "between_tools") return "low";
+  if (thinking["type"] !== "enabled") return undefined;
+  const budget = number(thinking["budget_tokens"]) ?? 0;
+  if (budget < 4096) return "low";
+  return budget < 16_384 ? "medium" : "high";
+}
+
+/** The fields that request an effort from a model; undefined if it cannot be requested. */
+export function thinkingOf(
+  effort: string,
+  cap: number,
+  { thinking, off, highEfforts }: ModelCapabilities,
+): JsonObject | undefined {
+  if (effort === "none") {
+    if (off === "absent") return {};
+    return off === "low" ? { output_config: { effort: "low" } } : { thinking: { type: off } };
+  }
+  const wanted = budgets.get(effort);
+  if (wanted === undefined) return undefined;
+  if (thinking === "adaptive") {
+    const known = effort === "minimal" ? "low" : wanted > 24_576 && !highEfforts ? "high" : effort;
+    // Newer models omit their thinking unless `display` requests it.
+    return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: known } };
+  }
+  const budget = Math.min(wanted, Math.floor(cap * (1 - answerShare)));
+  return budget < minBudget ? undefined : { thinking: { type: "enabled", budget_tokens: budget } };
+}
+
+/** Lowers the budget with the output cap, because it must be less than the cap. */
+export function fitThinking(request: JsonObject, cap: number): JsonObject {
+  const thinking = object(request["thinking"]);
+  const budget = number(thinking["budget_tokens"]);
+  if (text(thinking["type"]) !== "enabled" || budget === undefined || budget < cap) return request;
+  if (cap >= (number(request["max_tokens"]) ?? cap)) return request;
+  if (cap > minBudget) return { ...request, thinking: { ...thinking, budget_tokens: cap - 1 } };
+  const { thinking: _, ...rest } = request;
+  return rest;
+}
 
 /**
- * Thinking as it crosses chat: `reasoning_details[]` of a message, one for each block, in the shape that OpenRouter
- * made known. The format says whose state it is: another provider's is never passed on.
+ * The `format` of this provider's entries in `reasoning_details[]`, where chat messages carry thinking blocks in
+ * OpenRouter's shape. Entries of other formats are never sent to this provider.
  */
 const format = "anthropic-claude-v1";
 
-export const signedText = (thinking: string, signature: string, index: number): JsonObject => ({
+export const textDetail = (thinking: string, signature: string, index: number): JsonObject => ({
   type: "reasoning.text",
   text: thinking,
   signature,
@@ -14,14 +74,13 @@ export const signedText = (thinking: string, signature: string, index: number): 
   index,
 });
 
-export const encrypted = (data: string, index: number): JsonObject => ({
+export const encryptedDetail = (data: string, index: number): JsonObject => ({
   type: "reasoning.encrypted",
   data,
   format,
   index,
 });
 
-/** This format's own state among the details. */
 export const ownDetails = (details: unknown): readonly JsonObject[] =>
   list(details).filter((detail) => detail["format"] === format);
 
@@ -33,20 +92,19 @@ export const thinkingBlock = (thinking: string, signature: string): JsonObject =
 
 export const redactedBlock = (data: string): JsonObject => ({ type: "redacted_thinking", data });
 
-/** The details of a list of blocks that are state; thinking without a signature is none. */
-export function detailsOf(blocks: readonly JsonObject[]): JsonObject[] {
+/** Thinking without a signature cannot be continued, so that it has no detail. */
+export function blocksToDetails(blocks: readonly JsonObject[]): JsonObject[] {
   const details: JsonObject[] = [];
   for (const block of blocks) {
     const signature = text(block["signature"]);
     if (block["type"] === "thinking" && signature)
-      details.push(signedText(text(block["thinking"]), signature, details.length));
-    if (block["type"] === "redacted_thinking") details.push(encrypted(text(block["data"]), details.length));
+      details.push(textDetail(text(block["thinking"]), signature, details.length));
+    if (block["type"] === "redacted_thinking") details.push(encryptedDetail(text(block["data"]), details.length));
   }
   return details;
 }
 
-/** The blocks that a message's state was. */
-export const blocksOf = (details: unknown): JsonObject[] =>
+export const detailsToBlocks = (details: unknown): JsonObject[] =>
   ownDetails(details).map((detail) =>
     detail["type"] === "reasoning.encrypted"
       ? redactedBlock(text(detail["data"]))

@@ -1,7 +1,5 @@
-import { ownFieldBy } from "../caller-field.ts";
-
-/** As errors of the way out name the fields that a request has in chat. */
-export const ownField = ownFieldBy({
+/** By the chat field that an error names, the caller's field. */
+export const callerFields: Readonly<Record<string, string>> = {
   messages: "input",
   max_tokens: "max_output_tokens",
   max_completion_tokens: "max_output_tokens",
@@ -10,4 +8,4 @@ export const ownField = ownFieldBy({
   response_format: "text.format",
   reasoning_effort: "reasoning.effort",
   verbosity: "text.verbosity",
-});
+};

@@ -1,16 +1,6 @@
 import { invalidValue } from "#errors";
-import {
-  capOf,
-  commonFields,
-  given,
-  isSet,
-  type JsonObject,
-  list,
-  logprobsInclude,
-  object,
-  searchFields,
-  text,
-} from "#formats";
+import { given, isSet, type JsonObject, list, logprobsInclude, object, searchFields, text } from "#formats";
+import { capOf, commonFields } from "../chat/fields.ts";
 import type { ConvertedRequest } from "../converter.ts";
 import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
 import { messagesFromChat } from "./from-chat-messages.ts";

@@ -1,4 +1,5 @@
-import { contentText, firstChoice, type JsonObject, list, object, reasoningText, text } from "#formats";
+import { type JsonObject, list, object, text } from "#formats";
+import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
 import {
   callItem,

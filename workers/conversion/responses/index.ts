@@ -9,7 +9,7 @@
  * Throws `invalidValue` naming the field.
  */
 import type { FormatConverter } from "../converter.ts";
-import { ownField } from "./caller-field.ts";
+import { callerFields } from "./caller-field.ts";
 import { fromChat } from "./from-chat.ts";
 import { fromChatRequest } from "./from-chat-request.ts";
 import { native } from "./native.ts";
@@ -24,7 +24,7 @@ export { responsesFailure } from "./failure.ts";
 export const responsesConverter: FormatConverter = {
   resolveUploads: placeResponsesUploads,
   requestToChat: toChat,
-  callerField: ownField,
+  callerFields,
   responseFromChat: fromChat,
   streamFromChat,
   requestFromChat: fromChatRequest,

@@ -1,6 +1,6 @@
 import { type JsonObject, list, object, text } from "#formats";
-import { argumentsText } from "../arguments.ts";
 import type { ResponseIdentity } from "../converter.ts";
+import { argumentsText } from "../tool-calls.ts";
 
 export type Status = "in_progress" | "completed" | "incomplete";
 

@@ -1,4 +1,5 @@
-import { contentText, errorEvent, firstChoice, type JsonObject, list, object, reasoningText, text } from "#formats";
+import { errorEvent, type JsonObject, list, object, text } from "#formats";
+import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter } from "../converter.ts";
 import { numbered, responseError } from "./events.ts";
 import { logprobsOf } from "./items.ts";

@@ -1,4 +1,5 @@
-import { count, isCount, type JsonObject, object, tokenUsage } from "#formats";
+import { count, isCount, type JsonObject, object } from "#formats";
+import { tokenUsage } from "../usage.ts";
 
 /**
  * The usage of a response in chat shape; undefined if there is none that can be believed. `prompt_tokens` has everything in it; the details

@@ -1,40 +1,63 @@
-import type { Address, Instruction } from "@solana/kit";
+import { AccountRole, type Address, type Instruction, isAddress } from "@solana/kit";
+import { z } from "zod";
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer } from "#platform/http";
-import { type Build, buildShape, instructionOf } from "./build.ts";
 
-export interface JupiterApi {
-  /** The best route now. Throws where there is none, or where it is not what was asked for. */
-  build(ask: Ask, signal: AbortSignal): Promise<Swap>;
-  close(): Promise<void>;
-}
-
-export interface Ask {
+/** Amounts are base units of the two tokens. */
+interface SwapRequest {
   readonly wallet: Address;
   readonly from: Address;
   readonly to: Address;
-  /** Base units. */
   readonly amount: bigint;
-  /** How much worse than the market it may be quoted, and how much less than quoted it may bring. */
+  /** Bounds both the price impact of the quote and the loss between quote and execution. */
   readonly slippageBps: number;
 }
 
-/** What somebody else proposes to sign. */
+/** A transaction that Jupiter proposes. */
 export interface Swap {
   readonly instructions: readonly Instruction[];
-  /** To look up the instructions' accounts in, so that they fit. */
+  /** Lookup tables that shorten the list of accounts. */
   readonly tables: readonly Address[];
-  /** What is offered to be taken soon. */
+  /** The priority fee. */
   readonly fees: readonly Instruction[];
-  /** Base units that it must bring. */
-  readonly least: bigint;
+  /** The least amount that it must bring. */
+  readonly minReceived: bigint;
 }
+
+const address = z.custom<Address>((value) => typeof value === "string" && isAddress(value), "no address");
+const amount = z.string().regex(/^\d{1,20}$/);
+const instruction = z.object({
+  programId: address,
+  accounts: z.array(z.object({ pubkey: address, isSigner: z.boolean(), isWritable: z.boolean() })).max(256),
+  data: z.base64(),
+});
+const instructions = z.array(instruction).max(32);
+
+/** `GET /build`: a quote and the instructions for it. */
+const buildShape = z.object({
+  inputMint: z.string(),
+  outputMint: z.string(),
+  inAmount: amount,
+  outAmount: amount,
+  otherAmountThreshold: amount,
+  swapMode: z.literal("ExactIn"),
+  slippageBps: z.number(),
+  /** A ratio, despite its name: "0.001" is 0.1 %. */
+  priceImpactPct: z.string().regex(/^-?\d+(\.\d+)?(e-?\d+)?$/i),
+  computeBudgetInstructions: instructions,
+  setupInstructions: instructions,
+  swapInstruction: instruction,
+  cleanupInstruction: instruction.nullish(),
+  otherInstructions: instructions.default([]),
+  /** Only the keys are used; the contents are read from the chain. */
+  addressesByLookupTableAddress: z.record(address, z.unknown()).nullish(),
+});
+type Build = z.infer<typeof buildShape>;
 
 const limitBytes = 512 * 1024;
 const timeoutMs = 15_000;
 
-/** Jupiter's Swap API, version 2. */
-export function connectJupiter(baseUrl: string, apiKey: string | undefined, clock: Clock): JupiterApi {
+export function connectJupiter(baseUrl: string, apiKey: string | undefined, clock: Clock) {
   const { origin, pathname } = new URL(baseUrl);
   const http = createHttpClient({ origin, connections: 2, clock });
   const base = pathname.replace(/\/+$/, "");
@@ -53,46 +76,46 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
   }
 
   return {
-    async build(ask, signal) {
-      const { wallet, from, to, amount, slippageBps } = ask;
+    /** The best route now. Rejects if there is none, or if the quote differs from the request. */
+    async build(request: SwapRequest, signal: AbortSignal): Promise<Swap> {
+      const { wallet, from, to, amount, slippageBps } = request;
       const query = {
         inputMint: from,
         outputMint: to,
         amount: String(amount),
         taker: wallet,
         slippageBps: String(slippageBps),
-        // Else what is bought as wrapped SOL would not be a token any more.
+        // Or SOL would arrive unwrapped, which is not the token.
         wrapAndUnwrapSol: "false",
         computeUnitPricePercentile: "high",
-        // Of 64: leaves room for the memo.
+        // A transaction has at most 64; the memo needs some.
         maxAccounts: "60",
       };
       const build = buildShape.parse(await get("/build", query, signal));
-      checkQuote(build, ask);
+      checkQuote(build, request);
       const { setupInstructions, swapInstruction, otherInstructions, cleanupInstruction } = build;
       const all = [...setupInstructions, swapInstruction, ...otherInstructions, cleanupInstruction ?? []].flat();
       return {
         instructions: all.map(instructionOf),
         tables: Object.keys(build.addressesByLookupTableAddress ?? {}) as Address[],
         fees: build.computeBudgetInstructions.map(instructionOf),
-        least: BigInt(build.otherAmountThreshold),
+        minReceived: BigInt(build.otherAmountThreshold),
       };
     },
-    close: () => http.close(),
+    close: (): Promise<void> => http.close(),
   };
 }
 
-function checkQuote(build: Build, { from, to, amount, slippageBps }: Ask): void {
-  const asked = { inputMint: from, outputMint: to, inAmount: String(amount), slippageBps };
-  for (const [field, value] of Object.entries(asked))
-    if (build[field as keyof Build] !== value)
-      throw new Error(`Jupiter's quote has another ${field} than was asked for`);
-  const least = BigInt(build.otherAmountThreshold);
+function checkQuote(build: Build, { from, to, amount, slippageBps }: SwapRequest): void {
+  const expected = { inputMint: from, outputMint: to, inAmount: String(amount), slippageBps };
+  for (const [field, value] of Object.entries(expected))
+    if (build[field as keyof Build] !== value) throw new Error(`Jupiter's quote has another ${field} than requested`);
+  const minReceived = BigInt(build.otherAmountThreshold);
   // Rounded down, as Jupiter rounds.
-  if (least < (BigInt(build.outAmount) * BigInt(10_000 - slippageBps)) / 10_000n)
+  if (minReceived < (BigInt(build.outAmount) * BigInt(10_000 - slippageBps)) / 10_000n)
     throw new Error("Jupiter's quote allows more slippage");
-  if (least === 0n) throw new Error("Jupiter's quote brings nothing");
-  // Better or worse: its sign is not the same everywhere.
+  if (minReceived === 0n) throw new Error("Jupiter's quote brings nothing");
+  // In absolute terms, because Jupiter does not use its sign consistently.
   if (Math.abs(Number(build.priceImpactPct)) * 10_000 > slippageBps)
     throw new Error(`Jupiter's quote moves the price by ${build.priceImpactPct}`);
 }
@@ -106,4 +129,18 @@ async function textOf({ body }: HttpAnswer): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
+}
+
+const instructionOf = ({ programId, accounts, data }: z.infer<typeof instruction>): Instruction => ({
+  programAddress: programId,
+  accounts: accounts.map(({ pubkey, isSigner, isWritable }) => ({
+    address: pubkey,
+    role: roleOf(isSigner, isWritable),
+  })),
+  data: Buffer.from(data, "base64"),
+});
+
+function roleOf(isSigner: boolean, isWritable: boolean): AccountRole {
+  if (isSigner) return isWritable ? AccountRole.WRITABLE_SIGNER : AccountRole.READONLY_SIGNER;
+  return isWritable ? AccountRole.WRITABLE : AccountRole.READONLY;
 }

@@ -1,113 +1,143 @@
-import { type Address, address, type KeyPairSigner, type Signature } from "@solana/kit";
+import {
+  type Address,
+  address,
+  type Base64EncodedWireTransaction,
+  type KeyPairSigner,
+  type Signature,
+} from "@solana/kit";
+import { findAssociatedTokenPda } from "@solana-program/token";
 import { unitNanoUsd } from "#money";
-import { connectRpc, type DueBatch, type Execution, type Rpc, type SentTransaction } from "#payments";
-import type { Clock } from "#platform/clock";
-import type { Executor } from "../executor.ts";
-import { connectJupiter, type JupiterApi } from "./api.ts";
-import { seeThrough } from "./landing.ts";
-import { checkEffects } from "./limits.ts";
-import { signFor } from "./signing.ts";
-import { accountOf } from "./token-accounts.ts";
+import { type BuybackExecutor, connectRpc, type DueBatch, type Execution, type SentTransaction } from "#payments";
+import { type Clock, sleep } from "#platform/clock";
+import { connectJupiter } from "./api.ts";
+import { checkEffects, tokenPrograms } from "./limits.ts";
+import { signSwap } from "./signing.ts";
 
 export interface JupiterOptions {
   /** With the version: `https://api.jup.ag/swap/v2`. */
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
-  /** Those that its swaps run. */
+  /** The programs that a swap may run. */
   readonly programs: readonly string[];
   readonly rpcUrl: string;
-  /** Spends, and pays the fees. */
+  /** Spends the USDC and pays the fees. */
   readonly wallet: KeyPairSigner;
   /** The mint that is spent. */
   readonly usdc: string;
   readonly slippageBps: number;
 }
 
-interface Jupiter {
-  readonly api: JupiterApi;
-  readonly rpc: Rpc;
-  readonly wallet: KeyPairSigner;
-  readonly programs: ReadonlySet<string>;
-  readonly usdc: Address;
-  readonly slippageBps: number;
-}
+type Status = "succeeded" | "failed" | "expired" | "pending";
 
-/** For nodes that are behind the one that gave the blockhash. */
+/** For RPC nodes that are behind the one that gave the blockhash. */
 const slackBlocks = 50n;
-/** How long one call waits for the chain before it says "pending": less than the lease of a batch. */
-const patienceMs = 60_000;
-const mostLamports = 10_000_000n;
+/** How long an execution waits for the chain. Less than the lease of a batch. */
+const waitMs = 60_000;
+const pollMs = 2_000;
+const maxLamports = 10_000_000n;
 
 /**
- * Buys by way of Jupiter. A swap is made, checked, signed, remembered, and only then sent; whatever happened to a call
- * before, the chain says whether a remembered one landed, and a new one is made only when the old one never can.
+ * Buys through Jupiter. A swap is made, checked, signed and recorded before it is sent. The outcome of a recorded swap is
+ * read from the chain, and another swap is made only when the recorded one can no longer land.
  */
-export function createJupiter(options: JupiterOptions, clock: Clock): Executor {
+export function createJupiter(
+  options: JupiterOptions,
+  clock: Clock,
+): BuybackExecutor & { readonly close: () => Promise<void> } {
+  const { wallet, slippageBps } = options;
+  const usdc = address(options.usdc);
+  const programs = new Set(options.programs);
   const api = connectJupiter(options.baseUrl, options.apiKey, clock);
   const rpc = connectRpc(options.rpcUrl);
-  const { wallet, slippageBps } = options;
-  const programs = new Set(options.programs);
-  const jupiter = { api, rpc, wallet, programs, usdc: address(options.usdc), slippageBps };
 
-  async function follow(sent: SentTransaction, batch: DueBatch, signal: AbortSignal): Promise<Execution | undefined> {
-    const fate = await seeThrough(rpc, sent, { clock, patienceMs, signal });
-    if (fate === "landed") return bought(jupiter, sent.signature as Signature, address(batch.token), signal);
-    return fate === "open" ? { kind: "pending" } : undefined;
+  /** The wallet's associated account of a token. Rejects if the mint is none. */
+  async function tokenAccount(mint: Address, signal: AbortSignal): Promise<Address> {
+    const { value } = await rpc.getAccountInfo(mint, { encoding: "base64" }).send({ abortSignal: signal });
+    if (!value || !tokenPrograms.includes(value.owner)) throw new Error(`${mint} is no token`);
+    const [account] = await findAssociatedTokenPda({ mint, owner: wallet.address, tokenProgram: value.owner });
+    return account;
+  }
+
+  async function makeSwap({ id, token, nanoUsd }: DueBatch, signal: AbortSignal): Promise<SentTransaction> {
+    const amount = nanoUsd / unitNanoUsd;
+    const to = address(token);
+    const swap = await api.build({ wallet: wallet.address, from: usdc, to, amount, slippageBps }, signal);
+    const signed = await signSwap(swap, { wallet, memo: id, programs, rpc, signal });
+    const limits = {
+      wallet: wallet.address,
+      from: { account: await tokenAccount(usdc, signal), maxSpent: amount },
+      to: { account: await tokenAccount(to, signal), minReceived: swap.minReceived },
+      maxLamports,
+    };
+    await checkEffects(rpc, signed, limits, signal);
+    const { signature, wire: transaction, lastValidBlockHeight } = signed;
+    return { signature, transaction, lastValidBlockHeight: lastValidBlockHeight + slackBlocks };
+  }
+
+  /**
+   * Only a finalized status is final. The height is read first: a transaction that is not found after its last valid block
+   * can no longer land.
+   */
+  async function statusOf(sent: SentTransaction, signal: AbortSignal): Promise<Status> {
+    const height = await rpc.getBlockHeight({ commitment: "finalized" }).send({ abortSignal: signal });
+    const request = rpc.getSignatureStatuses([sent.signature as Signature], { searchTransactionHistory: true });
+    const [status] = (await request.send({ abortSignal: signal })).value;
+    if (!status) return height > sent.lastValidBlockHeight ? "expired" : "pending";
+    if (status.confirmationStatus !== "finalized") return "pending";
+    return status.err === null ? "succeeded" : "failed";
+  }
+
+  /** Sends a transaction repeatedly until its status is final or time is up. It has one signature, so it lands once. */
+  async function send(sent: SentTransaction, signal: AbortSignal): Promise<Status> {
+    const until = clock.now() + waitMs;
+    for (;;) {
+      const status = await statusOf(sent, signal);
+      if (status !== "pending" || clock.now() >= until) return status;
+      // The RPC client would send the request even if the signal has aborted.
+      signal.throwIfAborted();
+      const config = { encoding: "base64", skipPreflight: true, maxRetries: 0n } as const;
+      const request = rpc.sendTransaction(sent.transaction as Base64EncodedWireTransaction, config);
+      // The next status tells whether it was accepted.
+      await request.send({ abortSignal: signal }).catch(() => {});
+      await sleep(clock, pollMs, signal);
+    }
+  }
+
+  /** Undefined: it failed or expired. */
+  async function execute(sent: SentTransaction, token: Address, signal: AbortSignal): Promise<Execution | undefined> {
+    const status = await send(sent, signal);
+    if (status === "succeeded") return readResult(sent.signature as Signature, token, signal);
+    return status === "pending" ? { kind: "pending" } : undefined;
+  }
+
+  /** Reads the wallet from the transaction: the key may have been changed since. */
+  async function readResult(signature: Signature, token: Address, signal: AbortSignal): Promise<Execution> {
+    const config = { commitment: "finalized", encoding: "json", maxSupportedTransactionVersion: 0 } as const;
+    const found = await rpc.getTransaction(signature, config).send({ abortSignal: signal });
+    if (!found?.meta) throw new Error("The RPC node has no transaction for a swap that it has finalized");
+    const { preTokenBalances = [], postTokenBalances = [] } = found.meta;
+    const [payer] = found.transaction.message.accountKeys;
+    const sum = (balances: typeof preTokenBalances, mint: Address) =>
+      balances
+        .filter((each) => each.owner === payer && each.mint === mint)
+        .reduce((total, each) => total + BigInt(each.uiTokenAmount.amount), 0n);
+    const gain = (mint: Address) => sum(postTokenBalances, mint) - sum(preTokenBalances, mint);
+    return { kind: "bought", signature, spent: -gain(usdc), received: gain(token) };
   }
 
   return {
     name: "jupiter",
-    async execute(batch, remember, signal) {
-      if (batch.token === jupiter.usdc) return { kind: "recorded" };
-      const before = batch.sent && (await follow(batch.sent, batch, signal));
-      if (before) return before;
-      const swap = await makeSwap(jupiter, batch, signal);
-      await remember(swap);
-      const execution = await follow(swap, batch, signal);
+    async execute(batch, recordSent, signal) {
+      if (batch.token === usdc) return { kind: "recorded" };
+      const token = address(batch.token);
+      const earlier = batch.sent && (await execute(batch.sent, token, signal));
+      if (earlier) return earlier;
+      const swap = await makeSwap(batch, signal);
+      await recordSent(swap);
+      const execution = await execute(swap, token, signal);
       if (!execution) throw new Error("The swap did not go through; another one will be made");
       return execution;
     },
     close: () => api.close(),
   };
-}
-
-async function makeSwap(
-  jupiter: Jupiter,
-  { id, token, nanoUsd }: DueBatch,
-  signal: AbortSignal,
-): Promise<SentTransaction> {
-  const { api, rpc, wallet, programs, usdc, slippageBps } = jupiter;
-  const amount = nanoUsd / unitNanoUsd;
-  const to = address(token);
-  const swap = await api.build({ wallet: wallet.address, from: usdc, to, amount, slippageBps }, signal);
-  const signed = await signFor(wallet, swap, id, programs, rpc, signal);
-  const limits = {
-    wallet: wallet.address,
-    from: { account: await accountOf(rpc, usdc, wallet.address, signal), most: amount },
-    to: { account: await accountOf(rpc, to, wallet.address, signal), least: swap.least },
-    mostLamports,
-  };
-  await checkEffects(rpc, signed, limits, signal);
-  const { signature, wire: transaction, lastValidBlockHeight } = signed;
-  return { signature, transaction, lastValidBlockHeight: lastValidBlockHeight + slackBlocks };
-}
-
-/** What a finalized swap did to the wallet that paid for it: another one, if the key was changed meanwhile. */
-async function bought(
-  { rpc, usdc }: Jupiter,
-  signature: Signature,
-  token: Address,
-  signal: AbortSignal,
-): Promise<Execution> {
-  const config = { commitment: "finalized", encoding: "json", maxSupportedTransactionVersion: 0 } as const;
-  const found = await rpc.getTransaction(signature, config).send({ abortSignal: signal });
-  if (!found?.meta) throw new Error("The node does not show the swap that it has finalized");
-  const { preTokenBalances = [], postTokenBalances = [] } = found.meta;
-  const [wallet] = found.transaction.message.accountKeys;
-  const sum = (balances: typeof preTokenBalances, mint: Address) =>
-    balances
-      .filter((each) => each.owner === wallet && each.mint === mint)
-      .reduce((total, each) => total + BigInt(each.uiTokenAmount.amount), 0n);
-  const gain = (mint: Address) => sum(postTokenBalances, mint) - sum(preTokenBalances, mint);
-  return { kind: "bought", signature, spent: -gain(usdc), received: gain(token) };
 }

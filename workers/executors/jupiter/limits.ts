@@ -1,19 +1,20 @@
 import { type Address, getBase64Codec, type ReadonlyUint8Array } from "@solana/kit";
-import { getTokenDecoder, type Token } from "@solana-program/token";
+import { getTokenDecoder, TOKEN_PROGRAM_ADDRESS, type Token } from "@solana-program/token";
 import type { Rpc } from "#payments";
 import type { Signed } from "./signing.ts";
-import { tokenPrograms } from "./token-accounts.ts";
 
 export interface Limits {
   readonly wallet: Address;
-  /** The wallet's account of the token that is spent, and how much at most. */
-  readonly from: { readonly account: Address; readonly most: bigint };
-  /** The wallet's account of the token that is bought, and how much at least. */
-  readonly to: { readonly account: Address; readonly least: bigint };
+  /** The wallet's account of the token that is spent. */
+  readonly from: { readonly account: Address; readonly maxSpent: bigint };
+  /** The wallet's account of the token that is bought. */
+  readonly to: { readonly account: Address; readonly minReceived: bigint };
   /** For fees and the rent of a new token account. */
-  readonly mostLamports: bigint;
+  readonly maxLamports: bigint;
 }
 
+/** The token program and Token-2022. */
+export const tokenPrograms: readonly string[] = [TOKEN_PROGRAM_ADDRESS, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"];
 const tokenBytes = 165;
 
 interface State {
@@ -23,9 +24,9 @@ interface State {
 }
 
 /**
- * Runs a signed swap in simulation, and throws unless it does to the wallet what was asked and nothing else: of all the
- * wallet's accounts that it may write to, one is spent from, one is added to, and no right over any is given away. It does
- * not bind a program that behaves otherwise when it is run in earnest: `signFor` lets in none but Jupiter's.
+ * Simulates a signed swap. Rejects unless, of all the wallet's accounts that it may write, it only spends from one and adds
+ * to another, and transfers no right over any. A program could behave differently outside a simulation, which is why
+ * `signSwap` allows only Jupiter's.
  */
 export async function checkEffects(rpc: Rpc, signed: Signed, limits: Limits, signal: AbortSignal): Promise<void> {
   const { writable } = signed;
@@ -36,42 +37,44 @@ export async function checkEffects(rpc: Rpc, signed: Signed, limits: Limits, sig
     encoding,
     commitment: "processed",
     sigVerify: true,
-    // By no node that is behind: what another swap has spent meanwhile counts against this one, never for it.
+    // At least as late as the balances before: what another swap spends in between may fail this one, but not hide its cost.
     minContextSlot: context.slot,
     accounts: { encoding, addresses: [...writable] },
   });
   const { value: run } = await simulation.send({ abortSignal: signal });
   if (run.err !== null) throw new Error(`The swap fails in simulation: ${JSON.stringify(run.err, asText)}`);
-  if (!run.accounts) throw new Error("The node does not say what the swap does");
+  if (!run.accounts) throw new Error("The RPC node does not report the effects of the swap");
   for (const [n, address] of writable.entries())
     checkAccount(address, stateOf(before[n]), stateOf(run.accounts[n]), limits);
   if (!writable.includes(limits.to.account) || !writable.includes(limits.from.account))
-    throw new Error("The swap buys for somebody else");
+    throw new Error("The swap buys for another wallet");
 }
 
 function checkAccount(address: Address, before: State | undefined, after: State | undefined, limits: Limits): void {
-  const { wallet, from, to, mostLamports } = limits;
+  const { wallet, from, to, maxLamports } = limits;
   if (address === wallet) {
     const lost = (before?.lamports ?? 0n) - (after?.lamports ?? 0n);
-    if (lost > mostLamports) throw new Error(`The swap costs ${lost} lamports`);
-    if (after && after.owner !== before?.owner) throw new Error("The swap gives the wallet away");
+    if (lost > maxLamports) throw new Error(`The swap costs ${lost} lamports`);
+    if (after && after.owner !== before?.owner) throw new Error("The swap changes the owner of the wallet");
     return;
   }
   const had = tokenOf(before);
   const has = tokenOf(after);
   if (address === to.account) {
-    if (has?.owner !== wallet || isLent(has)) throw new Error("The swap buys for somebody else");
+    if (has?.owner !== wallet || isDelegated(has)) throw new Error("The swap buys for another wallet");
     const bought = has.amount - (had?.amount ?? 0n);
-    if (bought < to.least) throw new Error(`The swap buys ${bought}, less than ${to.least}`);
+    if (bought < to.minReceived) throw new Error(`The swap buys ${bought}, less than ${to.minReceived}`);
     return;
   }
   if (had?.owner !== wallet) return;
-  if (has?.owner !== wallet || (isLent(has) && !isLent(had))) throw new Error("The swap gives an account away");
+  if (has?.owner !== wallet || (isDelegated(has) && !isDelegated(had)))
+    throw new Error("The swap transfers rights over an account");
   const spent = had.amount - has.amount;
-  if (spent > (address === from.account ? from.most : 0n)) throw new Error(`The swap spends ${spent} of ${address}`);
+  if (spent > (address === from.account ? from.maxSpent : 0n))
+    throw new Error(`The swap spends ${spent} of ${address}`);
 }
 
-const isLent = ({ delegate, closeAuthority }: Token): boolean =>
+const isDelegated = ({ delegate, closeAuthority }: Token): boolean =>
   delegate.__option === "Some" || closeAuthority.__option === "Some";
 
 type Account = {
@@ -86,7 +89,7 @@ function stateOf(account: Account | undefined): State | undefined {
   return { lamports, owner, data: getBase64Codec().encode(String(account.data[0])) };
 }
 
-/** Token-2022 begins with the same bytes. */
+/** Accounts of Token-2022 begin with the same bytes. */
 function tokenOf(state: State | undefined): Token | undefined {
   if (!state || !tokenPrograms.includes(state.owner) || state.data.length < tokenBytes) return undefined;
   return getTokenDecoder().decode(state.data.slice(0, tokenBytes));

@@ -1,21 +1,20 @@
 /**
  * Anthropic's Messages API (https://platform.claude.com/docs/en/api/messages): messages, whole and streamed, and the count
- * of their tokens. Bodies pass as they are; of the caller's headers `anthropic-version` and `anthropic-beta` do. What comes
- * back is hostile until it is parsed: an answer has at most 64 MB, an event of a stream 8 MB, redirects are not followed.
- * Other errors than the request's own never show the caller what the provider said.
+ * of their tokens. Bodies are sent unchanged, with the caller's `anthropic-version` and `anthropic-beta` headers. Answers are
+ * untrusted: one has at most 64 MB, an event of a stream 8 MB, and redirects are not followed. Callers see the provider's
+ * message only if their request is at fault.
  */
 import { messagesHeaders } from "#formats";
 import type { Clock } from "#platform/clock";
 import { type JsonObject, type Provider, type Target, type TextCall, UpstreamFailure } from "../provider.ts";
-import { isObject, parse, whole } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
+import { isObject } from "../wire/json.ts";
 import { connectProvider, versioned } from "../wire/provider-client.ts";
-import { readStream, type StreamRules } from "../wire/stream.ts";
+import { readStream, type StreamRules } from "../wire/read-stream.ts";
 
-const answerLimitBytes = 64 * 1024 * 1024;
 const defaultVersion = "2023-06-01";
-/** What says how to answer: the count is refused with it. */
-const ofAnswers: ReadonlySet<string> = new Set([
+/** The endpoint that counts tokens refuses the fields that say how to answer. */
+const answerFields: ReadonlySet<string> = new Set([
   "max_tokens",
   "metadata",
   "service_tier",
@@ -28,14 +27,13 @@ const ofAnswers: ReadonlySet<string> = new Set([
 
 export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { clock }: { clock: Clock }): Provider {
   const headers = { "anthropic-version": defaultVersion, ...(apiKey !== undefined && { "x-api-key": apiKey }) };
-  const provider = connectProvider({ baseUrl: versioned(baseUrl, "v1"), concurrency, headers }, clock);
+  const client = connectProvider({ baseUrl: versioned(baseUrl, "v1"), concurrency, headers }, clock);
 
   const json = async (path: string, body: JsonObject, call: TextCall) => {
-    const answer = await provider.send({ path, json: body, headers: headersOf(call) }, call);
-    const parsed = parse(await whole(answer, answerLimitBytes, call.signal));
-    // Some proxies answer 200 with an error inside.
-    if (parsed.type === "error") throw failureInside(parsed, clock);
-    return parsed;
+    const answer = await client.sendForJson({ path, json: body, headers: headersOf(call) }, call);
+    // Some proxies answer 200 with an error in the body.
+    if (answer.type === "error") throw failureInside(answer, clock);
+    return answer;
   };
 
   return {
@@ -45,36 +43,35 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
       const message = await json("/messages", body, call);
       const { type, content } = message;
       if (type === "message" && Array.isArray(content) && content.every(isObject)) return message;
-      throw new UpstreamFailure("unavailable", "an answer that is no message");
+      throw new UpstreamFailure("unavailable", "an answer that is not a message");
     },
     async *stream(call) {
-      const ask = { path: "/messages", json: { ...call.body, stream: true }, headers: headersOf(call) };
-      const answer = await provider.send({ ...ask, accept: "text/event-stream" }, call);
-      yield* readStream(answer, rulesOfStream(), call.signal, clock);
+      const json = { ...call.body, stream: true };
+      const request = { path: "/messages", json, headers: headersOf(call), accept: "text/event-stream" };
+      const answer = await client.send(request, call);
+      yield* readStream(answer, streamRules(), call.signal, clock);
     },
     async count(call) {
-      const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !ofAnswers.has(field)));
+      const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !answerFields.has(field)));
       const { input_tokens: tokens } = await json("/messages/count_tokens", body, call);
       if (typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
-      throw new UpstreamFailure("unavailable", "a count that is no whole number");
+      throw new UpstreamFailure("unavailable", "a count that is not a whole number");
     },
-    embed: () => Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream makes no embeddings")),
-    generate: () => Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream makes no files")),
+    embed: unsupported,
+    generate: unsupported,
     takesLinks: true,
-    close: () => provider.close(),
+    close: () => client.close(),
   };
 }
 
-const headersOf = ({ headers }: TextCall): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    messagesHeaders.flatMap((name) => {
-      const value = headers[name];
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
+const unsupported = () =>
+  Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream generates only text"));
 
-/** Clients cannot read a stream that does not begin with its message. */
-function rulesOfStream(): StreamRules {
+const headersOf = ({ headers }: TextCall): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => messagesHeaders.includes(name)));
+
+/** Clients cannot read a stream that does not begin with `message_start`. */
+function streamRules(): StreamRules {
   let hasBegun = false;
   return {
     failure: (event) => (event.type === "error" ? event : undefined),

@@ -1,29 +1,29 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "#platform/clock";
 import type { JsonObject, UpstreamFailure } from "../provider.ts";
-import { isObject } from "../wire/answers.ts";
 import { failureOf } from "../wire/failures.ts";
+import { isObject } from "../wire/json.ts";
 
 /**
- * Of a model: `{detail: [{loc, msg, type}]}` (https://fal.ai/docs/documentation/model-apis/errors); of the platform:
- * `{detail, error_type}` (.../model-apis/request-errors). What can pass by itself is said by the type or in a header.
+ * Models answer `{detail: [{loc, msg, type}]}` (https://fal.ai/docs/documentation/model-apis/errors), the platform
+ * `{detail, error_type}` (.../model-apis/request-errors). The type or a header says which errors are transient.
  */
 export function falFailure(status: number, headers: IncomingHttpHeaders, body: unknown, clock: Clock): UpstreamFailure {
   const { detail, error_type = headers["x-fal-error-type"] } = isObject(body) ? body : {};
   const errors = Array.isArray(detail) ? detail.filter(isObject) : [];
-  const said = errors.map(({ msg }) => msg).filter((msg) => typeof msg === "string");
-  const message = said.length > 0 ? said.slice(0, 3).join("; ") : typeof detail === "string" ? detail : "";
+  const messages = errors.map(({ msg }) => msg).filter((msg) => typeof msg === "string");
+  const message = messages.length > 0 ? messages.slice(0, 3).join("; ") : typeof detail === "string" ? detail : "";
   const param = paramOf(errors[0]);
-  const wait = headers["x-ratelimit-reset"];
+  const retryAfter = headers["x-ratelimit-reset"];
   return failureOf(
-    statusBy(errors[0]?.type ?? error_type) ?? (passes(status, headers) ? 503 : status),
-    wait === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(wait) },
-    { error: { message, ...(param !== undefined && { param }) } },
+    statusOf(errors[0]?.type ?? error_type) ?? (isTransient(status, headers) ? 503 : status),
+    retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
+    { error: { message, param } },
     clock,
   );
 }
 
-/** As the types are documented, whatever status an endpoint answers with. */
+/** The meaning of the documented types, which an endpoint may send with any status. */
 const statuses: Readonly<Record<string, number>> = {
   internal_server_error: 500,
   internal_error: 500,
@@ -38,16 +38,16 @@ const statuses: Readonly<Record<string, number>> = {
   concurrent_requests_limit: 429,
 };
 
-function statusBy(type: unknown): number | undefined {
+function statusOf(type: unknown): number | undefined {
   if (typeof type !== "string") return undefined;
   return type.startsWith("runner_") ? 503 : Object.hasOwn(statuses, type) ? statuses[type] : undefined;
 }
 
-const passes = (status: number, headers: IncomingHttpHeaders) =>
+const isTransient = (status: number, headers: IncomingHttpHeaders) =>
   (status === 400 || status === 422) &&
   [headers["x-fal-retryable"], headers["x-fal-needs-retry"]].some((value) => /^(true|1|yes)$/i.test(String(value)));
 
-/** `["body", "image_size", "width"]` is a field of the input. */
+/** `["body", "image_size", "width"]` is the field `image_size.width` of the input. */
 function paramOf({ loc }: JsonObject = {}): string | undefined {
   if (!Array.isArray(loc)) return undefined;
   const path = loc.filter((each) => typeof each === "string" || typeof each === "number");

@@ -1,56 +1,54 @@
 import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
-import { isObject, parse, whole } from "../wire/answers.ts";
+import { isObject } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
-import { answerLimitBytes } from "./answer.ts";
-import { methodOf } from "./method.ts";
+import { methodPath, modelPath } from "./read-answer.ts";
 
-/** As many texts as the provider takes at a time. */
+/** Limit of the provider. */
 const batchSize = 100;
 
-/** A call in OpenAI's shape, its answer too. */
-export async function embed(provider: ProviderClient, call: UpstreamCall): Promise<JsonObject> {
+/** The call and its answer have the shape of OpenAI's embeddings. */
+export async function embed(client: ProviderClient, call: UpstreamCall): Promise<JsonObject> {
   const { input, dimensions } = call.body;
   const texts = Array.isArray(input) ? input : [input];
   if (!texts.every((text) => typeof text === "string"))
-    throw new UpstreamFailure("refused", "input: this model takes text alone.", { param: "input" });
+    throw new UpstreamFailure("refused", "input: this model takes only text.", { param: "input" });
   const vectors: (readonly number[])[] = [];
   let tokens: number | undefined = 0;
   for (let from = 0; from < texts.length; from += batchSize) {
-    const batch = await embedBatch(provider, call, texts.slice(from, from + batchSize), dimensions ?? undefined);
+    const batch = await embedBatch(client, call, texts.slice(from, from + batchSize), dimensions ?? undefined);
     vectors.push(...batch.vectors);
     tokens = batch.tokens === undefined || tokens === undefined ? undefined : tokens + batch.tokens;
   }
   return {
-    data: vectors.map((values, index) => ({ index, embedding: dimensions == null ? values : ofLengthOne(values) })),
+    data: vectors.map((values, index) => ({ index, embedding: dimensions == null ? values : normalized(values) })),
     ...(tokens !== undefined && { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
   };
 }
 
-async function embedBatch(provider: ProviderClient, call: UpstreamCall, texts: readonly string[], dimensions: unknown) {
+async function embedBatch(client: ProviderClient, call: UpstreamCall, texts: readonly string[], dimensions: unknown) {
   const requests = texts.map((text) => ({
-    model: `models/${call.model.replace(/^models\//, "")}`,
+    model: modelPath(call.model),
     content: { parts: [{ text }] },
-    // JSON leaves out what is undefined.
     outputDimensionality: dimensions,
   }));
-  const answer = await provider.send({ path: methodOf(call.model, "batchEmbedContents"), json: { requests } }, call);
-  const { embeddings, usageMetadata } = parse(await whole(answer, answerLimitBytes, call.signal));
+  const path = methodPath(call.model, "batchEmbedContents");
+  const { embeddings, usageMetadata } = await client.sendForJson({ path, json: { requests } }, call);
   const vectors = Array.isArray(embeddings) ? embeddings.map(vectorOf) : [];
   if (vectors.length !== texts.length)
     throw new UpstreamFailure("unavailable", "an answer without an embedding for each text");
   const { promptTokenCount } = isObject(usageMetadata) ? usageMetadata : {};
-  const isTold = Number.isSafeInteger(promptTokenCount) && (promptTokenCount as number) > 0;
-  return { vectors, tokens: isTold ? (promptTokenCount as number) : undefined };
+  const isReported = Number.isSafeInteger(promptTokenCount) && (promptTokenCount as number) > 0;
+  return { vectors, tokens: isReported ? (promptTokenCount as number) : undefined };
 }
 
 function vectorOf(embedding: unknown): readonly number[] {
   const { values } = isObject(embedding) ? embedding : {};
   if (Array.isArray(values) && values.length > 0 && values.every(Number.isFinite)) return values as number[];
-  throw new UpstreamFailure("unavailable", "an embedding that is no list of numbers");
+  throw new UpstreamFailure("unavailable", "an embedding that is not a list of numbers");
 }
 
-/** The provider cuts a vector short without making it a unit again; callers of OpenAI's interface count on that. */
-function ofLengthOne(values: readonly number[]): readonly number[] {
+/** The provider does not normalize a vector again after truncating it; callers of OpenAI's interface expect length 1. */
+function normalized(values: readonly number[]): readonly number[] {
   const length = Math.hypot(...values);
   return length > 0 && Math.abs(length - 1) > 1e-3 ? values.map((value) => value / length) : values;
 }

@@ -1,74 +1,72 @@
 /**
- * What replicate and fal have in common: they host models of many providers, each with an input and an output of its own, as
- * jobs that are asked for until they are done. The input goes to the model as it is, `n` and `size` of the images route in
- * the provider's own names; an upload in it goes as a link, or as its bytes if it is small. What an output names as a file is
- * kept; the rest of it goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription
- * `minute`; music, which providers sell by the piece or by begun minutes, `request`. Their own clients write the requests (client.ts), and nothing but that.
+ * What replicate and fal have in common: they run models of many vendors, each with its own input and output, as jobs that
+ * are polled. The input goes to the model unchanged, but for `n` and `size` of the images route, which get the provider's
+ * names; an upload goes as a link, or as its bytes if it is small. Files that an output names are stored, and the rest of it
+ * goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription `minute`; music, which
+ * providers sell by the piece or by started minutes, `request`. The vendors' client libraries write the requests
+ * (capture-request.ts).
  */
 import type { Clock } from "#platform/clock";
-import { createSafeFetch } from "#platform/safe-fetch";
 import { type GenerationCall, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
-import { parse, whole } from "../wire/answers.ts";
-import { runJob } from "../wire/job.ts";
-import type { ProviderClient } from "../wire/provider-client.ts";
-import type { written } from "./client.ts";
-import { charactersOf, deliver, type Made } from "./deliver.ts";
-import { again } from "./files.ts";
-import { type InputRules, inputFor } from "./input.ts";
+import type { ProviderClient, ProviderRequest } from "../wire/provider-client.ts";
+import { runJob } from "../wire/run-job.ts";
+import { type InputRules, prepareInput } from "./prepare-input.ts";
 import { recordedSeconds } from "./seconds.ts";
+import { charactersOf, type JobOutput, retryAfterFailure, storeOutput } from "./store-output.ts";
 
-type Written = ReturnType<typeof written>;
-
-/** The requests of one provider, and what its answers mean. */
+/** The requests of one provider, and how its answers are read. */
 export interface Host {
   readonly rules: InputRules;
-  submit(model: string, input: JsonObject): Written;
-  /** What another worker needs to go on with the job. */
+  submit(model: string, input: JsonObject): Promise<ProviderRequest>;
+  /** What another worker needs to continue the job. */
   idOf(model: string, submitted: JsonObject): string | undefined;
-  look(id: string): Written;
-  isOver(job: JsonObject): boolean | undefined;
-  /** Throws if the job failed. `ask` fetches more of it. */
-  made(job: JsonObject, id: string, ask: (request: Written) => Promise<JsonObject>): Promise<Made>;
-  cancel(id: string): Written;
-  /** No work has begun: cancelled in this state, it is not billed. */
+  poll(id: string): Promise<ProviderRequest>;
+  readonly running: readonly unknown[];
+  readonly ended: readonly unknown[];
+  /** Throws if the job failed. `send` fetches more of it. */
+  outputOf(
+    job: JsonObject,
+    id: string,
+    send: (request: Promise<ProviderRequest>) => Promise<JsonObject>,
+  ): Promise<JobOutput>;
+  cancel(id: string): Promise<ProviderRequest>;
+  /** Work has not begun: a job that is canceled in this state is not billed. */
   isWaiting(job: JsonObject): boolean;
-  /** By what the cancellation answers: work had not begun until then. */
-  isUnbilled(cancelled: JsonObject): boolean;
+  /** Whether the answer to the cancellation says that work had still not begun. */
+  isUnbilled(canceled: JsonObject): boolean;
 }
 
-/** Providers put the input into their answers, and some models a file. */
-const answerLimitBytes = 64 * 1024 * 1024;
+export function createHosted(host: Host, client: ProviderClient, clock: Clock): Provider {
+  const noText = () =>
+    Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream generates only media"));
 
-export function createHosted(host: Host, provider: ProviderClient, clock: Clock): Provider {
-  const safeFetch = createSafeFetch({ clock, trusted: provider.origin });
-  const fetching = { provider, safeFetch };
-  const noText = () => Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream makes media alone"));
-
-  const ask = async (request: Written, { log }: GenerationCall, signal: AbortSignal): Promise<JsonObject> =>
-    parse(await whole(await provider.send(await request, { signal, log }), answerLimitBytes, signal));
+  const send = async (request: Promise<ProviderRequest>, { log }: GenerationCall, signal: AbortSignal) =>
+    client.sendForJson(await request, { signal, log });
 
   const run = (call: GenerationCall) => {
     let seconds: Promise<number> | undefined;
     const recorded = () => (seconds ??= recordedSeconds(call));
     return runJob(clock, call, {
       async submit() {
-        // Before it costs anything: what could not be counted afterwards.
+        // What cannot be counted must be refused before it costs anything.
         if (call.task === "speech") charactersOf(call.input);
         if (call.task === "transcription") await recorded();
-        const input = await inputFor(call, host.rules);
+        const input = await prepareInput(call, host.rules);
         call.disconnected.throwIfAborted();
-        return ask(host.submit(call.model, input), call, call.signal);
+        return send(host.submit(call.model, input), call, call.signal);
       },
       idOf: (submitted) => host.idOf(call.model, submitted),
-      look: (id, signal) => ask(host.look(id), call, signal),
-      isOver: (job) => host.isOver(job),
-      async fetch(job, id) {
-        const more = (request: Written) => again(fetching, call, () => ask(request, call, call.signal));
-        return deliver(fetching, call, await host.made(job, id, more), recorded);
+      poll: (id, signal) => send(host.poll(id), call, signal),
+      running: host.running,
+      ended: host.ended,
+      async collect(job, id) {
+        const more = (request: Promise<ProviderRequest>) =>
+          retryAfterFailure(client, call, () => send(request, call, call.signal));
+        return storeOutput(client, call, await host.outputOf(job, id, more), recorded);
       },
-      cancel: async (id, signal) => void (await ask(host.cancel(id), call, signal)),
-      withdraw: async (job, id, signal) =>
-        host.isWaiting(job) && host.isUnbilled(await ask(host.cancel(id), call, signal)),
+      cancel: async (id, signal) => void (await send(host.cancel(id), call, signal)),
+      cancelUnbilled: async (job, id, signal) =>
+        host.isWaiting(job) && host.isUnbilled(await send(host.cancel(id), call, signal)),
     });
   };
 
@@ -85,26 +83,19 @@ export function createHosted(host: Host, provider: ProviderClient, clock: Clock)
       }
     },
     takesLinks: true,
-    close: async () => {
-      await Promise.all([provider.close(), safeFetch.close()]);
-    },
+    close: () => client.close(),
   };
 }
 
 const callersNames: Readonly<Record<string, string>> = { num_images: "n", num_outputs: "n", image_size: "size" };
 
-/** A provider's refusal names its own field of the input: the caller of the images route knows it without `input`. */
+/** A provider's refusal names its own field of the input. Callers of the images route know it without `input`. */
 function inCallersNames(error: unknown, { task, input }: GenerationCall): unknown {
   if (!(error instanceof UpstreamFailure) || error.kind !== "refused" || error.param === undefined) return error;
-  const field = error.param.replace(/^input\.?/, "");
-  const [first = "", ...others] = field.split(".");
-  const theirs = callersNames[first];
-  const own = task === "images" && theirs !== undefined && theirs in input && !(first in input);
-  const param = own ? [theirs, ...others].join(".") : field;
-  const { message, status } = error;
-  const shown = task === "images" ? param : param ? `input.${param}` : "input";
-  return new UpstreamFailure("refused", message, {
-    ...(status !== undefined && { status }),
-    ...(shown !== "" && { param: shown }),
-  });
+  const param = error.param.replace(/^input\.?/, "");
+  if (task !== "images") return error.withParam(param ? `input.${param}` : "input");
+  const [first = "", ...others] = param.split(".");
+  const name = callersNames[first];
+  const isRenamed = name !== undefined && name in input && !(first in input);
+  return error.withParam((isRenamed ? [name, ...others].join(".") : param) || undefined);
 }

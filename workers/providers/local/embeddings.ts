@@ -5,7 +5,7 @@ import { parseRequest } from "./request.ts";
 import { countTokens } from "./tokens.ts";
 
 const defaultDimensions = 256;
-/** What counts of one input at most, as the catalog says. */
+/** At most so many tokens of an input are counted: the context length in the catalog. */
 const contextTokens = 8_192;
 
 const request = z.object({
@@ -15,7 +15,7 @@ const request = z.object({
   dimensions: z.int().min(1).max(3072).nullish(),
 });
 
-/** Texts that share words and trigrams of letters point the same way; vectors have length 1. */
+/** Texts that share words and trigrams of letters have similar vectors, all of length 1. */
 export async function embed(body: JsonObject, signal: AbortSignal): Promise<JsonObject> {
   const { model, input, encoding_format, dimensions } = parseRequest(request, body);
   const inputs = typeof input === "string" ? [input] : input;
@@ -32,65 +32,38 @@ export async function embed(body: JsonObject, signal: AbortSignal): Promise<Json
   return { object: "list", data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 
-const turnCharacters = 128 * 1024;
+/** The event loop gets a turn after so many characters. */
+const turnCharacters = 64 * 1024;
 
-/** Feature hashing (Weinberger et al., 2009) of words and of the trigrams of "_word_": a number and a sign for each. */
+/** Feature hashing (Weinberger et al., 2009) of words and of the trigrams of "_word_". */
 async function vectorOf(text: string, dimensions: number): Promise<Float32Array<ArrayBuffer>> {
   const sums = new Float64Array(dimensions);
-  const add = (hash: number, weight: number) => {
-    const mixed = mix(hash);
-    const at = (mixed >>> 1) % dimensions;
-    sums[at] = (sums[at] as number) + (mixed & 1 ? weight : -weight);
+  const add = (feature: string, weight: number) => {
+    const hash = hashOf(feature);
+    const at = (hash >>> 1) % dimensions;
+    sums[at] = (sums[at] as number) + (hash & 1 ? weight : -weight);
   };
-  let word = 0;
-  let beforeLast = boundary;
-  let last = boundary;
-  for (let start = 0; start < text.length; start += turnCharacters) {
-    if (start > 0) await setImmediate();
-    const part = text.slice(start, start + turnCharacters).toLowerCase();
-    for (let at = 0; at < part.length; at++) {
-      const code = part.charCodeAt(at);
-      if (isWordCharacter(code)) {
-        word = step(word, code);
-        add(step(step(beforeLast, last), code), 1);
-        beforeLast = last;
-        last = code;
-      } else if (last !== boundary) {
-        add(step(step(beforeLast, last), boundary), 1);
-        add(word, 2);
-        word = 0;
-        beforeLast = last = boundary;
-      }
-    }
-  }
-  if (last !== boundary) {
-    add(step(step(beforeLast, last), boundary), 1);
+  let sinceTurn = 0;
+  for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{M}\p{N}]{1,64}/gu)) {
     add(word, 2);
+    const padded = `_${word}_`;
+    for (let at = 0; at + 3 <= padded.length; at++) add(padded.slice(at, at + 3), 1);
+    sinceTurn += padded.length;
+    if (sinceTurn < turnCharacters) continue;
+    sinceTurn = 0;
+    await setImmediate();
   }
-  let length = Math.sqrt(sums.reduce((total, sum) => total + sum * sum, 0));
-  if (length === 0) {
-    // No word at all, or hashes that cancelled each other out: still a vector, the same for the same text.
-    let hash = 1;
-    for (let at = 0; at < Math.min(text.length, 1024); at++) hash = step(hash, text.charCodeAt(at));
-    add(hash, 1);
-    length = 1;
-  }
+  // Without words, or where the hashes canceled each other out.
+  if (sums.every((sum) => sum === 0)) add(text.slice(0, 1024), 1);
+  const length = Math.hypot(...sums);
   return Float32Array.from(sums, (sum) => sum / length);
 }
 
-const boundary = 95;
-const step = (hash: number, code: number) => (Math.imul(hash ^ code, 0x01000193) + code) | 0;
-
-/** The last round of MurmurHash3: every bit of the input reaches every bit of the result. */
-function mix(hash: number): number {
-  let mixed = hash;
-  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
+/** FNV-1a, and the last round of MurmurHash3, by which every bit of the input affects every bit of the result. */
+function hashOf(feature: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < feature.length; at++) hash = Math.imul(hash ^ feature.charCodeAt(at), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
-
-/** Letters and digits of ASCII, and everything beyond it but punctuation and blanks of the common blocks. */
-const isWordCharacter = (code: number) =>
-  (code >= 97 && code <= 122) ||
-  (code >= 48 && code <= 57) ||
-  (code >= 0xc0 && !(code >= 0x2000 && code <= 0x206f) && !(code >= 0x3000 && code <= 0x303f));

@@ -1,12 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import { writeJson } from "../wire/json.ts";
-import { describeImage } from "./images.ts";
+import { describeImage } from "./describe-image.ts";
 import { type ChatRequest, type Message, textOf } from "./request.ts";
 import { fill, wordsOf } from "./schema.ts";
 import { countTokens, tokenize } from "./tokens.ts";
 import { type ToolCall, toolCalls } from "./tools.ts";
 
-/** One choice, in the pieces that a stream sends it in: one piece is one token. */
+/** One choice, in the pieces in which it is streamed: one token each. */
 export interface Choice {
   readonly text?: readonly string[];
   readonly calls: readonly { readonly name: string; readonly pieces: readonly string[] }[];
@@ -18,17 +18,17 @@ export interface Reply {
   readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
-/** As much of a prompt as is looked at for what to say. Its usage is counted in whole. */
+/** An answer depends only on this much of the prompt. Usage counts all of it. */
 const readCharacters = 16_384;
 const quotedCharacters = 400;
-/** What counts of a prompt at most, as the catalog says. */
+/** At most so many tokens of a prompt are counted: the context length in the catalog. */
 const contextTokens = 131_072;
 const tokensPerMessage = 3;
 const tokensPerImage = 256;
 
-/** `speech`: what a trigger has the model say, in place of its own words. */
+/** `speech`: the text that a trigger has the model say. */
 export async function replyTo(request: ChatRequest, speech: string | undefined): Promise<Reply> {
-  const cap = Math.min(request.max_tokens ?? mostTokens, request.max_completion_tokens ?? mostTokens);
+  const cap = Math.min(request.max_tokens ?? maxTokens, request.max_completion_tokens ?? maxTokens);
   const choices: Choice[] = [];
   let completionTokens = 0;
   for (let index = 0; index < (request.n ?? 1); index++) {
@@ -49,7 +49,7 @@ export async function replyTo(request: ChatRequest, speech: string | undefined):
   return { choices, usage };
 }
 
-const mostTokens = 1_000_000;
+const maxTokens = 1_000_000;
 const noMessage: Message = { role: "user", content: "" };
 export const lastUserMessage = ({ messages }: ChatRequest): Message =>
   messages.findLast(({ role }) => role === "user") ?? noMessage;
@@ -59,27 +59,24 @@ const tokensOf = ({ text = [], calls }: Choice) =>
 
 /** A function's name counts as one token. */
 function calling(calls: readonly ToolCall[], cap: number): Choice {
-  let left = cap;
+  let remaining = cap;
   const cut: Choice["calls"][number][] = [];
-  let whole = true;
   for (const { name, arguments: given } of calls) {
-    if (left === 0) whole = false;
-    if (!whole) break;
-    const pieces = tokenize(given, left - 1);
-    whole = pieces.reduce((length, piece) => length + piece.length, 0) === given.length;
-    left -= 1 + pieces.length;
+    if (remaining === 0) return { calls: cut, finishReason: "length" };
+    const pieces = tokenize(given, remaining - 1);
+    remaining -= 1 + pieces.length;
     cut.push({ name, pieces });
+    if (pieces.join("").length < given.length) return { calls: cut, finishReason: "length" };
   }
-  return { calls: cut, finishReason: whole ? "tool_calls" : "length" };
+  return { calls: cut, finishReason: "tool_calls" };
 }
 
 function speaking(speech: string, { stop }: ChatRequest, cap: number): Choice {
   const stops = (typeof stop === "string" ? [stop] : (stop ?? [])).filter((each) => each !== "");
   const ends = stops.map((each) => speech.indexOf(each)).filter((at) => at !== -1);
-  const kept = speech.slice(0, Math.min(speech.length, ...ends));
-  const text = tokenize(kept, cap);
-  const length = text.reduce((sum, piece) => sum + piece.length, 0);
-  return { text, calls: [], finishReason: length < kept.length ? "length" : "stop" };
+  const said = speech.slice(0, Math.min(speech.length, ...ends));
+  const text = tokenize(said, cap);
+  return { text, calls: [], finishReason: text.join("").length < said.length ? "length" : "stop" };
 }
 
 const openings = ["You said", "I read", "Your message was", "Understood"];

@@ -16,7 +16,7 @@ const functionTool = z.object({
   }),
 });
 
-/** What the local model reads of a chat request; the rest is ignored, as providers ignore what they do not know. */
+/** The fields of a chat request that the local model reads; others are ignored. */
 const chatRequest = z.object({
   model: z.string(),
   messages: z.array(
@@ -54,7 +54,7 @@ export type Message = ChatRequest["messages"][number];
 
 export const parseChat = (body: JsonObject): ChatRequest => parseRequest(chatRequest, body);
 
-/** A field that a provider would refuse is refused here too. */
+/** Throws `refused` naming the first invalid field. */
 export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
@@ -63,10 +63,10 @@ export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {
     if (typeof key === "number") return `${path}[${key}]`;
     return path === "" ? String(key) : `${path}.${String(key)}`;
   }, "");
-  throw new UpstreamFailure("refused", `${param || "The request"}: ${issue?.message}.`, param ? { param } : {});
+  throw new UpstreamFailure("refused", `${param || "The request"}: ${issue?.message}.`, { param: param || undefined });
 }
 
-/** The text of a message: its parts' texts, a line each. */
+/** The text of a message; its parts are separate lines. */
 export function textOf({ content }: Message): string {
   if (typeof content === "string") return content;
   return (content ?? []).flatMap((part) => ("text" in part ? [part.text] : [])).join("\n");

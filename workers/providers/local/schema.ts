@@ -1,9 +1,10 @@
 import type { JsonObject } from "../provider.ts";
+import { isObject } from "../wire/json.ts";
 
 /**
- * A value that satisfies a JSON schema: the part of it that tools and structured outputs use
- * (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas), and the common rest but for `pattern`,
- * `not` and conditions. Strings and numbers come from the prompt where they fit.
+ * A value that satisfies a JSON schema. Supports what tools and structured outputs use
+ * (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas) and more, but not `pattern`, `not` and
+ * conditions. Strings and numbers come from the prompt where they fit.
  */
 export function fill(schema: unknown, words: Words): unknown {
   return value(schema, { root: schema, words, name: "value", depth: 0, budget: { values: 5_000 } });
@@ -12,17 +13,17 @@ export function fill(schema: unknown, words: Words): unknown {
 interface Place {
   readonly root: unknown;
   readonly words: Words;
-  /** Of the property that is filled. */
+  /** Of the property that gets the value. */
   readonly name: string;
   readonly depth: number;
-  /** What a schema made to explode may cost. */
+  /** Limits the values of a schema whose references multiply. */
   readonly budget: { values: number };
 }
 
-const deepest = 24;
+const maxDepth = 24;
 
 function value(schema: unknown, place: Place): unknown {
-  if (!isObject(schema) || place.depth > deepest || --place.budget.values < 0) return null;
+  if (!isObject(schema) || place.depth > maxDepth || --place.budget.values < 0) return null;
   const deeper = { ...place, depth: place.depth + 1 };
   if (typeof schema.$ref === "string") return value(resolve(place.root, schema.$ref), deeper);
   if ("const" in schema) return schema.const;
@@ -55,14 +56,14 @@ function typeOf(schema: JsonObject): unknown {
   return schema.items !== undefined ? "array" : "string";
 }
 
-/** Of several alternatives the first; where the nesting is deep already, the first that ends it. */
+/** The first of several alternatives; deep in the value, the first that does not nest further. */
 function simplest(choices: readonly unknown[], { root, depth }: Place): JsonObject {
   const known = choices.map((choice) =>
     isObject(choice) && typeof choice.$ref === "string" ? resolve(root, choice.$ref) : choice,
   );
   const isLeaf = (choice: unknown) => isObject(choice) && !["object", "array"].includes(String(typeOf(choice)));
   const isNull = (choice: unknown) => isObject(choice) && choice.type === "null";
-  const chosen = depth > deepest / 3 ? known.find(isLeaf) : known.find((choice) => !isNull(choice));
+  const chosen = depth > maxDepth / 3 ? known.find(isLeaf) : known.find((choice) => !isNull(choice));
   return isObject(chosen ?? known[0]) ? ((chosen ?? known[0]) as JsonObject) : {};
 }
 
@@ -80,14 +81,14 @@ function merged(schema: JsonObject, all: readonly unknown[], root: unknown): Jso
 function object(schema: JsonObject, place: Place): JsonObject {
   const properties = objectOf(schema.properties);
   const required = listOf(schema.required).filter((name) => typeof name === "string");
-  const names = required.length > 0 ? required : place.depth > deepest / 3 ? [] : Object.keys(properties);
-  // fromEntries: a property called __proto__ is a property.
+  const names = required.length > 0 ? required : place.depth > maxDepth / 3 ? [] : Object.keys(properties);
+  // With fromEntries, __proto__ is a property like any other.
   return Object.fromEntries(names.map((name) => [name, value(properties[name] ?? {}, { ...place, name })]));
 }
 
 function array(schema: JsonObject, place: Place): unknown[] {
   const fixed = listOf(schema.prefixItems);
-  const least = numberOf(schema.minItems) ?? (place.depth > deepest / 3 ? 0 : 1);
+  const least = numberOf(schema.minItems) ?? (place.depth > maxDepth / 3 ? 0 : 1);
   const length = Math.min(Math.max(least, fixed.length), numberOf(schema.maxItems) ?? 1_000, 1_000);
   const items: unknown[] = [];
   while (items.length < length && place.budget.values > 0)
@@ -147,23 +148,21 @@ function resolve(root: unknown, reference: string): unknown {
   }, root);
 }
 
-const isObject = (each: unknown): each is JsonObject =>
-  typeof each === "object" && each !== null && !Array.isArray(each);
 const objectOf = (each: unknown): JsonObject => (isObject(each) ? each : {});
 const listOf = (each: unknown): readonly unknown[] => (Array.isArray(each) ? each : []);
 const numberOf = (each: unknown): number | undefined => (typeof each === "number" ? each : undefined);
 
-/** What a prompt offers, each once: quoted texts, then names (words with a capital), and numbers. */
+/** The values that a prompt names, each used once: quoted texts, then capitalized names; and numbers. */
 export interface Words {
   text(): string | undefined;
   number(fits: (candidate: number) => boolean): number | undefined;
-  /** The one that the prompt names, else the first. */
+  /** The value that the prompt names, else the first. */
   oneOf(values: readonly unknown[]): unknown;
 }
 
 export function wordsOf(prompt: string): Words {
   const quoted = Array.from(prompt.matchAll(/"([^"\n]{1,200})"|'([^'\n]{1,200})'(?!\w)/g), ([, a, b]) => a ?? b ?? "");
-  // The first word of a sentence has a capital, whatever it is.
+  // The first word of a sentence is always capitalized, so it does not count as a name.
   const names = Array.from(
     prompt.matchAll(/(?<=[^.!?\s]\s)\p{Lu}[\p{L}'-]*(?: \p{Lu}[\p{L}'-]*)*/gu),
     ([name]) => name,

@@ -2,24 +2,24 @@ import { setImmediate } from "node:timers/promises";
 
 /**
  * The tokens of the local models: up to 8 blanks and then up to 8 other characters. "Hello there" has 2, any text of n
- * bytes at most n. Nothing is lost: the tokens of a text, put together, are the text.
+ * bytes at most n. Concatenated, the tokens of a text are the text.
  */
-const longest = 8;
-const blank = (code: number) => code <= 32;
-const leadsPair = (code: number) => code >= 0xd800 && code <= 0xdbff;
+const maxLength = 8;
+const isBlank = (code: number) => code <= 32;
+const isHighSurrogate = (code: number) => code >= 0xd800 && code <= 0xdbff;
 
-/** Where the token that begins at `start` ends. */
+/** The end of the token that begins at `start`. */
 function tokenEnd(text: string, start: number): number {
-  const blanksUntil = Math.min(text.length, start + longest);
+  const blanksUntil = Math.min(text.length, start + maxLength);
   let at = start;
-  while (at < blanksUntil && blank(text.charCodeAt(at))) at++;
-  const wordUntil = Math.min(text.length, at + longest);
-  while (at < wordUntil && !blank(text.charCodeAt(at))) at++;
-  if (at < text.length && leadsPair(text.charCodeAt(at - 1))) at++;
+  while (at < blanksUntil && isBlank(text.charCodeAt(at))) at++;
+  const wordUntil = Math.min(text.length, at + maxLength);
+  while (at < wordUntil && !isBlank(text.charCodeAt(at))) at++;
+  if (at < text.length && isHighSurrogate(text.charCodeAt(at - 1))) at++;
   return at;
 }
 
-/** The tokens of the text, but for those over the cap. */
+/** The first tokens of the text, at most `cap`. */
 export function tokenize(text: string, cap: number): readonly string[] {
   const tokens: string[] = [];
   for (let at = 0; at < text.length && tokens.length < cap; ) {

@@ -9,9 +9,9 @@ export interface ToolCall {
 }
 
 /**
- * Which functions are called: the one that `tool_choice` names; with `required` those that the prompt names, else the
- * first; with `auto` those that the prompt names, unless the last message is a tool's result. `get_weather` is named by
- * "get_weather" and by "get weather". All of them, or only the first if `parallel_tool_calls` is false.
+ * The function that `tool_choice` names; with `required` those that the prompt names, else the first; with `auto` those that
+ * the prompt names, unless the last message is a tool's result. "get_weather" and "get weather" both name `get_weather`. Only
+ * the first of them if `parallel_tool_calls` is false.
  */
 export function toolCalls(request: ChatRequest, prompt: string, words: Words): readonly ToolCall[] {
   const { tools, tool_choice: choice, messages } = request;

@@ -1,16 +1,19 @@
 import { invalidValue, noCapacity, rateLimited, type ServiceError, upstreamError, upstreamTimeout } from "#errors";
 import { UpstreamFailure } from "../provider.ts";
 
-/** What a message that is nothing but a trigger makes the model do. */
+/** The effects of a message or prompt that consists of a trigger. Calls ignore those that do not concern them. */
 export interface Trigger {
-  /** Before the first token. */
+  /** Before the first token, or until the files are there. */
   readonly delayMs?: number;
-  /** Ends the stream after so many chunks, and a JSON answer altogether. */
+  /** Ends the stream after so many chunks, and fails a JSON answer. */
   readonly breakAfterChunks?: number;
+  /** What the model says. */
   readonly speech?: string;
+  /** At most so many images, or seconds of video. */
+  readonly deliver?: number;
 }
 
-/** Answered as they are: asking for an error is no failure of the model, so no breaker hears of it. */
+/** A ServiceError goes to the caller without counting as a failure of the upstream, so no breaker opens. */
 const errors: Readonly<Record<string, (param: string) => ServiceError>> = {
   400: (param) => invalidValue(param, "This is the error 400 that you asked for."),
   429: () => rateLimited("This is the error 429 that you asked for.", 1),
@@ -19,36 +22,27 @@ const errors: Readonly<Record<string, (param: string) => ServiceError>> = {
   504: () => upstreamTimeout("This is the error 504 that you asked for."),
 };
 
-const longestDelayMs = 600_000;
-const mostTokens = 100_000;
+const maxDelayMs = 600_000;
+const maxTokens = 100_000;
 
-/** Throws what `error:<status>` asks for. */
-export function triggerOf(message: string): Trigger {
-  const [, kind, digits] = /^(error|slow|stream-error|tokens):(\d{1,9})$/.exec(message) ?? [];
+/** Throws the error that `error:<status>` requests. `param`: the field with the text. */
+export function triggerOf(text: string, param: string): Trigger {
+  const [, kind = "", digits] = /^(error|slow|stream-error|tokens|deliver):(\d{1,9})$/.exec(text) ?? [];
   const count = Number(digits);
-  if (kind === "slow") return { delayMs: Math.min(count, longestDelayMs) };
-  if (kind === "stream-error") return { breakAfterChunks: count };
-  if (kind === "tokens") return { speech: "token ".repeat(Math.min(count, mostTokens)).trimEnd() };
-  if (kind === undefined) return {};
-  throw errorOf(count, "messages");
-}
-
-/** What a prompt that is nothing but a trigger does to a call that makes files. */
-export interface MediaTrigger {
-  /** How long the work takes. */
-  readonly delayMs?: number;
-  /** At most so many images, or seconds of video. */
-  readonly deliver?: number;
-}
-
-/** Throws what `error:<status>` asks for. `param`: the field that the prompt stands in. */
-export function mediaTriggerOf(prompt: string, param: string): MediaTrigger {
-  const [, kind, digits] = /^(error|slow|deliver):(\d{1,9})$/.exec(prompt) ?? [];
-  const count = Number(digits);
-  if (kind === "slow") return { delayMs: Math.min(count, longestDelayMs) };
-  if (kind === "deliver") return { deliver: count };
-  if (kind === undefined) return {};
-  throw errorOf(count, param);
+  switch (kind) {
+    case "slow":
+      return { delayMs: Math.min(count, maxDelayMs) };
+    case "stream-error":
+      return { breakAfterChunks: count };
+    case "tokens":
+      return { speech: "token ".repeat(Math.min(count, maxTokens)).trimEnd() };
+    case "deliver":
+      return { deliver: count };
+    case "error":
+      throw errorOf(count, param);
+    default:
+      return {};
+  }
 }
 
 function errorOf(status: number, param: string): Error {

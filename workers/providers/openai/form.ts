@@ -1,24 +1,18 @@
 import { randomBytes } from "node:crypto";
 import { type InputFile, type JsonObject, UpstreamFailure } from "../provider.ts";
 
-/** A `multipart/form-data` body whose length is known. */
-export interface Form {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly parts: readonly Buffer[];
-}
-
 /** All of them are in memory until they are sent. */
 const filesLimitBytes = 128 * 1024 * 1024;
 
 /**
- * Lists and objects are written as the providers' own clients do: `image[]`, `chunking_strategy[type]`. A field that names an
- * upload, or is a list of such, carries its bytes, at most as many as the provider takes in that field.
+ * A `multipart/form-data` body of known length. Lists and objects are written as `image[]` and `chunking_strategy[type]`, like
+ * the providers' own clients do. A field that names an upload, or a list of them, carries the bytes, within that field's limit.
  */
 export async function formOf(
   fields: JsonObject,
   uploads: ReadonlyMap<string, InputFile>,
   limitBytes: (field: string) => number,
-): Promise<Form> {
+) {
   const entries = [...entriesOf(fields, uploads)];
   checkTotal(entries.flatMap(({ value }) => (typeof value === "string" ? [] : [value])));
   const boundary = `form-${randomBytes(18).toString("base64url")}`;
@@ -40,9 +34,10 @@ export async function formOf(
   };
 }
 
-/** A part of the form: which name it has there, and which field of the input it comes from. */
 interface Entry {
+  /** In the form. */
   readonly name: string;
+  /** Of the input. */
   readonly field: string;
   readonly value: string | InputFile;
 }
@@ -75,10 +70,10 @@ function checkTotal(files: readonly InputFile[]): void {
   }
 }
 
-/** As browsers escape it: the caller chose the name. */
+/** As browsers escape it, because the caller chose the name. */
 const escaped = (name: string) => name.replace(/[\r\n"]/g, (character) => encodeURIComponent(character));
 
-/** Providers tell the format of a recording by the ending of its name. */
+/** Providers detect the format of a recording by its file name. */
 const extensionOf = (type: string): string => extensions[type] ?? type.replace(/^.*\/(x-|vnd\.)?/, "");
 
 const extensions: Readonly<Record<string, string>> = {

@@ -1,70 +1,64 @@
-import type { SafeFetch } from "#platform/safe-fetch";
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
-import { broken, decoded, isObject, pick } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
+import { isObject, pick } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
-import { keepAnswer } from "../wire/store-stream.ts";
+import { decompressed, throwFailure } from "../wire/read-answer.ts";
+import { storeAnswer } from "../wire/store-answer.ts";
 import { formOf } from "./form.ts";
-import { readImages } from "./image-answer.ts";
+import { readImages } from "./read-images.ts";
 
 const megabyte = 1024 * 1024;
-const pictureLimitBytes = 64 * megabyte;
-/** As the provider documents them for edits. */
+const imageLimitBytes = 64 * megabyte;
+/** The provider's documented limits for edits. */
 const inputLimitBytes = (field: string) => (field === "mask" ? 4 : 50) * megabyte;
 
-const told = ["created", "background", "output_format", "quality", "size", "usage"];
+const outputFields = ["created", "background", "output_format", "quality", "size", "usage"];
 
 /**
- * Pictures come as base64 or as addresses, whichever the provider's model does by itself: `response_format` is never sent,
- * because newer models refuse it and other providers know other values.
+ * Images arrive as base64 or as URLs, whichever is the model's default: `response_format` is never sent, because newer
+ * models refuse it and other providers have other values for it.
  */
-export async function images(provider: ProviderClient, safeFetch: SafeFetch, call: GenerationCall): Promise<Generated> {
+export async function images(client: ProviderClient, call: GenerationCall): Promise<Generated> {
   const { stream: _, partial_images: __, response_format: ___, ...fields } = call.input;
-  const body = { ...fields, model: call.model };
-  const ask =
+  const json = { ...fields, model: call.model };
+  const request =
     call.uploads.size === 0
-      ? { path: "/images/generations", json: body }
-      : { path: "/images/edits", form: await formOf(body, call.uploads, inputLimitBytes) };
-  const response = await provider.send(ask, call);
-  const { answer, pictures } = await readImages(decoded(response), call.hold).catch((error: unknown) =>
-    broken(error, call.signal),
+      ? { path: "/images/generations", json }
+      : { path: "/images/edits", form: await formOf(json, call.uploads, inputLimitBytes) };
+  const response = await client.send(request, call);
+  const { answer, images } = await readImages(decompressed(response), call.hold).catch((error: unknown) =>
+    throwFailure(error, call.signal),
   );
-  if (answer.error != null) throw failureInside(answer, provider.clock);
+  if (answer.error != null) throw failureInside(answer, client.clock);
   const items = Array.isArray(answer.data) ? answer.data.filter(isObject) : [];
-  let count = 0;
-  let lost: UpstreamFailure | undefined;
-  // More than were asked for are nobody's to pay.
+  let image = 0;
+  let failure: UpstreamFailure | undefined;
+  // Images beyond the requested number are neither delivered nor charged.
   for (const item of items.slice(0, typeof fields.n === "number" ? fields.n : 1)) {
     try {
-      if (await keepPicture(provider, safeFetch, call, item, pictures)) count++;
+      if (await storeImage(client, call, item, images)) image++;
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
-      lost = error;
-      call.log.warn({ err: error.message }, "an image is lost");
+      failure = error;
+      call.log.warn({ err: error.message }, "an image failed");
     }
   }
-  if (count === 0) throw lost ?? new UpstreamFailure("unavailable", "an answer without an image");
-  return { output: pick(answer, told), usage: { image: count } };
+  if (image === 0) throw failure ?? new UpstreamFailure("unavailable", "an answer without an image");
+  return { output: pick(answer, outputFields), usage: { image } };
 }
 
-async function keepPicture(
-  provider: ProviderClient,
-  safeFetch: SafeFetch,
+async function storeImage(
+  client: ProviderClient,
   call: GenerationCall,
   item: JsonObject,
-  pictures: Buffer[][],
+  images: Buffer[][],
 ): Promise<boolean> {
   const { b64_json, url } = item;
-  const { signal } = call;
   const about = pick(item, ["revised_prompt"]);
-  const parts = typeof b64_json === "string" ? pictures[Number(b64_json)]?.splice(0) : undefined;
-  if (parts?.length) await call.keep(Buffer.concat(parts), about);
-  else if (typeof url !== "string") return false;
-  else {
-    const answer = await safeFetch
-      .get({ url, limitBytes: pictureLimitBytes, signal })
-      .catch((error: unknown) => broken(error, signal));
-    await keepAnswer(provider, call, answer, about);
-  }
+  const parts = typeof b64_json === "string" ? images[Number(b64_json)]?.splice(0) : undefined;
+  if (parts?.length) await call.store(Buffer.concat(parts), about);
+  else if (typeof url === "string")
+    await storeAnswer(client, call, await client.download(url, imageLimitBytes, call.signal), about);
+  else return false;
   return true;
 }

@@ -1,82 +1,59 @@
-import { sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
-import { parse, pick, whole } from "../wire/answers.ts";
 import { failureInside } from "../wire/failures.ts";
-import { runJob } from "../wire/job.ts";
+import { pick } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
-import { keepAnswer } from "../wire/store-stream.ts";
+import { runJob } from "../wire/run-job.ts";
+import { retryDownload, storeAnswer } from "../wire/store-answer.ts";
 import { formOf } from "./form.ts";
 
-const answerLimitBytes = 1024 * 1024;
-/** As the provider documents it for pictures. */
+const limitBytes = 1024 * 1024;
+/** The provider's documented limit for images. */
 const referenceLimitBytes = 50 * 1024 * 1024;
-const downloads = 3;
-const downloadAgainMs = 2_000;
-const underWay: readonly unknown[] = ["queued", "in_progress"];
-const ended: readonly unknown[] = ["completed", "failed", "cancelled", "expired"];
-const told = ["created_at", "completed_at", "seconds", "size"];
+const outputFields = ["created_at", "completed_at", "seconds", "size"];
 
-/** A job at the provider. What nobody will ask for any more is removed there. */
-export const video = (provider: ProviderClient, call: GenerationCall): Promise<Generated> =>
-  runJob(provider.clock, call, {
-    submit: () => submit(provider, call),
+export const video = (client: ProviderClient, call: GenerationCall): Promise<Generated> =>
+  runJob(client.clock, call, {
+    submit: async () => client.sendForJson({ path: "/videos", ...(await contentFor(call)) }, call, { limitBytes }),
     idOf: ({ id }) => id,
-    look: (id, signal) => look(provider, call, id, signal),
-    isOver: ({ status }) => (ended.includes(status) ? true : underWay.includes(status) ? false : undefined),
-    async fetch(job, id) {
-      if (job.status !== "completed") throw failureInside(job, provider.clock);
+    poll: (id, signal) => client.sendForJson({ path: pathOf(id) }, { signal, log: call.log }, { limitBytes }),
+    running: ["queued", "in_progress"],
+    ended: ["completed", "failed", "cancelled", "expired"],
+    async collect(job, id) {
+      if (job.status !== "completed") throw failureInside(job, client.clock);
       const second = secondsOf(job, call.input);
-      await download(provider, call, id);
-      return { output: pick(job, told), usage: { second } };
+      await retryDownload(client, call, async () => {
+        const request = { path: `${pathOf(id)}/content`, accept: "video/*, */*;q=0.5" };
+        await storeAnswer(client, call, await client.send(request, call));
+      });
+      return { output: pick(job, outputFields), usage: { second } };
     },
     async cancel(id, signal) {
-      const answer = await provider.send({ method: "DELETE", path: pathOf(id) }, { signal, log: call.log });
+      const answer = await client.send({ method: "DELETE", path: pathOf(id) }, { signal, log: call.log });
       await answer.body.return?.();
     },
   });
 
-async function submit(provider: ProviderClient, call: GenerationCall): Promise<JsonObject> {
-  const { duration, seconds = duration, resolution, size = resolution, ...others } = call.input;
-  const { image, input_reference = image, ...fields } = others;
-  // The provider takes the number as text alone.
-  const text = typeof seconds === "number" ? String(seconds) : seconds;
-  const body = { ...fields, seconds: text, size, input_reference, model: call.model };
-  const ask =
-    call.uploads.size === 0 ? { json: body } : { form: await formOf(body, call.uploads, () => referenceLimitBytes) };
-  const answer = await provider.send({ path: "/videos", ...ask }, call);
-  return parse(await whole(answer, answerLimitBytes, call.signal));
-}
-
 const pathOf = (id: string) => `/videos/${encodeURIComponent(id)}`;
 
-async function look(
-  provider: ProviderClient,
-  { log }: GenerationCall,
-  id: string,
-  signal: AbortSignal,
-): Promise<JsonObject> {
-  const answer = await provider.send({ path: pathOf(id) }, { signal, log });
-  return parse(await whole(answer, answerLimitBytes, signal));
+async function contentFor({ input, uploads, model }: GenerationCall) {
+  const {
+    duration,
+    seconds = duration,
+    resolution,
+    size = resolution,
+    image,
+    input_reference = image,
+    ...fields
+  } = input;
+  // The provider takes the number only as text.
+  const text = typeof seconds === "number" ? String(seconds) : seconds;
+  const json = { ...fields, seconds: text, size, input_reference, model };
+  return uploads.size === 0 ? { json } : { form: await formOf(json, uploads, () => referenceLimitBytes) };
 }
 
-/** What was made, but nothing that was not asked for. */
+/** The delivered length, but never more than requested. */
 function secondsOf(job: JsonObject, input: JsonObject): number {
-  const [made, asked] = [job.seconds, input.seconds ?? input.duration].map((seconds) => Number(seconds ?? Number.NaN));
-  const seconds = [made, asked].filter((each): each is number => each !== undefined && each > 0);
+  const seconds = [job.seconds, input.seconds ?? input.duration].map(Number).filter((each) => each > 0);
   if (seconds.length > 0) return Math.min(...seconds);
-  throw new UpstreamFailure("unavailable", "a video whose length is not told");
-}
-
-/** The work is done and paid for: a connection that breaks is no reason to lose it. */
-async function download(provider: ProviderClient, call: GenerationCall, id: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const answer = await provider.send({ path: `${pathOf(id)}/content`, accept: "video/*, */*;q=0.5" }, call);
-      return await keepAnswer(provider, call, answer);
-    } catch (error) {
-      if (attempt === downloads || !(error instanceof UpstreamFailure)) throw error;
-      call.log.warn({ err: error.message }, "a video's download broke off");
-      await sleep(provider.clock, downloadAgainMs, call.signal);
-    }
-  }
+  throw new UpstreamFailure("unavailable", "a video of unknown length");
 }

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "#platform/clock";
 import type { JsonObject, UpstreamFailure } from "../provider.ts";
-import { isObject } from "../wire/answers.ts";
 import { failureOf } from "../wire/failures.ts";
+import { isObject } from "../wire/json.ts";
 
 /** `{title, detail, status, invalid_fields: [{type, field, description}], retry_after}` */
 export function replicateFailure(
@@ -16,19 +16,19 @@ export function replicateFailure(
   const described = fields.map(({ description }) => description).filter((each) => typeof each === "string");
   const text = described.length > 0 ? described.join("; ") : [detail, title].find((each) => typeof each === "string");
   const message = typeof text === "string" ? text : "";
-  // The version is the catalog's, not the caller's.
+  // The catalog sets the version, so the caller is not at fault.
   const isModel = typeof title === "string" && /^invalid version/i.test(title);
-  const wait = typeof retry_after === "number" ? retry_after : /resets in ~?(\d+)s/i.exec(message)?.[1];
+  const retryAfter = typeof retry_after === "number" ? retry_after : /resets in ~?(\d+)s/i.exec(message)?.[1];
   const param = paramOf(fields[0]);
   return failureOf(
     isModel ? 404 : status,
-    wait === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(wait) },
-    { error: { message, ...(param !== undefined && { param }) } },
+    retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
+    { error: { message, param } },
     clock,
   );
 }
 
-/** A field that is missing is named by its text alone. */
+/** Only the text names a missing field. */
 function paramOf({ field, description }: JsonObject = {}): string | undefined {
   if (typeof field !== "string") return undefined;
   const missing = typeof description === "string" ? /^(\w+) is required$/.exec(description)?.[1] : undefined;
@@ -36,8 +36,8 @@ function paramOf({ field, description }: JsonObject = {}): string | undefined {
 }
 
 /**
- * What an ended prediction says of itself, in this order. Codes of four digits are the platform's
- * (https://replicate.com/docs/reference/error-codes), those of three the models'; the rest is what models throw.
+ * The error texts of failed predictions; the first match counts. Codes of four digits are the platform's
+ * (https://replicate.com/docs/reference/error-codes), those of three the models'; the rest are exceptions of models.
  */
 const errors: readonly (readonly [text: RegExp, status: number])[] = [
   [/\bE005\b|nsfw|flagged as|safety|content polic|moderat/i, 422],
@@ -52,11 +52,11 @@ const errors: readonly (readonly [text: RegExp, status: number])[] = [
   [/(failed|unable|could not) to? ?(download|load|fetch|decode|open|read)/i, 422],
 ];
 
-/** Of a prediction that did not succeed. */
+/** The failure of a prediction that did not succeed. */
 export function predictionFailure({ status, error }: JsonObject, clock: Clock): UpstreamFailure {
   const text = typeof error === "string" ? error : "";
   const found = status === "failed" ? errors.find(([pattern]) => pattern.test(text)) : undefined;
-  // A link in it is signed.
+  // Links in the text are signed: the signature must not reach the caller.
   const message = text.replace(/(https?:\/\/[^\s?"']+)\?[^\s"']*/g, "$1") || `a prediction that is ${String(status)}`;
   const code = found?.[1] ?? 500;
   return failureOf(code, code === 429 ? { "retry-after": "10" } : {}, { error: { message } }, clock);

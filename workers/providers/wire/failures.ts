@@ -1,74 +1,94 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "#platform/clock";
-import { type FailureKind, UpstreamFailure } from "../provider.ts";
-import { googleStatuses, readGoogleError } from "./google-error.ts";
+import { type FailureKind, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { isObject } from "./json.ts";
 
-/** What a provider says of an error, as far as it can be read. */
+/** The fields of a provider's error that decide what becomes of the call. */
 interface ProviderError {
-  readonly message?: string;
-  /** The code, else the type. Some servers put the status here. */
-  readonly code?: string | number;
-  readonly type?: string;
-  readonly param?: string;
-  /** Anthropic's and Google's: what the type leaves open. */
-  readonly detail?: string;
-  /** Google's, who has no header for it. */
-  readonly retryAfterMs?: number;
+  readonly message: string | undefined;
+  /** The code, else the type. Some servers put the HTTP status here. */
+  readonly code: string | number | undefined;
+  readonly type: string | undefined;
+  readonly param: string | undefined;
+  /** The reason within the type, of Anthropic and Google. */
+  readonly detail: string | undefined;
+  /** Of Google, which sends no header for it. */
+  readonly retryAfterMs: number | undefined;
 }
 
-/** Reads `{error: {message, code, param}}` and what compatible servers make of it. */
+const fieldsOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+/** Reads `{error: {message, code, param}}` and its variants on compatible servers. */
 function readError(body: unknown): ProviderError {
   // Gemini's compatible address wraps the object in an array.
   const [whole] = Array.isArray(body) ? body : [body];
   const error = fieldsOf(whole).error ?? whole;
-  if (typeof error === "string") return { message: error };
-  const { message, code, type, param, details } = fieldsOf(error);
-  const detail = fieldsOf(details).error_code;
-  const kind = [code, type].find((value) => typeof value === "string" || typeof value === "number");
+  const fields = fieldsOf(error);
+  const google = readGoogleError(fields);
+  const code = [fields.code, fields.type].find((value) => typeof value === "string" || typeof value === "number");
   return {
-    ...readGoogleError(fieldsOf(error)),
-    ...(typeof message === "string" && { message }),
-    ...((typeof kind === "string" || typeof kind === "number") && { code: kind }),
-    ...(typeof type === "string" && { type }),
-    ...(typeof param === "string" && { param }),
-    ...(typeof detail === "string" && { detail }),
+    message: textOf(error) ?? textOf(fields.message),
+    code: typeof code === "number" ? code : textOf(code),
+    type: textOf(fields.type) ?? google.type,
+    param: textOf(fields.param),
+    detail: textOf(fieldsOf(fields.details).error_code) ?? google.detail,
+    retryAfterMs: google.retryAfterMs,
   };
 }
 
-const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+const googleCodes: Readonly<Record<number, string>> = {
+  3: "INVALID_ARGUMENT",
+  4: "DEADLINE_EXCEEDED",
+  5: "NOT_FOUND",
+  7: "PERMISSION_DENIED",
+  8: "RESOURCE_EXHAUSTED",
+  9: "FAILED_PRECONDITION",
+  13: "INTERNAL",
+  14: "UNAVAILABLE",
+  16: "UNAUTHENTICATED",
+};
 
-/** The failure that an answer other than 200 stands for. */
+/** https://cloud.google.com/apis/design/errors, https://ai.google.dev/gemini-api/docs/troubleshooting */
+function readGoogleError({ status, code, details }: JsonObject) {
+  const infos = Array.isArray(details) ? details.map(fieldsOf) : [];
+  const delay = infos.map((info) => textOf(info.retryDelay)).find((value) => value !== undefined);
+  const seconds = Number(/^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay ?? "")?.[1]);
+  return {
+    type: textOf(status) ?? (typeof code === "number" ? googleCodes[code] : undefined),
+    detail: infos.map((info) => textOf(info.reason)).find((value) => value !== undefined),
+    retryAfterMs: seconds >= 0 ? Math.round(seconds * 1000) : undefined,
+  };
+}
+
+/** The failure of an answer whose status is not a success. */
 export function failureOf(status: number, headers: IncomingHttpHeaders, body: unknown, clock: Clock): UpstreamFailure {
   const error = readError(body);
   const retryAfterMs = retryAfter(headers, clock) ?? error.retryAfterMs;
   const kind = kindOf(status, error, retryAfterMs !== undefined);
-  const text = error.message === undefined ? "" : withoutSecrets(error.message);
-  if (kind === "refused") {
-    const { param } = error;
-    const message = text === "" ? "The upstream refused the request." : text;
-    return new UpstreamFailure(kind, message, { status, ...(param !== undefined && { param }) });
-  }
+  const text = withoutSecrets(error.message ?? "");
+  if (kind === "refused")
+    return new UpstreamFailure(kind, text || "The upstream refused the request.", { status, param: error.param });
   return new UpstreamFailure(kind, `status ${status}${text && `: ${text}`}`, {
     status,
-    ...(kind === "busy" && { retryAfterMs: retryAfterMs ?? busyMs }),
+    retryAfterMs: kind === "busy" ? (retryAfterMs ?? defaultRetryMs) : undefined,
   });
 }
 
-/** The failure that an error inside a stream, in the place of an answer or of a job stands for. */
+/** The failure of an error that has no status: in a stream, in place of an answer, or of a job. */
 export function failureInside(body: unknown, clock: Clock): UpstreamFailure {
   const { code, type } = readError(body);
   const status = typeof code === "number" && code >= 100 ? code : (statusOf.get(code) ?? statusOf.get(type) ?? 500);
   return failureOf(status, {}, body, clock);
 }
 
-/** Anthropic's own: all of its callers together are too many. */
+/** Anthropic's status for an overload by all of its callers together. */
 const overloaded = 529;
 
-/** An error that comes without a status, by its code or type. */
+/** The status of an error that has none, by its code or type. */
 const statusOf: ReadonlyMap<unknown, number> = new Map(
   Object.entries({
-    // OpenAI, and who follows it.
+    // OpenAI and compatible servers.
     invalid_request_error: 400,
     invalid_prompt: 400,
     content_filter: 400,
@@ -78,7 +98,7 @@ const statusOf: ReadonlyMap<unknown, number> = new Map(
     video_generation_user_error: 400,
     context_length_exceeded: 400,
     rate_limit_exceeded: 429,
-    // Of its responses.
+    // OpenAI, in responses.
     bio_policy: 400,
     misalignment_policy_violation: 400,
     image_content_policy_violation: 400,
@@ -105,14 +125,24 @@ const statusOf: ReadonlyMap<unknown, number> = new Map(
     rate_limit_error: 429,
     timeout_error: 504,
     overloaded_error: overloaded,
-    ...googleStatuses,
+    // Google; `invalid_request` is of its interactions.
+    invalid_request: 400,
+    INVALID_ARGUMENT: 400,
+    FAILED_PRECONDITION: 400,
+    UNAUTHENTICATED: 401,
+    PERMISSION_DENIED: 403,
+    NOT_FOUND: 404,
+    RESOURCE_EXHAUSTED: 429,
+    INTERNAL: 500,
+    UNAVAILABLE: 503,
+    DEADLINE_EXCEEDED: 504,
   }),
 );
 
-/** How long to leave an upstream alone that says 429 and not for how long. */
-const busyMs = 1_000;
+/** The cooldown of an upstream that answers 429 without a Retry-After. */
+const defaultRetryMs = 1_000;
 
-/** The operator's account is empty, at a limit of its own, or closed. Anthropic says it with 400, as an invalid request. */
+/** The operator's account is empty, at its own limit, or closed. Anthropic answers 400 then, as for an invalid request. */
 const accountDetails = /^(\w+_spend_limit_reached|organization_on_hold|cmek_key_(disabled|network_blocked))$/;
 const accountTexts =
   /^(your credit balance is too low|you have reached your specified (\w+ )?api usage limits|this organization has been disabled)/i;
@@ -120,16 +150,16 @@ const accountTexts =
 function kindOf(
   status: number,
   { code, type, message = "", detail = "" }: ProviderError,
-  saysWhen: boolean,
+  hasRetryAfter: boolean,
 ): FailureKind {
-  // No wait helps, though OpenAI answers 429.
+  // OpenAI answers 429, but waiting does not help.
   if (code === "insufficient_quota" || code === "billing_hard_limit_reached") return "misconfigured";
   if (status < 500 && (accountDetails.test(detail) || accountTexts.test(message))) return "misconfigured";
-  if (status === 429 || status === overloaded || (status === 503 && saysWhen)) return "busy";
+  if (status === 429 || status === overloaded || (status === 503 && hasRetryAfter)) return "busy";
   if (status === 504) return "timeout";
   if (status >= 500 || status === 408 || status === 409 || status === 425) return "unavailable";
   if (status === 400 || status === 413 || status === 415 || status === 422) {
-    // Google answers 400 to a bad key, and where the operator's place or payment is at fault.
+    // Google answers 400 to a bad key, and if the operator's location or billing is at fault.
     return code === "invalid_api_key" ||
       type === "FAILED_PRECONDITION" ||
       detail === "API_KEY_INVALID" ||
@@ -150,14 +180,14 @@ function retryAfter(headers: IncomingHttpHeaders, clock: Clock): number | undefi
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Providers quote keys and organizations in their messages: they are the operator's, nobody else's. */
+/** Providers quote keys and organizations in their messages, which callers must not see. */
 function withoutSecrets(message: string): string {
   return (
     message
       .slice(0, 2_000)
       .replace(/\b(sk|org|proj|user|key|acct)[-_][\w*.-]{6,}/g, "$1-...")
       .replace(/\b(AIza|AQ\.|r8_)[\w-]{6,}/g, "$1...")
-      // fal's: an id and a secret.
+      // fal: an id and a secret.
       .replace(/\b[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}:[\da-f]{8,}/g, "...")
   );
 }

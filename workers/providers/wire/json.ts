@@ -1,6 +1,22 @@
-import { UpstreamFailure } from "../provider.ts";
+import { isDeeper } from "#formats";
+import { type JsonObject, UpstreamFailure } from "../provider.ts";
 
-/** What JSON.parse takes at any depth, JSON.stringify does not. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** JSON.parse takes any depth; JSON.stringify and everything else that recurs does not. */
+const maxDepth = 512;
+
+export function parse(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    // Each level takes two characters at least: short texts, as most events are, need no walk.
+    if (isObject(value) && (text.length <= 2 * maxDepth || !isDeeper(value, maxDepth))) return value;
+  } catch {}
+  // The text may quote a prompt, so it does not go into the error.
+  throw new UpstreamFailure("unavailable", "the answer is not a JSON object, or nested too deep");
+}
+
 export function writeJson(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -9,3 +25,7 @@ export function writeJson(value: unknown): string {
     throw new UpstreamFailure("refused", "The request is nested too deep.");
   }
 }
+
+/** Those of the fields that are set. */
+export const pick = (from: JsonObject, fields: readonly string[]): JsonObject =>
+  Object.fromEntries(fields.flatMap((field) => (from[field] == null ? [] : [[field, from[field]]])));

@@ -1,24 +1,39 @@
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
 import type { Logger } from "#platform/logger";
-import { UpstreamFailure } from "../provider.ts";
-import { broken, refusal } from "./answers.ts";
-import type { failureOf } from "./failures.ts";
-import { writeJson } from "./json.ts";
+import { createSafeFetch } from "#platform/safe-fetch";
+import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { failureOf } from "./failures.ts";
+import { parse, writeJson } from "./json.ts";
+import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
 
-/** The server that an upstream's address leads to. */
+/** The HTTP client for the server at an upstream's address. */
 export interface ProviderClient {
-  /** Rejects unless the answer is a success. */
-  send(ask: Ask, call: { readonly signal: AbortSignal; readonly log: Logger }): Promise<HttpAnswer>;
-  readonly origin: string;
+  /** Rejects unless the status is a success. */
+  send(request: ProviderRequest, call: CallContext): Promise<HttpAnswer>;
+  /** The same, for an answer that is a JSON object: of at most 64 MB unless said otherwise. */
+  sendForJson(request: ProviderRequest, call: CallContext, options?: ReadOptions): Promise<JsonObject>;
+  /** The file at an address that an answer names. The key is not sent there. */
+  download(url: string, limitBytes: number, signal: AbortSignal): Promise<HttpAnswer>;
   readonly clock: Clock;
   close(): Promise<void>;
 }
 
-interface Ask {
-  /** POST with a body, else GET, unless said otherwise. */
+interface CallContext {
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+interface ReadOptions {
+  readonly limitBytes?: number;
+  /** Called with the bytes of each part as it arrives. */
+  readonly hold?: (bytes: number) => void;
+}
+
+export interface ProviderRequest {
+  /** POST with a body, else GET, unless set. */
   readonly method?: "DELETE" | "POST" | "PUT";
-  /** Below the base address; its query, if it has one, with it. */
+  /** Below the base address, with its query. */
   readonly path: string;
   readonly json?: object;
   readonly form?: { readonly headers: Readonly<Record<string, string>>; readonly parts: readonly Buffer[] };
@@ -26,58 +41,77 @@ interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface ProviderEndpoint {
-  /** With or without a path. What an operator set is trusted. */
+interface ProviderEndpoint {
+  /** With or without a path. Set by the operator, so it may be a private address. */
   readonly baseUrl: string;
-  /** Calls in flight at most. */
+  /** Limit of concurrent connections. */
   readonly concurrency: number;
-  /** Sent with every request: the key, and what the provider insists on. */
+  /** Sent with every request: the key, and what the provider requires. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What its errors mean, where they have a shape of their own. */
+  /** Reads the provider's errors, where they have a shape of their own. */
   readonly failureOf?: typeof failureOf;
 }
 
-export function connectProvider(
-  { baseUrl, concurrency, headers, failureOf }: ProviderEndpoint,
-  clock: Clock,
-): ProviderClient {
-  const base = new URL(baseUrl);
+const answerLimitBytes = 64 * 1024 * 1024;
+
+export function connectProvider(endpoint: ProviderEndpoint, clock: Clock): ProviderClient {
+  const base = new URL(endpoint.baseUrl);
   const root = base.pathname.replace(/\/+$/, "");
-  const http = createHttpClient({ origin: base.origin, connections: concurrency, clock });
-  const common = { "accept-encoding": "identity", "user-agent": "inference-service", ...headers };
-  // An address may have a query of its own, as some proxies want it.
+  const http = createHttpClient({ origin: base.origin, connections: endpoint.concurrency, clock });
+  const safeFetch = createSafeFetch({ clock, trusted: base.origin });
+  const common = { "accept-encoding": "identity", "user-agent": "inference-service", ...endpoint.headers };
+  // Some proxies need a query in the base address.
   const withQuery = (path: string) =>
     base.search === "" || !path.includes("?") ? path + base.search : `${path}&${base.search.slice(1)}`;
 
-  return {
-    async send({ method, path, json, form, accept = "application/json", headers: own }, { signal, log }) {
-      // As bytes: the text, which may take twice as much, is not held until the answer comes.
+  /** Without a readable body the status alone tells the failure. */
+  const failureFrom = async (answer: HttpAnswer, signal: AbortSignal): Promise<UpstreamFailure> => {
+    let body: unknown;
+    try {
+      body = JSON.parse(await readText(answer, errorLimitBytes, signal));
+    } catch {
+      signal.throwIfAborted();
+    }
+    return (endpoint.failureOf ?? failureOf)(answer.status, answer.headers, body, clock);
+  };
+
+  const client: ProviderClient = {
+    async send({ method, path, json, form, accept = "application/json", headers }, { signal, log }) {
+      // As bytes, because the text takes up to twice the memory and would be held until the answer arrives.
       const body = json ? Buffer.from(writeJson(json)) : form?.parts;
+      const contentHeaders = json ? { "content-type": "application/json" } : form?.headers;
       const answer = await http
         .send({
           method: method ?? (body ? "POST" : "GET"),
           path: root + withQuery(path),
-          headers: { ...common, accept, ...own, ...(json ? { "content-type": "application/json" } : form?.headers) },
+          headers: { ...common, accept, ...headers, ...contentHeaders },
           ...(body && { body }),
           signal,
         })
         .catch((error: unknown) => {
-          if (!(error instanceof NotConnected)) return broken(error, signal);
+          if (!(error instanceof NotConnected)) return throwFailure(error, signal);
           const { code, message, cause } = error;
           throw new UpstreamFailure("unavailable", code ?? message, { unreachable: true, cause });
         });
       const upstreamRequestId = answer.headers["x-request-id"] ?? answer.headers["request-id"];
       log.debug({ status: answer.status, upstreamRequestId }, "upstream answered");
-      if (answer.status < 200 || answer.status > 299) throw await refusal(answer, signal, clock, failureOf);
+      if (answer.status < 200 || answer.status > 299) throw await failureFrom(answer, signal);
       return answer;
     },
-    origin: base.origin,
+    async sendForJson(request, call, { limitBytes = answerLimitBytes, hold } = {}) {
+      return parse(await readText(await client.send(request, call), limitBytes, call.signal, hold));
+    },
+    download: (url, limitBytes, signal) =>
+      safeFetch.get({ url, limitBytes, signal }).catch((error: unknown) => throwFailure(error, signal)),
     clock,
-    close: () => http.close(),
+    async close() {
+      await Promise.all([http.close(), safeFetch.close()]);
+    },
   };
+  return client;
 }
 
-/** The address with the version's path, whichever way the operator gave it: providers' own clients take it without. */
+/** The address with the version's path, whether or not the operator's has it: providers' own clients take it without. */
 export function versioned(baseUrl: string, version: string): string {
   const url = new URL(baseUrl);
   const path = url.pathname.replace(/\/+$/, "");

@@ -2,15 +2,13 @@ import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
 import type { Generated, GenerationCall } from "../../provider.ts";
 import { parseRequest } from "../request.ts";
-import { mediaTriggerOf } from "../triggers.ts";
-import { pictureOf } from "./drawing.ts";
+import { triggerOf } from "../triggers.ts";
 import { encodePng } from "./png.ts";
-import { seedOf } from "./seed.ts";
-import { seedBytes, seeImage } from "./uploads.ts";
+import { hashOf, readImage } from "./uploads.ts";
 
-const leastPixels = 16;
-const mostPixels = 2048;
-const message = `must be WIDTHxHEIGHT, each ${leastPixels} to ${mostPixels}`;
+const minPixels = 16;
+const maxPixels = 2048;
+const message = `must be WIDTHxHEIGHT, each ${minPixels} to ${maxPixels}`;
 
 const input = z.object({
   prompt: z.string().min(1),
@@ -18,10 +16,7 @@ const input = z.object({
   size: z
     .string()
     .regex(/^\d{2,4}x\d{2,4}$/, message)
-    .refine(
-      (size) => size.split("x").every((side) => Number(side) >= leastPixels && Number(side) <= mostPixels),
-      message,
-    )
+    .refine((size) => size.split("x").every((side) => Number(side) >= minPixels && Number(side) <= maxPixels), message)
     .nullish(),
   image: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
 });
@@ -29,24 +24,23 @@ const input = z.object({
 export async function makeImages(call: GenerationCall, clock: Clock): Promise<Generated> {
   const { prompt, n, size, image } = parseRequest(input, call.input);
   const { signal } = call;
-  const { delayMs, deliver } = mediaTriggerOf(prompt, "prompt");
+  const { delayMs, deliver } = triggerOf(prompt, "prompt");
   if (delayMs) await sleep(clock, delayMs, signal);
   const [width, height] = (size ?? "512x512").split("x").map(Number) as [number, number];
 
   const images: string[] = [];
-  const seeds = [seedOf(prompt)];
+  const hashes = [hashOf(prompt)];
   for (const [index, id] of (typeof image === "string" ? [image] : (image ?? [])).entries()) {
-    const { bytes, description } = await seeImage(call, id, typeof image === "string" ? "image" : `image[${index}]`);
+    const { description, hash } = await readImage(call, id, typeof image === "string" ? "image" : `image[${index}]`);
     images.push(description);
-    seeds.push(seedOf(description, bytes.subarray(0, seedBytes)));
+    hashes.push(hash);
   }
   const revised = images.length > 0 ? `${prompt} (with ${images.join(" and ")})` : prompt;
 
   const count = Math.min(n ?? 1, deliver ?? Number.POSITIVE_INFINITY);
   for (let index = 0; index < count; index++) {
-    const picture = pictureOf(seedOf(seeds.join(" "), String(index)), width, height);
-    const png = await encodePng(picture, signal);
-    await call.keep(png, { revised_prompt: revised });
+    const png = await encodePng({ width, height, corners: hashOf(...hashes, String(index)) }, signal);
+    await call.store(png, { revised_prompt: revised });
   }
   return { output: images.length > 0 ? { images } : {}, usage: { image: count } };
 }

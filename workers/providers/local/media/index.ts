@@ -1,10 +1,9 @@
-/** Calls that make files, or read one. What each takes is in its file; the module's index.ts tells it to users. */
+/** Calls that generate files, or read one. Their inputs are documented in ../index.ts. */
 import type { Task } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
+import { makeSpeech, transcribe } from "./audio.ts";
 import { makeImages } from "./images.ts";
-import { makeSpeech } from "./speech.ts";
-import { transcribe } from "./transcription.ts";
 import { makeVideo } from "./video.ts";
 
 const tasks: Readonly<Partial<Record<Task, (call: GenerationCall, clock: Clock) => Promise<Generated>>>> = {
@@ -21,7 +20,7 @@ export async function generate(call: GenerationCall, clock: Clock): Promise<Gene
   return await untilAborted(call.signal, work(call, clock));
 }
 
-/** Rejects with the signal's reason at once, whatever the work waits for: its next step ends it. */
+/** Rejects with the signal's reason at once. The work itself ends at its next step. */
 const untilAborted = <T>(signal: AbortSignal, work: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -1,14 +1,14 @@
-interface Film {
+/** One second of video. */
+interface Clip {
   readonly width: number;
   readonly height: number;
-  readonly framesPerSecond: number;
   readonly sps: Buffer;
   readonly pps: Buffer;
-  /** NAL units in the order they are shown. */
-  readonly frames: readonly { readonly nal: Buffer; readonly isKey: boolean }[];
+  /** NAL units in the order they are shown, of which the first is a key frame. */
+  readonly frames: readonly Buffer[];
 }
 
-/** The bytes that a box is made of: numbers are 32 bits. */
+/** The content of a box. Numbers have 32 bits. */
 type Part = number | string | Buffer;
 
 const bytesOf = (part: Part) => {
@@ -32,19 +32,24 @@ const millisecond = 1000;
 /** How long each frame is, in parts of the track's time scale. */
 const frameTicks = 512;
 
-/** Where the frames are is known before them: it can be played while it loads. ISO/IEC 14496-12, and -15 for H.264. */
-export function encodeMp4(film: Film): Buffer {
+/** The frame tables come before the frames, so that a player can start while the file loads. ISO/IEC 14496-12 and -15. */
+export function writeMp4(clip: Clip, seconds: number, seed: number): Buffer {
   const type = box("ftyp", "isom", 0x200, "isomiso2avc1mp41");
-  const frames = film.frames.flatMap(({ nal }) => [nal.length, nal]);
-  const data = box("mdat", ...frames);
-  const offset = type.length + movie(film, 0).length + 8;
-  return Buffer.concat([type, movie(film, offset), data]);
+  const frames = Array.from({ length: seconds }, () => clip.frames).flat();
+  const offset = type.length + movie(clip, frames, seed, 0).length + 8;
+  return Buffer.concat([
+    type,
+    movie(clip, frames, seed, offset),
+    box("mdat", ...frames.flatMap((nal) => [nal.length, nal])),
+  ]);
 }
 
-function movie(film: Film, offset: number): Buffer {
-  const { width, height, framesPerSecond, frames } = film;
+function movie(clip: Clip, frames: readonly Buffer[], seed: number, offset: number): Buffer {
+  const { width, height } = clip;
+  const framesPerSecond = clip.frames.length;
   const seconds = frames.length / framesPerSecond;
-  const duration = Math.round(seconds * millisecond);
+  const keyFrames = Array.from({ length: seconds }, (_, second) => second * framesPerSecond + 1);
+  const duration = seconds * millisecond;
   return box(
     "moov",
     box("mvhd", 0, 0, 0, millisecond, duration, one, 0x0100_0000, 0, 0, ...matrix, 0, 0, 0, 0, 0, 0, 2),
@@ -61,25 +66,22 @@ function movie(film: Film, offset: number): Buffer {
           box("dinf", box("dref", 0, 1, box("url ", 1))),
           box(
             "stbl",
-            box("stsd", 0, 1, sampleEntry(film)),
+            box("stsd", 0, 1, sampleEntry(clip)),
             box("stts", 0, 1, frames.length, frameTicks),
-            keys(film),
+            box("stss", 0, keyFrames.length, ...keyFrames),
             box("stsc", 0, 1, 1, frames.length, 1),
-            box("stsz", 0, 0, frames.length, ...frames.map(({ nal }) => nal.length + 4)),
+            box("stsz", 0, 0, frames.length, ...frames.map((nal) => nal.length + 4)),
             box("stco", 0, 1, offset),
           ),
         ),
       ),
     ),
+    // Players skip it: it tells videos of different prompts apart.
+    box("free", seed),
   );
 }
 
-function keys({ frames }: Film): Buffer {
-  const numbers = frames.flatMap(({ isKey }, index) => (isKey ? [index + 1] : []));
-  return box("stss", 0, numbers.length, ...numbers);
-}
-
-function sampleEntry({ width, height, sps, pps }: Film): Buffer {
+function sampleEntry({ width, height, sps, pps }: Clip): Buffer {
   const perInch = 72 * one;
   const fields = [0, 1, 0, 0, 0, 0, pair(width, height), perInch, perInch, 0, pair(1, 0)];
   return box(

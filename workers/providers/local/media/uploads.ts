@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto";
 import { type GenerationCall, type InputFile, UpstreamFailure } from "../../provider.ts";
-import { describeImageFile } from "../images.ts";
+import { describeImageFile } from "../describe-image.ts";
 
 export function uploadOf({ uploads }: GenerationCall, id: string, field: string, kinds: readonly InputFile["kind"][]) {
   const file = uploads.get(id);
@@ -13,18 +14,20 @@ export function uploadOf({ uploads }: GenerationCall, id: string, field: string,
 /** As the providers of image models take. */
 const imageLimitBytes = 50 * 1024 * 1024;
 
-/** As much of an image is hashed: of all of it that would take too long at a time. */
-export const seedBytes = 1024 * 1024;
+/** Hashing more of an image would hold up the event loop. */
+const hashedBytes = 1024 * 1024;
 
-export interface SeenImage {
-  readonly bytes: Buffer;
-  /** Kind, size in pixels, and bytes. */
-  readonly description: string;
-}
-
-export async function seeImage(call: GenerationCall, id: string, field: string): Promise<SeenImage> {
+export async function readImage(call: GenerationCall, id: string, field: string) {
   const file = uploadOf(call, id, field, ["image"]);
   const bytes = await file.read(imageLimitBytes);
   call.signal.throwIfAborted();
-  return { bytes, description: describeImageFile(bytes, file.param) };
+  const description = describeImageFile(bytes, file.param);
+  return { description, hash: hashOf(description, bytes.subarray(0, hashedBytes)) };
+}
+
+/** SHA-256 of the parts with their lengths. Generated files depend only on such hashes, so equal inputs make equal files. */
+export function hashOf(...parts: readonly (string | Buffer)[]): Buffer {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(`${part.length} `).update(part);
+  return hash.digest();
 }

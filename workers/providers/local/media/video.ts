@@ -1,37 +1,33 @@
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
 import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
 import { parseRequest } from "../request.ts";
-import { mediaTriggerOf } from "../triggers.ts";
-import { encodeFilm } from "./film.ts";
-import { seedOf } from "./seed.ts";
-import { seedBytes, seeImage } from "./uploads.ts";
+import { triggerOf } from "../triggers.ts";
+import { writeMp4 } from "./mp4.ts";
+import { hashOf, readImage } from "./uploads.ts";
 
-const leastPixels = 64;
-const mostPixels = 1920;
-const message = `must be WIDTHxHEIGHT, each even and ${leastPixels} to ${mostPixels}`;
-const fits = (side: number) => side >= leastPixels && side <= mostPixels && side % 2 === 0;
+/** Each has its file in `clips/`. */
+const resolutions = ["320x240", "640x360", "1280x720"] as const;
 
 const input = z.object({
   prompt: z.string().min(1),
   duration: z.int().min(1).max(20),
-  resolution: z
-    .string()
-    .regex(/^\d{2,4}x\d{2,4}$/, message)
-    .refine((size) => size.split("x").map(Number).every(fits), message),
+  resolution: z.enum(resolutions),
   image: z.string().nullish(),
 });
 
-/** All that is needed to go on with it in another process. */
+/** Everything that another process needs to continue the job. */
 const job = z.object({
   seed: z.int().min(0),
-  width: z.int().refine(fits),
-  height: z.int().refine(fits),
+  resolution: z.enum(resolutions),
   /** Seconds that are delivered. */
   duration: z.int().min(0).max(20),
   /** Unix milliseconds. */
   doneAt: z.int(),
-  /** What the image was that it began from. */
+  /** Description of the first image. */
   image: z.string().optional(),
 });
 
@@ -39,34 +35,28 @@ type Job = z.infer<typeof job>;
 
 /** In two steps, as providers do it: a job is submitted, and fetched when it is done. */
 export async function makeVideo(call: GenerationCall, clock: Clock): Promise<Generated> {
-  const { signal } = call;
-  const { doneAt, image, ...film } = call.job === undefined ? await submit(call, clock) : readJob(call.job);
+  const { doneAt, image, seed, resolution, duration } =
+    call.job === undefined ? await submit(call, clock) : readJob(call.job);
   const waitMs = doneAt - clock.now();
-  if (waitMs > 0) await sleep(clock, waitMs, signal);
-  if (film.duration > 0) {
-    const mp4 = await encodeFilm(film, signal);
-    signal.throwIfAborted();
-    await call.keep(mp4);
+  if (waitMs > 0) await sleep(clock, waitMs, call.signal);
+  if (duration > 0) {
+    const clip = await readClip(resolution);
+    call.signal.throwIfAborted();
+    await call.store(writeMp4(clip, duration, seed));
   }
-  const { width, height, duration } = film;
-  return {
-    output: { duration, resolution: `${width}x${height}`, ...(image !== undefined && { image }) },
-    usage: { second: duration },
-  };
+  return { output: { duration, resolution, ...(image !== undefined && { image }) }, usage: { second: duration } };
 }
 
 async function submit(call: GenerationCall, clock: Clock): Promise<Job> {
   const { prompt, duration, resolution, image } = parseRequest(input, call.input);
-  const { delayMs = 0, deliver = duration } = mediaTriggerOf(prompt, "prompt");
-  const [width, height] = resolution.split("x").map(Number) as [number, number];
-  const seen = image ? await seeImage(call, image, "image") : undefined;
+  const { delayMs = 0, deliver = duration } = triggerOf(prompt, "prompt");
+  const first = image ? await readImage(call, image, "image") : undefined;
   const submitted: Job = {
-    seed: seen ? seedOf(prompt, seen.description, seen.bytes.subarray(0, seedBytes)) : seedOf(prompt),
-    width,
-    height,
+    seed: (first ? hashOf(prompt, first.hash) : hashOf(prompt)).readUInt32BE(),
+    resolution,
     duration: Math.min(duration, deliver),
     doneAt: clock.now() + delayMs,
-    ...(seen && { image: seen.description }),
+    ...(first && { image: first.description }),
   };
   await call.remember(Buffer.from(JSON.stringify(submitted)).toString("base64url"));
   call.signal.throwIfAborted();
@@ -79,4 +69,17 @@ function readJob(id: string): Job {
   } catch (cause) {
     throw new UpstreamFailure("unavailable", "There is no such job.", { cause });
   }
+}
+
+/**
+ * One second of H.264 (Constrained Baseline, 24 frames, the first one a key frame) as an Annex B byte stream: parameter
+ * sets, then one NAL unit a frame, each after a start code.
+ */
+async function readClip(resolution: Job["resolution"]) {
+  const compressed = await readFile(new URL(`clips/${resolution}.h264.gz`, import.meta.url));
+  const stream = await promisify(gunzip)(compressed);
+  const units = stream.toString("latin1").split("\0\0\0\x01").slice(1);
+  const [sps, pps, ...frames] = units.map((unit) => Buffer.from(unit, "latin1")) as [Buffer, Buffer, ...Buffer[]];
+  const [width, height] = resolution.split("x").map(Number) as [number, number];
+  return { width, height, sps, pps, frames };
 }

@@ -1,0 +1,185 @@
+import type { Redis } from "ioredis";
+import type { Tier } from "#catalog";
+import { accountFrozen, invalidApiKey, noCapacity, rateLimited, ServiceError } from "#errors";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import type { Epoch } from "./epoch.ts";
+import {
+  anyEpoch,
+  callQuota,
+  type createLimits,
+  type LimitCheck,
+  type Limits,
+  type Quota,
+  type RateLimits,
+  uploadQuota,
+} from "./limits.ts";
+import { createPendingWrites } from "./pending-writes.ts";
+
+/** The owner of a key, or the account of a payment. */
+export interface Caller {
+  readonly keyId: string;
+  readonly account: string;
+  readonly tier: Tier;
+  readonly buybackToken: string | null;
+  /** Only chooses the error of a refused call: whether a call may run is decided by the hold. */
+  readonly frozen: boolean;
+  readonly limits: Limits;
+  /** The value of `limits:epoch` that this was looked up under; `any` for what never changes. */
+  readonly epoch: string;
+}
+
+/** One request that was counted, and its place among the key's concurrent ones. */
+export interface Slot {
+  /** As of when the slot was taken, which may be newer than what `authenticate` returned. */
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly kind: SlotKind;
+  rateLimits: RateLimits;
+  /** What `takeTokens` has counted so far. */
+  takenTokens: number;
+}
+type SlotKind = "calls" | "uploads";
+
+interface SlotRequest {
+  readonly requestId: string;
+  /** After this time the slot is free in any case. */
+  readonly ttlMs: number;
+}
+
+interface SlotEnd {
+  readonly usedTokens?: number;
+  readonly refusedBy?: ServiceError | undefined;
+}
+
+/** Slots and tokens of keys. What an outage of Redis keeps from being released is released after it. */
+export function createSlots(deps: {
+  redis: Redis;
+  limits: ReturnType<typeof createLimits>;
+  epoch: Epoch;
+  /** Of one key. */
+  uploads: { readonly perMinute: number; readonly concurrent: number };
+  /** The current state of a key that was looked up before, if it may still be used. */
+  refresh: (keyId: string) => Promise<Caller | undefined>;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { redis, limits, epoch, uploads, refresh, clock, log } = deps;
+  const uploadLimits: Limits = {
+    requestsPerMinute: uploads.perMinute,
+    tokensPerMinute: 1,
+    concurrentRequests: uploads.concurrent,
+  };
+  const pending = createPendingWrites({ clock, log });
+  redis.on("ready", () => pending.repeatRecent());
+
+  const quotaOf = ({ keyId, limits }: Caller, kind: SlotKind): Quota =>
+    kind === "calls" ? callQuota(keyId, limits) : uploadQuota(keyId, uploadLimits);
+  const unchecked = (error: unknown) => noCapacity("The limits of the API key cannot be checked right now.", 1, error);
+
+  async function enter(caller: Caller, request: SlotRequest, kind: SlotKind, expectedEpoch: string) {
+    const sentAt = clock.now();
+    const quota = quotaOf(caller, kind);
+    const isSent = redis.status === "ready";
+    try {
+      const entry = await limits.enter(quota, request, expectedEpoch);
+      epoch.observe(entry.epoch, sentAt);
+      return entry;
+    } catch (error) {
+      // A script that was sent may have counted the request, whatever became of its answer.
+      const { requestId } = request;
+      if (isSent) pending.defer(() => limits.free(quota, { requestId, requests: -1, tokens: 0 }));
+      throw unchecked(error);
+    }
+  }
+
+  async function take(caller: Caller, request: SlotRequest, kind: SlotKind): Promise<Slot> {
+    let current = caller;
+    let entry = await enter(caller, request, kind, caller.epoch);
+    if (entry.isOutdated) {
+      const refreshed = await refresh(caller.keyId);
+      if (!refreshed) throw invalidApiKey();
+      // Read after the script had answered: a later change comes after this call.
+      current = refreshed;
+      entry = await enter(current, request, kind, anyEpoch);
+    }
+    if (entry.reached) throw limitReached(current, entry, reachedText(quotaOf(current, kind).limits, entry, kind));
+    return { caller: current, requestId: request.requestId, kind, rateLimits: entry.rateLimits, takenTokens: 0 };
+  }
+
+  return {
+    /** Counts one request and takes a slot. The same request counts once. Throws 401, 403, 429, 503. */
+    takeSlot: (caller: Caller, request: SlotRequest) => take(caller, request, "calls"),
+    takeUploadSlot: (caller: Caller, request: SlotRequest) => take(caller, request, "uploads"),
+
+    /** Counts the tokens of a call that has a slot. Throws 403, 429, 503. */
+    async takeTokens(slot: Slot, tokens: number): Promise<void> {
+      const { caller, requestId, kind } = slot;
+      // After an error it is unknown whether they count: if so the bucket has refilled within a minute.
+      const taking = limits.takeTokens(quotaOf(caller, kind), { requestId, tokens });
+      const taken = await taking.catch((error: unknown) => Promise.reject(unchecked(error)));
+      if (taken.reached) throw limitReached(caller, taken, tokensReachedText(caller.limits, tokens), tokens);
+      slot.takenTokens += tokens;
+      slot.rateLimits = taken.rateLimits;
+    },
+
+    /**
+     * Frees the slot and counts `usedTokens` (default: none) instead of those taken. A request that was refused for a reason
+     * that is not the caller's does not count either. Never rejects: while Redis is unavailable it is done later.
+     */
+    release(
+      { caller, requestId, kind, takenTokens }: Slot,
+      { usedTokens = 0, refusedBy }: SlotEnd = {},
+    ): Promise<void> {
+      const requests = refusedBy && !staysCounted(refusedBy) ? -1 : 0;
+      const corrections = { requestId, requests, tokens: usedTokens - takenTokens };
+      return pending.run(() => limits.free(quotaOf(caller, kind), corrections));
+    },
+  };
+}
+
+export type Slots = ReturnType<typeof createSlots>;
+
+/** A 429 of the key, with the state of its limits. */
+export class RateLimitReached extends ServiceError {
+  readonly rateLimits: RateLimits;
+
+  constructor(refused: ServiceError, rateLimits: RateLimits) {
+    super(refused.fields());
+    this.rateLimits = rateLimits;
+  }
+}
+
+/**
+ * Whether a refused request stays counted against its key. Failures of the service do not count, nor does a limit that is
+ * worth waiting for; `generation_in_progress` is no failure.
+ */
+function staysCounted({ status, code, shouldRetry }: ServiceError): boolean {
+  if (status === 429) return shouldRetry === false;
+  return status < 500 || code === "generation_in_progress";
+}
+
+function limitReached({ frozen, limits }: Caller, { waitMs, rateLimits }: LimitCheck, text: string, tokens = 0) {
+  // Waiting would not help.
+  if (frozen) return accountFrozen();
+  const waitSeconds = tokens > limits.tokensPerMinute ? Number.POSITIVE_INFINITY : waitMs / 1000;
+  return new RateLimitReached(rateLimited(text, waitSeconds), rateLimits);
+}
+
+const prefix = "Rate limit of this API key reached:";
+
+/** Names the limit whose wait is the longest. */
+function reachedText(limits: Limits, { reached = "requests" }: LimitCheck, kind: SlotKind): string {
+  const [rate, running] = kind === "calls" ? ["requests", "calls in flight"] : ["uploads", "uploads at once"];
+  const limit = {
+    requests: `${rate} a minute, limit ${limits.requestsPerMinute}`,
+    tokens: `tokens a minute, limit ${limits.tokensPerMinute}, earlier calls used more`,
+    concurrent: `${running}, limit ${limits.concurrentRequests}`,
+  }[reached];
+  return `${prefix} ${limit}.`;
+}
+
+const tokensReachedText = ({ tokensPerMinute }: Limits, tokens: number): string =>
+  tokens > tokensPerMinute
+    ? `The call asks for ${tokens} tokens and can never pass: this API key has ${tokensPerMinute} tokens a minute.`
+    : `${prefix} tokens a minute, limit ${tokensPerMinute}, the call asks for ${tokens}.`;

@@ -1,0 +1,78 @@
+import { noCapacity } from "#errors";
+import { atMost } from "#platform/clock";
+import { type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
+
+export const shuttingDown = () => noCapacity("This instance is shutting down; repeat the call.", 1);
+
+/** The calls that are open in this process, and the requests that may become calls. */
+export function createCallRegistry(
+  { registry, keys, files, clock, log }: OpenCallDeps,
+  background: (what: string, call: OpenCall, work: Promise<unknown>) => void,
+) {
+  const calls = new Map<string, OpenCall>();
+  const callsByAccount = new Map<string, number>();
+  const idle = Promise.withResolvers<void>();
+  let arriving = 0;
+  let draining = false;
+
+  function resolveIfIdle(): void {
+    if (draining && arriving === 0 && calls.size === 0) idle.resolve();
+  }
+
+  function countCall({ payload: { account } }: OpenCall, change: 1 | -1): void {
+    const count = (callsByAccount.get(account) ?? 0) + change;
+    if (count > 0) callsByAccount.set(account, count);
+    else callsByAccount.delete(account);
+  }
+
+  return {
+    values: () => [...calls.values()],
+    /** How many other calls of its account are open. */
+    others: ({ payload }: OpenCall): number => (callsByAccount.get(payload.account) ?? 1) - 1,
+
+    arrive(): () => void {
+      if (draining) throw shuttingDown();
+      arriving++;
+      return () => {
+        arriving--;
+        resolveIfIdle();
+      };
+    },
+
+    add(call: OpenCall): void {
+      calls.set(call.payload.requestId, call);
+      countCall(call, 1);
+    },
+
+    /**
+     * Releases everything that the call took. Its money is decided by now, unless its work goes on without this process:
+     * then its body stays.
+     */
+    end(
+      call: OpenCall,
+      status: number,
+      { code, workContinues = false }: { code?: string | undefined; workContinues?: boolean } = {},
+    ): void {
+      if (call.state.kind === "ended") return;
+      call.state = { kind: "ended" };
+      call.unsubscribe();
+      const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
+      calls.delete(requestId);
+      countCall(call, -1);
+      const usedTokens = Math.min(call.usedTokens, call.maxTokens);
+      background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens }));
+      if (call.jobAdded) registry.ended(poolOf(call));
+      if (call.bodyStored && !workContinues) background("deleting a stored body", call, files.deleteBody(requestId));
+      const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs: clock.now() - acceptedAt };
+      log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome }, "call");
+      resolveIfIdle();
+    },
+
+    /** Resolves when nothing is open or arriving any more, or after `graceMs`. */
+    async drain(graceMs: number): Promise<void> {
+      draining = true;
+      resolveIfIdle();
+      await atMost(clock, graceMs, idle.promise);
+    },
+  };
+}

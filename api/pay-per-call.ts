@@ -1,0 +1,94 @@
+import { createHash } from "node:crypto";
+import type { Request, Response } from "express";
+import { canonicalJson, type ParsedCall } from "#formats";
+import type { Caller } from "#keys";
+import type { Payments } from "#payments";
+import { type AdmissionDeps, check } from "./admission/admit.ts";
+import { answerJson } from "./http/answer.ts";
+import type { JsonBody } from "./http/body.ts";
+import { localsOf } from "./http/headers.ts";
+import { hasBegun, type IdempotencyDeps, type IdempotencyRequest } from "./idempotency.ts";
+import type { PaidRoute } from "./paid-route.ts";
+
+export interface PayPerCallDeps extends AdmissionDeps, Pick<IdempotencyDeps, "idempotency" | "isAlive"> {
+  readonly payments: Pick<Payments, "x402" | "buyback">;
+  readonly publicUrl: () => string;
+}
+
+/** The account that pays for a call, and the key under which its answer is stored. */
+export interface PaidBy {
+  readonly caller: Caller;
+  readonly idempotency: IdempotencyRequest;
+}
+
+/** A caller without a key pays the list price and has no uploads. */
+const anonymous = { account: "", tier: "standard" } as const;
+
+/** Headers in which callers send a key, to this service or to a provider. */
+const keyHeaders = ["authorization", "x-api-key", "x-goog-api-key"];
+
+/** Whether the call is to be paid for by itself. A caller who sends a key wants that to pay, and gets no quote. */
+export const isPayPerCall = ({ payments }: Pick<PayPerCallDeps, "payments">, route: PaidRoute, req: Request): boolean =>
+  route.payable === true && payments.x402 !== undefined && keyHeaders.every((name) => req.headers[name] === undefined);
+
+/** Counts a request without a key, before its body is read. */
+export const countAnonymous = ({ keys }: Pick<PayPerCallDeps, "keys">, req: Request, res: Response): Promise<void> =>
+  keys.countAddress(req.socket.remoteAddress ?? "", localsOf(res).requestId);
+
+/** The same for all texts of the same request: a payment is for that request alone. */
+const hashOf = ({ method }: Request, { endpoint }: PaidRoute, body: JsonBody): string =>
+  createHash("sha256").update(`${method} ${endpoint}\n`).update(canonicalJson(body.value)).digest("base64url");
+
+/** Throws for a call that would be refused, before anything is quoted or taken for it. */
+async function priceOf(deps: PayPerCallDeps, route: PaidRoute, call: ParsedCall): Promise<bigint> {
+  if (call.buybackToken !== undefined) deps.payments.buyback.tokenOf(call.buybackToken);
+  const { bound } = await check(deps, { call, route, caller: anonymous });
+  // A quote of zero could not be paid.
+  return bound.mostNanoUsd > 0n ? bound.mostNanoUsd : 1n;
+}
+
+/**
+ * Takes the payment that came with the call. Undefined: there was none, or none for this call, and the response is a 402
+ * with a quote. A call with a settled payment is not checked here: its answer may be stored already.
+ */
+export async function payPerCall(
+  deps: PayPerCallDeps,
+  route: PaidRoute,
+  { req, res, body, call }: { req: Request; res: Response; body: JsonBody; call: ParsedCall },
+): Promise<PaidBy | undefined> {
+  const { x402 } = deps.payments;
+  if (!x402) throw new TypeError("payments are switched off");
+  const requestHash = hashOf(req, route, body);
+  const header = req.get("payment-signature");
+  let found = header === undefined ? undefined : await x402.find({ header, requestHash });
+  if (found?.kind === "expired" && (await hasBegun(deps, found.settled))) found = found.settled;
+  if (found) res.set(found.headers);
+
+  const decision =
+    found?.kind === "settled" || found?.kind === "pending"
+      ? found
+      : await x402.decide(found, {
+          requestHash,
+          priceNanoUsd: await priceOf(deps, route, call),
+          resource: {
+            url: `${deps.publicUrl()}${route.endpoint}`,
+            description: `One call of ${call.model}`,
+            mimeType: "application/json",
+          },
+          buybackToken: call.buybackToken,
+        });
+  res.set(decision.headers);
+  switch (decision.kind) {
+    case "settled": {
+      const { account, key, buybackToken } = decision;
+      return { caller: deps.keys.payer(account, buybackToken), idempotency: { key, hash: requestHash } };
+    }
+    case "pending":
+      throw decision.error;
+    case "quoted":
+    case "refused":
+      res.status(decision.status);
+      answerJson(res, JSON.stringify(decision.body));
+      return undefined;
+  }
+}

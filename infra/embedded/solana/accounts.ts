@@ -1,0 +1,155 @@
+import { generateKeyPairSync } from "node:crypto";
+import { zstdCompressSync } from "node:zlib";
+import {
+  type Address,
+  createKeyPairSignerFromBytes,
+  type EncodedAccount,
+  getBase58Decoder,
+  getBase58Encoder,
+  isSome,
+  type KeyPairSigner,
+  lamports,
+  type MaybeEncodedAccount,
+  unwrapOption,
+} from "@solana/kit";
+import {
+  AccountState,
+  findAssociatedTokenPda,
+  getMintDecoder,
+  getMintEncoder,
+  getMintSize,
+  getTokenDecoder,
+  getTokenEncoder,
+  getTokenSize,
+  TOKEN_PROGRAM_ADDRESS,
+} from "@solana-program/token";
+import type { LiteSVM } from "litesvm";
+
+export interface Wallet {
+  readonly address: Address;
+  /** 64 bytes in base58, as wallets export it: the seed and the public key. */
+  readonly secret: string;
+  readonly signer: KeyPairSigner;
+}
+
+export const base58 = (bytes: Uint8Array): string => getBase58Decoder().decode(bytes);
+
+export function newSecret(): string {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  // The last 32 bytes of both encodings are the key itself.
+  const seed = privateKey.export({ type: "pkcs8", format: "der" }).subarray(-32);
+  const publicBytes = publicKey.export({ type: "spki", format: "der" }).subarray(-32);
+  return base58(Buffer.concat([seed, publicBytes]));
+}
+
+export async function openWallet(secret: string): Promise<Wallet> {
+  const signer = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(secret)));
+  return { address: signer.address, secret, signer };
+}
+
+const mintSupply = 10n ** 15n;
+
+function putTokenProgramAccount(svm: LiteSVM, address: Address, bytes: ArrayLike<number>): void {
+  const data = new Uint8Array(bytes);
+  const space = BigInt(data.length);
+  const rent = lamports(svm.minimumBalanceForRentExemption(space));
+  svm.setAccount({ address, data, space, executable: false, lamports: rent, programAddress: TOKEN_PROGRAM_ADDRESS });
+}
+
+export function putMint(svm: LiteSVM, address: Address, decimals: number): void {
+  const mint = { mintAuthority: null, supply: mintSupply, decimals, isInitialized: true, freezeAuthority: null };
+  putTokenProgramAccount(svm, address, getMintEncoder().encode(mint));
+}
+
+/** Creates or overwrites the owner's associated account for the token. */
+export async function putTokenAccount(svm: LiteSVM, mint: Address, owner: Address, amount: bigint): Promise<Address> {
+  const address = await tokenAccountOf(mint, owner);
+  const none = { delegate: null, isNative: null, delegatedAmount: 0n, closeAuthority: null };
+  const token = { mint, owner, amount, state: AccountState.Initialized, ...none };
+  putTokenProgramAccount(svm, address, getTokenEncoder().encode(token));
+  return address;
+}
+
+export async function tokenAccountOf(mint: Address, owner: Address): Promise<Address> {
+  const [address] = await findAssociatedTokenPda({ mint, owner, tokenProgram: TOKEN_PROGRAM_ADDRESS });
+  return address;
+}
+
+type MaybeAccount = MaybeEncodedAccount | EncodedAccount;
+
+const isOfTokenProgram = (account: MaybeAccount, size: number): account is EncodedAccount =>
+  "data" in account && account.programAddress === TOKEN_PROGRAM_ADDRESS && account.data.length === size;
+
+export const decodeTokenAccount = (account: MaybeAccount) =>
+  isOfTokenProgram(account, getTokenSize()) ? getTokenDecoder().decode(account.data) : undefined;
+
+export const decodeMint = (account: MaybeAccount) =>
+  isOfTokenProgram(account, getMintSize()) ? getMintDecoder().decode(account.data) : undefined;
+
+/** Amounts are in the token's smallest unit. */
+export interface TokenBalance {
+  readonly accountIndex: number;
+  readonly mint: string;
+  readonly owner: string;
+  readonly programId: string;
+  readonly uiTokenAmount: ReturnType<typeof tokenAmount>;
+}
+
+export function tokenAmount(amount: bigint, decimals: number) {
+  const uiAmount = Number(amount) / 10 ** decimals;
+  return { amount: String(amount), decimals, uiAmount, uiAmountString: String(uiAmount) };
+}
+
+export const amountOfMint = (svm: LiteSVM, mint: Address, amount: bigint) =>
+  tokenAmount(amount, decodeMint(svm.getAccount(mint))?.decimals ?? 0);
+
+export const tokenBalances = (svm: LiteSVM, addresses: readonly Address[]): TokenBalance[] =>
+  addresses.flatMap((address, accountIndex) => {
+    const token = decodeTokenAccount(svm.getAccount(address));
+    if (!token) return [];
+    const { mint, owner, amount } = token;
+    const uiTokenAmount = amountOfMint(svm, mint, amount);
+    return { accountIndex, mint, owner, programId: TOKEN_PROGRAM_ADDRESS, uiTokenAmount };
+  });
+
+export interface AccountEncoding {
+  readonly encoding?: string | undefined;
+  readonly dataSlice?: { readonly offset: number; readonly length: number } | undefined;
+}
+
+const tokenStates: Readonly<Record<AccountState, string>> = {
+  [AccountState.Uninitialized]: "uninitialized",
+  [AccountState.Initialized]: "initialized",
+  [AccountState.Frozen]: "frozen",
+};
+
+/** `jsonParsed` for accounts of the token program; undefined for all others. */
+function parsedData(svm: LiteSVM, account: EncodedAccount) {
+  const space = account.data.length;
+  const parsed = (type: string, info: object) => ({ program: "spl-token", parsed: { type, info }, space });
+  const token = decodeTokenAccount(account);
+  if (token) {
+    const { mint, owner, state, amount, isNative } = token;
+    const amounts = { tokenAmount: amountOfMint(svm, mint, amount) };
+    return parsed("account", { isNative: isSome(isNative), mint, owner, state: tokenStates[state], ...amounts });
+  }
+  const mint = decodeMint(account);
+  if (!mint) return undefined;
+  const { decimals, isInitialized, supply, mintAuthority, freezeAuthority } = mint;
+  const authorities = { mintAuthority: unwrapOption(mintAuthority), freezeAuthority: unwrapOption(freezeAuthority) };
+  return parsed("mint", { decimals, isInitialized, supply: String(supply), ...authorities });
+}
+
+function encodedData(data: Uint8Array, { encoding = "base64", dataSlice }: AccountEncoding) {
+  const bytes = dataSlice ? data.subarray(dataSlice.offset, dataSlice.offset + dataSlice.length) : data;
+  if (encoding === "base58") return [base58(bytes), encoding];
+  if (encoding === "base64+zstd") return [zstdCompressSync(bytes).toString("base64"), encoding];
+  return [Buffer.from(bytes).toString("base64"), "base64"];
+}
+
+export function accountJson(svm: LiteSVM, account: EncodedAccount, as: AccountEncoding) {
+  const { executable, lamports, programAddress: owner, space } = account;
+  const parsed = as.encoding === "jsonParsed" ? parsedData(svm, account) : undefined;
+  const data = parsed ?? encodedData(new Uint8Array(account.data), as);
+  return { data, executable, lamports, owner, rentEpoch: 0, space };
+}

@@ -1,0 +1,144 @@
+import { address } from "@solana/kit";
+import {
+  identifyTokenInstruction,
+  parseTransferCheckedInstruction,
+  TOKEN_PROGRAM_ADDRESS,
+  TokenInstruction,
+} from "@solana-program/token";
+import { base58, tokenAmount } from "./accounts.ts";
+import type { Chain } from "./chain.ts";
+import { feeOf, type LandedTransaction } from "./transactions.ts";
+
+/** How `getTransaction`, `getSignatureStatuses` and `getSignaturesForAddress` show a transaction. */
+
+const memoPrograms = ["MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"];
+
+interface Instruction {
+  readonly programId: string;
+  readonly accounts: readonly string[];
+  readonly data: Uint8Array;
+}
+
+const instructionsOf = ({ message }: LandedTransaction): Instruction[] =>
+  message.instructions.map(({ programAddressIndex, accountIndices = [], data }) => ({
+    programId: String(message.staticAccounts[programAddressIndex]),
+    accounts: accountIndices.map((index) => String(message.staticAccounts[index])),
+    data: new Uint8Array(data ?? []),
+  }));
+
+/** As validators list memos: "[12] hello there!". */
+function memoOf(landed: LandedTransaction): string | null {
+  const memos = instructionsOf(landed).filter(({ programId }) => memoPrograms.includes(programId));
+  return memos.map(({ data }) => `[${data.length}] ${new TextDecoder().decode(data)}`).join("; ") || null;
+}
+
+/** `jsonParsed` for memos and checked transfers; other instructions are shown in base58. */
+function parsedInstruction({ programId, accounts, data }: Instruction) {
+  if (memoPrograms.includes(programId)) return { program: "spl-memo", parsed: new TextDecoder().decode(data) };
+  const isTransfer =
+    programId === TOKEN_PROGRAM_ADDRESS &&
+    data.length > 0 &&
+    identifyTokenInstruction(data) === TokenInstruction.TransferChecked &&
+    accounts.length >= 4;
+  if (!isTransfer) return { accounts, data: base58(data) };
+  const { amount, decimals } = parseTransferCheckedInstruction({
+    programAddress: TOKEN_PROGRAM_ADDRESS,
+    accounts: accounts.map((each) => ({ address: address(each), role: 0 })),
+    data,
+  }).data;
+  const [source, mint, destination, authority] = accounts;
+  const info = { source, mint, destination, authority, tokenAmount: tokenAmount(amount, decimals) };
+  return { program: "spl-token", parsed: { type: "transferChecked", info } };
+}
+
+function parsedMessage(landed: LandedTransaction) {
+  const { header, staticAccounts } = landed.message;
+  const { numSignerAccounts, numReadonlySignerAccounts, numReadonlyNonSignerAccounts } = header;
+  const isWritable = (n: number) =>
+    n < numSignerAccounts
+      ? n < numSignerAccounts - numReadonlySignerAccounts
+      : n < staticAccounts.length - numReadonlyNonSignerAccounts;
+  return {
+    accountKeys: staticAccounts.map((pubkey, n) => ({
+      pubkey,
+      signer: n < numSignerAccounts,
+      writable: isWritable(n),
+      source: "transaction",
+    })),
+    instructions: instructionsOf(landed).map((each) => ({
+      ...parsedInstruction(each),
+      programId: each.programId,
+      stackHeight: 1,
+    })),
+  };
+}
+
+const compiledMessage = ({ message }: LandedTransaction) => ({
+  header: {
+    numRequiredSignatures: message.header.numSignerAccounts,
+    numReadonlySignedAccounts: message.header.numReadonlySignerAccounts,
+    numReadonlyUnsignedAccounts: message.header.numReadonlyNonSignerAccounts,
+  },
+  accountKeys: message.staticAccounts,
+  instructions: message.instructions.map(({ programAddressIndex, accountIndices, data }) => ({
+    programIdIndex: programAddressIndex,
+    accounts: accountIndices ?? [],
+    data: base58(new Uint8Array(data ?? [])),
+    stackHeight: 1,
+  })),
+});
+
+export const transactionEncodings = ["json", "jsonParsed", "base64", "base58"] as const;
+type TransactionEncoding = (typeof transactionEncodings)[number];
+
+function encoded(landed: LandedTransaction, encoding: TransactionEncoding) {
+  const { transaction, message, wire } = landed;
+  if (encoding === "base64") return [wire, encoding];
+  if (encoding === "base58") return [base58(Buffer.from(wire, "base64")), encoding];
+  return {
+    signatures: Object.values(transaction.signatures).map((bytes) => base58(bytes ?? new Uint8Array(64))),
+    message: {
+      ...(encoding === "json" ? compiledMessage(landed) : parsedMessage(landed)),
+      recentBlockhash: message.lifetimeToken,
+      ...(message.version === 0 && { addressTableLookups: [] }),
+    },
+  };
+}
+
+const statusOf = ({ err }: LandedTransaction) => (err === null ? { Ok: null } : { Err: err });
+
+export function transactionJson(landed: LandedTransaction, encoding: TransactionEncoding) {
+  const { message, slot, blockTime, err, logs, units, before, after } = landed;
+  return {
+    slot,
+    blockTime,
+    version: message.version,
+    transaction: encoded(landed, encoding),
+    meta: {
+      err,
+      status: statusOf(landed),
+      fee: feeOf(message),
+      preBalances: before.lamports,
+      postBalances: after.lamports,
+      preTokenBalances: before.tokens,
+      postTokenBalances: after.tokens,
+      logMessages: logs,
+      innerInstructions: [],
+      loadedAddresses: { writable: [], readonly: [] },
+      rewards: [],
+      computeUnitsConsumed: units,
+    },
+  };
+}
+
+export function statusJson({ blocks }: Chain, landed: LandedTransaction) {
+  const { slot, err } = landed;
+  const confirmationStatus = blocks.commitmentOf(slot);
+  const confirmations = confirmationStatus === "finalized" ? null : blocks.slot("processed") - slot;
+  return { slot, err, confirmations, confirmationStatus, status: statusOf(landed) };
+}
+
+export function signatureJson({ blocks }: Chain, landed: LandedTransaction) {
+  const { signature, slot, err, blockTime } = landed;
+  return { signature, slot, err, memo: memoOf(landed), blockTime, confirmationStatus: blocks.commitmentOf(slot) };
+}

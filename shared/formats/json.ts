@@ -1,0 +1,110 @@
+import { invalidValue } from "#errors";
+
+/** Parsed JSON of which nothing has been checked. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+// Lenient readers: a value of another type counts as missing.
+
+/** The fields of an object; none of anything else. */
+export const object = (value: unknown): JsonObject =>
+  typeof value === "object" && value !== null ? (value as JsonObject) : {};
+
+export const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+export const list = (value: unknown): readonly JsonObject[] => (Array.isArray(value) ? value.map(object) : []);
+
+export const strings = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+
+export const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
+
+/** UTF-8 bytes of a string; 0 for anything else. */
+export const byteLength = (value: unknown): number => (typeof value === "string" ? Buffer.byteLength(value) : 0);
+
+/** Whether a value is a plausible token count. */
+export const isCount = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1e9;
+
+/** A token count; 0 for anything implausible. */
+export const count = (value: unknown): number => (isCount(value) ? value : 0);
+
+/** Clients send null, empty lists and empty strings for fields that they do not use. */
+export const isSet = (value: unknown): boolean =>
+  value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
+
+/** Only the fields that have a value. */
+export const given = (fields: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+
+const tooDeep = (param: string) => invalidValue(param, `${param}: is nested too deep.`);
+
+/** JSON.parse accepts any depth, but JSON.stringify overflows the stack. */
+export function writeJson(value: unknown, param: string): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) throw tooDeep(param);
+    throw error;
+  }
+}
+
+/** Deeper than any meaningful request, and shallow enough for the stack of every later recursion. */
+const maxDepth = 128;
+/** Bounds the time for which one body blocks the event loop. */
+const maxContainers = 50_000;
+
+/** Whether JSON has more than `levels` levels. Allocates nothing, because every request is walked. */
+export function isDeeper(value: object, levels: number, budget?: { containers: number }): boolean {
+  if (levels === 0) return true;
+  if (budget) budget.containers--;
+  if (Array.isArray(value)) {
+    for (const each of value)
+      if (typeof each === "object" && each !== null && isDeeper(each, levels - 1, budget)) return true;
+    return false;
+  }
+  const fields = object(value);
+  for (const field in fields) {
+    const each = fields[field];
+    if (typeof each === "object" && each !== null && isDeeper(each, levels - 1, budget)) return true;
+  }
+  return false;
+}
+
+/** Refuses a body whose fields are nested too deep or hold too many lists and objects. */
+export function refuseDeep(body: unknown): void {
+  const fields = object(body);
+  const budget = { containers: maxContainers };
+  for (const field in fields) {
+    const value = fields[field];
+    if (typeof value !== "object" || value === null) continue;
+    if (isDeeper(value, maxDepth, budget)) throw tooDeep(field);
+    if (budget.containers < 0) throw invalidValue(field, `${field}: has more than ${maxContainers} lists and objects.`);
+  }
+}
+
+/** A media input may have 64 levels, and the body stands around it. */
+const maxCanonicalDepth = 68;
+const maxCanonicalValues = 100_000;
+
+/** JSON without white space, its fields sorted by name: equal values have equal texts. */
+export function canonicalJson(body: unknown): string {
+  let values = 0;
+  const count = (more: number) => {
+    values += more;
+    if (values > maxCanonicalValues)
+      throw invalidValue(undefined, `The body has more than ${maxCanonicalValues} values.`);
+  };
+  const write = (value: unknown, depth: number): string => {
+    if (typeof value !== "object" || value === null) return JSON.stringify(value);
+    if (depth === maxCanonicalDepth) throw invalidValue(undefined, "The body is nested too deep.");
+    if (Array.isArray(value)) {
+      count(value.length);
+      return `[${value.map((each) => write(each, depth + 1)).join(",")}]`;
+    }
+    const fields = Object.entries(value);
+    count(fields.length);
+    fields.sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${fields.map(([name, each]) => `${JSON.stringify(name)}:${write(each, depth + 1)}`).join(",")}}`;
+  };
+  return write(body, 0);
+}

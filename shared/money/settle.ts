@@ -1,0 +1,256 @@
+import { mongo } from "mongoose";
+import type { Usage } from "#catalog";
+import type { Clock } from "#platform/clock";
+import { groupCommit } from "#platform/group-commit";
+import { randomBase62 } from "#platform/ids";
+import type { Logger } from "#platform/logger";
+import { answered, duplicateKey } from "#platform/mongo";
+import { retry } from "#platform/retry";
+import { unlessAborted } from "#platform/unless-aborted";
+import type { Accounts } from "./accounts.ts";
+import { accrualOf, type BuybackTerms } from "./accruals.ts";
+import {
+  assertRequestId,
+  type Ledger,
+  type LedgerEntry,
+  type RequestRecord,
+  type StoredEntry,
+  toEntry,
+} from "./ledger.ts";
+import { assertAmount } from "./usd.ts";
+
+/** How a call ended and what it really cost. */
+export interface Decision {
+  /** Default: `usage`, a model call. */
+  readonly kind?: "usage" | "storage" | undefined;
+  readonly account: string;
+  readonly requestId: string;
+  /** The id of the API key. */
+  readonly key: string;
+  readonly endpoint: string;
+  readonly model?: string | undefined;
+  readonly heldNanoUsd: bigint;
+  /** Unbounded: what exceeds the hold is not charged, but recorded as shortfall. */
+  readonly costNanoUsd: bigint;
+  readonly status: RequestRecord["status"];
+  readonly error?: string | undefined;
+  readonly upstream?: string | undefined;
+  readonly attempts: number;
+  readonly usage: Usage;
+  readonly estimated: boolean;
+  readonly queueMs?: number | undefined;
+  readonly firstTokenMs?: number | undefined;
+  readonly totalMs: number;
+  /** The mint that its buyback goes to: the account's or the caller's choice. Default: the service's own. */
+  readonly buybackToken?: string | null | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The sweeper decides calls of which only the hold is known. */
+export type AnyDecision = Omit<Decision, "key" | "endpoint"> & Partial<Decision>;
+
+type OutcomeField = "costNanoUsd" | "status" | "error" | "attempts" | "usage" | "estimated";
+
+/** A call whose hold is released. */
+export type ReleasedCall = Omit<Decision, OutcomeField>;
+
+/** Why a call is not charged. */
+export interface ReleaseReason {
+  readonly status: "failed" | "cancelled";
+  /** The code of the error that is answered. */
+  readonly error?: string | undefined;
+}
+
+export interface Decided {
+  /** Whether this decision made the entry. Exact, even when the answer to the insert was lost. */
+  readonly won: boolean;
+  /** The entry that counts. */
+  readonly entry: LedgerEntry;
+}
+
+/** The cost is that of the entry that counts. */
+export type Application = Pick<Decision, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
+
+interface Refusal {
+  readonly code: number;
+  readonly errmsg: string;
+}
+
+const groupLimit = 500;
+/** A usual entry has half a kilobyte. 500 of the largest stay far below MongoDB's 48 MB per message. */
+const entryLimitBytes = 16 * 1024;
+const backoff = { firstMs: 20, maxMs: 1_000 };
+
+/** The decision that a call costs nothing. */
+export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
+  call: Call,
+  { status, error }: ReleaseReason,
+) => ({ ...call, costNanoUsd: 0n, status, error, attempts: 0, usage: {}, estimated: false }) as const;
+
+/** Decisions: the first insert into the ledger under a request id wins. */
+export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | undefined; clock: Clock; log: Logger }) {
+  const { ledger, buyback, clock, log } = deps;
+  let shortfalls = 0;
+
+  /** The refusals, by their index in the group. */
+  async function insert(group: readonly StoredEntry[]): Promise<Map<number, Refusal>> {
+    try {
+      await answered(ledger.collection.insertMany([...group], { ordered: false, ignoreUndefined: true }));
+      return new Map();
+    } catch (error) {
+      const refusals = error instanceof mongo.MongoBulkWriteError ? [error.writeErrors].flat() : [];
+      // Without refusals the connection or the replica set failed: nothing is known of any entry.
+      if (refusals.length === 0) throw error;
+      if (error instanceof mongo.MongoBulkWriteError && error.result.getWriteConcernError()) throw error;
+      return new Map(refusals.map(({ index, code, errmsg = "" }) => [index, { code, errmsg }]));
+    }
+  }
+
+  /** For each entry the one that counts, or why there is none yet. */
+  async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
+    const refusals = await insert(group);
+    if (refusals.size === 0) return [...group];
+    const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)).map(({ _id }) => _id));
+    return group.map((entry, at) => {
+      const refusal = refusals.get(at);
+      if (!refusal) return entry;
+      const winner = refusal.code === duplicateKey ? existing.get(entry._id) : undefined;
+      if (winner) return winner;
+      const error = new Error(`${entry._id} is not decided yet: ${refusal.code} ${refusal.errmsg}`);
+      log.error({ err: error }, "MongoDB refused a ledger entry");
+      return error;
+    });
+  }
+
+  const commit = groupCommit<StoredEntry, StoredEntry>({
+    limit: groupLimit,
+    write: (_, group) =>
+      insertGroup(group).catch((error: unknown) => {
+        log.warn({ err: error, entries: group.length }, "ledger entries are not written yet");
+        throw error;
+      }),
+  });
+
+  /** Throws for what can never be an entry. */
+  function encode(decision: AnyDecision): StoredEntry {
+    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd } = decision;
+    assertRequestId(requestId);
+    assertAmount(heldNanoUsd, "heldNanoUsd");
+    assertAmount(costNanoUsd, "costNanoUsd");
+    const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
+    const { key, endpoint, model, upstream, attempts, status, error, usage, estimated } = decision;
+    const { queueMs, firstTokenMs, totalMs } = decision;
+    const entry: StoredEntry = {
+      _id: requestId,
+      account,
+      kind,
+      amount: -chargedNanoUsd,
+      createdAt: new Date(clock.now()),
+      decider: randomBase62(12),
+      ...accrualOf(buyback, chargedNanoUsd, decision.buybackToken),
+      request: {
+        key,
+        endpoint,
+        model,
+        upstream,
+        attempts,
+        status,
+        error,
+        usage,
+        estimated,
+        queueMs,
+        firstTokenMs,
+        totalMs,
+        shortfall: costNanoUsd - chargedNanoUsd,
+        // Undefined fields are not stored: `ignoreUndefined`.
+      } as NonNullable<StoredEntry["request"]>,
+    };
+    const bytes = mongo.BSON.serialize(entry, { ignoreUndefined: true }).length;
+    if (bytes > entryLimitBytes) throw new RangeError(`the entry of ${requestId} has ${bytes} bytes`);
+    return entry;
+  }
+
+  /** The insert of a decision. It is the same one, however often it is tried. */
+  function insertOf(decision: AnyDecision): () => Promise<Decided> {
+    const inserted = encode(decision);
+    return async () => {
+      const entry = await commit("all accounts", inserted._id, inserted);
+      const won = entry.decider === inserted.decider;
+      const shortfallNanoUsd = inserted.request?.shortfall ?? 0n;
+      if (won && shortfallNanoUsd > 0n) {
+        shortfalls += 1;
+        const { account, requestId, model } = decision;
+        log.error({ account, requestId, model, shortfallNanoUsd }, "a call cost more than was held");
+      }
+      return { won, entry: toEntry(entry) };
+    };
+  }
+
+  async function decide(decision: AnyDecision): Promise<Decided> {
+    const insertOnce = insertOf(decision);
+    const { signal } = decision;
+    return retry({ clock, signal, backoff }, () => unlessAborted(signal, insertOnce));
+  }
+  const decideOnce = async (decision: AnyDecision): Promise<Decided> => insertOf(decision)();
+
+  return { decide, decideOnce, shortfalls: () => shortfalls };
+}
+
+/** Applications: each ends one hold on its account, once, by its filter. */
+export function createApply({ accounts, clock, log }: { accounts: Accounts; clock: Clock; log: Logger }) {
+  /** Applies all of them or none. */
+  async function write(account: string, group: readonly Application[]): Promise<boolean> {
+    const open: Record<`holds.${string}.amount`, bigint> = {};
+    const ended: Record<`holds.${string}`, ""> = {};
+    let heldNanoUsd = 0n;
+    let costNanoUsd = 0n;
+    for (const each of group) {
+      open[`holds.${each.requestId}.amount`] = each.heldNanoUsd;
+      ended[`holds.${each.requestId}`] = "";
+      heldNanoUsd += each.heldNanoUsd;
+      costNanoUsd += each.costNanoUsd;
+    }
+    const balance = { held: -heldNanoUsd, available: heldNanoUsd - costNanoUsd, openHolds: -group.length };
+    const update = accounts.collection.updateOne({ _id: account, ...open }, { $inc: balance, $unset: ended });
+    return (await answered(update)).matchedCount === 1;
+  }
+
+  async function writeGroup(account: string, group: readonly Application[]): Promise<(boolean | Error)[]> {
+    try {
+      if (await write(account, group)) return group.map(() => true);
+    } catch (error) {
+      log.warn({ err: error, account, applications: group.length }, "costs are not applied yet");
+      throw error;
+    }
+    if (group.length === 1) return [false];
+    // Another process applied one of them: try each alone.
+    const outcomes: (boolean | Error)[] = [];
+    for (const each of group) outcomes.push(await write(account, [each]).catch((error: Error) => error));
+    return outcomes;
+  }
+
+  const commit = groupCommit<Application, boolean>({ limit: groupLimit, write: writeGroup });
+
+  function assertValid({ requestId, heldNanoUsd, costNanoUsd }: Application): void {
+    assertRequestId(requestId);
+    assertAmount(heldNanoUsd, "heldNanoUsd");
+    assertAmount(costNanoUsd, "costNanoUsd");
+    if (costNanoUsd > heldNanoUsd) throw new RangeError(`${requestId} cost more than was held`);
+  }
+
+  /** Retries until it is applied. A hold that does not exist was ended before. */
+  async function apply(application: Application): Promise<void> {
+    assertValid(application);
+    const { account, requestId, signal } = application;
+    const commitOnce = () => commit(account, requestId, application);
+    await retry({ clock, signal, backoff }, () => unlessAborted(signal, commitOnce));
+  }
+
+  /** Does not retry. True if this ended the hold. */
+  async function applyOnce(application: Application): Promise<boolean> {
+    assertValid(application);
+    return commit(application.account, application.requestId, application);
+  }
+
+  return { apply, applyOnce };
+}

@@ -1,0 +1,149 @@
+import { type Address, getSignatureFromTransaction } from "@solana/kit";
+import { HTTPFacilitatorClient } from "@x402/core/server";
+import { type PaymentRequirements, SettleError } from "@x402/core/types";
+import { type FacilitatorRpcConfig, toFacilitatorSvmSigner } from "@x402/svm";
+import { configError } from "#platform/config";
+import type { Logger } from "#platform/logger";
+import type { Rpc } from "./chain.ts";
+import { type Caps, isSignature, walletOf, type X402Config } from "./config.ts";
+import { decodeTransaction, type Payment } from "./payment.ts";
+
+export type Outcome =
+  | { readonly kind: "settled"; readonly signature: string }
+  /** Nothing was sent, and nothing will be. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** Nothing was sent: the network did not answer, the fee cannot be paid, or the claim was lost. */
+  | { readonly kind: "unsent" }
+  /** Only the chain knows. The reason is for the log. */
+  | { readonly kind: "unknown"; readonly reason: unknown };
+
+/** Settles payments that are verified and claimed. It is called once for each. */
+export interface Facilitator {
+  readonly feePayer: string;
+  /** Calls `recordSignature` before it sends, if it knows the signature. Sends nothing unless that resolves to true. */
+  settle(
+    payment: Payment,
+    requirements: PaymentRequirements,
+    recordSignature: (signature: string) => Promise<boolean>,
+  ): Promise<Outcome>;
+}
+
+/** How errors of the x402 packages' signer begin when a simulation failed. Other errors mean that the network did not answer. */
+const simulationFailed = "Simulation failed";
+/** Failures that only the account of the fee payer can cause. */
+const unfunded = /"(AccountNotFound|InsufficientFundsForFee)"|InsufficientFundsForRent/;
+
+const signatureLamports = 5_000;
+/** The least balance that a non-empty account may have. */
+const rentExemptLamports = 890_880;
+const warnBelowPayments = 1_000;
+
+/** The highest fee of one payment. One that fails on chain costs it, too. */
+const maxFeeLamports = ({ maxComputeUnits, maxPriorityFeeMicroLamports, maxRequiredSignatures }: Caps) =>
+  signatureLamports * maxRequiredSignatures + Math.ceil((maxComputeUnits * maxPriorityFeeMicroLamports) / 1e6);
+
+/** Rejects if the fee payer cannot pay for one payment; warns if it can pay for few. */
+async function checkFunds(rpc: Rpc, feePayer: Address, caps: Caps, log: Logger): Promise<void> {
+  const { value } = await rpc.getBalance(feePayer, { commitment: "confirmed" }).send();
+  const payments = Math.floor((Number(value) - rentExemptLamports) / maxFeeLamports(caps));
+  const found = { feePayer, lamports: String(value), payments: Math.max(0, payments) };
+  if (payments < 1) throw new Error(`the fee payer ${feePayer} has ${value} lamports: too little for one payment`);
+  if (payments < warnBelowPayments) log.warn(found, "the fee payer of x402 has SOL for few payments");
+}
+
+/**
+ * Settles in this process. The x402 packages' own facilitator does not report whether a transaction was sent, so it is not
+ * used. Rejects while the fee payer has no SOL.
+ */
+export async function ownFacilitator(
+  { network, caps, payTo }: X402Config,
+  key: string,
+  rpc: Rpc,
+  log: Logger,
+): Promise<Facilitator> {
+  const feePayer = await walletOf(key, "X402_FEE_PAYER_KEY");
+  if (feePayer.address === payTo)
+    throw configError(
+      "X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; give it a wallet of its own, with nothing but SOL",
+    );
+  await checkFunds(rpc, feePayer.address, caps, log);
+  const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
+
+  /** Undefined: the simulation succeeded. */
+  async function simulationFault(transaction: string): Promise<Outcome | undefined> {
+    try {
+      await signer.simulateTransaction(transaction, network);
+      return undefined;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : "";
+      if (!reason.startsWith(simulationFailed)) return { kind: "unsent" };
+      if (!unfunded.test(reason)) return { kind: "refused", reason: "invalid_exact_svm_transaction_simulation_failed" };
+      log.error({ feePayer: feePayer.address, reason }, "the fee payer of x402 cannot pay");
+      return { kind: "unsent" };
+    }
+  }
+
+  return {
+    feePayer: feePayer.address,
+    async settle(payment, _, recordSignature) {
+      // The fee payer's key was changed after the quote.
+      if (payment.feePayer !== feePayer.address)
+        return { kind: "refused", reason: "invalid_exact_svm_fee_payer_not_managed_by_facilitator" };
+      const unsigned = payment.payload.payload["transaction"] as string;
+      const found = await simulationFault(unsigned);
+      if (found) return found;
+      const transaction = await signer.signTransaction(unsigned, feePayer.address, network);
+      const signature = getSignatureFromTransaction(decodeTransaction(transaction));
+      if (!(await recordSignature(signature))) return { kind: "unsent" };
+      try {
+        await signer.sendTransaction(transaction, network);
+        await signer.confirmTransaction(signature, network);
+      } catch (error) {
+        return { kind: "unknown", reason: error };
+      }
+      return { kind: "settled", signature };
+    },
+  };
+}
+
+const requestMs = 45_000;
+
+/** Reasons of a failed verification. This one is none: the transaction was sent, but its outcome is unknown. */
+const sentReason = "invalid_exact_svm_transaction_failed";
+const isVerificationFault = (reason: string) => /^invalid_[a-z0-9_]{1,120}$/.test(reason) && reason !== sentReason;
+
+/** Settles elsewhere and pays the fees. It is trusted only when it reports that a payment was settled. */
+export async function remoteFacilitator(
+  { network }: X402Config,
+  url: string,
+  token: string | undefined,
+): Promise<Facilitator> {
+  const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  const client = new HTTPFacilitatorClient({
+    url,
+    timeoutMs: requestMs,
+    createAuthHeaders: () => Promise.resolve({ verify: headers, settle: headers, supported: headers }),
+  });
+  const { kinds } = await client.getSupported();
+  const kind = kinds.find((each) => each.x402Version === 2 && each.scheme === "exact" && each.network === network);
+  const feePayer = kind?.extra?.["feePayer"];
+  if (typeof feePayer !== "string") throw configError(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
+
+  return {
+    feePayer,
+    async settle(payment, requirements) {
+      const answer = await client.settle(payment.payload, requirements).catch(refusal);
+      if (answer?.success && isSignature(answer.transaction)) return { kind: "settled", signature: answer.transaction };
+      const reason = answer?.errorReason ?? "settlement_failed";
+      const refused = answer?.success === false && answer.transaction === "" && isVerificationFault(reason);
+      return refused ? { kind: "refused", reason } : { kind: "unknown", reason };
+    },
+  };
+}
+
+/** An answer of 4xx may give a reason; after any other error the outcome is unknown. */
+function refusal(error: unknown) {
+  if (!(error instanceof SettleError) || error.statusCode >= 500) return undefined;
+  const { errorReason, transaction } = error;
+  return { success: false, transaction, errorReason: typeof errorReason === "string" ? errorReason : undefined };
+}

@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import {
+  type Address,
+  getBase64Encoder,
+  getCompiledTransactionMessageDecoder,
+  getTransactionDecoder,
+} from "@solana/kit";
+import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
+import { assertFeePayerIsolated, getTokenPayerFromTransaction } from "@x402/svm";
+import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
+import { z } from "zod";
+import { invalidValue } from "#errors";
+import { dayMs } from "#platform/clock";
+import type { Caps } from "./config.ts";
+import type { Quote } from "./quotes.ts";
+
+/** A decoded `PAYMENT-SIGNATURE`: well-formed, but not verified. */
+export interface Payment {
+  readonly payload: PaymentPayload;
+  /** Of the quote that it claims to pay. */
+  readonly memo: string;
+  readonly messageHash: string;
+  /** The transaction can land only while the network accepts this blockhash. */
+  readonly blockhash: string;
+  readonly feePayer: Address;
+  /** The owner of the tokens; empty if there is no transfer. */
+  readonly payer: string;
+}
+
+const param = "payment-signature";
+/** A transaction has at most 1,232 bytes; the rest is a copy of the quote. */
+const limitBytes = 16 * 1024;
+
+const text = z.string().max(4_096);
+const shape = z.looseObject({
+  x402Version: z.literal(2),
+  accepted: z.looseObject({
+    scheme: text,
+    network: text,
+    asset: text,
+    amount: text,
+    payTo: text,
+    maxTimeoutSeconds: z.number(),
+    extra: z.looseObject({ memo: text }),
+  }),
+  payload: z.looseObject({ transaction: text }),
+});
+
+const malformed = () =>
+  invalidValue(param, "PAYMENT-SIGNATURE is not a payment of x402 version 2 that can be decoded.");
+
+/** As the x402 packages do it: without the signatures, so that it is the same however the payment is signed. */
+export const messageHashOf = (messageBytes: ArrayLike<number>): string =>
+  createHash("sha256").update(Uint8Array.from(messageBytes)).digest("base64");
+
+export const decodeTransaction = (base64: string) => getTransactionDecoder().decode(getBase64Encoder().encode(base64));
+
+function readTransaction(base64: string) {
+  const transaction = decodeTransaction(base64);
+  const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
+  const [feePayer] = message.staticAccounts;
+  if (feePayer === undefined || message.version === 1) throw malformed();
+  return {
+    messageHash: messageHashOf(transaction.messageBytes),
+    blockhash: message.lifetimeToken,
+    feePayer,
+    payer: getTokenPayerFromTransaction(transaction),
+  };
+}
+
+/** Throws 400 for what cannot be decoded. */
+export function decodePayment(header: string): Payment {
+  if (header.length > limitBytes || !/^[A-Za-z0-9+/]+={0,2}$/.test(header)) throw malformed();
+  try {
+    const payload = shape.parse(JSON.parse(Buffer.from(header, "base64").toString("utf8")));
+    const read = readTransaction(payload.payload.transaction);
+    return { payload: payload as unknown as PaymentPayload, memo: payload.accepted.extra.memo, ...read };
+  } catch {
+    throw malformed();
+  }
+}
+
+/** For how long a settled payment pays for its request. */
+export const paymentLifetimeMs = dayMs;
+
+const transactionOf = ({ payload }: Payment) => decodeTransaction(payload.payload["transaction"] as string);
+
+/**
+ * The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. Accounts in
+ * lookup tables cannot be checked, so those are refused, too.
+ */ async function isIsolated(payment: Payment, feePayer: string): Promise<boolean> {
+  try {
+    await assertFeePayerIsolated(transactionOf(payment), feePayer);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const notUsed = () => Promise.reject(new Error("a payment is only verified here"));
+
+/**
+ * Why this transaction does not pay exactly what was quoted. Undefined: it does, once it is on chain. Does not read the
+ * network. It is checked before the quote is claimed, also for a remote facilitator: a transaction found on chain later is
+ * identified by the hash of its message alone, and the payer may have had a facilitator settle it for less.
+ */
+async function verify(payment: Payment, requirements: PaymentRequirements, caps: Caps) {
+  const feePayer = String(requirements.extra["feePayer"]);
+  if (payment.feePayer !== feePayer) return "fee_payer_mismatch";
+  if (!(await isIsolated(payment, feePayer))) return "fee_payer_not_isolated";
+  const signer = {
+    getAddresses: () => [payment.feePayer],
+    simulateTransaction: () => Promise.resolve(),
+    signTransaction: notUsed,
+    sendTransaction: notUsed,
+    confirmTransaction: notUsed,
+  };
+  const result = await new ExactSvmScheme(signer, undefined, caps).verify(payment.payload, requirements);
+  return result.isValid ? undefined : (result.invalidReason ?? "invalid_payment");
+}
+
+/** Why the payment does not pay for this request. One that has claimed its quote was verified before. */
+export async function paymentFault(
+  payment: Payment,
+  quote: Quote | undefined,
+  { requestHash, caps, now }: { readonly requestHash: string; readonly caps: Caps; readonly now: number },
+): Promise<string | undefined> {
+  if (!quote) return "quote_not_found";
+  if (quote.requestHash !== requestHash) return "quote_for_another_request";
+  const { requirements, state, messageHash, expiresAt, settledAt, paidBackAt } = quote;
+  if (!isDeepStrictEqual(payment.payload.accepted, requirements)) return "requirements_mismatch";
+  if (state === "open")
+    return expiresAt && expiresAt.getTime() <= now ? "quote_expired" : verify(payment, requirements, caps);
+  if (messageHash !== payment.messageHash) return "quote_already_used";
+  if (paidBackAt) return "payment_paid_back";
+  return settledAt && settledAt.getTime() + paymentLifetimeMs <= now ? "payment_expired" : undefined;
+}

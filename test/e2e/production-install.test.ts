@@ -1,0 +1,56 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { testStores } from "../support/servers.ts";
+import { ready, spawnApi, spawnWorker } from "../support/service.ts";
+
+const execute = promisify(execFile);
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+}
+
+/** What the Dockerfile copies. Of `infra/cli`, `.dockerignore` admits only the admin commands. */
+async function copyImageFiles(folder: string): Promise<void> {
+  const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
+  const sources = [...dockerfile.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files = ""]) => files.split(" "));
+  const filter = (source: string) => !source.endsWith(".ts") || !/^infra\/cli\/(?!admin)/.test(source);
+  for (const source of sources) await cp(source, join(folder, source), { recursive: true, filter });
+}
+
+test("API and workers start and become ready with production dependencies only", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "inference-production-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  await copyImageFiles(folder);
+  const install = ["install", "--omit=dev", "--prefer-offline", "--no-audit", "--no-fund", "--prefix", folder];
+  await execute("npm", install, { cwd: folder });
+
+  const { dependencies, devDependencies } = JSON.parse(readFileSync("package.json", "utf8")) as Manifest;
+  const isInstalled = (name: string) => existsSync(join(folder, "node_modules", name, "package.json"));
+  expect(Object.keys(dependencies).filter((name) => !isInstalled(name))).toEqual([]);
+  for (const name of ["litesvm", "mongodb-memory-server-core", "pino-pretty", "@x402/fetch", "vitest", "node"])
+    expect([name, name in devDependencies, isInstalled(name)]).toEqual([name, true, false]);
+
+  const stores = await testStores();
+  const [api, worker] = await Promise.all([spawnApi(stores, {}, folder), spawnWorker(stores, {}, folder)]);
+  await ready(api.client);
+  const admin = [
+    join(folder, "infra/cli/admin.ts"),
+    "--url",
+    api.client.baseUrl,
+    "--token",
+    "wrong",
+    "accounts",
+    "list",
+  ];
+  await expect(execute(process.execPath, admin, { cwd: folder })).rejects.toMatchObject({
+    stderr: expect.stringContaining("401") as string,
+  });
+  for (const each of [worker, api]) each.kill("SIGTERM");
+  expect(await Promise.all([worker.exited, api.exited])).toEqual([0, 0]);
+});

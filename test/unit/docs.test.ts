@@ -1,0 +1,59 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { describe, expect, test } from "vitest";
+import { pages } from "../../infra/cli/docs.ts";
+
+const folders = ["api", "workers", "shared", "infra", "test", "docs"];
+const files = (folder: string, ending: RegExp): string[] =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((file) => ending.test(file))
+    .map((file) => join(folder, file));
+const documents = [...readdirSync(".").filter((file) => file.endsWith(".md")), ...files("docs", /\.md$/)];
+const text = (file: string) => readFileSync(file, "utf8");
+
+/** The anchors of a page's headings, as GitHub makes them. */
+const anchors = (page: string): Set<string> =>
+  new Set(
+    [...text(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+
+describe("documents", () => {
+  test.each(Object.entries(pages()))("docs/%s is current (npm run docs)", (name, current) => {
+    expect(text(join("docs", name))).toBe(current);
+  });
+
+  test.each(documents)("%s links only to pages and headings that exist", (page) => {
+    const prose = text(page).replace(/^```[\s\S]*?^```/gm, "");
+    const broken = [...prose.matchAll(/\]\((?!https?:)([^)\s]*)\)/g)].flatMap(([, link = ""]) => {
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? page : normalize(join(dirname(page), path));
+      const isThere = existsSync(target) && (anchor === undefined || anchors(target).has(anchor));
+      return isThere ? [] : [link];
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test("the README fits on four screens", () => {
+    expect(text("README.md").split("\n").length).toBeLessThanOrEqual(200);
+  });
+
+  test("code and documents name only files of the repository", () => {
+    const sources = [...folders.flatMap((folder) => files(folder, /\.(ts|md)$/)), ...documents];
+    const missing = sources.flatMap((source) =>
+      [
+        ...text(source)
+          .replace(/\]\([^)]*\)/g, "")
+          .matchAll(/(?<![\w./@-])((?:docs|api|workers|shared|infra|test)\/[\w./-]*\.(?:ts|md|json))\b/g),
+      ]
+        .map(([, path = ""]) => path)
+        .filter((path) => !existsSync(path))
+        .map((path) => `${source}: ${path}`),
+    );
+    expect(missing).toEqual([]);
+  });
+});

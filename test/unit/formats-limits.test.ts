@@ -1,0 +1,114 @@
+import { describe, expect, test } from "vitest";
+import {
+  type Codec,
+  chatCodec,
+  countTokensCodec,
+  geminiCodec,
+  geminiCountCodec,
+  messagesCodec,
+  responsesCodec,
+} from "#formats";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const nested = (depth: number): unknown =>
+  JSON.parse(`${'{"a":['.repeat(depth / 2)}1${"]}".repeat(depth / 2)}`) as unknown;
+
+const said = { messages: [{ role: "user", content: "Hi" }], model: "m", max_tokens: 1 };
+const tool = (parameters: unknown) => ({ type: "function", function: { name: "f", parameters } });
+
+test.each<
+  [what: string, codec: { parse(body: unknown, bytes: number): unknown }, field: string, body: (deep: unknown) => Json]
+>([
+  ["a tool of chat", chatCodec, "tools", (deep) => ({ ...said, tools: [tool(deep)] })],
+  [
+    "a schema of chat",
+    chatCodec,
+    "response_format",
+    (deep) => ({ ...said, response_format: { type: "json_schema", x: deep } }),
+  ],
+  [
+    "a message of chat",
+    chatCodec,
+    "messages",
+    (deep) => ({ ...said, messages: [{ role: "user", content: "Hi", x: deep }] }),
+  ],
+  ["an unknown field of chat", chatCodec, "later", (deep) => ({ ...said, later: deep })],
+  ["a tool of Messages", messagesCodec, "tools", (deep) => ({ ...said, tools: [{ name: "f", input_schema: deep }] })],
+  ["an unknown field of Messages", messagesCodec, "later", (deep) => ({ ...said, later: deep })],
+  ["an unknown field of Responses", responsesCodec, "later", (deep) => ({ model: "m", input: "Hi", later: deep })],
+  [
+    "contents of Gemini",
+    geminiCodec("m", false, true),
+    "contents",
+    (deep) => ({ contents: [{ parts: [{ functionCall: { name: "f", args: { deep } } }] }] }),
+  ],
+  [
+    "a count of Gemini",
+    geminiCountCodec("m"),
+    "generateContentRequest",
+    (deep) => ({ generateContentRequest: { contents: [{ parts: [{ text: "Hi" }] }], later: deep } }),
+  ],
+])("%s nested deeper than the stack is refused by name", (_what, codec, field, body) => {
+  expect(() => codec.parse(body(nested(100_000)), 10)).toThrow(
+    expect.objectContaining({ status: 400, param: field, message: `${field}: is nested too deep.` }),
+  );
+  expect(codec.parse(body(nested(100)), 10)).toBeTruthy();
+});
+
+test.each<[what: string, codec: { parse(body: unknown, bytes: number): unknown }, field: string, body: Json]>([
+  ["messages", chatCodec, "messages", { ...said, messages: Array(60_000).fill({ role: "user", content: "Hi" }) }],
+  ["tools", messagesCodec, "tools", { ...said, tools: Array(60_000).fill({ name: "f", input_schema: {} }) }],
+  ["items", responsesCodec, "input", { model: "m", input: Array(60_000).fill({ role: "user", content: "Hi" }) }],
+  ["parts", geminiCodec("m", false, true), "contents", { contents: [{ parts: Array(60_000).fill({ text: "Hi" }) }] }],
+])("too many %s are refused before validation", (_, codec, field, body) => {
+  expect(() => codec.parse(body, 5_000_000)).toThrow(
+    expect.objectContaining({
+      code: "invalid_value",
+      param: field,
+      message: expect.stringContaining("50000") as string,
+    }),
+  );
+});
+
+test("a long conversation is accepted", () => {
+  const messages = Array(20_000).fill({ role: "user", content: "Hi" });
+  expect(chatCodec.parse({ ...said, messages }, 500_000)).toMatchObject({ size: { messages: 20_000 } });
+});
+
+const gemini = geminiCodec("local/chat", false, false);
+
+/** The code of the error that a body is answered with. */
+function refusalOf(codec: Codec, body: unknown): string | undefined {
+  try {
+    codec.parse(body, 1_000);
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  }
+  return undefined;
+}
+
+describe("validation stops at the first invalid item", () => {
+  const length = 1_000;
+  const lists: readonly [string, Codec, string, (list: unknown[]) => unknown][] = [
+    ["messages", messagesCodec, "role", (list) => ({ model: "m", max_tokens: 1, messages: list })],
+    ["count_tokens", countTokensCodec, "role", (list) => ({ model: "m", messages: list })],
+    ["responses", responsesCodec, "role", (list) => ({ model: "m", input: list })],
+    ["gemini", gemini, "role", (list) => ({ contents: list })],
+    ["gemini parts", gemini, "text", (list) => ({ contents: [{ parts: list }] })],
+    ["chat", chatCodec, "role", (list) => ({ model: "m", messages: list })],
+  ];
+
+  test.each(lists)("%s", (_, codec, field, bodyOf) => {
+    let reads = 0;
+    const fault = Object.defineProperty({}, field, { enumerable: true, get: () => (reads++, 5) });
+    expect(refusalOf(codec, bodyOf(Array(length).fill(fault)))).toBe("invalid_value");
+    // The depth check before reads each once.
+    expect(reads).toBeGreaterThanOrEqual(length);
+    expect(reads).toBeLessThan(length + 20);
+  });
+
+  test("more invalid items than the stack holds are refused", () => {
+    expect(refusalOf(gemini, { contents: [{ parts: Array(200_000).fill(null) }] })).toBe("invalid_value");
+  });
+});

@@ -1,0 +1,135 @@
+import { type JsonObject, object, outputBytes } from "#formats";
+import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
+import { callTracker } from "../tool-calls.ts";
+import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";
+
+/** The provider's usage if it is plausible, else the estimate. Equals what is billed, so that it includes reasoning. */
+function completeUsage(usage: unknown, estimate: TokenEstimate) {
+  const counted = tokenUsage(usage);
+  const prompt = counted ? promptTokens(counted) : estimate.input;
+  const completion = counted ? completionTokens(counted) : estimate.output;
+  return {
+    ...(counted && object(usage)),
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+  };
+}
+
+/** Providers accept at most 40 characters in the id of a tool call. */
+const toolCallId = ({ id }: ResponseIdentity, choice: number, call: number) =>
+  `call_${id.slice(-24)}_${choice}_${call}`;
+
+/** A provider's answer with all fields that clients rely on. */
+export function completeChat(response: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject {
+  const choices = Array.isArray(response["choices"]) ? response["choices"] : [];
+  return {
+    ...response,
+    id: response["id"] || identity.id,
+    object: "chat.completion",
+    created: response["created"] ?? identity.created,
+    model: identity.model,
+    choices: choices.map((value: unknown, position) => {
+      const choice = object(value);
+      const index = typeof choice["index"] === "number" ? choice["index"] : position;
+      const message = object(choice["message"]);
+      const calls = message["tool_calls"];
+      return {
+        ...choice,
+        index,
+        message: {
+          ...message,
+          role: message["role"] || "assistant",
+          content: message["content"] ?? null,
+          ...(Array.isArray(calls) && {
+            tool_calls: calls.map((call: unknown, at) => ({
+              type: "function",
+              ...object(call),
+              id: object(call)["id"] || toolCallId(identity, index, at),
+            })),
+          }),
+        },
+        finish_reason: choice["finish_reason"] || null,
+      };
+    }),
+    usage: completeUsage(response["usage"], estimate),
+  };
+}
+
+/** Completes the tool calls of one choice. Clients concatenate repeated fields, so only the first delta has id and type. */
+function toolCalls(newId: (call: number) => string) {
+  const tracker = callTracker(newId);
+  return (value: unknown) => {
+    const { id, index, type, ...fields } = object(value);
+    const { name } = object(fields["function"] ?? fields["custom"]);
+    const { call, isNew } = tracker.of({ id, index, name });
+    return isNew
+      ? { id: call.id, index: call.call, type: type ?? "function", ...fields }
+      : { index: call.call, ...fields };
+  };
+}
+
+/**
+ * Writes a provider's chunks with what compatible servers leave out and clients require: `created` and `finish_reason` of
+ * each chunk, the role of the first delta, the id and type of a tool call. `end` writes the usage as the last chunk.
+ */
+export function chatStream(identity: ResponseIdentity): StreamWriter {
+  /** By index of the choices that have begun. */
+  const calls = new Map<number, ReturnType<typeof toolCalls>>();
+  let usage: unknown;
+  let bytes = 0;
+  let { id, created } = identity;
+
+  const completeChoice = (value: unknown, position: number) => {
+    const choice = object(value);
+    const index = typeof choice["index"] === "number" ? choice["index"] : position;
+    const { role, ...delta } = object(choice["delta"]);
+    bytes += outputBytes(delta);
+    let toolCall = calls.get(index);
+    const isFirst = toolCall === undefined;
+    toolCall ??= toolCalls((call) => toolCallId(identity, index, call));
+    calls.set(index, toolCall);
+    return {
+      ...choice,
+      index,
+      delta: {
+        ...(isFirst && { role: role || "assistant" }),
+        ...delta,
+        ...(Array.isArray(delta["tool_calls"]) && { tool_calls: delta["tool_calls"].map(toolCall) }),
+      },
+      finish_reason: choice["finish_reason"] || null,
+    };
+  };
+
+  return {
+    write(chunk: JsonObject): string {
+      if (chunk["usage"] != null) usage = chunk["usage"];
+      const choices = chunk["choices"];
+      if (!Array.isArray(choices) || choices.length === 0) return "";
+      if (typeof chunk["id"] === "string" && chunk["id"]) id = chunk["id"];
+      if (typeof chunk["created"] === "number") created = chunk["created"];
+      const { usage: _, ...rest } = chunk;
+      return `data: ${JSON.stringify({
+        ...rest,
+        id,
+        object: "chat.completion.chunk",
+        created,
+        model: identity.model,
+        choices: choices.map(completeChoice),
+      })}\n\n`;
+    },
+    usage: () => usage,
+    outputBytes: () => bytes,
+    end(estimate): string {
+      const last = {
+        id,
+        object: "chat.completion.chunk",
+        created,
+        model: identity.model,
+        choices: [],
+        usage: completeUsage(usage, estimate),
+      };
+      return `data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`;
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { byteLength, given, type JsonObject, object } from "#formats";
+import type { FormatConverter, StreamWriter } from "../converter.ts";
+import { convertUsageToChat } from "./convert-usage.ts";
+import { fitThinking } from "./reasoning.ts";
+
+const eventName = /^\w{1,64}$/;
+
+/** UTF-8 bytes of output in an event. */
+function eventBytes(event: JsonObject): number {
+  const { text, thinking, partial_json } = object(event["delta"]);
+  const { type, name } = object(event["content_block"]);
+  return (
+    byteLength(text) + byteLength(thinking) + byteLength(partial_json) + (type === "tool_use" ? byteLength(name) : 0)
+  );
+}
+
+/** The provider's events with our model id. Its pings are dropped, because the API writes its own. */
+function stream({ model }: { readonly model: string }): StreamWriter {
+  let counts: JsonObject = {};
+  let usage: JsonObject | undefined;
+  let bytes = 0;
+
+  const withModel = (event: JsonObject): JsonObject => {
+    const message = object(event["message"]);
+    counts = given(object(message["usage"]));
+    return { ...event, message: { ...message, model } };
+  };
+
+  return {
+    write(event) {
+      const { type } = event;
+      if (typeof type !== "string" || !eventName.test(type) || type === "ping" || type === "error") return "";
+      bytes += eventBytes(event);
+      if (type === "message_delta") {
+        counts = { ...counts, ...given(object(event["usage"])) };
+        usage = convertUsageToChat(counts);
+      }
+      const sent = type === "message_start" ? withModel(event) : event;
+      return `event: ${type}\ndata: ${JSON.stringify(sent)}\n\n`;
+    },
+    usage: (soFar) => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
+    outputBytes: () => bytes,
+    // The provider's `message_stop` has ended the stream.
+    end: () => "",
+  };
+}
+
+export const passThrough: FormatConverter["native"] = {
+  prepare: (request, { model, cap }) => ({ ...fitThinking(request, cap), model, max_tokens: cap }),
+  finish: (answer, { model }) => ({ ...answer, model }),
+  usage: (answer) => convertUsageToChat(answer["usage"]),
+  stream,
+};

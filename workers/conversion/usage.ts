@@ -1,0 +1,55 @@
+import { count, isCount, object } from "#formats";
+
+/** Token counts of one answer by price key; `input` excludes what the cache served or stored. */
+export interface TokenUsage {
+  readonly input: number;
+  readonly cached_input: number;
+  readonly cache_write: number;
+  readonly cache_write_1h: number;
+  readonly audio_input: number;
+  readonly output: number;
+  readonly audio_output: number;
+}
+
+/**
+ * Splits the `usage` of a chat or embeddings answer; undefined if it is missing or implausible.
+ * Some providers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
+ */
+export function tokenUsage(usage: unknown): TokenUsage | undefined {
+  const given = object(usage);
+  const input = object(given["prompt_tokens_details"]);
+  const output = object(given["completion_tokens_details"]);
+  const prompt = given["prompt_tokens"];
+  if (!isCount(prompt) || !isCount(given["completion_tokens"] ?? 0)) return undefined;
+  const completion = Math.max(count(given["completion_tokens"]), count(given["total_tokens"]) - prompt);
+  // Each part is limited to what the parts before it leave of the prompt, so that no token counts twice.
+  let rest = prompt;
+  const take = (tokens: unknown): number => {
+    const taken = Math.min(rest, count(tokens));
+    rest -= taken;
+    return taken;
+  };
+  const cached_input = take(count(input["cached_tokens"]) || given["prompt_cache_hit_tokens"]);
+  const cache_write = take(input["cache_write_tokens"]);
+  const cache_write_1h = take(input["cache_write_1h_tokens"]);
+  const audio_input = take(input["audio_tokens"]);
+  const audio_output = Math.min(completion, count(output["audio_tokens"]));
+  return {
+    input: rest,
+    cached_input,
+    cache_write,
+    cache_write_1h,
+    audio_input,
+    output: completion - audio_output,
+    audio_output,
+  };
+}
+
+export const promptTokens = (usage: Partial<TokenUsage>): number =>
+  (usage.input ?? 0) +
+  (usage.cached_input ?? 0) +
+  (usage.cache_write ?? 0) +
+  (usage.cache_write_1h ?? 0) +
+  (usage.audio_input ?? 0);
+
+export const completionTokens = (usage: Partial<TokenUsage>): number => (usage.output ?? 0) + (usage.audio_output ?? 0);

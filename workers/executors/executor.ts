@@ -1,5 +1,0 @@
-import type { BuybackExecutor } from "#payments";
-
-export interface Executor extends BuybackExecutor {
-  close(): Promise<void>;
-}

@@ -1,0 +1,101 @@
+import type { Clock } from "#platform/clock";
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { failureInside } from "../wire/failures.ts";
+import { isObject } from "../wire/json.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
+import type { StreamRules } from "../wire/read-stream.ts";
+
+const areCandidates = (value: unknown): value is readonly JsonObject[] => Array.isArray(value) && value.every(isObject);
+
+/** Why a prompt got no answer; undefined where it got one. */
+function blockReasonOf({ promptFeedback, candidates }: JsonObject): string | undefined {
+  const { blockReason } = isObject(promptFeedback) ? promptFeedback : {};
+  const isBlocked = typeof blockReason === "string" && blockReason !== "" && !blockReason.endsWith("UNSPECIFIED");
+  return isBlocked && !(Array.isArray(candidates) && candidates.length > 0) ? blockReason : undefined;
+}
+
+/** Throws unless the answer has candidates or says that the prompt was blocked. */
+export function checkAnswer(answer: JsonObject, clock: Clock): JsonObject {
+  // Some proxies answer 200 with an error in the body.
+  if (answer.error != null) throw failureInside(answer, clock);
+  const { candidates } = answer;
+  if (areCandidates(candidates) && candidates.length > 0) return answer;
+  if (candidates === undefined || areCandidates(candidates)) if (blockReasonOf(answer) !== undefined) return answer;
+  throw new UpstreamFailure("unavailable", "an answer without candidates");
+}
+
+const hasEnded = ({ finishReason }: JsonObject): boolean =>
+  typeof finishReason === "string" && finishReason !== "" && finishReason !== "FINISH_REASON_UNSPECIFIED";
+
+/** The format has no last event: a stream ends with a candidate's finish reason, or with the block of its prompt. */
+export const streamRules: StreamRules = {
+  failure: (event) => (event.error == null ? undefined : event),
+  check({ candidates }) {
+    if (candidates !== undefined && !areCandidates(candidates))
+      throw new UpstreamFailure("unavailable", "an event whose candidates are not a list of objects");
+  },
+  ends: (event) =>
+    ((event.candidates as readonly JsonObject[] | undefined) ?? []).some(hasEnded) ||
+    blockReasonOf(event) !== undefined,
+};
+
+/** The body, its text, the base64 inside it and the decoded bytes are in memory together. */
+const copies = 4;
+const maxTextCharacters = 500;
+
+/** Finish reasons for which the prompt is at fault, or what the model made of it. */
+const refusals =
+  /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII)$|^(LANGUAGE|MODEL_ARMOR|NO_IMAGE|IMAGE_NONE)$/;
+
+export interface InlineMedia {
+  readonly mime: string;
+  readonly bytes: Buffer;
+}
+
+/** The first file of that kind that generateContent answers with. Throws the reason if there is none. */
+export async function generateInline(
+  client: ProviderClient,
+  call: GenerationCall,
+  json: JsonObject,
+  kind: "image" | "audio",
+): Promise<InlineMedia> {
+  const hold = (bytes: number) => call.hold(copies * bytes);
+  const answer = await client.sendForJson({ path: methodPath(call.model, "generateContent"), json }, call, { hold });
+  const { candidates } = checkAnswer(answer, client.clock);
+  const [candidate = {}] = (candidates ?? []) as readonly JsonObject[];
+  const { parts } = isObject(candidate.content) ? candidate.content : {};
+  // Thoughts may contain drafts of the image.
+  const answered = (Array.isArray(parts) ? parts : []).filter(isObject).filter(({ thought }) => thought !== true);
+  for (const { inlineData } of answered) {
+    const { mimeType, data } = isObject(inlineData) ? inlineData : {};
+    if (typeof mimeType !== "string" || !mimeType.startsWith(`${kind}/`) || typeof data !== "string") continue;
+    const bytes = Buffer.from(data, "base64");
+    if (bytes.length > 0) return { mime: mimeType, bytes };
+  }
+  throw withoutMedia(answer, candidate, answered, kind);
+}
+
+function withoutMedia(answer: JsonObject, candidate: JsonObject, parts: readonly JsonObject[], kind: string) {
+  const { promptFeedback } = answer;
+  const { blockReasonMessage } = isObject(promptFeedback) ? promptFeedback : {};
+  const blockReason = blockReasonOf(answer);
+  if (blockReason !== undefined) return refusal(`The prompt was blocked: ${blockReason}.`, blockReasonMessage);
+  const { finishReason, finishMessage } = candidate;
+  const reason = typeof finishReason === "string" ? finishReason.slice(0, 100) : "";
+  const text = parts.map((part) => (typeof part.text === "string" ? part.text : "")).join("");
+  if (refusals.test(reason)) return refusal(`The model made no ${kind}: ${reason}.`, finishMessage ?? text);
+  if (reason === "STOP" && text !== "") return refusal(`The model made no ${kind}.`, text);
+  return new UpstreamFailure("unavailable", `an answer without ${kind} (${reason})`);
+}
+
+const refusal = (message: string, more: unknown) => {
+  const text = typeof more === "string" && more !== "" ? ` ${more.slice(0, maxTextCharacters)}` : "";
+  return new UpstreamFailure("refused", message + text);
+};
+
+/** `models/...`, whether or not the catalog's name of the model has it. */
+export const modelPath = (model: string): string => `models/${model.replace(/^models\//, "")}`;
+
+/** The path of a model's method, below the version. */
+export const methodPath = (model: string, method: string): string =>
+  `/models/${encodeURIComponent(model.replace(/^models\//, ""))}:${method}`;

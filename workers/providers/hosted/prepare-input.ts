@@ -1,0 +1,57 @@
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+
+export interface InputRules {
+  /** Limit of the uploads that are sent inside one request, where storage cannot be reached from outside. */
+  readonly inlineLimitBytes: number;
+  /** Addresses of the provider that the operator's key opens: what is stored there may be another tenant's. */
+  readonly privateUrls: RegExp;
+  /** The input with `n` and `size` of the images route under this provider's names. */
+  rename(input: JsonObject): JsonObject;
+}
+
+const maxDepth = 64;
+
+/** The input as the provider takes it, each upload by a link or as a data URL. */
+export async function prepareInput({ task, input, uploads }: GenerationCall, rules: InputRules): Promise<JsonObject> {
+  const { response_format: _, stream: __, partial_images: ___, ...fields } = input;
+  const given = task === "images" ? rules.rename(fields) : input;
+  refusePrivateUrls(given, task === "images" ? "" : "input", rules.privateUrls, 0);
+  const urls = new Map<string, string>();
+  let remainingBytes = rules.inlineLimitBytes;
+  for (const file of uploads.values()) {
+    if (file.link !== undefined) {
+      urls.set(file.id, file.link);
+      continue;
+    }
+    const copies = countOf(given, file.id);
+    const base64 = await file.base64(Math.floor(remainingBytes / copies), copies);
+    urls.set(file.id, `data:${file.mime};base64,${base64}`);
+    remainingBytes -= copies * file.bytes;
+  }
+  return withUrls(given, urls) as JsonObject;
+}
+
+function countOf(value: unknown, id: string): number {
+  if (typeof value !== "object" || value === null) return value === id ? 1 : 0;
+  return Object.values(value).reduce((count: number, each) => count + countOf(each, id), 0);
+}
+
+function refusePrivateUrls(value: unknown, param: string, privateUrls: RegExp, depth: number): void {
+  if (typeof value === "string" && [value, `//${URL.parse(value)?.hostname}`].some((each) => privateUrls.test(each)))
+    throw new UpstreamFailure("refused", `${param}: the provider's own store cannot be used; upload the file.`, {
+      param,
+    });
+  if (typeof value !== "object" || value === null) return;
+  if (depth === maxDepth) throw new UpstreamFailure("refused", `${param}: is nested too deep.`, { param });
+  for (const [field, each] of Object.entries(value)) {
+    const at = Array.isArray(value) ? `${param}[${field}]` : param ? `${param}.${field}` : field;
+    refusePrivateUrls(each, at, privateUrls, depth + 1);
+  }
+}
+
+function withUrls(value: unknown, urls: ReadonlyMap<string, string>): unknown {
+  if (typeof value === "string") return urls.get(value) ?? value;
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((each) => withUrls(each, urls));
+  return Object.fromEntries(Object.entries(value).map(([field, each]) => [field, withUrls(each, urls)]));
+}

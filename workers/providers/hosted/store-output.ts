@@ -1,0 +1,157 @@
+import type { Usage } from "#catalog";
+import { sleep } from "#platform/clock";
+import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { secondsOf } from "../recording.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
+import { throwFailure } from "../wire/read-answer.ts";
+import { downloadRetryMs, maxDownloads, storeAnswer } from "../wire/store-answer.ts";
+import { findFiles, type NamedFile } from "./find-files.ts";
+import { reportedSeconds, requestedSeconds } from "./seconds.ts";
+
+/** The output of a job. */
+export interface JobOutput {
+  readonly output: unknown;
+  /** The length that the provider bills, where it reports it. */
+  readonly seconds?: number | undefined;
+}
+
+/** Stores the files of an output and counts the usage. */
+export async function storeOutput(
+  client: ProviderClient,
+  call: GenerationCall,
+  { output, seconds }: JobOutput,
+  recordedSeconds: () => Promise<number>,
+): Promise<Generated> {
+  const { files, rest } = findFiles(output, call);
+  if (call.task === "images") return { output: rest, usage: await storeImages(client, call, files, rest) };
+  const [main, ...others] = files;
+  const reported = seconds ?? reportedSeconds(rest, main?.about);
+  if (call.task === "transcription") {
+    for (const file of files) await storeFile(client, call, file);
+    if (files.length === 0 && Object.keys(rest).length === 0) throw withoutFile();
+    const recorded = await recordedSeconds();
+    return { output: rest, usage: { minute: rounded(Math.min(reported ?? recorded, recorded) / 60) } };
+  }
+  if (!main) throw withoutFile();
+  const usage = await storeMain(client, call, main, reported);
+  for (const file of others) await storeFile(client, call, file);
+  return { output: rest, usage };
+}
+
+const withoutFile = () => new UpstreamFailure("unavailable", "an output without a file");
+
+const rounded = (count: number): number => Math.round(count * 1e6) / 1e6;
+
+/** A video counts by its reported length, else the requested one, else the file's own, but never more than requested. */
+async function storeMain(
+  client: ProviderClient,
+  call: GenerationCall,
+  file: NamedFile,
+  reported: number | undefined,
+): Promise<Usage> {
+  if (call.task !== "video") {
+    await storeFile(client, call, file);
+    return call.task === "speech" ? { character: charactersOf(call.input) } : { request: 1 };
+  }
+  const requested = requestedSeconds(call.input);
+  const known = reported ?? requested;
+  if (known === undefined) return { second: rounded(await storeMeasured(client, call, file)) };
+  await storeFile(client, call, file);
+  return { second: rounded(Math.min(known, requested ?? known)) };
+}
+
+const textFields = ["text", "prompt", "input", "script"];
+
+/** Unicode code points of the text to be spoken. */
+export function charactersOf(input: JsonObject): number {
+  const text = textFields.map((field) => input[field]).find((each) => typeof each === "string" && each !== "");
+  if (typeof text === "string") return Array.from(text).length;
+  throw new UpstreamFailure("misconfigured", "a speech model whose text is in an unknown field");
+}
+
+const countFields = ["n", "num_images", "num_outputs", "max_images", "number_of_images", "batch_size"];
+
+/** Images beyond the requested number are not charged; those that the provider's filter blackened are not delivered. */
+async function storeImages(
+  client: ProviderClient,
+  call: GenerationCall,
+  files: readonly NamedFile[],
+  { has_nsfw_concepts: flags }: JsonObject,
+): Promise<Usage> {
+  const requested = countFields.map((field) => Number(call.input[field] ?? Number.NaN)).find((count) => count > 0) ?? 1;
+  const isFlagged = (index: number) => Array.isArray(flags) && flags[index] === true;
+  const clean = files.filter((_, index) => !isFlagged(index));
+  if (clean.length === 0 && files.length > 0)
+    throw new UpstreamFailure("refused", "The provider's safety filter withheld the images.", { param: "prompt" });
+  let image = 0;
+  let failure: UpstreamFailure | undefined;
+  for (const file of clean.slice(0, requested)) {
+    try {
+      await storeFile(client, call, file);
+      image++;
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      failure = error;
+    }
+  }
+  if (image === 0) throw failure ?? withoutFile();
+  return { image };
+}
+
+/**
+ * Repeats a failed download, because the work at the provider is done and has to be paid. `retry` of #platform/retry does
+ * not observe a provider's Retry-After.
+ */
+export async function retryAfterFailure<T>(
+  { clock }: ProviderClient,
+  { signal, log }: GenerationCall,
+  download: () => Promise<T>,
+): Promise<T> {
+  for (let downloads = 1; ; downloads++) {
+    try {
+      return await download();
+    } catch (error) {
+      const isTransient =
+        error instanceof UpstreamFailure && error.kind !== "refused" && error.kind !== "misconfigured";
+      if (!isTransient || downloads === maxDownloads) throw error;
+      log.warn({ err: error.message }, "downloading an output failed");
+      const retryAfterMs = Math.min(error.retryAfterMs ?? 0, 10 * downloadRetryMs);
+      await sleep(clock, Math.max(downloadRetryMs, retryAfterMs), signal);
+    }
+  }
+}
+
+const fileLimitBytes = 512 * 1024 * 1024;
+/** A file is in memory while it is measured. */
+const measuredLimitBytes = 128 * 1024 * 1024;
+
+const storeFile = (client: ProviderClient, call: GenerationCall, { url, about }: NamedFile): Promise<void> =>
+  retryAfterFailure(client, call, async () => {
+    if (isDataUrl(url)) return call.store(readDataUrl(url).bytes, about);
+    await storeAnswer(client, call, await client.download(url, fileLimitBytes, call.signal), about);
+  });
+
+/** Stores a file and resolves with its length in seconds. */
+const storeMeasured = (client: ProviderClient, call: GenerationCall, { url, about }: NamedFile): Promise<number> =>
+  retryAfterFailure(client, call, async () => {
+    const { bytes, mime } = isDataUrl(url) ? readDataUrl(url) : await downloadWhole(client, call, url);
+    const seconds = await secondsOf(bytes, mime);
+    if (seconds === undefined) throw new UpstreamFailure("unavailable", "a video of unknown length");
+    await call.store(bytes, about);
+    return seconds;
+  });
+
+async function downloadWhole(client: ProviderClient, { signal }: GenerationCall, url: string) {
+  const { headers, body } = await client.download(url, measuredLimitBytes, signal);
+  const parts = await Array.fromAsync(body).catch((error: unknown) => throwFailure(error, signal));
+  return { bytes: Buffer.concat(parts), mime: headers["content-type"] ?? "" };
+}
+
+const isDataUrl = (url: string) => /^data:/i.test(url);
+
+function readDataUrl(url: string): { bytes: Buffer; mime: string } {
+  const [, mime = "", content] = /^data:([^;,]*)[^,]*;base64,(.+)$/is.exec(url) ?? [];
+  const bytes = Buffer.from(content ?? "", "base64");
+  if (bytes.length === 0) throw new UpstreamFailure("unavailable", "an empty file");
+  return { bytes, mime };
+}

@@ -1,0 +1,89 @@
+import { setImmediate } from "node:timers/promises";
+import { z } from "zod";
+import { type Clock, sleep } from "#platform/clock";
+import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
+import { secondsOf, wavHeader } from "../../recording.ts";
+import { parseRequest } from "../request.ts";
+import { triggerOf } from "../triggers.ts";
+import { hashOf, uploadOf } from "./uploads.ts";
+
+const maxCharacters = 4096;
+const charactersPerSecond = 15;
+const minSeconds = 0.3;
+const sampleRate = 24_000;
+/** Takes a millisecond or two; the event loop gets a turn after each. */
+const partSamples = sampleRate / 4;
+
+const speechInput = z.object({
+  text: z
+    .string()
+    .min(1)
+    .refine((text) => Array.from(text).length <= maxCharacters, `must have at most ${maxCharacters} characters`),
+  voice: z.string().min(1).max(64).nullish(),
+  format: z.enum(["wav"]).nullish(),
+});
+
+export async function makeSpeech(call: GenerationCall, clock: Clock): Promise<Generated> {
+  const { text, voice } = parseRequest(speechInput, call.input);
+  const { delayMs } = triggerOf(text, "text");
+  if (delayMs) await sleep(clock, delayMs, call.signal);
+  const characters = Array.from(text);
+  const seconds = Math.max(minSeconds, characters.length / charactersPerSecond);
+  const perCharacter = Math.round((seconds * sampleRate) / characters.length);
+  await call.store(wavOf(characters, perCharacter, voice ?? "alto", call.signal));
+  const duration = (perCharacter * characters.length) / sampleRate;
+  return { output: { format: "wav", duration }, usage: { character: characters.length } };
+}
+
+async function* wavOf(
+  characters: readonly string[],
+  perCharacter: number,
+  voice: string,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void, undefined> {
+  const pitch = 300 + (hashOf(voice).readUInt32BE() % 300);
+  let parts = [wavHeader(perCharacter * characters.length, sampleRate)];
+  let samples = 0;
+  for (const character of characters) {
+    parts.push(toneOf(character, perCharacter, pitch));
+    samples += perCharacter;
+    if (samples < partSamples) continue;
+    yield Buffer.concat(parts);
+    await setImmediate();
+    signal.throwIfAborted();
+    parts = [];
+    samples = 0;
+  }
+  if (parts.length > 0) yield Buffer.concat(parts);
+}
+
+/** 16-bit samples of a tone within two octaves above the voice's pitch, faded in and out; of silence between words. */
+function toneOf(character: string, samples: number, pitch: number): Buffer {
+  const tone = Buffer.alloc(samples * 2);
+  if (!/[\p{L}\p{N}]/u.test(character)) return tone;
+  const hertz = pitch * 2 ** (((character.codePointAt(0) ?? 0) % 24) / 12);
+  for (let at = 0; at < samples; at++) {
+    const loudness = 10_000 * Math.sin((Math.PI * at) / samples);
+    tone.writeInt16LE(Math.round(loudness * Math.sin((2 * Math.PI * hertz * at) / sampleRate)), at * 2);
+  }
+  return tone;
+}
+
+/** As the providers of transcription models take. */
+const recordingLimitBytes = 25 * 1024 * 1024;
+
+const transcriptionInput = z.object({ file: z.string(), prompt: z.string().nullish() });
+
+export async function transcribe(call: GenerationCall, clock: Clock): Promise<Generated> {
+  const { file: id, prompt } = parseRequest(transcriptionInput, call.input);
+  const { delayMs } = triggerOf(prompt ?? "", "prompt");
+  if (delayMs) await sleep(clock, delayMs, call.signal);
+  const file = uploadOf(call, id, "file", ["audio", "video"]);
+  const bytes = await file.read(recordingLimitBytes);
+  call.signal.throwIfAborted();
+  const duration = await secondsOf(bytes, file.mime);
+  if (duration === undefined)
+    throw new UpstreamFailure("refused", "The file is no recording that can be read.", { param: file.param });
+  const text = `This is a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
+  return { output: { text, duration }, usage: { minute: Math.round((duration / 60) * 1e6) / 1e6 } };
+}

@@ -1,0 +1,91 @@
+import { createParser } from "eventsource-parser";
+import type { Clock } from "#platform/clock";
+import type { HttpAnswer } from "#platform/http";
+import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { failureInside } from "./failures.ts";
+import { parse } from "./json.ts";
+import { decompressed, errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
+
+/** How a format's streams fail and end. */
+export interface StreamRules {
+  /** The error body that an event stands for, as `failureInside` reads it; undefined for other events. */
+  readonly failure: (event: JsonObject) => JsonObject | undefined;
+  /** Throws for an event that does not follow the format. */
+  readonly check?: (event: JsonObject) => void;
+  /** After this event nothing is missing from the answer. */
+  readonly ends: (event: JsonObject) => boolean;
+  /** That event is the last: nothing after it is read, and `[DONE]` does not replace it. */
+  readonly endsAtOnce?: true;
+}
+
+/** The events of an answer, parsed. Events before a failure are delivered before it is thrown. */
+export async function* readStream(
+  answer: HttpAnswer,
+  rules: StreamRules,
+  signal: AbortSignal,
+  clock: Clock,
+): AsyncGenerator<readonly JsonObject[], void, undefined> {
+  const read = (texts: readonly string[]) => {
+    const events: JsonObject[] = [];
+    try {
+      for (const data of texts) {
+        if (data === "[DONE]") return { events, done: true };
+        if (data === "") continue;
+        const event = parse(data);
+        const failure = rules.failure(event);
+        if (failure) throw failureInside(failure, clock);
+        rules.check?.(event);
+        events.push(event);
+        if (rules.endsAtOnce && rules.ends(event)) break;
+      }
+      return { events, done: false };
+    } catch (failure) {
+      return { events, done: false, failure };
+    }
+  };
+
+  const type = answer.headers["content-type"] ?? "";
+  if (type.startsWith("application/json"))
+    throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
+  let finished = false;
+  try {
+    for await (const texts of eventData(decompressed(answer))) {
+      const { events, done, failure } = read(texts);
+      finished ||= events.some(rules.ends);
+      if (events.length > 0) yield events;
+      if (failure !== undefined) throw failure;
+      if (rules.endsAtOnce ? finished : done) return;
+    }
+  } catch (error) {
+    throwFailure(error, signal);
+  }
+  // Some servers leave out [DONE], and a server that broke off may end its stream without an error.
+  if (!finished) throw new UpstreamFailure("unavailable", "the stream ended before its end");
+}
+
+const maxEventCharacters = 8 * 1024 * 1024;
+
+/** The `data` of server-sent events; those that arrive in one read are delivered together. */
+export async function* eventData(body: AsyncIterable<Buffer>): AsyncGenerator<readonly string[], void, undefined> {
+  const decoder = new TextDecoder();
+  let events: string[] = [];
+  let tooLarge = false;
+  const parser = createParser({
+    maxBufferSize: maxEventCharacters,
+    onEvent: ({ data }) => {
+      events.push(data);
+    },
+    onError: ({ type }) => {
+      // The grammar says to ignore unknown fields and malformed retry lines.
+      if (type === "max-buffer-size-exceeded") tooLarge = true;
+    },
+  });
+  for await (const bytes of body) {
+    parser.feed(decoder.decode(bytes, { stream: true }));
+    if (tooLarge)
+      throw new UpstreamFailure("unavailable", `one event of the stream is over ${maxEventCharacters} characters`);
+    if (events.length === 0) continue;
+    yield events;
+    events = [];
+  }
+}

@@ -1,0 +1,136 @@
+import { type Clock, sleep } from "#platform/clock";
+import { type Generated, type GenerationCall, isHandedOver, type JsonObject, UpstreamFailure } from "../provider.ts";
+
+/** How a kind of job is run at its provider. A job is represented by the provider's last answer about it. */
+export interface JobProtocol {
+  submit(): Promise<JsonObject>;
+  idOf(submitted: JsonObject): unknown;
+  /** A poll that fails does not fail the job. */
+  poll(id: string, signal: AbortSignal): Promise<JsonObject>;
+  /** The values of a job's `status` while it is queued or runs, and once it is over. */
+  readonly running: readonly unknown[];
+  readonly ended: readonly unknown[];
+  /** Stores the files of a job that is over. Throws if it failed. */
+  collect(job: JsonObject, id: string): Promise<Generated>;
+  /** As far as the provider supports it. Its outcome is only logged. */
+  cancel(id: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Cancels a job in this state if its provider documents that it bills nothing then, and resolves with whether it did.
+   * Absent where no provider says so.
+   */
+  cancelUnbilled?(job: JsonObject, id: string, signal: AbortSignal): Promise<boolean>;
+}
+
+const cancelTimeoutMs = 5_000;
+const maxIdLength = 1_000;
+
+/**
+ * Submits a job once and polls it until it is over; another delivery of the call may continue polling. A job that no
+ * delivery will continue is canceled. After its caller has disconnected, a job is canceled while that is free; else it
+ * runs to its end.
+ */
+export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtocol): Promise<Generated> {
+  const submitted = call.job === undefined ? await jobs.submit() : undefined;
+  // A job takes minutes, and its uploads have been sent.
+  for (const file of call.uploads.values()) file.release();
+  const id = call.job ?? checkedId(jobs.idOf(submitted ?? {}));
+  let isCanceled = false;
+  const cancelUnbilled = async (job: JsonObject) => {
+    try {
+      const cancel = async (signal: AbortSignal) => jobs.cancelUnbilled?.(job, id, signal) ?? false;
+      isCanceled = await withTimeout(clock, cancelTimeoutMs, call.signal, cancel);
+    } catch (error) {
+      call.signal.throwIfAborted();
+      call.log.debug({ err: (error as Error).message }, "the job of a disconnected caller could not be canceled");
+    }
+    return isCanceled;
+  };
+  try {
+    if (submitted) await call.remember(id);
+    return await jobs.collect(await finished(clock, call, jobs, id, submitted, cancelUnbilled), id);
+  } catch (error) {
+    if (!isCanceled && !isHandedOver(call.signal))
+      withTimeout(clock, cancelTimeoutMs, undefined, (signal) => jobs.cancel(id, signal)).catch((failure: Error) =>
+        call.log.debug({ err: failure.message }, "an abandoned job could not be canceled"),
+      );
+    throw error;
+  }
+}
+
+function checkedId(id: unknown): string {
+  if (typeof id === "string" && id !== "" && id.length <= maxIdLength) return id;
+  throw new UpstreamFailure("unavailable", "a job without an id");
+}
+
+const firstPauseMs = 2_000;
+const maxPauseMs = 10_000;
+const maxRetryAfterMs = 60_000;
+const pollTimeoutMs = 30_000;
+/** A job is assumed to run on for this long while polls fail. */
+const maxFailingMs = 5 * 60_000;
+/** The job has failed after this many refused polls in a row (no such job, no such key). */
+const maxDenials = 3;
+
+/**
+ * The job once it is over. `cancelUnbilled` is called for each state that is seen while the caller is disconnected; if it
+ * canceled the job, rejects with the reason of `disconnected`.
+ */
+async function finished(
+  clock: Clock,
+  { signal, disconnected, log }: GenerationCall,
+  jobs: JobProtocol,
+  id: string,
+  submitted: JsonObject | undefined,
+  cancelUnbilled: (job: JsonObject) => Promise<boolean>,
+): Promise<JsonObject> {
+  let job = submitted;
+  let pauseMs = firstPauseMs;
+  let failures: { readonly since: number; readonly denials: number; readonly retryAfterMs: number } | undefined;
+  for (;;) {
+    if (job && jobs.ended.includes(job.status)) return job;
+    if (job && !failures && disconnected.aborted && (await cancelUnbilled(job))) throw disconnected.reason;
+    // The job of an earlier delivery may be over already, so its first poll does not wait.
+    if (job || failures) {
+      await sleepUntil(disconnected, clock, Math.max(pauseMs, failures?.retryAfterMs ?? 0), signal);
+      pauseMs = Math.min(maxPauseMs, pauseMs * 1.5);
+    }
+    try {
+      job = await withTimeout(clock, pollTimeoutMs, signal, (signal) => jobs.poll(id, signal));
+      if (!jobs.running.includes(job.status) && !jobs.ended.includes(job.status))
+        throw new UpstreamFailure("unavailable", "a job in an unknown state");
+      failures = undefined;
+    } catch (error) {
+      if (signal.aborted || !(error instanceof UpstreamFailure)) throw error;
+      const { kind, retryAfterMs = 0 } = error;
+      const isDenied = kind === "misconfigured" || kind === "refused";
+      const since = failures?.since ?? clock.now();
+      const denials = isDenied ? (failures?.denials ?? 0) + 1 : 0;
+      if (denials === maxDenials || clock.now() - since >= maxFailingMs) throw error;
+      failures = { since, denials, retryAfterMs: Math.min(maxRetryAfterMs, retryAfterMs) };
+      log.warn({ kind, err: isDenied ? undefined : error.message }, "polling a provider's job failed");
+    }
+  }
+}
+
+/** Resolves early when `event` aborts: the job is polled at once, because it may still be canceled without a bill. */
+async function sleepUntil(event: AbortSignal, clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (event.aborted) return sleep(clock, ms, signal);
+  await sleep(clock, ms, AbortSignal.any([signal, event])).catch((error: unknown) => {
+    if (signal.aborted || !event.aborted) throw error;
+  });
+}
+
+async function withTimeout<T>(
+  clock: Clock,
+  ms: number,
+  outer: AbortSignal | undefined,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = new AbortController();
+  const stop = clock.after(ms, () => limit.abort(new UpstreamFailure("timeout", `no answer for ${ms} ms`)));
+  try {
+    return await run(outer ? AbortSignal.any([outer, limit.signal]) : limit.signal);
+  } finally {
+    stop();
+  }
+}
