@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Format, formats } from "#formats";
+import { dayMs } from "#platform/clock";
 import { type Complain, type ModelType, providers, type Upstream } from "./types.ts";
 
 const media = ["image", "video", "audio", "other"] as const;
@@ -34,7 +35,7 @@ const keyVariable = z
 const addressVariable = z
   .string()
   .regex(/^[A-Z][A-Z0-9_]*_BASE_URL$/, "must be the name of a variable that ends in _BASE_URL");
-const milliseconds = z.int().positive().max(86_400_000);
+const milliseconds = z.int().positive().max(dayMs);
 
 export const upstreamEntry = z.strictObject({
   provider: z.enum(providers),
