@@ -52,7 +52,7 @@ export async function startWorker({
   const catalog = loadCatalog(config.CATALOG_FILE);
   const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
-  const redis = connectRedis(config.REDIS_URL, "patient", log);
+  const redis = connectRedis(config.REDIS_URL, "waiting", log);
   const queueRedis = connectRedis(config.REDIS_URL, "blocking", log);
   const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
   await Promise.all([redis, queueRedis, subscriber].map(startRedis));

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { follow } from "#platform/redis";
+import { reconnectTogether } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { cancelChannel, cancelledKey, disconnectChannel, isUnanswered, type Notice } from "./frames.ts";
 
@@ -50,7 +50,7 @@ export function createCancellations(deps: {
         watched.get(requestId)?.(channel === disconnectChannel ? "disconnected" : "cancelled"),
       );
       await subscriber.subscribe(cancelChannel, disconnectChannel);
-      unfollow = follow(commands, subscriber);
+      unfollow = reconnectTogether(commands, subscriber);
       subscriber.on("ready", () => {
         resubscribe().catch((error: Error) => log.warn({ err: error.message }, "catching up with cancellations"));
       });

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { follow } from "#platform/redis";
+import { reconnectTogether } from "#platform/redis";
 import { cancelledKey, channelOf, type Frame, fromFields, type Notice, replyKey } from "./frames.ts";
 
 export interface ReplyReader {
@@ -179,7 +179,7 @@ export function createReplyReader(deps: {
       await renew();
       isSettled = true;
       stopRenewing = clock.every(renewMs, () => void renewSoon());
-      unfollow = follow(commands, reader);
+      unfollow = reconnectTogether(commands, reader);
       commands.on("ready", onCommandsReady);
       reader.on("ready", onReaderReady);
       loop = read();

@@ -138,7 +138,7 @@ test.each<readonly [what: string, path: string, body: (ids: There["ids"]) => obj
   await expectNoHold(service, customer, before);
 });
 
-test("where the field itself says what it takes, no work is begun for anything else", async () => {
+test("a field with a fixed kind refuses other kinds before any work", async () => {
   const { customer, ids } = there;
   const entries = (await customer.ledger("usage")).length;
   expect((await customer.post(images, drawing("x", { image: ids.sound }))).status).toBe(400);
@@ -154,7 +154,7 @@ async function expectNoHold(service: Client, customer: Customer, before: string)
   expect(await customer.available()).toBe(before);
 }
 
-test("the first of several that is at fault is named", async () => {
+test("the first invalid upload is named", async () => {
   const { customer, ids } = there;
   const image = [ids.image, ids.deleted, ids.unknown];
   expect(await refusalOf(await customer.post(images, drawing("x", { image })))).toEqual(
@@ -162,7 +162,7 @@ test("the first of several that is at fault is named", async () => {
   );
 });
 
-test("a prompt that merely speaks of an upload is a prompt", async () => {
+test("an upload id in a prompt is only text", async () => {
   const { customer, ids } = there;
   const prompts = [`${ids.unknown}?`, `Draw ${ids.expired}`, `${ids.deleted}\n`];
   for (const prompt of prompts) expect((await customer.post(images, drawing(prompt))).status).toBe(200);
@@ -170,7 +170,7 @@ test("a prompt that merely speaks of an upload is a prompt", async () => {
   expect((await customer.post(images, drawing(ids.unknown))).status).toBe(200);
 });
 
-test("a hundred uploads in one request are looked up; more are refused by name, however many", async () => {
+test("up to a hundred uploads in one request are accepted; more are refused by name", async () => {
   const { customer, ids } = there;
   const named = (count: number) => Array.from({ length: count }, (_, at) => `upl_${String(at).padStart(24, "0")}`);
   const ask = async (more: readonly string[]) => refusalOf(await customer.post(images, drawing("x", { more })));

@@ -6,7 +6,7 @@ import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 async function open(stores: Stores) {
-  const queues = createQueues({ redis: await connect(stores, "impatient"), log });
+  const queues = createQueues({ redis: await connect(stores, "fail-fast"), log });
   onTestFinished(() => queues.close());
   return queues;
 }
@@ -118,7 +118,7 @@ test("schedules are registered once, by any number of workers, and registering a
   const stores = await testStores();
   const [one, other] = await Promise.all([open(stores), open(stores)]);
   await Promise.all([one.schedule(), other.schedule()]);
-  const queue = new Queue("maintenance", { connection: await connect(stores, "patient"), skipVersionCheck: true });
+  const queue = new Queue("maintenance", { connection: await connect(stores, "waiting"), skipVersionCheck: true });
   onTestFinished(() => queue.close());
   const runs = async () => {
     const jobs = await queue.getJobs(["delayed", "waiting", "prioritized"]);

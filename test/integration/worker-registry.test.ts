@@ -9,14 +9,14 @@ const chatWorker: WorkerRecord = { pools: { chat: { free: 5, running: 0 } }, ups
 
 async function openWorker(stores: Stores, worker: string, record = chatWorker) {
   const clock = createManualClock();
-  const redis = await connect(stores, "patient");
+  const redis = await connect(stores, "waiting");
   const registration = registerWorker({ worker, redis, clock, log, record: () => record });
   return { registration, redis, clock };
 }
 
 async function openApi(stores: Stores) {
   const clock = createManualClock();
-  const redis = await connect(stores, "impatient");
+  const redis = await connect(stores, "fail-fast");
   const queues = createQueues({ redis, log });
   const registry = createWorkerRegistry({ redis, queues, clock, log });
   onTestFinished(() => registry.stop());

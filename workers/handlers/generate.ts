@@ -95,7 +95,7 @@ async function generate<T>(
           uploads,
           job: job?.job,
           async remember(id) {
-            await files.generated.remember(payload.requestId, { upstream: upstream.id, job: id });
+            await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
             isResumable = true;
           },
           async store(body, about = {}) {
@@ -128,11 +128,11 @@ type StoredFile = GeneratedFile & { readonly id: string; readonly createdAt: num
 const storedFiles = ({ files, payload }: CallContext): FileSink<StoredFile> => ({
   async store(body, about, signal) {
     const { account, requestId, publicUrl = "" } = payload;
-    const file = await files.generated.keep({ account, requestId, body, limitBytes: maxFileBytes, signal });
+    const file = await files.generated.store({ account, requestId, body, limitBytes: maxFileBytes, signal });
     return { ...file, url: `${publicUrl}/media/${file.id}`, about };
   },
   async discard(stored) {
-    if (stored.length > 0) await files.generated.drop(stored.map(({ id }) => id));
+    if (stored.length > 0) await files.generated.delete(stored.map(({ id }) => id));
   },
 });
 

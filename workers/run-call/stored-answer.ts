@@ -34,7 +34,7 @@ export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: n
     const answer = idempotencyKeyId === undefined ? undefined : await idempotency.stored(idempotencyKeyId, requestId);
     if (answer) return { answer };
     if (await money.entry(requestId)) return undefined;
-    const job = await files.generated.remembered(requestId);
+    const job = await files.generated.findProviderJob(requestId);
     return job && { job };
   });
 }

@@ -1,7 +1,25 @@
 import { formatUsd, type LedgerEntry } from "#money";
-import { unixSeconds } from "./list.ts";
 
-/** A ledger entry as the admin interface shows it; with `request` if it is that of a call. */
+export const unixSeconds = (date: Date) => Math.floor(date.getTime() / 1000);
+
+interface Page {
+  readonly limit: number;
+  readonly after?: string | undefined;
+}
+
+/** Renders one page of a list. Reads one item more than the page has, to know whether there are more. */
+export async function renderPage<T extends { readonly id: string }>(
+  page: Page,
+  read: (page: Page) => Promise<readonly T[]>,
+  render: (item: T) => object,
+) {
+  const items = await read({ ...page, limit: page.limit + 1 });
+  const data = items.slice(0, page.limit);
+  const hasMore = items.length > page.limit;
+  return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
+}
+
+/** A ledger entry; `request` is present if it is the entry of a call. */
 export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
   id: entry.id,
   object: "entry",

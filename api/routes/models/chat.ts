@@ -10,7 +10,7 @@ const price = z.object({
   elite_usd: z.string().describe("USD per unit, for Elite accounts"),
 });
 
-/** Specification, part 2, "Model". */
+/** docs/api/inference.md, "Model". */
 export const modelObject = z
   .object({
     id: z.string().describe("provider/model"),
@@ -28,7 +28,7 @@ export const modelObject = z
     x_input_schema: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe("Of models for images and media: JSON Schema of their own parameters"),
+      .describe("JSON Schema of the parameters, for models of images and media"),
   })
   .meta({ id: "Model" });
 
@@ -50,7 +50,7 @@ const render = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => 
   ...(model.inputSchema && { x_input_schema: model.inputSchema }),
 });
 
-export const ourModels = ({ catalog, registry }: ModelDeps): ModelList => ({
+export const chatModels = ({ catalog, registry }: ModelDeps): ModelList => ({
   list() {
     const listed = catalog.list().filter((model) => isListed(registry, model));
     return { object: "list", data: listed.map((model) => render(catalog, model)) } satisfies z.infer<typeof modelList>;
