@@ -1,6 +1,5 @@
 import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
-
 import type { PaidCall } from "#jobs";
 import type { Decision, LedgerEntry } from "#money";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
