@@ -1,5 +1,5 @@
+import { parseBuffer } from "music-metadata";
 import { type Dimensions, dimensionsOf, type JsonObject, object, text } from "#formats";
-import { secondsOf } from "./duration.ts";
 import type { PdfSize } from "./pdf.ts";
 
 /** A document whose pages are counted in the thread; `tokens` of what was found there. */
@@ -8,13 +8,13 @@ export interface Document {
   readonly tokens: (size: PdfSize | undefined) => number;
 }
 
-/** How a provider counts what is no text. */
-interface Rules {
-  /** One that cannot be measured counts as `unknownImage`. */
+/** How a provider counts media. */
+export interface Rules {
   readonly image: (size: Dimensions, detail: string) => number;
+  /** An image that cannot be measured. */
   readonly unknownImage: number;
   readonly audioSecond: number;
-  /** The picture of a page. */
+  /** A page of a document as an image. */
   readonly page: number;
   /** Whether the text of a page is billed besides. */
   readonly hasPageText: boolean;
@@ -100,27 +100,18 @@ const anyone: Rules = {
   hasPageText: false,
 };
 
-/** By the owner of a model and its name: published rules of OpenAI, Anthropic and Google, as of November 2026. */
-export function rulesOf(owner: string | undefined, model: string): Rules {
-  switch (owner ?? "") {
-    case "openai":
-      return openai(model);
-    case "anthropic":
-      return anthropic(model);
-    case "google":
-      return google(model);
-    default:
-      return anyone;
-  }
-}
+/** By the owner of a model: its published rules, as of November 2026. */
+const rulesByOwner = new Map(Object.entries({ openai, anthropic, google }));
+
+/** By the owner of a model and its name. */
+export const rulesOf = (owner: string | undefined, model: string): Rules =>
+  rulesByOwner.get(owner ?? "")?.(model) ?? anyone;
 
 const dataOf = (address: string): string => {
   const comma = address.slice(0, 256).indexOf(",");
   return comma < 0 ? address : address.slice(comma + 1);
 };
 const isAddress = (value: string): boolean => /^https?:/i.test(value);
-/** Of base64. */
-const bytesOf = (data: string): number => ceil((data.length * 3) / 4);
 
 /** `{url, detail?}`, or the bare address. */
 export function imageTokens(image: unknown, rules: Rules): number {
@@ -131,19 +122,34 @@ export function imageTokens(image: unknown, rules: Rules): number {
   return detail === "low" ? rules.image(megapixel, detail) : rules.unknownImage;
 }
 
-export const audioTokens = ({ data, format }: JsonObject, { audioSecond }: Rules): number =>
-  ceil(secondsOf(dataOf(text(data)), text(format)) * audioSecond);
+/** Of WAV with 24 kHz, 16 bits and one channel, and of compressed formats at 128 kbit/s. */
+const usualBytesPerSecond = { wav: 48_000, compressed: 16_000 };
+const audioHeaderBytes = 64 * 1024;
+
+/** Seconds by the frames that a variable bitrate's header counts, else by the bitrate, else by the usual one. */
+async function secondsOf(base64: string, format: string): Promise<number> {
+  const bytes = Math.floor((base64.length * 3) / 4);
+  const header = Buffer.from(base64.slice(0, (audioHeaderBytes / 3) * 4), "base64");
+  const mimeType = { wav: "audio/wav", mp3: "audio/mpeg" }[format];
+  const read = mimeType && (await parseBuffer(header, mimeType, { skipCovers: true }).catch(() => undefined));
+  const { bitrate = 0, codecProfile, duration } = read ? read.format : {};
+  if (format === "mp3" && codecProfile !== "CBR" && duration) return duration;
+  return bytes / (bitrate / 8 || usualBytesPerSecond[format === "wav" ? "wav" : "compressed"]);
+}
+
+export const audioTokens = async ({ data, format }: JsonObject, { audioSecond }: Rules): Promise<number> =>
+  ceil((await secondsOf(dataOf(text(data)), text(format))) * audioSecond);
 
 const charactersPerToken = 4;
 /** Of a document that is not read: as the usual ones have it. */
 const usualPageBytes = 64 * 1024;
 
 /** Tokens, or a document that is yet to be read. */
-export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Document {
+export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Promise<number> | Document {
   const address = text(file_data);
   if (isAddress(address)) return rules.page;
   const base64 = dataOf(address);
-  const bytes = bytesOf(base64);
+  const bytes = ceil((base64.length * 3) / 4);
   if (/^data:image\//i.test(address)) return imageTokens(address, rules);
   if (/^data:audio\//i.test(address)) {
     const [, format = ""] = /^data:audio\/(?:x-)?(\w+)/i.exec(address) ?? [];

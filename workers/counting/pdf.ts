@@ -24,11 +24,11 @@ const page = /\/Type\s*\/Page(?![A-Za-z])/g;
 const objectCharacters = 1_024;
 const tree = /\/Type\s*\/Pages\b/;
 /** More than any provider takes. */
-const mostPages = 10_000;
+const maxPages = 10_000;
 
 function notePages(objects: string, where: string, found: Found): void {
   for (const { index } of objects.matchAll(page)) {
-    if (found.pages.size >= mostPages) break;
+    if (found.pages.size >= maxPages) break;
     const before = objects.slice(Math.max(0, index - objectCharacters), index);
     const begins = before.lastIndexOf("obj");
     // A page that was changed is there again under the same number; those in object streams have none beside them.
@@ -37,7 +37,7 @@ function notePages(objects: string, where: string, found: Found): void {
   }
   if (!tree.test(objects)) return;
   for (const { 1: count } of objects.matchAll(/\/Count\s+(\d{1,6})\b/g))
-    found.count = Math.max(found.count, Math.min(mostPages, Number(count)));
+    found.count = Math.max(found.count, Math.min(maxPages, Number(count)));
 }
 
 const [open, close, less, more, escape] = ["(", ")", "<", ">", "\\"].map((sign) => sign.charCodeAt(0));
@@ -125,5 +125,5 @@ export function measurePdf(bytes: Buffer, budget: Budget): PdfSize {
   const perByte = readBytes > 0 ? found.characters / readBytes : usualCharactersPerByte;
   const characters = Math.ceil(found.characters + (contentBytes - readBytes) * perByte);
   const pages = isRead ? found.pages.size : Math.ceil((found.pages.size * whole.length) / Math.max(1, at));
-  return { pages: Math.min(mostPages, Math.max(pages, found.count)), characters };
+  return { pages: Math.min(maxPages, Math.max(pages, found.count)), characters };
 }

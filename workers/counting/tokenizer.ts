@@ -9,7 +9,7 @@ const limitMs = 1_000;
 const waitLimitMs = 5_000;
 /** Reading the ranks takes 0.2 s, on a busy machine a second or two. */
 const startLimitMs = 10_000;
-const mostWaiting = 256;
+const maxWaiting = 256;
 /** A third of it would do; what takes more ends the thread, not the process. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
@@ -31,17 +31,11 @@ interface Job {
   readonly prompt: Countable;
   /** Ends the wait for its turn. */
   readonly leave: () => void;
-  readonly settle: (counted: Counted | undefined) => void;
-}
-
-export interface Tokenizer {
-  /** Undefined where too many wait, or the time is over, or the thread ended. In the order of the calls. */
-  count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined>;
-  close(): Promise<void>;
+  readonly settle: (counted?: Counted) => void;
 }
 
 /** One thread for all, started at first use and again after it ended. It keeps no process alive. */
-export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): Tokenizer {
+export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
   const waiting = new Set<Job>();
   let thread: Worker | undefined;
   let isReady = false;
@@ -57,45 +51,50 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
   function start(): Worker {
     const url = new URL("./thread.ts", import.meta.url);
     const started = new Worker(url, { name: "counting", env: {}, execArgv: [], resourceLimits });
-    started.on("message", (said: unknown) => {
-      if (thread === started) heard(said);
-    });
+    const ifCurrent =
+      <T>(handle: (value: T) => void) =>
+      (value: T) => {
+        if (thread === started) handle(value);
+      };
+    started.on("message", ifCurrent(receive));
     // Messages of errors may quote a prompt.
-    started.on("error", ({ name }: Error) => {
-      if (thread === started) lose(name);
-    });
-    started.on("exit", () => {
-      if (thread === started) lose("exited");
-    });
+    started.on(
+      "error",
+      ifCurrent(({ name }: Error) => lose(name)),
+    );
+    started.on(
+      "exit",
+      ifCurrent(() => lose("exited")),
+    );
     started.unref();
     watch(startLimitMs);
     return started;
   }
 
-  function heard(said: unknown): void {
+  function receive(answer: "ready" | Counted): void {
     endWatch();
     isReady = true;
     const done = running;
     running = undefined;
-    done?.settle(typeof said === "object" ? (said as Counted) : undefined);
+    if (answer !== "ready") done?.settle(answer);
     next();
   }
 
   function lose(why: string): void {
     log.warn({ why }, "the counting thread is lost");
     // One that does not start would not start for the next either.
-    if (!isReady) for (const job of waiting) job.settle(undefined);
+    if (!isReady) for (const job of waiting) job.settle();
     void end();
     next();
   }
 
   async function end(): Promise<void> {
-    const [ended, left] = [thread, running];
+    const [ended, unfinished] = [thread, running];
     thread = undefined;
     running = undefined;
     isReady = false;
     endWatch();
-    left?.settle(undefined);
+    unfinished?.settle();
     await ended?.terminate();
   }
 
@@ -111,36 +110,34 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
   }
 
   return {
-    count: (prompt, signal) =>
-      new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        if (isClosed || waiting.size >= mostWaiting) return resolve(undefined);
-        const endWait = clock.after(waitLimitMs, () => job.settle(undefined));
-        const leave = () => {
-          endWait();
-          waiting.delete(job);
-        };
-        // A thread that counts for nobody goes on, and is watched as ever.
-        const onAbort = () => {
-          leave();
-          reject(signal.reason);
-        };
-        const job: Job = {
-          prompt,
-          leave,
-          settle(counted) {
-            leave();
-            signal.removeEventListener("abort", onAbort);
-            resolve(counted);
-          },
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
-        waiting.add(job);
-        next();
-      }),
+    /** Undefined where too many wait, or the time is over, or the thread ended. In the order of the calls. */
+    async count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined> {
+      signal.throwIfAborted();
+      if (isClosed || waiting.size >= maxWaiting) return undefined;
+      const { promise, resolve } = Promise.withResolvers<Counted | undefined>();
+      const endWait = clock.after(waitLimitMs, () => job.settle());
+      const leave = () => {
+        endWait();
+        waiting.delete(job);
+      };
+      const settle = (counted?: Counted) => {
+        leave();
+        resolve(counted);
+      };
+      const job: Job = { prompt, leave, settle };
+      // A thread that counts for an aborted call goes on, and is watched as before.
+      const onAbort = () => settle();
+      signal.addEventListener("abort", onAbort, { once: true });
+      waiting.add(job);
+      next();
+      const counted = await promise;
+      signal.removeEventListener("abort", onAbort);
+      signal.throwIfAborted();
+      return counted;
+    },
     async close() {
       isClosed = true;
-      for (const job of waiting) job.settle(undefined);
+      for (const job of waiting) job.settle();
       await end();
     },
   };
