@@ -131,13 +131,11 @@ interface FailureDetails {
   readonly unreachable?: true | undefined;
 }
 
-export class UpstreamFailure extends Error implements FailureDetails {
+export interface UpstreamFailure extends FailureDetails {}
+
+export class UpstreamFailure extends Error {
   override readonly name = "UpstreamFailure";
   readonly kind: FailureKind;
-  readonly status: number | undefined;
-  readonly param: string | undefined;
-  readonly retryAfterMs: number | undefined;
-  readonly unreachable: true | undefined;
 
   constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails & { cause?: unknown } = {}) {
     super(message, cause === undefined ? undefined : { cause });
@@ -150,6 +148,10 @@ export class UpstreamFailure extends Error implements FailureDetails {
     return new UpstreamFailure(this.kind, this.message, { status: this.status, param });
   }
 }
+
+/** The request is at fault: `param`, where one field of it is. */
+export const refusal = (message: string, param?: string): UpstreamFailure =>
+  new UpstreamFailure("refused", message, { param });
 
 /** Why a call was ended from outside. */
 export type AbortCause =

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type JsonObject, refusal } from "../provider.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 const imagePart = z.object({
@@ -17,7 +17,7 @@ const functionTool = z.object({
 });
 
 /** The fields of a chat request that the local model reads; others are ignored. */
-const chatRequest = z.object({
+export const chatRequest = z.object({
   model: z.string(),
   messages: z.array(
     z.object({
@@ -52,8 +52,6 @@ const chatRequest = z.object({
 export type ChatRequest = z.infer<typeof chatRequest>;
 export type Message = ChatRequest["messages"][number];
 
-export const parseChat = (body: JsonObject): ChatRequest => parseRequest(chatRequest, body);
-
 /** Throws `refused` naming the first invalid field. */
 export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const parsed = schema.safeParse(body);
@@ -63,7 +61,7 @@ export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {
     if (typeof key === "number") return `${path}[${key}]`;
     return path === "" ? String(key) : `${path}.${String(key)}`;
   }, "");
-  throw new UpstreamFailure("refused", `${param || "The request"}: ${issue?.message}.`, { param: param || undefined });
+  throw refusal(`${param || "The request"}: ${issue?.message}.`, param || undefined);
 }
 
 /** The text of a message; its parts are separate lines. */

@@ -1,5 +1,5 @@
 import { invalidValue, noCapacity, rateLimited, type ServiceError, upstreamError, upstreamTimeout } from "#errors";
-import { UpstreamFailure } from "../provider.ts";
+import { refusal } from "../provider.ts";
 
 /** The effects of a message or prompt that consists of a trigger. Calls ignore those that do not concern them. */
 export interface Trigger {
@@ -39,15 +39,10 @@ export function triggerOf(text: string, param: string): Trigger {
     case "deliver":
       return { deliver: count };
     case "error":
-      throw errorOf(count, param);
+      throw errors[count]?.(param) ?? refusal(`error: takes one of ${Object.keys(errors).join(", ")}.`, param);
     default:
       return {};
   }
-}
-
-function errorOf(status: number, param: string): Error {
-  const known = Object.keys(errors).join(", ");
-  return errors[status]?.(param) ?? new UpstreamFailure("refused", `error: takes one of ${known}.`, { param });
 }
 
 export const brokenOff = () => upstreamError("This is the broken stream that you asked for.");

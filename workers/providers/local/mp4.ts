@@ -1,3 +1,5 @@
+import { uint32 } from "./inputs.ts";
+
 /** One second of video. */
 interface Clip {
   readonly width: number;
@@ -11,17 +13,12 @@ interface Clip {
 /** The content of a box. Numbers have 32 bits. */
 type Part = number | string | Buffer;
 
-const bytesOf = (part: Part) => {
-  if (typeof part === "string") return Buffer.from(part, "latin1");
-  if (typeof part !== "number") return part;
-  const bytes = Buffer.allocUnsafe(4);
-  bytes.writeUInt32BE(part);
-  return bytes;
-};
+const bytesOf = (part: Part) =>
+  typeof part === "string" ? Buffer.from(part, "latin1") : typeof part === "number" ? uint32(part) : part;
 
 function box(type: string, ...parts: readonly Part[]): Buffer {
   const content = Buffer.concat(parts.map(bytesOf));
-  return Buffer.concat([bytesOf(8 + content.length), bytesOf(type), content]);
+  return Buffer.concat([uint32(8 + content.length), bytesOf(type), content]);
 }
 
 const pair = (first: number, second: number) => ((first << 16) | second) >>> 0;

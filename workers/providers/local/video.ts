@@ -3,11 +3,11 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
-import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
-import { parseRequest } from "../request.ts";
-import { triggerOf } from "../triggers.ts";
+import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
+import { hashOf, readImage } from "./inputs.ts";
 import { writeMp4 } from "./mp4.ts";
-import { hashOf, readImage } from "./uploads.ts";
+import { parseRequest } from "./request.ts";
+import { triggerOf } from "./triggers.ts";
 
 /** Each has its file in `clips/`. */
 const resolutions = ["320x240", "640x360", "1280x720"] as const;
