@@ -43,7 +43,7 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
       return allowance + textTokens + documentTokens;
     },
     /** Ends the thread; estimates under way are answered by their bytes. */
-    close: tokenizer.close,
+    close: () => tokenizer.close(),
   };
 }
 

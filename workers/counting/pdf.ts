@@ -1,6 +1,6 @@
 import { inflateSync } from "node:zlib";
 
-/** What a provider bills of a document: a picture of each page, and for some the text on them. */
+/** What a provider bills of a document: an image of each page, and for some the text on them. */
 export interface PdfSize {
   readonly pages: number;
   readonly characters: number;
@@ -74,7 +74,7 @@ function noteText(content: string, found: Found): void {
   }
 }
 
-/** Streams that show nothing: pictures, fonts, tables, and what describes the document. */
+/** Streams that show nothing: images, fonts, tables, and what describes the document. */
 const silent =
   /\/Subtype\s*\/(?!Form)\w|\/Type\s*\/(?:XRef|Metadata|EmbeddedFile)|\/Length1\b|\/FunctionType|\/ShadingType/;
 
@@ -95,7 +95,7 @@ function inflated(data: Buffer, dictionary: string, budget: Budget): string | un
 const usualCharactersPerByte = 4;
 
 /**
- * Reads what it can within the budget; of what is left over it takes as much text for each byte as of what was read. Page
+ * Reads what it can within the budget; of the rest it takes as much text for each byte as of what was read. Page
  * objects and the tree's own count may contradict each other: the larger counts.
  */
 export function measurePdf(bytes: Buffer, budget: Budget): PdfSize {

@@ -123,19 +123,16 @@ export interface Provider {
  */
 export type FailureKind = "refused" | "busy" | "unavailable" | "timeout" | "misconfigured";
 
-interface FailureDetails {
-  readonly status?: number | undefined;
-  readonly param?: string | undefined;
-  readonly retryAfterMs?: number | undefined;
-  /** No connection could be made, so the request cannot be the reason. */
-  readonly unreachable?: true | undefined;
-}
-
-export interface UpstreamFailure extends FailureDetails {}
+type FailureDetails = Partial<Pick<UpstreamFailure, "status" | "param" | "retryAfterMs" | "unreachable">>;
 
 export class UpstreamFailure extends Error {
   override readonly name = "UpstreamFailure";
   readonly kind: FailureKind;
+  readonly status: number | undefined;
+  readonly param: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  /** No connection could be made, so the request cannot be the reason. */
+  readonly unreachable: true | undefined;
 
   constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails & { cause?: unknown } = {}) {
     super(message, cause === undefined ? undefined : { cause });

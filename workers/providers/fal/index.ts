@@ -5,8 +5,8 @@
  */
 import { createFalClient } from "@fal-ai/client";
 import type { Clock } from "#platform/clock";
-import { captureRequest } from "../hosted/capture-request.ts";
 import { createHosted, type Host } from "../hosted/index.ts";
+import { captureRequest } from "../hosted/request.ts";
 import type { JsonObject, Provider, Target } from "../provider.ts";
 import { connectProvider } from "../wire/provider-client.ts";
 import { falFailure } from "./failures.ts";

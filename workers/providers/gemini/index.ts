@@ -48,8 +48,7 @@ export function createGemini({ baseUrl, concurrency, apiKey }: Target, { clock }
     },
     async *stream(call) {
       const path = `${methodPath(call.model, "streamGenerateContent")}?alt=sse`;
-      const answer = await client.send({ path, json: bodyOf(call), accept: "text/event-stream" }, call);
-      yield* readStream(answer, streamRules, call.signal, clock);
+      yield* readStream(client, { path, json: bodyOf(call) }, streamRules, call);
     },
     async count(call) {
       const generateContentRequest = { ...bodyOf(call), model: modelPath(call.model) };

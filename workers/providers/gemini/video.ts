@@ -3,8 +3,8 @@ import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure }
 import { failureInside } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
+import { retryDownload, storeAnswer } from "../wire/read-answer.ts";
 import { runJob } from "../wire/run-job.ts";
-import { retryDownload, storeAnswer } from "../wire/store-answer.ts";
 import { imagesIn, readBase64, refused, refuseOtherUploads, textIn } from "./inputs.ts";
 
 /** https://ai.google.dev/api/interactions-api: an interaction in the background is a job. */

@@ -4,15 +4,14 @@
  * names; an upload goes as a link, or as its bytes if it is small. Files that an output names are stored, and the rest of it
  * goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription `minute`; music, which
  * providers sell by the piece or by started minutes, `request`. The vendors' client libraries write the requests
- * (capture-request.ts).
+ * (request.ts).
  */
 import type { Clock } from "#platform/clock";
 import { type GenerationCall, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
 import type { ProviderClient, ProviderRequest } from "../wire/provider-client.ts";
 import { runJob } from "../wire/run-job.ts";
-import { type InputRules, prepareInput } from "./prepare-input.ts";
-import { recordedSeconds } from "./seconds.ts";
-import { charactersOf, type JobOutput, retryAfterFailure, storeOutput } from "./store-output.ts";
+import { type InputRules, prepareInput } from "./request.ts";
+import { charactersOf, fetchWithRetry, type JobOutput, recordedSeconds, storeOutput } from "./store-output.ts";
 
 /** The requests of one provider, and how its answers are read. */
 export interface Host {
@@ -61,7 +60,7 @@ export function createHosted(host: Host, client: ProviderClient, clock: Clock): 
       ended: host.ended,
       async collect(job, id) {
         const more = (request: Promise<ProviderRequest>) =>
-          retryAfterFailure(client, call, () => send(request, call, call.signal));
+          fetchWithRetry(client, call, () => send(request, call, call.signal));
         return storeOutput(client, call, await host.outputOf(job, id, more), recorded);
       },
       cancel: async (id, signal) => void (await send(host.cancel(id), call, signal)),

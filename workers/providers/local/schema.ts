@@ -31,7 +31,7 @@ function value(schema: unknown, place: Place): unknown {
   const choices = [schema.anyOf, schema.oneOf].find(Array.isArray) as unknown[] | undefined;
   if (choices) return value({ ...schema, anyOf: undefined, oneOf: undefined, ...simplest(choices, place) }, deeper);
   if (Array.isArray(schema.allOf)) return value(merged(schema, schema.allOf, place.root), deeper);
-  return makers.get(typeOf(schema))?.(schema, deeper) ?? null;
+  return generators.get(typeOf(schema))?.(schema, deeper) ?? null;
 }
 
 function typeOf(schema: JsonObject): unknown {
@@ -121,7 +121,7 @@ function number(schema: JsonObject, { words }: Place): number {
   return words.number(fits) ?? plain.find((candidate) => Number.isFinite(candidate) && fits(candidate)) ?? 0;
 }
 
-const makers = new Map<unknown, (schema: JsonObject, place: Place) => unknown>([
+const generators = new Map<unknown, (schema: JsonObject, place: Place) => unknown>([
   ["object", object],
   ["array", array],
   ["string", string],

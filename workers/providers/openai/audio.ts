@@ -1,10 +1,9 @@
-import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type Generated, type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
 import { secondsOf } from "../recording.ts";
 import { failureInside } from "../wire/failures.ts";
 import { isObject, parse, pick } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
-import { readText } from "../wire/read-answer.ts";
-import { storeAnswer } from "../wire/store-answer.ts";
+import { readText, storeAnswer } from "../wire/read-answer.ts";
 import { formOf } from "./form.ts";
 
 const acceptAudio = "audio/*, */*;q=0.5";
@@ -27,7 +26,7 @@ const plainFormats: readonly unknown[] = ["text", "srt", "vtt"];
 export async function transcription(client: ProviderClient, call: GenerationCall): Promise<Generated> {
   const { stream: _, format, response_format = format, ...fields } = call.input;
   const file = call.uploads.get(String(fields.file));
-  if (!file) throw new UpstreamFailure("refused", "A recording is needed: the id of an upload.", { param: "file" });
+  if (!file) throw refusal("A recording is needed: the id of an upload.", "file");
   const recording = await file.read(recordingLimitBytes);
   const uploads = new Map(call.uploads).set(file.id, { ...file, read: () => Promise.resolve(recording) });
   const form = await formOf({ ...fields, response_format, model: call.model }, uploads, () => recordingLimitBytes);
@@ -38,8 +37,7 @@ export async function transcription(client: ProviderClient, call: GenerationCall
   if (parsed.error != null) throw failureInside(parsed, client.clock);
   if (typeof parsed.text !== "string") throw new UpstreamFailure("unavailable", "an answer without a text");
   const seconds = reportedSeconds(parsed) ?? (await secondsOf(recording, file.mime));
-  if (seconds === undefined)
-    throw new UpstreamFailure("refused", "The length of this recording cannot be determined.", { param: file.param });
+  if (seconds === undefined) throw refusal("The length of this recording cannot be determined.", file.param);
   return { output: pick(parsed, outputFields), usage: { minute: Math.round((seconds / 60) * 1e6) / 1e6 } };
 }
 

@@ -1,5 +1,5 @@
 import type { Task } from "#catalog";
-import { type Generated, type GenerationCall, UpstreamFailure } from "../provider.ts";
+import { type Generated, type GenerationCall, refusal, UpstreamFailure } from "../provider.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
 import { speech, transcription } from "./audio.ts";
 import { images } from "./images.ts";
@@ -33,9 +33,7 @@ function refuseProviderFiles(value: unknown, at: string): void {
   for (const [field, each] of Object.entries(value)) {
     const param = Array.isArray(value) ? `${at}[${field}]` : at ? `${at}.${field}` : field;
     if (providerFileFields.includes(field))
-      throw new UpstreamFailure("refused", `${field}: the provider's own store cannot be used; upload the file.`, {
-        param,
-      });
+      throw refusal(`${field}: the provider's own store cannot be used; upload the file.`, param);
     refuseProviderFiles(each, param);
   }
 }
@@ -44,7 +42,7 @@ function refuseProviderFiles(value: unknown, at: string): void {
 function refuseUploads({ task, input, uploads }: GenerationCall): void {
   const sent = task === "speech" ? [] : Object.values(input).flat();
   for (const { id, param } of uploads.values())
-    if (!sent.includes(id)) throw new UpstreamFailure("refused", `${param}: takes no upload.`, { param });
+    if (!sent.includes(id)) throw refusal(`${param}: takes no upload.`, param);
 }
 
 const callersNames: Readonly<Record<string, string>> = {

@@ -1,9 +1,8 @@
-import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import type { Generated, GenerationCall } from "../provider.ts";
 import { failureInside } from "../wire/failures.ts";
 import { isObject, pick } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
-import { decompressed, throwFailure } from "../wire/read-answer.ts";
-import { storeAnswer } from "../wire/store-answer.ts";
+import { decompressed, storeAnswer, storeEach, throwFailure } from "../wire/read-answer.ts";
 import { formOf } from "./form.ts";
 import { readImages } from "./read-images.ts";
 
@@ -31,34 +30,17 @@ export async function images(client: ProviderClient, call: GenerationCall): Prom
   );
   if (answer.error != null) throw failureInside(answer, client.clock);
   const items = Array.isArray(answer.data) ? answer.data.filter(isObject) : [];
-  let image = 0;
-  let failure: UpstreamFailure | undefined;
   // Images beyond the requested number are neither delivered nor charged.
-  for (const item of items.slice(0, typeof fields.n === "number" ? fields.n : 1)) {
-    try {
-      if (await storeImage(client, call, item, images)) image++;
-    } catch (error) {
-      if (!(error instanceof UpstreamFailure)) throw error;
-      failure = error;
-      call.log.warn({ err: error.message }, "an image failed");
-    }
-  }
-  if (image === 0) throw failure ?? new UpstreamFailure("unavailable", "an answer without an image");
+  const requested = items.slice(0, typeof fields.n === "number" ? fields.n : 1);
+  const image = await storeEach(requested, call, async (item) => {
+    const { b64_json, url } = item;
+    const about = pick(item, ["revised_prompt"]);
+    const parts = typeof b64_json === "string" ? images[Number(b64_json)]?.splice(0) : undefined;
+    if (parts?.length) await call.store(Buffer.concat(parts), about);
+    else if (typeof url === "string")
+      await storeAnswer(client, call, await client.download(url, imageLimitBytes, call.signal), about);
+    else return false;
+    return true;
+  });
   return { output: pick(answer, outputFields), usage: { image } };
-}
-
-async function storeImage(
-  client: ProviderClient,
-  call: GenerationCall,
-  item: JsonObject,
-  images: Buffer[][],
-): Promise<boolean> {
-  const { b64_json, url } = item;
-  const about = pick(item, ["revised_prompt"]);
-  const parts = typeof b64_json === "string" ? images[Number(b64_json)]?.splice(0) : undefined;
-  if (parts?.length) await call.store(Buffer.concat(parts), about);
-  else if (typeof url === "string")
-    await storeAnswer(client, call, await client.download(url, imageLimitBytes, call.signal), about);
-  else return false;
-  return true;
 }

@@ -52,9 +52,8 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
     },
     async *stream(call: TextCall) {
       const { path, rules } = endpointOf(call.format);
-      const body = withoutStore({ ...call.body, stream: true, ...streamOptions(call) });
-      const answer = await client.send({ path, json: body, accept: "text/event-stream" }, call);
-      yield* readStream(answer, rules, call.signal, clock);
+      const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call) });
+      yield* readStream(client, { path, json }, rules, call);
     },
     embed: (call) => json("/embeddings", call.body, call, "data"),
     generate: (call) => generate(client, call),

@@ -2,8 +2,8 @@ import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure }
 import { failureInside } from "../wire/failures.ts";
 import { pick } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
+import { retryDownload, storeAnswer } from "../wire/read-answer.ts";
 import { runJob } from "../wire/run-job.ts";
-import { retryDownload, storeAnswer } from "../wire/store-answer.ts";
 import { formOf } from "./form.ts";
 
 const limitBytes = 1024 * 1024;

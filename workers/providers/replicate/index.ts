@@ -4,8 +4,8 @@
  */
 import Replicate from "replicate";
 import type { Clock } from "#platform/clock";
-import { captureRequest } from "../hosted/capture-request.ts";
 import { createHosted, type Host } from "../hosted/index.ts";
+import { captureRequest } from "../hosted/request.ts";
 import type { JsonObject, Provider, Target } from "../provider.ts";
 import { isObject } from "../wire/json.ts";
 import { connectProvider, versioned } from "../wire/provider-client.ts";

@@ -1,9 +1,8 @@
 import { createParser } from "eventsource-parser";
-import type { Clock } from "#platform/clock";
-import type { HttpAnswer } from "#platform/http";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "./failures.ts";
 import { parse } from "./json.ts";
+import type { ProviderClient, ProviderRequest } from "./provider-client.ts";
 import { decompressed, errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
 
 /** How a format's streams fail and end. */
@@ -18,13 +17,15 @@ export interface StreamRules {
   readonly endsAtOnce?: true;
 }
 
-/** The events of an answer, parsed. Events before a failure are delivered before it is thrown. */
+/** The events of the answer to a request, parsed. Events before a failure are delivered before it is thrown. */
 export async function* readStream(
-  answer: HttpAnswer,
+  { clock, send }: ProviderClient,
+  request: ProviderRequest,
   rules: StreamRules,
-  signal: AbortSignal,
-  clock: Clock,
+  call: UpstreamCall,
 ): AsyncGenerator<readonly JsonObject[], void, undefined> {
+  const { signal } = call;
+  const answer = await send({ ...request, accept: "text/event-stream" }, call);
   const read = (texts: readonly string[]) => {
     const events: JsonObject[] = [];
     try {
