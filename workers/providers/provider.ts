@@ -87,6 +87,15 @@ export interface Generated {
   readonly usage: Usage;
 }
 
+/** How a provider runs generation calls, by task. */
+export type Tasks<T> = Readonly<Partial<Record<Task, (context: T, call: GenerationCall) => Promise<Generated>>>>;
+
+export async function runTask<T>(tasks: Tasks<T>, context: T, call: GenerationCall): Promise<Generated> {
+  const run = tasks[call.task];
+  if (!run) throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
+  return run(context, call);
+}
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**

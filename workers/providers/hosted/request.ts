@@ -1,4 +1,5 @@
-import { type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { fieldsIn, providerFileRefusal } from "../wire/json.ts";
 import type { ProviderRequest } from "../wire/provider-client.ts";
 
 export interface InputRules {
@@ -10,13 +11,15 @@ export interface InputRules {
   rename(input: JsonObject): JsonObject;
 }
 
-const maxDepth = 64;
+const isPrivate = (text: string, privateUrls: RegExp): boolean =>
+  [text, `//${URL.parse(text)?.hostname}`].some((each) => privateUrls.test(each));
 
 /** The input as the provider takes it, each upload by a link or as a data URL. */
 export async function prepareInput({ task, input, uploads }: GenerationCall, rules: InputRules): Promise<JsonObject> {
   const { response_format: _, stream: __, partial_images: ___, ...fields } = input;
   const given = task === "images" ? rules.rename(fields) : input;
-  refusePrivateUrls(given, task === "images" ? "" : "input", rules.privateUrls, 0);
+  for (const { param, value } of fieldsIn(given, task === "images" ? "" : "input"))
+    if (typeof value === "string" && isPrivate(value, rules.privateUrls)) throw providerFileRefusal(param, param);
   const urls = new Map<string, string>();
   let remainingBytes = rules.inlineLimitBytes;
   for (const file of uploads.values()) {
@@ -35,17 +38,6 @@ export async function prepareInput({ task, input, uploads }: GenerationCall, rul
 function countOf(value: unknown, id: string): number {
   if (typeof value !== "object" || value === null) return value === id ? 1 : 0;
   return Object.values(value).reduce((count: number, each) => count + countOf(each, id), 0);
-}
-
-function refusePrivateUrls(value: unknown, param: string, privateUrls: RegExp, depth: number): void {
-  if (typeof value === "string" && [value, `//${URL.parse(value)?.hostname}`].some((each) => privateUrls.test(each)))
-    throw refusal(`${param}: the provider's own store cannot be used; upload the file.`, param);
-  if (typeof value !== "object" || value === null) return;
-  if (depth === maxDepth) throw refusal(`${param}: is nested too deep.`, param);
-  for (const [field, each] of Object.entries(value)) {
-    const at = Array.isArray(value) ? `${param}[${field}]` : param ? `${param}.${field}` : field;
-    refusePrivateUrls(each, at, privateUrls, depth + 1);
-  }
 }
 
 function withUrls(value: unknown, urls: ReadonlyMap<string, string>): unknown {

@@ -23,7 +23,7 @@ const speechInput = z.object({
   format: z.enum(["wav"]).nullish(),
 });
 
-export async function makeSpeech(call: GenerationCall, clock: Clock): Promise<Generated> {
+export async function makeSpeech(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { text, voice } = parseRequest(speechInput, call.input);
   const { delayMs } = triggerOf(text, "text");
   if (delayMs) await sleep(clock, delayMs, call.signal);
@@ -63,7 +63,7 @@ const recordingLimitBytes = 25 * 1024 * 1024;
 
 const transcriptionInput = z.object({ file: z.string(), prompt: z.string().nullish() });
 
-export async function transcribe(call: GenerationCall, clock: Clock): Promise<Generated> {
+export async function transcribe(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { file: id, prompt } = parseRequest(transcriptionInput, call.input);
   const { delayMs } = triggerOf(prompt ?? "", "prompt");
   if (delayMs) await sleep(clock, delayMs, call.signal);

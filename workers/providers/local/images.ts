@@ -23,7 +23,7 @@ const input = z.object({
   image: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
 });
 
-export async function makeImages(call: GenerationCall, clock: Clock): Promise<Generated> {
+export async function makeImages(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { prompt, n, size, image } = parseRequest(input, call.input);
   const { signal } = call;
   const { delayMs, deliver } = triggerOf(prompt, "prompt");

@@ -32,31 +32,19 @@
  *   deliver:<n>          at most n images, or seconds of the video, are generated and charged
  */
 import { setImmediate } from "node:timers/promises";
-import type { Task } from "#catalog";
 import { type Clock, sleep } from "#platform/clock";
 import { unlessAborted } from "#platform/unless-aborted";
-import {
-  type Generated,
-  type GenerationCall,
-  type JsonObject,
-  type Provider,
-  type UpstreamCall,
-  UpstreamFailure,
-} from "../provider.ts";
+import { type JsonObject, type Provider, runTask, type UpstreamCall } from "../provider.ts";
 import { makeSpeech, transcribe } from "./audio.ts";
 import { embed } from "./embeddings.ts";
 import { makeImages } from "./images.ts";
+import { hashOf } from "./inputs.ts";
 import { type Choice, lastUserMessage, type Reply, replyTo } from "./reply.ts";
 import { type ChatRequest, chatRequest, parseRequest, textOf } from "./request.ts";
 import { brokenOff, triggerOf } from "./triggers.ts";
 import { makeVideo } from "./video.ts";
 
-const tasks: Readonly<Partial<Record<Task, (call: GenerationCall, clock: Clock) => Promise<Generated>>>> = {
-  images: makeImages,
-  speech: makeSpeech,
-  transcription: transcribe,
-  video: makeVideo,
-};
+const tasks = { images: makeImages, speech: makeSpeech, transcription: transcribe, video: makeVideo };
 
 /** The event loop gets a turn after so many chunks. */
 const turnChunks = 64;
@@ -109,11 +97,7 @@ export function createLocal({ clock }: { clock: Clock }): Provider {
       if (broken) throw brokenOff();
     },
     embed: ({ body, signal }) => embed(body, signal),
-    async generate(call) {
-      const make = tasks[call.task];
-      if (!make) throw new UpstreamFailure("misconfigured", `The local models do not do '${call.task}'.`);
-      return unlessAborted(call.signal, () => make(call, clock));
-    },
+    generate: (call) => unlessAborted(call.signal, () => runTask(tasks, clock, call)),
     takesLinks: false,
     close: () => Promise.resolve(),
   };
@@ -153,9 +137,9 @@ function* chunksOf({ choices, usage }: Reply, id: string): Generator<JsonObject,
 }
 
 /** Eight digits that differ between requests, so that the tool calls of a conversation get different ids. */
-function fingerprint(request: ChatRequest): string {
-  const seen = `${request.messages.length}${request.seed ?? ""}${textOf(lastUserMessage(request)).slice(0, 4_096)}`;
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < seen.length; at++) hash = Math.imul(hash ^ seen.charCodeAt(at), 0x01000193);
-  return (hash >>> 0).toString(16).padStart(8, "0");
-}
+const fingerprint = (request: ChatRequest): string =>
+  hashOf(
+    String(request.messages.length),
+    String(request.seed),
+    textOf(lastUserMessage(request)).slice(0, 4_096),
+  ).toString("hex", 0, 4);

@@ -34,7 +34,7 @@ const job = z.object({
 type Job = z.infer<typeof job>;
 
 /** In two steps, as providers do it: a job is submitted, and fetched when it is done. */
-export async function makeVideo(call: GenerationCall, clock: Clock): Promise<Generated> {
+export async function makeVideo(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { doneAt, image, seed, resolution, duration } =
     call.job === undefined ? await submit(call, clock) : readJob(call.job);
   const waitMs = doneAt - clock.now();
