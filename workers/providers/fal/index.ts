@@ -6,7 +6,6 @@ import type { IncomingHttpHeaders } from "node:http";
 import { createFalClient } from "@fal-ai/client";
 import type { Clock } from "#platform/clock";
 import { createHosted, type Host } from "../hosted/index.ts";
-import { captureRequest } from "../hosted/request.ts";
 import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
@@ -22,21 +21,21 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
       privateUrls: /[\\/]{2}[^\s/]*\b(rest(\.alpha)?\.fal\.ai|api\.fal\.ai|fal\.run)\b/i,
       rename,
     },
-    submit: (model, input) => captureRequest((fetch) => queueOf(fetch).submit(model, { input, ...storeLittle })),
+    submit: (fetch, model, input) => queueOf(fetch).submit(model, { input, ...storeLittle }),
     idOf: (model, { request_id: id }) =>
       typeof id === "string" && /^[\w-]{1,100}$/.test(id) ? `${model}/requests/${id}` : undefined,
-    poll: (job) => captureRequest((fetch) => queueOf(fetch).status(...jobParts(job))),
+    poll: (fetch, job) => queueOf(fetch).status(...jobParts(job)),
     running: ["IN_QUEUE", "IN_PROGRESS"],
     ended: ["COMPLETED"],
     async outputOf({ error, error_type }, job, send) {
       const failure = { detail: error, error_type };
       // The platform's own failures have no result.
       if (typeof error_type === "string") throw falFailure(500, {}, failure, clock);
-      const output = await send(captureRequest((fetch) => queueOf(fetch).result(...jobParts(job))));
+      const output = await send((fetch) => queueOf(fetch).result(...jobParts(job)));
       if (error != null) throw falFailure(500, {}, failure, clock);
       return { output };
     },
-    cancel: (job) => captureRequest((fetch) => queueOf(fetch).cancel(...jobParts(job))),
+    cancel: (fetch, job) => queueOf(fetch).cancel(...jobParts(job)),
     // "Removed and never processed" (https://fal.ai/docs/documentation/development/handle-cancellations), and time in the
     // queue is never charged (https://docs.fal.ai/documentation/model-apis/pricing). A job in progress may be billed.
     isWaiting: ({ status }) => status === "IN_QUEUE",

@@ -6,7 +6,6 @@ import type { IncomingHttpHeaders } from "node:http";
 import Replicate from "replicate";
 import type { Clock } from "#platform/clock";
 import { createHosted, type Host } from "../hosted/index.ts";
-import { captureRequest } from "../hosted/request.ts";
 import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
@@ -25,17 +24,16 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
       privateUrls: /[\\/]{2}[^\s/]*\bapi\.replicate\.com\b/i,
       rename: ({ n, ...input }) => (typeof n === "number" && n > 1 ? { num_outputs: n, ...input } : input),
     },
-    submit: (model, input) =>
-      captureRequest((fetch) => clientOf(fetch).predictions.create({ ...versionOf(model), input })),
+    submit: (fetch, model, input) => clientOf(fetch).predictions.create({ ...versionOf(model), input }),
     idOf: (_, { id }) => (typeof id === "string" && /^[a-z0-9]{1,64}$/i.test(id) ? id : undefined),
-    poll: (id) => captureRequest((fetch) => clientOf(fetch).predictions.get(id)),
+    poll: (fetch, id) => clientOf(fetch).predictions.get(id),
     running: ["starting", "processing", "queued"],
     ended: ["succeeded", "failed", "canceled", "aborted"],
     outputOf(prediction) {
       if (prediction.status !== "succeeded") throw predictionFailure(prediction, clock);
       return Promise.resolve({ output: prediction.output, seconds: secondsBilled(prediction) });
     },
-    cancel: (id) => captureRequest((fetch) => clientOf(fetch).predictions.cancel(id)),
+    cancel: (fetch, id) => clientOf(fetch).predictions.cancel(id),
     // A prediction that never started is not charged; one that did is charged for the time until it was canceled
     // (https://replicate.com/docs/topics/predictions/lifecycle, https://replicate.com/docs/topics/billing).
     isWaiting: ({ status }) => status === "starting" || status === "queued",
