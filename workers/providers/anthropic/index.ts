@@ -6,7 +6,14 @@
  */
 import { messagesHeaders } from "#formats";
 import type { Clock } from "#platform/clock";
-import { type JsonObject, type Provider, type Target, type TextCall, UpstreamFailure } from "../provider.ts";
+import {
+  generatesOnly,
+  type JsonObject,
+  type Provider,
+  type Target,
+  type TextCall,
+  UpstreamFailure,
+} from "../provider.ts";
 import { failureInside } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import { connectProvider, versioned } from "../wire/provider-client.ts";
@@ -46,15 +53,12 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
       if (typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
       throw new UpstreamFailure("unavailable", "a count that is not a whole number");
     },
-    embed: unsupported,
-    generate: unsupported,
+    embed: generatesOnly("text"),
+    generate: generatesOnly("text"),
     takesLinks: true,
     close: () => client.close(),
   };
 }
-
-const unsupported = () =>
-  Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream generates only text"));
 
 const headersOf = ({ headers }: TextCall): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => messagesHeaders.includes(name)));

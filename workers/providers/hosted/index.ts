@@ -7,7 +7,7 @@
  * (request.ts).
  */
 import type { Clock } from "#platform/clock";
-import { type GenerationCall, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, generatesOnly, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
 import { type JobProtocol, runJob } from "../wire/run-job.ts";
 import { captureRequest, type InputRules, prepareInput } from "./request.ts";
@@ -36,8 +36,7 @@ export interface Host extends Pick<JobProtocol, "running" | "ended"> {
 }
 
 export function createHosted(host: Host, client: ProviderClient, clock: Clock): Provider {
-  const noText = () =>
-    Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream generates only media"));
+  const noText = generatesOnly("media");
 
   const run = (call: GenerationCall) => {
     const send = async (write: (fetch: Fetch) => Promise<unknown>, signal = call.signal) =>

@@ -4,8 +4,7 @@ import { type Clock, sleep } from "#platform/clock";
 import { type Generated, type GenerationCall, refusal } from "../provider.ts";
 import { secondsOf, wavHeader } from "../recording.ts";
 import { hashOf, uploadOf } from "./inputs.ts";
-import { parseRequest } from "./request.ts";
-import { triggerOf } from "./triggers.ts";
+import { parseRequest, triggerOf } from "./request.ts";
 
 const maxCharacters = 4096;
 const charactersPerSecond = 15;

@@ -5,8 +5,7 @@ import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
 import type { Generated, GenerationCall } from "../provider.ts";
 import { hashOf, readImage, uint32 } from "./inputs.ts";
-import { parseRequest } from "./request.ts";
-import { triggerOf } from "./triggers.ts";
+import { parseRequest, triggerOf } from "./request.ts";
 
 const minPixels = 16;
 const maxPixels = 2048;

@@ -40,8 +40,7 @@ import { embed } from "./embeddings.ts";
 import { makeImages } from "./images.ts";
 import { hashOf } from "./inputs.ts";
 import { type Choice, lastUserMessage, type Reply, replyTo } from "./reply.ts";
-import { type ChatRequest, chatRequest, parseRequest, textOf } from "./request.ts";
-import { brokenOff, triggerOf } from "./triggers.ts";
+import { brokenOff, type ChatRequest, chatRequest, parseRequest, textOf, triggerOf } from "./request.ts";
 import { makeVideo } from "./video.ts";
 
 const tasks = { images: makeImages, speech: makeSpeech, transcription: transcribe, video: makeVideo };

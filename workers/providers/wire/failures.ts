@@ -5,17 +5,11 @@ import { type FailureKind, UpstreamFailure } from "../provider.ts";
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-const googleCodes: Readonly<Record<number, string>> = {
-  3: "INVALID_ARGUMENT",
-  4: "DEADLINE_EXCEEDED",
-  5: "NOT_FOUND",
-  7: "PERMISSION_DENIED",
-  8: "RESOURCE_EXHAUSTED",
-  9: "FAILED_PRECONDITION",
-  13: "INTERNAL",
-  14: "UNAVAILABLE",
-  16: "UNAUTHENTICATED",
-};
+/** gRPC's names of its codes, by number from 0. */
+const googleCodes = (
+  "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED " +
+  "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
+).split(" ");
 
 /**
  * Reads `{error: {message, code, param}}` and its variants on compatible servers, and Google's errors
@@ -73,31 +67,23 @@ const statusOf: ReadonlyMap<unknown, number> = new Map(
       // OpenAI and compatible servers.
       [400, "invalid_request_error invalid_prompt content_filter content_policy_violation moderation_blocked"],
       [400, "image_generation_user_error video_generation_user_error context_length_exceeded"],
-      [429, "rate_limit_exceeded"],
       // OpenAI, in responses.
       [400, "bio_policy misalignment_policy_violation image_content_policy_violation"],
       [400, "invalid_image invalid_image_format invalid_base64_image invalid_image_url invalid_image_mode"],
       [400, "image_too_large image_too_small image_parse_error image_file_too_large image_file_not_found"],
       [400, "unsupported_image_media_type empty_image_file failed_to_download_image"],
-      [403, "data_residency_mismatch"],
-      // Anthropic.
-      [401, "authentication_error"],
-      [402, "billing_error"],
-      [403, "permission_error"],
-      [404, "not_found_error"],
-      [413, "request_too_large"],
-      [429, "rate_limit_error"],
-      [504, "timeout_error"],
-      [overloaded, "overloaded_error"],
-      // Google; `invalid_request` is of its interactions.
+      // Google (`invalid_request` is of its interactions), Anthropic (`*_error`), and OpenAI.
       [400, "invalid_request INVALID_ARGUMENT FAILED_PRECONDITION"],
-      [401, "UNAUTHENTICATED"],
-      [403, "PERMISSION_DENIED"],
-      [404, "NOT_FOUND"],
-      [429, "RESOURCE_EXHAUSTED"],
+      [401, "UNAUTHENTICATED authentication_error"],
+      [402, "billing_error"],
+      [403, "PERMISSION_DENIED permission_error data_residency_mismatch"],
+      [404, "NOT_FOUND not_found_error"],
+      [413, "request_too_large"],
+      [429, "RESOURCE_EXHAUSTED rate_limit_error rate_limit_exceeded"],
       [500, "INTERNAL"],
       [503, "UNAVAILABLE"],
-      [504, "DEADLINE_EXCEEDED"],
+      [504, "DEADLINE_EXCEEDED timeout_error"],
+      [overloaded, "overloaded_error"],
     ] as const
   ).flatMap(([status, codes]) => codes.split(" ").map((code) => [code, status] as const)),
 );
