@@ -4,7 +4,7 @@
  * media.ts. It is exact for plain text to OpenAI's models since GPT-4o; other providers' tokenizers differ by 5 to 20 % in
  * English, by more in code and other scripts.
  *
- * Media are counted by the rules that the owner of the model publishes, where it is named, within 15 % for pictures whose
+ * Media are counted by the rules that the owner of the model publishes, where it is named, within 15 % for images whose
  * size can be read, WAV and MP3, and PDFs whose pages and text can be (deflated or plain, not encrypted); a link counts as
  * the usual file. Without an owner media count by a rule between them all, which may be off by five times.
  *

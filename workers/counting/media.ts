@@ -29,7 +29,7 @@ function within({ width, height }: Dimensions, edge: number): Dimensions {
   return { width: width * scale, height: height * scale };
 }
 
-/** OpenAI's older models: 512 by 512 pixels to a tile, of a picture whose shorter side has 768. */
+/** OpenAI's older models: 512 by 512 pixels to a tile, of an image whose shorter side has 768. */
 const tiles =
   (base: number, each: number) =>
   (size: Dimensions, detail: string): number => {
@@ -48,7 +48,7 @@ const patches =
     return ceil(min(count, detail === "original" ? mostOriginal : most) * factor);
   };
 
-/** Anthropic: 750 pixels to a token, of a picture within an edge and a number of tokens. */
+/** Anthropic: 750 pixels to a token, of an image within an edge and a number of tokens. */
 const pixels = (edge: number, most: number) => (size: Dimensions) => {
   const { width, height } = within(size, edge);
   return min(most, ceil((width * height) / 750));

@@ -38,14 +38,14 @@ export function refuseOtherUploads({ uploads }: GenerationCall, used: readonly I
   for (const file of uploads.values()) if (!used.includes(file)) throw refused(file.param, "takes no upload.");
 }
 
-/** All of them are in memory until they are sent. */
-export async function readBase64(files: readonly InputFile[], limitBytes: number): Promise<readonly string[]> {
-  const contents: string[] = [];
+/** The files in base64. All of them are in memory until they are sent. */
+export async function readBase64(files: readonly InputFile[], limitBytes: number) {
+  const contents: { readonly mime: string; readonly data: string }[] = [];
   let remainingBytes = limitBytes;
   for (const file of files) {
     if (file.bytes > remainingBytes)
       throw refused(file.param, `the images together have more than ${limitBytes} bytes.`);
-    contents.push(await file.base64(remainingBytes));
+    contents.push({ mime: file.mime, data: await file.base64(remainingBytes) });
     remainingBytes -= file.bytes;
   }
   return contents;
@@ -76,7 +76,7 @@ async function requestFor(call: GenerationCall): Promise<JsonObject> {
   const files = imagesIn(call, "image", maxInputImages);
   refuseOtherUploads(call, files);
   const contents = await readBase64(files, inputLimitBytes);
-  const parts = files.map(({ mime: mimeType }, at) => ({ inlineData: { mimeType, data: contents[at] } }));
+  const parts = contents.map(({ mime: mimeType, data }) => ({ inlineData: { mimeType, data } }));
   return {
     contents: [{ role: "user", parts: [...parts, { text: prompt }] }],
     // Text in the answer would cost, and callers would not get it.

@@ -61,7 +61,7 @@ async function requestFor(call: GenerationCall): Promise<JsonObject> {
   const files = [...first, ...references];
   refuseOtherUploads(call, files);
   const contents = await readBase64(files, imagesLimitBytes);
-  const images = files.map(({ mime: mime_type }, at) => ({ type: "image", data: contents[at], mime_type }));
+  const images = contents.map(({ mime: mime_type, data }) => ({ type: "image", data, mime_type }));
   const task = first.length > 0 ? "image_to_video" : references.length > 0 ? "reference_to_video" : "text_to_video";
   return {
     model: call.model,

@@ -16,7 +16,7 @@ import { runJob } from "../wire/run-job.ts";
 import { formOf } from "./form.ts";
 import { readImages } from "./read-images.ts";
 
-const mebibyte = 1024 * 1024;
+const megabyte = 1024 * 1024;
 
 /**
  * Calls that generate or read files. The input is sent under the provider's names; `text`, `format`, `duration`, `resolution`
@@ -57,9 +57,9 @@ function inCallersNames(error: unknown, { task, input }: GenerationCall): unknow
   return error.withParam(`input.${name !== undefined && name in input && !(param in input) ? name : param}`);
 }
 
-const imageLimitBytes = 64 * mebibyte;
+const imageLimitBytes = 64 * megabyte;
 /** The provider's documented limits for edits. */
-const inputLimitBytes = (field: string) => (field === "mask" ? 4 : 50) * mebibyte;
+const inputLimitBytes = (field: string) => (field === "mask" ? 4 : 50) * megabyte;
 
 const imagesFields = ["created", "background", "output_format", "quality", "size", "usage"];
 
@@ -105,8 +105,8 @@ async function speech(client: ProviderClient, call: GenerationCall): Promise<Gen
 }
 
 /** The provider's documented limit. */
-const recordingLimitBytes = 25 * mebibyte;
-const transcriptLimitBytes = 64 * mebibyte;
+const recordingLimitBytes = 25 * megabyte;
+const transcriptLimitBytes = 64 * megabyte;
 
 const transcriptFields = ["text", "language", "languages", "duration", "segments", "words", "logprobs", "usage"];
 const plainFormats: readonly unknown[] = ["text", "srt", "vtt"];
@@ -138,9 +138,9 @@ function reportedSeconds({ usage, duration }: JsonObject): number | undefined {
   return typeof seconds === "number" && seconds > 0 && Number.isFinite(seconds) ? seconds : undefined;
 }
 
-const jobLimits = { limitBytes: mebibyte };
+const jobLimits = { limitBytes: megabyte };
 /** The provider's documented limit for images. */
-const referenceLimitBytes = 50 * mebibyte;
+const referenceLimitBytes = 50 * megabyte;
 const videoFields = ["created_at", "completed_at", "seconds", "size"];
 
 const video = (client: ProviderClient, call: GenerationCall): Promise<Generated> =>

@@ -70,30 +70,30 @@ export async function storeAnswer(
     await answer.body.return?.();
     throw new UpstreamFailure("unavailable", "an answer with text where a file is expected");
   }
-  const source = decompressed(answer)[Symbol.asyncIterator]();
   // Storage may wrap an error of the source in one of its own, and then the provider's failure would look like storage's.
   let failure: { readonly error: unknown } | undefined;
-  const next = async () => {
+  async function* read(): AsyncGenerator<Buffer> {
     try {
-      return await source.next();
+      yield* decompressed(answer);
     } catch (error) {
       failure = { error };
       throw error;
     }
-  };
-  async function* rest(first: Buffer): AsyncGenerator<Buffer> {
-    yield first;
-    for (let step = await next(); !step.done; step = await next()) yield step.value;
   }
+  async function* whole(first: Buffer): AsyncGenerator<Buffer> {
+    yield first;
+    yield* source;
+  }
+  const source = read();
   try {
-    const first = await next();
+    const first = await source.next();
     if (first.done) throw new UpstreamFailure("unavailable", "an empty file");
-    await call.store(rest(first.value), about);
+    await call.store(whole(first.value), about);
   } catch (error) {
     throwFailure(failure ? failure.error : error, call.signal);
   } finally {
     // Also if storage never began to read it.
-    await source.return?.();
+    await source.return(undefined);
   }
 }
 

@@ -26,33 +26,31 @@ export async function* readStream(
 ): AsyncGenerator<readonly JsonObject[], void, undefined> {
   const { signal } = call;
   const answer = await send({ ...request, accept: "text/event-stream" }, call);
-  const read = (texts: readonly string[]) => {
-    const events: JsonObject[] = [];
-    try {
-      for (const data of texts) {
-        if (data === "[DONE]") return { events, done: true };
-        if (data === "") continue;
-        const event = parse(data);
-        const failure = rules.failure(event);
-        if (failure) throw failureInside(failure, clock);
-        rules.check?.(event);
-        events.push(event);
-        if (rules.endsAtOnce && rules.ends(event)) break;
-      }
-      return { events, done: false };
-    } catch (failure) {
-      return { events, done: false, failure };
-    }
-  };
-
   const type = answer.headers["content-type"] ?? "";
   if (type.startsWith("application/json"))
     throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
   let finished = false;
   try {
     for await (const texts of eventData(decompressed(answer))) {
-      const { events, done, failure } = read(texts);
-      finished ||= events.some(rules.ends);
+      const events: JsonObject[] = [];
+      let done = false;
+      let failure: unknown;
+      try {
+        for (const data of texts) {
+          if (data === "") continue;
+          done = data === "[DONE]";
+          if (done) break;
+          const event = parse(data);
+          const error = rules.failure(event);
+          if (error) throw failureInside(error, clock);
+          rules.check?.(event);
+          events.push(event);
+          finished ||= rules.ends(event);
+          if (rules.endsAtOnce && finished) break;
+        }
+      } catch (error) {
+        failure = error;
+      }
       if (events.length > 0) yield events;
       if (failure !== undefined) throw failure;
       if (rules.endsAtOnce ? finished : done) return;
