@@ -71,18 +71,6 @@ export function textOf({ content }: Message): string {
   return (content ?? []).flatMap((part) => ("text" in part ? [part.text] : [])).join("\n");
 }
 
-/** The effects of a message or prompt that consists of a trigger. Calls ignore those that do not concern them. */
-export interface Trigger {
-  /** Before the first token, or until the files are there. */
-  readonly delayMs?: number;
-  /** Ends the stream after so many chunks, and fails a JSON answer. */
-  readonly breakAfterChunks?: number;
-  /** What the model says. */
-  readonly speech?: string;
-  /** At most so many images, or seconds of video. */
-  readonly deliver?: number;
-}
-
 /** A ServiceError goes to the caller without counting as a failure of the upstream, so no breaker opens. */
 const errors: Readonly<Record<string, (param: string) => ServiceError>> = {
   400: (param) => invalidValue(param, "This is the error 400 that you asked for."),
@@ -95,24 +83,25 @@ const errors: Readonly<Record<string, (param: string) => ServiceError>> = {
 const maxDelayMs = 600_000;
 const maxTokens = 100_000;
 
-/** Throws the error that `error:<status>` requests. `param`: the field with the text. */
-export function triggerOf(text: string, param: string): Trigger {
-  const [, kind = "", digits] = /^(error|slow|stream-error|tokens|deliver):(\d{1,9})$/.exec(text) ?? [];
+/**
+ * The effects of a message or prompt that consists of a trigger. Calls ignore those that do not concern them. Throws the
+ * error that `error:<status>` requests. `param`: the field with the text.
+ */
+export function triggerOf(text: string, param: string) {
+  const [, kind, digits] = /^(error|slow|stream-error|tokens|deliver):(\d{1,9})$/.exec(text) ?? [];
   const count = Number(digits);
-  switch (kind) {
-    case "slow":
-      return { delayMs: Math.min(count, maxDelayMs) };
-    case "stream-error":
-      return { breakAfterChunks: count };
-    case "tokens":
-      return { speech: "token ".repeat(Math.min(count, maxTokens)).trimEnd() };
-    case "deliver":
-      return { deliver: count };
-    case "error":
-      throw errors[count]?.(param) ?? refusal(`error: takes one of ${Object.keys(errors).join(", ")}.`, param);
-    default:
-      return {};
-  }
+  if (kind === "error")
+    throw errors[count]?.(param) ?? refusal(`error: takes one of ${Object.keys(errors).join(", ")}.`, param);
+  return {
+    /** Before the first token, or until the files are there. */
+    delayMs: kind === "slow" ? Math.min(count, maxDelayMs) : undefined,
+    /** Ends the stream after so many chunks, and fails a JSON answer. */
+    breakAfterChunks: kind === "stream-error" ? count : undefined,
+    /** What the model says. */
+    speech: kind === "tokens" ? "token ".repeat(Math.min(count, maxTokens)).trimEnd() : undefined,
+    /** At most so many images, or seconds of video. */
+    deliver: kind === "deliver" ? count : undefined,
+  };
 }
 
 export const brokenOff = () => upstreamError("This is the broken stream that you asked for.");

@@ -70,30 +70,31 @@ export async function storeAnswer(
     await answer.body.return?.();
     throw new UpstreamFailure("unavailable", "an answer with text where a file is expected");
   }
+  // Its `return` ends a pending read, which that of a generator around it would wait for.
+  const source = decompressed(answer)[Symbol.asyncIterator]();
   // Storage may wrap an error of the source in one of its own, and then the provider's failure would look like storage's.
   let failure: { readonly error: unknown } | undefined;
-  async function* read(): AsyncGenerator<Buffer> {
+  const next = async () => {
     try {
-      yield* decompressed(answer);
+      return await source.next();
     } catch (error) {
       failure = { error };
       throw error;
     }
-  }
+  };
   async function* whole(first: Buffer): AsyncGenerator<Buffer> {
     yield first;
-    yield* source;
+    for (let step = await next(); !step.done; step = await next()) yield step.value;
   }
-  const source = read();
   try {
-    const first = await source.next();
+    const first = await next();
     if (first.done) throw new UpstreamFailure("unavailable", "an empty file");
     await call.store(whole(first.value), about);
   } catch (error) {
     throwFailure(failure ? failure.error : error, call.signal);
   } finally {
     // Also if storage never began to read it.
-    await source.return(undefined);
+    await source.return?.();
   }
 }
 
