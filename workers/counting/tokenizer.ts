@@ -51,21 +51,14 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
   function start(): Worker {
     const url = new URL("./thread.ts", import.meta.url);
     const started = new Worker(url, { name: "counting", env: {}, execArgv: [], resourceLimits });
-    const ifCurrent =
-      <T>(handle: (value: T) => void) =>
-      (value: T) => {
+    const on = <T>(event: string, handle: (value: T) => void) =>
+      started.on(event, (value: T) => {
         if (thread === started) handle(value);
-      };
-    started.on("message", ifCurrent(receive));
+      });
+    on("message", receive);
     // Messages of errors may quote a prompt.
-    started.on(
-      "error",
-      ifCurrent(({ name }: Error) => lose(name)),
-    );
-    started.on(
-      "exit",
-      ifCurrent(() => lose("exited")),
-    );
+    on("error", ({ name }: Error) => lose(name));
+    on("exit", () => lose("exited"));
     started.unref();
     watch(startLimitMs);
     return started;
