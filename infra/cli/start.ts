@@ -49,7 +49,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
     PORT: String(port),
     ADMIN_TOKEN: adminToken,
   };
-  const node = (name: string, file: string, ready?: () => Promise<void>) =>
+  const node = (name: string, file: string, isReady?: () => Promise<void>) =>
     createProgram({
       name,
       command: process.execPath,
@@ -57,7 +57,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
       env: processEnv,
       output: terminal.line,
       stopTimeoutMs: config.SHUTDOWN_GRACE_MS + 10_000,
-      ...(ready && { ready: (signal: AbortSignal) => until(ready, signal) }),
+      isReady,
     });
   const api = node("API", "api/main.ts", () => expectOk(`${origin}/healthz`));
   const workers = Array.from({ length: WORKERS }, (_, n) => node(`Worker ${n + 1}`, "workers/main.ts"));

@@ -16,7 +16,7 @@ import type { Server } from "./server.ts";
  */
 export { findBinaries, MissingServerError } from "./binaries.ts";
 export type { Progress } from "./fetch.ts";
-export { startMongo, startMongoSet } from "./mongo.ts";
+export { startMongo } from "./mongo.ts";
 export { createProgram, type Program, until } from "./program.ts";
 export { startRedis } from "./redis.ts";
 export { startS3 } from "./s3.ts";

@@ -3,7 +3,7 @@ import { createServer as createListener } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
-import { createProgram, type Program, until } from "./program.ts";
+import { createProgram, type Program, type ProgramOptions } from "./program.ts";
 
 /** A server that runs as a child process. */
 export interface Server extends Program {
@@ -98,50 +98,20 @@ export async function freePort(host?: string): Promise<number> {
   }
 }
 
-interface ServerDefinition {
-  readonly name: string;
-  readonly command: string;
-  readonly args: readonly string[];
+interface ServerDefinition extends Omit<ProgramOptions, "output" | "onPid"> {
   /** Added to the environment of this process. */
   readonly processEnv?: Readonly<Record<string, string>>;
   /** `Server.env`. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Rejects while the server is not ready; called again until it is. */
-  readonly isReady: () => Promise<unknown>;
-  readonly readyTimeoutMs?: number;
+  readonly env: Server["env"];
 }
 
-export function createServer(folder: Folder, definition: ServerDefinition): Server {
-  const { name, command, args, processEnv, env, isReady, readyTimeoutMs } = definition;
-  const program = createProgram({
-    name,
-    command,
-    args,
+export async function startServer(folder: Folder, { processEnv, env, ...program }: ServerDefinition): Promise<Server> {
+  const started = createProgram({
+    ...program,
     env: { ...process.env, ...processEnv },
     output: folder.log,
-    onSpawn: (pid) => folder.save({ pid }),
-    ready: (signal) => until(isReady, signal),
-    ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
+    onPid: (pid) => folder.save({ pid }),
   });
-  return {
-    name,
-    port: folder.port,
-    env,
-    get pid() {
-      return program.pid;
-    },
-    start: program.start,
-    async stop() {
-      await program.stop();
-      folder.save({ pid: undefined });
-    },
-    kill: program.kill,
-    onCrash: program.onCrash,
-  };
-}
-
-export async function startServer(folder: Folder, definition: ServerDefinition): Promise<Server> {
-  const server = createServer(folder, definition);
-  await server.start();
-  return server;
+  await started.start();
+  return Object.assign(started, { port: folder.port, env });
 }
