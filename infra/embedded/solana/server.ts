@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { openFolder, type Server, startServer } from "../server.ts";
-import { newSecret, openWallet } from "./accounts.ts";
-import { networks } from "./networks.ts";
+import { networks, newSecret, openWallet } from "./accounts.ts";
 
 /** What `demo.json` says about the chain. `wallet` is the secret key of a wallet with USDC. */
 export interface DemoPayments {
