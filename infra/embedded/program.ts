@@ -104,6 +104,12 @@ export async function until(attempt: () => Promise<unknown>, signal: AbortSignal
   }
 }
 
+export async function expectOk(url: string): Promise<void> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text}`);
+}
+
 function logTail(output: ProgramOptions["output"]): string {
   if (typeof output !== "string") return "";
   const lines = readFileSync(output, "utf8").trimEnd().split("\n").slice(-8);

@@ -2,16 +2,18 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { expectOk } from "../program.ts";
 import { openFolder, type Server, startServer } from "../server.ts";
 import { networks, newSecret, openWallet } from "./accounts.ts";
 
 /** What `demo.json` says about the chain. `wallet` is the secret key of a wallet with USDC. */
-export interface DemoPayments {
-  readonly network: string;
-  readonly rpcUrl: string;
-  readonly payTo: string;
-  readonly wallet: string;
-}
+export const demoPayments = z.object({
+  network: z.string(),
+  rpcUrl: z.string(),
+  payTo: z.string(),
+  wallet: z.string(),
+});
+export type DemoPayments = Readonly<z.infer<typeof demoPayments>>;
 
 /** The demo's chain as a process beside the service. Its `env` enables x402 payments in the service. */
 export async function startSolana(options: {
@@ -32,7 +34,7 @@ export async function startSolana(options: {
       X402_PAY_TO: payTo,
       X402_FEE_PAYER_KEY: feePayer,
     },
-    isReady: () => checkHealth(rpcUrl),
+    isReady: () => expectOk(`${rpcUrl}/health`),
   });
   return { server, payments: { network: networks.devnet.network, rpcUrl, payTo, wallet: payer } };
 }
@@ -46,10 +48,4 @@ export function storedWallets(folder: string): z.infer<typeof walletsShape> {
   const created = { feePayer: newSecret(), merchant: newSecret(), payer: newSecret() };
   writeFileSync(file, JSON.stringify(created), { mode: 0o600 });
   return created;
-}
-
-async function checkHealth(rpcUrl: string): Promise<void> {
-  const response = await fetch(`${rpcUrl}/health`, { signal: AbortSignal.timeout(1_000) });
-  await response.arrayBuffer();
-  if (!response.ok) throw new Error(`status ${response.status}`);
 }
