@@ -31,7 +31,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
   const adminToken = config.ADMIN_TOKEN ?? (await storedAdminToken(dataDir));
   const [stores, solana] = await Promise.allSettled([
     startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit }),
-    hasOwnPayments(env) ? undefined : startSolana({ dataDir: join(dataDir, "solana") }),
+    hasOwnPayments(env) ? undefined : startSolana(join(dataDir, "solana")),
   ]);
   if (stores.status === "fulfilled") programs.push(...stores.value.servers);
   if (solana.status === "fulfilled" && solana.value) programs.push(solana.value.server);

@@ -6,7 +6,7 @@ const readyTimeoutMs = 60_000;
 
 /** mongod as a replica set of one, because transactions need a replica set; with `asMember`, as a member of no set yet. */
 export async function startMongo(options: ServerOptions & { readonly asMember?: true }): Promise<Server> {
-  const folder = await openFolder(options);
+  const folder = await openFolder(options.dataDir);
   const { data, port } = folder;
   const host = `127.0.0.1:${port}`;
   const listen = ["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", String(port), "--dbpath", data];

@@ -16,8 +16,6 @@ export interface ServerOptions {
   readonly binary: string;
   /** The server's own folder: its data, log and port. */
   readonly dataDir: string;
-  /** Default: the port stored in the folder if it is free, else any free one. */
-  readonly port?: number;
   /** Added after the server's own arguments. */
   readonly args?: readonly string[];
 }
@@ -25,29 +23,23 @@ export interface ServerOptions {
 const stateShape = z.object({ port: z.number(), pid: z.number().optional(), secret: z.string().optional() });
 type State = z.infer<typeof stateShape>;
 
-export interface Folder {
-  readonly data: string;
-  readonly log: string;
-  readonly port: number;
-  readonly secret: string | undefined;
-  save(changes: Partial<State>): void;
-}
+type Folder = Awaited<ReturnType<typeof openFolder>>;
 
-/** Opens a server's folder. Rejects when a running process uses it. */
-export async function openFolder({ dataDir, port }: Pick<ServerOptions, "dataDir" | "port">): Promise<Folder> {
+/** Opens a server's folder. Its port is the stored one if that is free. Rejects when a running process uses the folder. */
+export async function openFolder(dataDir: string) {
   const root = resolve(dataDir);
   const data = join(root, "data");
   mkdirSync(data, { recursive: true, mode: 0o700 });
   const file = join(root, "server.json");
   let state = readState(file);
   if (state?.pid !== undefined) await untilExited(state.pid, state.port, root);
-  const chosen = port ?? (state && (await isFree(state.port)) ? state.port : await freePort());
+  const port = state && (await isFree(state.port)) ? state.port : await freePort();
   const save = (changes: Partial<State>) => {
-    state = { ...state, port: chosen, ...changes };
+    state = { ...state, port, ...changes };
     writeFileSync(file, JSON.stringify(state), { mode: 0o600 });
   };
   save({});
-  return { data, log: join(root, "log"), port: chosen, secret: state?.secret, save };
+  return { data, log: join(root, "log"), port, secret: state?.secret, save };
 }
 
 function readState(file: string): State | undefined {

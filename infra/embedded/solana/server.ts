@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { expectOk } from "../program.ts";
-import { openFolder, type Server, startServer } from "../server.ts";
+import { openFolder, startServer } from "../server.ts";
 import { networks, newSecret, openWallet } from "./accounts.ts";
 
 /** What `demo.json` says about the chain. `wallet` is the secret key of a wallet with USDC. */
@@ -16,11 +16,8 @@ export const demoPayments = z.object({
 export type DemoPayments = Readonly<z.infer<typeof demoPayments>>;
 
 /** The demo's chain as a process beside the service. Its `env` enables x402 payments in the service. */
-export async function startSolana(options: {
-  readonly dataDir: string;
-  readonly port?: number;
-}): Promise<{ readonly server: Server; readonly payments: DemoPayments }> {
-  const folder = await openFolder(options);
+export async function startSolana(dataDir: string) {
+  const folder = await openFolder(dataDir);
   const { feePayer, merchant, payer } = storedWallets(folder.data);
   const rpcUrl = `http://127.0.0.1:${folder.port}`;
   const { address: payTo } = await openWallet(merchant);
@@ -36,7 +33,8 @@ export async function startSolana(options: {
     },
     isReady: () => expectOk(`${rpcUrl}/health`),
   });
-  return { server, payments: { network: networks.devnet.network, rpcUrl, payTo, wallet: payer } };
+  const payments: DemoPayments = { network: networks.devnet.network, rpcUrl, payTo, wallet: payer };
+  return { server, payments };
 }
 
 const walletsShape = z.object({ feePayer: z.string(), merchant: z.string(), payer: z.string() });

@@ -38,17 +38,11 @@ function parsedInstruction(instruction: Instruction) {
     data.length > 0 &&
     identifyTokenInstruction(data) === TokenInstruction.TransferChecked &&
     accounts.length >= 4;
-  if (!isTransfer) return { accounts: accounts.map(({ address }) => address), data: base58(data) };
-  const parsed = parseTransferCheckedInstruction(instruction);
-  const { amount, decimals } = parsed.data;
-  const { source, mint, destination, authority } = parsed.accounts;
-  const addresses = {
-    source: source.address,
-    mint: mint.address,
-    destination: destination.address,
-    authority: authority.address,
-  };
-  const info = { ...addresses, tokenAmount: tokenAmount(amount, decimals) };
+  const addresses = accounts.map(({ address }) => address);
+  if (!isTransfer) return { accounts: addresses, data: base58(data) };
+  const { amount, decimals } = parseTransferCheckedInstruction(instruction).data;
+  const [source, mint, destination, authority] = addresses;
+  const info = { source, mint, destination, authority, tokenAmount: tokenAmount(amount, decimals) };
   return { program: "spl-token", parsed: { type: "transferChecked", info } };
 }
 
