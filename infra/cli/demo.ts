@@ -91,14 +91,11 @@ function parseStored(text: string | undefined): z.infer<typeof storedDemo> | und
   }
 }
 
-async function readText(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-}
+const readText = (file: string): Promise<string | undefined> =>
+  readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  });
 
 /** Atomically, and readable by the user alone. */
 async function writePrivate(file: string, text: string): Promise<void> {

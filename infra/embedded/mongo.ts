@@ -36,24 +36,20 @@ async function asAdmin(host: string, act: (admin: mongoose.mongo.Db) => Promise<
   }
 }
 
-const becomePrimary = (host: string) => async (admin: mongoose.mongo.Db) => {
-  const hello = await admin.command({ hello: 1 });
-  if (hello.isWritablePrimary && hello.me === host) return;
-  await configure(admin, host);
-  throw new Error("it is not the primary yet");
-};
-
 const notYetInitialized = 94;
 
 /** The stored replica set configuration names host and port, so a changed port needs a forced reconfiguration. */
-async function configure(admin: mongoose.mongo.Db, host: string): Promise<void> {
+const becomePrimary = (host: string) => async (admin: mongoose.mongo.Db) => {
+  const hello = await admin.command({ hello: 1 });
+  if (hello.isWritablePrimary && hello.me === host) return;
   const members = [{ _id: 0, host }];
   try {
     const { config } = await admin.command({ replSetGetConfig: 1 });
-    if (config.members[0].host === host) return;
-    await admin.command({ replSetReconfig: { ...config, members, version: config.version + 1 }, force: true });
+    const moved = { ...config, members, version: config.version + 1 };
+    if (config.members[0].host !== host) await admin.command({ replSetReconfig: moved, force: true });
   } catch (error) {
     if (!(error instanceof mongoose.mongo.MongoServerError) || error.code !== notYetInitialized) throw error;
     await admin.command({ replSetInitiate: { _id: "rs0", members } });
   }
-}
+  throw new Error("it is not the primary yet");
+};

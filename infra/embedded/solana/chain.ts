@@ -35,11 +35,6 @@ interface ChainDeps {
   readonly deliver?: ((land: () => void) => void) | undefined;
 }
 
-/** With the accounts as the transaction would change them. */
-export interface Simulation extends Outcome {
-  readonly accounts: readonly EncodedAccount[];
-}
-
 /**
  * LiteSVM runs transactions. This adds what a validator has besides: blocks, blockhashes that expire, and the history.
  * Accounts are always read as of the newest block, at any commitment.
@@ -107,18 +102,19 @@ export function createChain({ clock, genesis, journalFile, slotMs, deliver = (la
       }
     },
     send: (sent: DecodedTransaction): void => deliver(() => process(sent)),
-    /** Without `sigVerify`, also what the fee payer has not signed yet. */
-    simulate(decoded: DecodedTransaction, { sigVerify = false, replaceBlockhash = false }): Simulation {
+    /** With the accounts after it. Without `sigVerify`, also what the fee payer has not signed yet. */
+    simulate(decoded: DecodedTransaction, { sigVerify = false, replaceBlockhash = false }) {
       svm.withSigverify(sigVerify);
       try {
         const result = svm.simulateTransaction(decoded.transaction);
         const failed = result instanceof FailedTransactionMetadata;
         const outcome = outcomeOf(failed ? result : result.meta());
-        const refused = (err: string) => ({ err, logs: [], units: 0n, accounts: [] });
+        const accounts = failed ? [] : result.postAccounts();
+        const refused = (err: string) => ({ err, logs: [], units: 0n, accounts: [] as EncodedAccount[] });
         if (outcome.err === "SignatureFailure") return refused(outcome.err);
         if (hasLanded(decoded)) return refused("AlreadyProcessed");
         if (!replaceBlockhash && isExpired(decoded)) return refused("BlockhashNotFound");
-        return { ...outcome, accounts: failed ? [] : result.postAccounts() };
+        return { ...outcome, accounts };
       } finally {
         svm.withSigverify(true);
       }
