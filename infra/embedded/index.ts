@@ -29,7 +29,6 @@ export const cacheDirOf = (env: Env): string =>
   join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), ".cache"), "inference-service");
 
 interface EmbeddedOptions extends Omit<FetchOptions, "cacheDir"> {
-  readonly cacheDir?: string;
   readonly dataDir: string;
   readonly redisArgs?: readonly string[];
   readonly mongoArgs?: readonly string[];

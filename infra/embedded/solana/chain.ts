@@ -24,14 +24,14 @@ import {
 
 export type Chain = ReturnType<typeof createChain>;
 
-interface ChainDeps {
+export interface ChainDeps {
   readonly clock: Clock;
   readonly genesis: string;
   /** A file from which the chain is restored, and to which it is written. */
   readonly journalFile?: string | undefined;
-  /** Time between blocks. Absent: each landed transaction makes a block of its own. */
+  /** Time between blocks; 400 on the real networks. Absent: each landed transaction makes a block of its own. */
   readonly slotMs?: number | undefined;
-  /** Called for each sent transaction: it lands when `land` is called, if it still may. */
+  /** Delays or drops sent transactions, for tests: one lands when `land` is called, if it still may. */
   readonly deliver?: ((land: () => void) => void) | undefined;
 }
 

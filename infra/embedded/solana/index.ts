@@ -1,7 +1,7 @@
 import { lamports } from "@solana/kit";
 import { type Clock, systemClock } from "#platform/clock";
 import { networks, newSecret, openWallet, putMint, putTokenAccount, type Wallet } from "./accounts.ts";
-import { createChain } from "./chain.ts";
+import { type ChainDeps, createChain } from "./chain.ts";
 import { type Intercept, startRpcServer } from "./rpc-server.ts";
 
 /**
@@ -20,18 +20,14 @@ export { RpcError } from "./rpc-methods.ts";
 export { HttpFault, type Intercept } from "./rpc-server.ts";
 export type { TransactionError } from "./transactions.ts";
 
-export interface ChainOptions {
+export interface ChainOptions extends Pick<ChainDeps, "slotMs" | "deliver"> {
   readonly network?: keyof typeof networks;
   readonly clock?: Clock;
   readonly port?: number;
-  /** Time between blocks; 400 on the real networks. Absent: each landed transaction makes a block of its own. */
-  readonly slotMs?: number;
   /** Restores the chain, and writes to it. Absent: a new chain that ends with the process. */
   readonly stored?: StoredChain;
   /** Sees every JSON-RPC call, for tests. */
   readonly intercept?: Intercept;
-  /** Delays or drops sent transactions, for tests: one lands when `land` is called, if it still may. */
-  readonly deliver?: (land: () => void) => void;
 }
 
 export interface StoredChain {
@@ -48,8 +44,8 @@ const lamportsPerSol = 1_000_000_000n;
 
 export async function startChain(options: ChainOptions = {}) {
   const { network, genesis, usdc: mint } = networks[options.network ?? "devnet"];
-  const { clock = systemClock, slotMs, stored, deliver } = options;
-  const chain = createChain({ clock, genesis, slotMs, deliver, journalFile: stored?.journal });
+  const { clock = systemClock, stored } = options;
+  const chain = createChain({ ...options, clock, genesis, journalFile: stored?.journal });
   const { svm } = chain;
   putMint(svm, mint, 6);
 

@@ -71,10 +71,10 @@ export function decodeTransaction(wire: string, encoding: "base58" | "base64" = 
 
 /** Without the accounts that are in lookup tables. */
 export function instructionsOf(message: Message) {
-  const metas = getAccountMetasFromCompiledTransactionMessage(message);
+  const known = getAccountMetasFromCompiledTransactionMessage(message);
   return message.instructions.map(({ programAddressIndex, accountIndices = [], data = new Uint8Array() }) => ({
     programAddress: message.staticAccounts[programAddressIndex] as Address,
-    accounts: accountIndices.flatMap((index) => metas[index] ?? []),
+    accounts: accountIndices.flatMap((index) => known[index] ?? []),
     data,
   }));
 }
