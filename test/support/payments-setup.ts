@@ -8,7 +8,7 @@ import {
 import type { PaymentPayload, PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { expect } from "vitest";
-import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
+import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import type { Money } from "../../shared/money/index.ts";
 import {
   createPayments,
@@ -23,7 +23,7 @@ import { createLogger } from "../../shared/platform/logger.ts";
 import type { Mongo } from "../../shared/platform/mongo.ts";
 import { createMovableClock, type MovableClock, startMoney } from "./money-setup.ts";
 import { testStores } from "./servers.ts";
-import { testChain } from "./solana.ts";
+import { type SolanaChain, testChain } from "./solana.ts";
 
 export interface Instance {
   readonly payments: Payments;
