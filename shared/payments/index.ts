@@ -19,7 +19,7 @@
  * Prices and balances are nano-USD, bigint; amounts on chain are units of USDC, 10^6 to 1 USD. Throws the service errors
  * that each function names, and 503 (`noCapacity`) while MongoDB or the network is unavailable.
  */
-import type { Money, Movement, Page, Payout } from "#money";
+import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
 import type { Logger } from "#platform/logger";
@@ -28,74 +28,31 @@ import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
 import { buybackConfig, x402Config } from "./config.ts";
 import { createQuotes } from "./quotes.ts";
-import type { Reconciled } from "./reconcile.ts";
-import type { Pending, SentPayment, Settled, Unpaid } from "./settle.ts";
-import { createUnusedPayments, type UnusedPayment, type UnusedQuery } from "./unused-payments.ts";
-import { createX402, type PaidRequest, type PaymentDecision } from "./x402.ts";
+import { createUnusedPayments } from "./unused-payments.ts";
+import { createX402 } from "./x402.ts";
 
 export type { Execution, SentTransaction } from "./batches.ts";
 export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
 export { connectRpc, type Rpc } from "./chain.ts";
 export { buybackConfig, networkOf, walletOf } from "./config.ts";
-export type { Reconciled } from "./reconcile.ts";
-export type { Pending, SentPayment, Settled, Unpaid } from "./settle.ts";
-export type { UnusedPayment, UnusedQuery } from "./unused-payments.ts";
-export type { PaidRequest, PaymentDecision } from "./x402.ts";
+export type { UnusedPayment } from "./unused-payments.ts";
+export type { PaidRequest } from "./x402.ts";
 
-export interface Payments {
-  /** Makes collections and indexes. Any number of processes may do it at once. */
-  prepare(): Promise<void>;
-  /** Undefined: switched off, no `X402_PAY_TO`. */
-  readonly x402: X402 | undefined;
-  readonly unused: {
-    total(query?: UnusedQuery): Promise<{ readonly nanoUsd: bigint; readonly payments: number }>;
-    /** In the order of their memos; `after` is the memo of the last one seen. */
-    list(page: Page & UnusedQuery): Promise<UnusedPayment[]>;
-    /** Records what was paid back, once for each transaction. 400, 404, 409 for more than is unused. */
-    refund(memo: string, payout: Payout): Promise<Movement>;
-    /** Removes accounts of expired payments that have nothing to pay back. Returns how many. */
-    removeSpent(): Promise<number>;
-  };
-  readonly buyback: ReturnType<typeof createBuyback>;
-}
-
-export interface X402 {
-  /**
-   * Checks that payments can be taken: facilitator, network, asset, the payee's token account, and whether the fee payer
-   * has SOL. For processes that quote. Throws `ConfigError` for what only the operator can change; faults that may pass (a
-   * network that is unavailable) are checked again by the first request, and everything every ten minutes.
-   */
-  start(): Promise<void>;
-  /**
-   * Looks up the payment of a request, and waits while another process settles it. Takes nothing, so that a request with a
-   * settled payment needs neither a check nor a price. Throws 400 for a header that cannot be decoded.
-   */
-  find(payment: SentPayment): Promise<Settled | Pending | Unpaid>;
-  /**
-   * Settles what `find` found open, or else answers with a quote. Call it only for requests that would be admitted. Throws
-   * 503 if nothing could be settled and nothing was taken.
-   */
-  decide(unpaid: Unpaid | undefined, request: PaidRequest): Promise<PaymentDecision>;
-  /** Decides payments of unknown outcome from the chain. Safe in many processes at once. */
-  reconcile(): Promise<Reconciled>;
-}
+export type Payments = ReturnType<typeof createPayments>;
+export type X402 = ReturnType<typeof createX402>;
 
 /** Throws `ConfigError` for settings that contradict one another. */
-export function createPayments(deps: {
-  config: Config;
-  mongo: Mongo;
-  money: Money;
-  clock: Clock;
-  log: Logger;
-}): Payments {
+export function createPayments(deps: { config: Config; mongo: Mongo; money: Money; clock: Clock; log: Logger }) {
   const { config, mongo, money, clock, log } = deps;
   const x402 = x402Config(config);
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
   const batches = createBatches({ mongo, clock });
   return {
+    /** Makes collections and indexes. Any number of processes may do it at once. */
     async prepare() {
       await Promise.all([quotes.prepare(), batches.prepare()]);
     },
+    /** Undefined: switched off, no `X402_PAY_TO`. */
     x402: x402 && createX402({ x402, quotes, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),

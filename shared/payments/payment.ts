@@ -89,7 +89,8 @@ const transactionOf = ({ payload }: Payment) => decodeTransaction(payload.payloa
 /**
  * The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. Accounts in
  * lookup tables cannot be checked, so those are refused, too.
- */ async function isIsolated(payment: Payment, feePayer: string): Promise<boolean> {
+ */
+async function isIsolated(payment: Payment, feePayer: string): Promise<boolean> {
   try {
     await assertFeePayerIsolated(transactionOf(payment), feePayer);
     return true;
@@ -105,7 +106,7 @@ const notUsed = () => Promise.reject(new Error("a payment is only verified here"
  * network. It is checked before the quote is claimed, also for a remote facilitator: a transaction found on chain later is
  * identified by the hash of its message alone, and the payer may have had a facilitator settle it for less.
  */
-async function verify(payment: Payment, requirements: PaymentRequirements, caps: Caps) {
+export async function verify(payment: Payment, requirements: PaymentRequirements, caps: Caps) {
   const feePayer = String(requirements.extra["feePayer"]);
   if (payment.feePayer !== feePayer) return "fee_payer_mismatch";
   if (!(await isIsolated(payment, feePayer))) return "fee_payer_not_isolated";
@@ -120,18 +121,17 @@ async function verify(payment: Payment, requirements: PaymentRequirements, caps:
   return result.isValid ? undefined : (result.invalidReason ?? "invalid_payment");
 }
 
-/** Why the payment does not pay for this request. One that has claimed its quote was verified before. */
-export async function paymentFault(
+/** Why the payment does not pay for this request, by the quote that it names. */
+export function quoteFault(
   payment: Payment,
   quote: Quote | undefined,
-  { requestHash, caps, now }: { readonly requestHash: string; readonly caps: Caps; readonly now: number },
-): Promise<string | undefined> {
+  { requestHash, now }: { readonly requestHash: string; readonly now: number },
+): string | undefined {
   if (!quote) return "quote_not_found";
   if (quote.requestHash !== requestHash) return "quote_for_another_request";
   const { requirements, state, messageHash, expiresAt, settledAt, paidBackAt } = quote;
   if (!isDeepStrictEqual(payment.payload.accepted, requirements)) return "requirements_mismatch";
-  if (state === "open")
-    return expiresAt && expiresAt.getTime() <= now ? "quote_expired" : verify(payment, requirements, caps);
+  if (state === "open") return expiresAt && expiresAt.getTime() <= now ? "quote_expired" : undefined;
   if (messageHash !== payment.messageHash) return "quote_already_used";
   if (paidBackAt) return "payment_paid_back";
   return settledAt && settledAt.getTime() + paymentLifetimeMs <= now ? "payment_expired" : undefined;

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { PaymentRequirements } from "@x402/core/types";
 import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import { noCapacity } from "#errors";
@@ -56,8 +55,6 @@ interface ClaimingPayment {
 export const isClaimed = (quote: Quote): quote is Claimed =>
   quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;
 
-export type Claiming = { readonly id: string } | { readonly refused: "not open" | "used" };
-
 /** A claim that has not ended by then is decided from the chain by the next process that looks it up. */
 const leaseMs = 60_000;
 
@@ -107,17 +104,15 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
     return matchedCount === 1;
   }
 
-  /** The id of the claim. Refused if the quote is not open, or if the payment has claimed another one. */
-  async function claim(memo: string, payment: ClaimingPayment): Promise<Claiming> {
-    const id = randomBytes(12).toString("base64url");
-    const { messageHash, blockhash, payer } = payment;
-    const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer };
+  /** Used: the payment has claimed another quote. */
+  async function claim(memo: string, id: string, { messageHash, blockhash, payer }: ClaimingPayment) {
+    const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer, lookAt: after(leaseMs) };
     try {
-      const update = { $set: { ...set, lookAt: after(leaseMs) }, $unset: { expiresAt: "" as const } };
+      const update = { $set: set, $unset: { expiresAt: "" as const } };
       const claimed = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
-      return claimed ? { id } : { refused: "not open" };
+      return claimed ? "claimed" : "not open";
     } catch (error) {
-      if (isDuplicate(error)) return { refused: "used" };
+      if (isDuplicate(error)) return "used";
       throw error;
     }
   }

@@ -10,8 +10,7 @@ import { connectRpc, createChain } from "./chain.ts";
 import type { X402Config } from "./config.ts";
 import { type Facilitator, ownFacilitator, remoteFacilitator } from "./facilitators.ts";
 import { type Quotes, unitsOf } from "./quotes.ts";
-import { createReconcile } from "./reconcile.ts";
-import { createSettle, type Pending, type Settled, type Unpaid } from "./settle.ts";
+import { createSettle } from "./settle.ts";
 
 /** A request that is to be paid for by itself. */
 export interface PaidRequest {
@@ -23,19 +22,6 @@ export interface PaidRequest {
   readonly buybackToken?: string | undefined;
 }
 
-/** A 402 that quotes the request. `refused`: the payment that came with it does not pay for it; nothing was taken. */
-export interface Quoted {
-  readonly kind: "quoted" | "refused";
-  /** Why the payment is refused. */
-  readonly reason?: string;
-  readonly status: 402;
-  /** Not to be cached. `PAYMENT-REQUIRED` repeats the body for x402 clients. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: PaymentRequired;
-}
-
-export type PaymentDecision = Quoted | Settled | Pending;
-
 /** Keys are changed, accounts closed, and SOL runs out. */
 const checkEveryMs = 600_000;
 /** How long after signing a payment may be sent. A blockhash lives about as long. */
@@ -46,8 +32,6 @@ export function createX402(deps: { x402: X402Config; quotes: Quotes; money: Mone
   const { network, asset, payTo } = x402;
   const rpc = connectRpc(x402.rpcUrl);
   const chain = createChain(rpc, x402);
-  const { creditPayment, resolve, reconcile } = createReconcile({ quotes, chain, money, log });
-  const { find, follow } = createSettle({ x402, quotes, chain, facilitator, creditPayment, resolve, clock, log });
   let checked: { readonly facilitator: Promise<Facilitator>; readonly until: number } | undefined;
 
   function connect(): Promise<Facilitator> {
@@ -75,6 +59,11 @@ export function createX402(deps: { x402: X402Config; quotes: Quotes; money: Mone
     return checking;
   }
 
+  /**
+   * Checks that payments can be taken: facilitator, network, asset, the payee's token account, and whether the fee payer
+   * has SOL. For processes that quote. Throws `ConfigError` for what only the operator can change; faults that may pass (a
+   * network that is unavailable) are checked again by the first request, and everything every ten minutes.
+   */
   async function start(): Promise<void> {
     await facilitator().catch((error: Error) => {
       if (error.cause instanceof ConfigError) throw error.cause;
@@ -82,6 +71,7 @@ export function createX402(deps: { x402: X402Config; quotes: Quotes; money: Mone
     });
   }
 
+  /** The body and headers of a 402. `PAYMENT-REQUIRED` repeats the body for x402 clients. */
   async function quote(request: PaidRequest, error = "PAYMENT-SIGNATURE header is required") {
     const { requestHash, priceNanoUsd, resource, buybackToken } = request;
     if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);
@@ -102,18 +92,6 @@ export function createX402(deps: { x402: X402Config; quotes: Quotes; money: Mone
     return { headers: { "PAYMENT-REQUIRED": encodePaymentRequiredHeader(body), "cache-control": "no-store" }, body };
   }
 
-  async function decide(unpaid: Unpaid | undefined, request: PaidRequest): Promise<PaymentDecision> {
-    const { requestHash, priceNanoUsd } = request;
-    const settlement =
-      unpaid?.kind === "open"
-        ? await follow(unpaid.payment, { requestHash, until: unpaid.until, priceNanoUsd })
-        : unpaid;
-    if (settlement?.kind === "settled" || settlement?.kind === "pending") return settlement;
-    if (!settlement || settlement.kind === "open") return { kind: "quoted", status: 402, ...(await quote(request)) };
-    const { reason } = settlement;
-    const { headers, body } = await quote(request, reason);
-    return { kind: "refused", reason, status: 402, headers: { ...settlement.headers, ...headers }, body };
-  }
-
-  return { start, find, decide, reconcile };
+  const { find, settle, reconcile } = createSettle({ x402, quotes, chain, facilitator, money, clock, log });
+  return { start, quote, find, settle, reconcile };
 }
