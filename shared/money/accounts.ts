@@ -110,6 +110,7 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(account);
   }
 
+  /** Newest first, without payment accounts. Throws 400 for an unknown `after`. */
   async function list({ limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);

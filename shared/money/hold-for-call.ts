@@ -43,6 +43,10 @@ export function createHoldForCall({ hold, release, background, clock }: Deps) {
     background.run("the sweeper will end a hold whose outcome is unknown", released, { requestId });
   }
 
+  /**
+   * `hold` for a waiting caller: resolves with the amount held, or throws the error to answer (402, 403, 429, 503). A hold
+   * whose outcome is unknown is released in the background.
+   */
   return async function holdForCall(call: CallHold): Promise<bigint> {
     const result = await holdTwice(call).catch((error: unknown) => {
       if (!(error instanceof HoldUnknown)) throw error;

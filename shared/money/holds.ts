@@ -165,6 +165,7 @@ export function createHold(deps: { accounts: Accounts; mongo: Mongo; clock: Cloc
 
   const commit = groupCommit<Hold, HoldResult>({ limit: groupLimit, write: writeGroup });
 
+  /** Throws `HoldUnknown` if the write may or may not have taken effect; 503, with nothing held, while MongoDB is unavailable. */
   return async function hold(request: Hold): Promise<HoldResult> {
     assertRequestId(request.requestId);
     assertAmount(request.maxNanoUsd, "maxNanoUsd");

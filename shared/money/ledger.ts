@@ -157,14 +157,14 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return (await answered(found)) ?? undefined;
   }
 
-  /** The entry of one call. */
+  /** The entry of one call, once it is decided. */
   async function entry(id: string): Promise<LedgerEntry | undefined> {
     if (!requestId.test(id)) return undefined;
     const stored = await model.findById(id).lean();
     return stored ? toEntry(stored) : undefined;
   }
 
-  /** Newest first. */
+  /** Newest first. Throws 400 for an unknown `after`. */
   async function list(account: string, { kind, limit, after }: Page & { readonly kind?: EntryKind | undefined }) {
     const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
     if (last === null) throw invalidValue("after", `after: this account has no entry '${after}'.`);

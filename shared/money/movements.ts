@@ -74,6 +74,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
       }, options);
     });
 
+  /** Throws 404 for an unknown account, 409 for a key used with another amount, or more than is available. */
   async function credit(account: string, { amountNanoUsd, idempotencyKey, reason }: Credit): Promise<Movement> {
     if (idempotencyKey.length < 1 || idempotencyKey.length > 255)
       throw invalidValue("idempotency_key", "idempotency_key must have 1 to 255 characters.");
@@ -92,7 +93,10 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
     return movement;
   }
 
-  /** Retries until it is done, because its callers do not ask again. */
+  /**
+   * Credits the whole cost of a decided call, once. Retries until it is done, because its callers do not ask again. Throws
+   * 404 for a request of another account.
+   */
   const refund = (account: string, requestId: string): Promise<LedgerEntry> =>
     retry({ clock, backoff, retryIf: (error) => mayRefund(error, { account, requestId }) }, async () => {
       const call = (await ledger.readCommitted([requestId])).get(requestId);

@@ -24,11 +24,6 @@ export interface Payout {
   readonly reason?: string | undefined;
 }
 
-export interface UnusedSum {
-  readonly nanoUsd: bigint;
-  readonly accounts: number;
-}
-
 const prefix = "x402:";
 /** The range of the ids with the prefix. */
 const ids = { $gte: prefix, $lt: "x402;" };
@@ -46,6 +41,7 @@ export function createPaymentAccounts(deps: {
   const { accounts, record, clock } = deps;
   const { collection } = accounts;
 
+  /** Opens the account of a payment with its credit, once. 409 if the same payment was credited to another. */
   async function creditPayment(payment: Payment): Promise<Movement> {
     const { memo, messageHash, nanoUsd, transaction, buybackToken } = payment;
     const account = paymentAccount(memo);
@@ -64,6 +60,7 @@ export function createPaymentAccounts(deps: {
     return movement;
   }
 
+  /** Records what was paid back on chain, once for each transaction. 404, 409 for more than is available. */
   async function recordPayout(account: string, { nanoUsd, transaction, reason }: Payout): Promise<Movement> {
     if (!isPaymentAccount(account)) throw notFound("payment");
     const movement = await record({
@@ -84,8 +81,9 @@ export function createPaymentAccounts(deps: {
     createdAt: { $lt: openedBefore },
   });
 
-  async function sumUnused(openedBefore: Date): Promise<UnusedSum> {
-    const sums = collection.aggregate<UnusedSum>([
+  /** What is available on payment accounts, without amounts too small to be paid back. */
+  async function sumUnused(openedBefore: Date) {
+    const sums = collection.aggregate<{ nanoUsd: bigint; accounts: number }>([
       { $match: unused(openedBefore) },
       { $group: { _id: null, nanoUsd: { $sum: "$available" }, accounts: { $sum: 1 } } },
     ]);
@@ -98,12 +96,15 @@ export function createPaymentAccounts(deps: {
     return (await answered(found.toArray())).map(toAccount);
   }
 
+  /** The same accounts, in the order of their ids. */
   const unusedAccounts = (openedBefore: Date, { limit, after }: Page): Promise<Account[]> =>
     list({ ...unused(openedBefore), ...(after !== undefined && { _id: { ...ids, $gt: after } }) }, limit);
 
+  /** Payment accounts with nothing to pay back and no open hold. */
   const spentAccounts = (openedBefore: Date, limit: number): Promise<Account[]> =>
     list({ ...unused(openedBefore), available: { $lt: unitNanoUsd }, held: 0n, openHolds: 0 }, limit);
 
+  /** Writes off the rest of such an account and removes it; its entries stay. False: it is in use. */
   async function removeSpentAccount({ id, availableNanoUsd }: Account): Promise<boolean> {
     if (availableNanoUsd > 0n)
       await record({

@@ -186,6 +186,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
     };
   }
 
+  /** Retries until there is a decision, this one or an earlier one. Rejects with the reason of `signal`. */
   async function decide(decision: AnyDecision): Promise<Decided> {
     const insertOnce = insertOf(decision);
     const { signal } = decision;
@@ -193,7 +194,12 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
   }
   const decideOnce = async (decision: AnyDecision): Promise<Decided> => insertOf(decision)();
 
-  return { decide, decideOnce, shortfalls: () => shortfalls };
+  return {
+    decide,
+    decideOnce,
+    /** How many calls cost more than was held, since this process started. Should be 0. */
+    shortfalls: () => shortfalls,
+  };
 }
 
 /** Applications: each ends one hold on its account, once, by its filter. */
