@@ -7,17 +7,13 @@ import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { closeWhile, cors, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
 import { createAdminRouter } from "./routes/admin/index.ts";
-import { chatRoute } from "./routes/chat.ts";
 import { docsRoutes } from "./routes/docs.ts";
-import { embeddingsRoute } from "./routes/embeddings.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { geminiRoutes } from "./routes/gemini.ts";
 import { healthRoutes } from "./routes/health.ts";
-import { imagesRoute } from "./routes/images.ts";
-import { mediaRoute } from "./routes/media.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { geminiModelRoutes, modelRoutes } from "./routes/models.ts";
-import { responsesRoute } from "./routes/responses.ts";
+import { paidRoutes } from "./routes/paid.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 
 export interface AppDeps extends CallDeps {
@@ -39,21 +35,16 @@ export function createApp(deps: AppDeps): Express {
   app.use(docsRoutes(deps));
   app.use("/admin/v1", createAdminRouter(deps));
 
-  app.post("/v1/chat/completions", paidRoute(deps, chatRoute));
+  for (const route of paidRoutes) app.post(route.endpoint, paidRoute(deps, route));
   app.use("/v1/messages", messagesRoutes(deps));
-  app.post("/v1/responses", paidRoute(deps, responsesRoute));
-  app.post("/v1/embeddings", paidRoute(deps, embeddingsRoute));
-  app.post("/v1/images/generations", paidRoute(deps, imagesRoute));
-  app.post("/v1/media/generations", paidRoute(deps, mediaRoute));
   app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   app.post(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
   app.use("/v1/models", modelRoutes(deps));
   app.use("/v1beta/models", geminiModelRoutes(deps));
   app.use("/media", fileRoutes(deps));
 
-  const paid = ["chat/completions", "responses", "embeddings", "images/generations", "media/generations"];
   app.all(
-    paid.map((path) => `/v1/${path}`),
+    paidRoutes.map(({ endpoint }) => endpoint),
     methodNotAllowed("POST"),
   );
   app.use(noSuchRoute);

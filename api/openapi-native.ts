@@ -1,8 +1,18 @@
 import { z } from "zod";
 import { countTokensRequest, geminiRequest, messagesRequest, responsesRequest } from "#formats";
-import { errorAnswers, errorAnswersIn, idempotencyKey, json, paid, replayed } from "./openapi-errors.ts";
+import {
+  call,
+  errorAnswers,
+  errorAnswersIn,
+  idempotencyKey,
+  ok,
+  okOrEvents,
+  paid,
+  replayed,
+  withKey,
+} from "./openapi-parts.ts";
 
-/** The bodies of the native formats are their providers' own: what is named here is what this service reads of them. */
+/** The native formats are defined by their providers. These schemas have only the fields that this service reads. */
 
 const messagesError = z
   .object({
@@ -16,13 +26,13 @@ const geminiError = z
   .object({ error: z.object({ code: z.int(), message: z.string(), status: z.string() }) })
   .meta({ id: "GeminiError" });
 
-const ignored = z.object({
+const callHeaders = z.object({
   "x-request-id": z.string(),
   "x-xm-cost-usd": z.string().describe("What the request cost; absent on streams").optional(),
   "x-ignored-params": z.string().describe("Hints that the model's upstream does not take").optional(),
 });
-const replayable = ignored.extend({ "idempotent-replayed": replayed });
-const counted = z.object({
+const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": replayed });
+const countHeaders = z.object({
   "x-request-id": z.string(),
   "x-xm-token-count": z.enum(["provider", "estimate"]).describe("Who counted"),
 });
@@ -60,105 +70,67 @@ const generated = z
   })
   .meta({ id: "GeminiAnswer" });
 
-const events = { "text/event-stream": { schema: z.string() } };
 const messagesKeys = [{ anthropicKey: [] }, { bearer: [] }];
 const geminiKeys = [{ geminiKey: [] }, { geminiQueryKey: [] }, { bearer: [] }];
 const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
 const geminiErrors = errorAnswersIn(geminiError, paid);
+const geminiName = z.looseObject({ name: z.string() });
 
 export const nativePaths = {
-  "/v1/messages": {
-    post: {
-      operationId: "createMessage",
-      summary: "Anthropic's Messages format, for that provider's models",
-      security: messagesKeys,
-      requestParams: { header: idempotencyKey },
-      requestBody: { required: true, content: json(messagesRequest) },
-      responses: {
-        "200": {
-          description: "The message, or its events",
-          headers: replayable,
-          content: { ...json(message), ...events },
-        },
-        ...errorAnswersIn(messagesError, [...paid, 409]),
-      },
+  "/v1/messages": call(
+    "createMessage",
+    "Anthropic's Messages format, for that provider's models",
+    messagesRequest,
+    {
+      ...okOrEvents("The message, or its events", message, storedCallHeaders),
+      ...errorAnswersIn(messagesError, [...paid, 409]),
     },
-  },
-  "/v1/messages/count_tokens": {
-    post: {
-      operationId: "countMessageTokens",
-      summary: "The tokens of a message; free",
-      security: messagesKeys,
-      requestBody: { required: true, content: json(countTokensRequest) },
-      responses: {
-        "200": { description: "The count", headers: counted, content: json(z.object({ input_tokens: z.int() })) },
-        ...errorAnswersIn(messagesError, paid),
-      },
+    { security: messagesKeys, ...withKey },
+  ),
+  "/v1/messages/count_tokens": call(
+    "countMessageTokens",
+    "The tokens of a message; free",
+    countTokensRequest,
+    {
+      ...ok("The count", z.object({ input_tokens: z.int() }), countHeaders),
+      ...errorAnswersIn(messagesError, paid),
     },
-  },
-  "/v1/responses": {
-    post: {
-      operationId: "createResponse",
-      summary: "OpenAI's Responses format, for that provider's models; nothing is stored",
-      requestParams: { header: idempotencyKey },
-      requestBody: { required: true, content: json(responsesRequest) },
-      responses: {
-        "200": {
-          description: "The response, or its events",
-          headers: replayable,
-          content: { ...json(response), ...events },
-        },
-        ...errorAnswers(...paid, 409),
-      },
+    { security: messagesKeys },
+  ),
+  "/v1/responses": call(
+    "createResponse",
+    "OpenAI's Responses format, for that provider's models; nothing is stored",
+    responsesRequest,
+    {
+      ...okOrEvents("The response, or its events", response, storedCallHeaders),
+      ...errorAnswers(...paid, 409),
     },
-  },
-  "/v1beta/models/{model}:generateContent": {
-    post: {
-      operationId: "generateContent",
-      summary: "Google's Gemini format, for every chat model; also under /v1",
+    withKey,
+  ),
+  "/v1beta/models/{model}:generateContent": call(
+    "generateContent",
+    "Google's Gemini format, for every chat model; also under /v1",
+    geminiRequest,
+    { ...ok("The answer", generated, storedCallHeaders), ...errorAnswersIn(geminiError, [...paid, 409]) },
+    { security: geminiKeys, params: { path: modelPath, header: idempotencyKey } },
+  ),
+  "/v1beta/models/{model}:streamGenerateContent": call(
+    "streamGenerateContent",
+    "The same as a stream: server-sent events with `alt=sse`, else one JSON array",
+    geminiRequest,
+    { ...okOrEvents("Pieces of the answer", z.array(generated), callHeaders), ...geminiErrors },
+    {
       security: geminiKeys,
-      requestParams: { path: modelPath, header: idempotencyKey },
-      requestBody: { required: true, content: json(geminiRequest) },
-      responses: {
-        "200": { description: "The answer", headers: replayable, content: json(generated) },
-        ...geminiErrors,
-        ...errorAnswersIn(geminiError, [409]),
-      },
+      params: { path: modelPath, query: z.object({ alt: z.enum(["sse", "json"]).optional() }) },
     },
-  },
-  "/v1beta/models/{model}:streamGenerateContent": {
-    post: {
-      operationId: "streamGenerateContent",
-      summary: "The same as a stream: server-sent events with `alt=sse`, else one JSON array",
-      security: geminiKeys,
-      requestParams: { path: modelPath, query: z.object({ alt: z.enum(["sse", "json"]).optional() }) },
-      requestBody: { required: true, content: json(geminiRequest) },
-      responses: {
-        "200": {
-          description: "Pieces of the answer",
-          headers: ignored,
-          content: { ...json(z.array(generated)), ...events },
-        },
-        ...geminiErrors,
-      },
-    },
-  },
-  "/v1beta/models/{model}:countTokens": {
-    post: {
-      operationId: "countTokens",
-      summary: "The tokens of a request; free",
-      security: geminiKeys,
-      requestParams: { path: modelPath },
-      requestBody: {
-        required: true,
-        content: json(z.looseObject({ contents: z.array(z.looseObject({})).optional() })),
-      },
-      responses: {
-        "200": { description: "The count", headers: counted, content: json(z.object({ totalTokens: z.int() })) },
-        ...geminiErrors,
-      },
-    },
-  },
+  ),
+  "/v1beta/models/{model}:countTokens": call(
+    "countTokens",
+    "The tokens of a request; free",
+    z.looseObject({ contents: z.array(z.looseObject({})).optional() }),
+    { ...ok("The count", z.object({ totalTokens: z.int() }), countHeaders), ...geminiErrors },
+    { security: geminiKeys, params: { path: modelPath } },
+  ),
   "/v1beta/models": {
     get: {
       operationId: "listGeminiModels",
@@ -166,10 +138,7 @@ export const nativePaths = {
       security: [],
       requestParams: { query: z.object({ pageSize: z.int().optional(), pageToken: z.string().optional() }) },
       responses: {
-        "200": {
-          description: "A page of models",
-          content: json(z.looseObject({ models: z.array(z.looseObject({ name: z.string() })) })),
-        },
+        ...ok("A page of models", z.looseObject({ models: z.array(geminiName) })),
         ...errorAnswersIn(geminiError, [400]),
       },
     },
@@ -180,10 +149,7 @@ export const nativePaths = {
       summary: "One of them",
       security: [],
       requestParams: { path: modelPath },
-      responses: {
-        "200": { description: "The model", content: json(z.looseObject({ name: z.string() })) },
-        ...errorAnswersIn(geminiError, [404]),
-      },
+      responses: { ...ok("The model", geminiName), ...errorAnswersIn(geminiError, [404]) },
     },
   },
-} satisfies Record<string, object>;
+};

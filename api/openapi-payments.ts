@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { errorAnswers, errorBody, json } from "./openapi-errors.ts";
+import { errorAnswers, errorBody, json } from "./openapi-parts.ts";
 
-/** Specification, part 2, "Payment-required body": x402 version 2, as this service asks. */
+/** docs/api/inference.md, "Payment-required body": x402 version 2. */
 const paymentRequired = z
   .object({
     x402Version: z.literal(2),
@@ -53,7 +53,7 @@ export const paymentResponse = z
   .optional()
   .describe("What became of the payment that came with the request, in base64; also on errors after it was taken");
 
-/** Of a call that may be paid for by x402. */
+/** The 402 of a call that accepts payment by x402. */
 export const paymentAnswer = {
   "402": {
     description: `Without a key: what to pay, or why the payment was not taken. ${errorAnswers(402)["402"]?.description}`,

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { createDocument } from "zod-openapi";
 import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#formats";
-import { errorAnswers, idempotencyKey, json, paid, replayed } from "./openapi-errors.ts";
 import { nativePaths } from "./openapi-native.ts";
+import { call, errorAnswers, idempotencyKey, json, ok, okOrEvents, paid, replayed, withKey } from "./openapi-parts.ts";
 import { paymentAnswer, paymentResponse, paymentSignature } from "./openapi-payments.ts";
-import { modelList, modelObject } from "./routes/models/ours.ts";
+import { modelList, modelObject } from "./routes/models/chat.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
 const usage = z.looseObject({
@@ -73,35 +73,31 @@ const mediaResponse = z
   })
   .meta({ id: "MediaResponse" });
 
-const requestIdHeader = z.object({
+const callHeaders = z.object({
   "x-request-id": z.string(),
   "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
 });
 
-const replayedHeader = requestIdHeader.extend({ "idempotent-replayed": replayed });
-const payable = idempotencyKey.extend({ "PAYMENT-SIGNATURE": paymentSignature });
-const generation = (operationId: string, summary: string, request: z.ZodType, response: z.ZodType) => ({
-  post: {
+const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": replayed });
+const generation = (operationId: string, summary: string, request: z.ZodType, response: z.ZodType) =>
+  call(
     operationId,
     summary,
-    security: [{ bearer: [] }, {}],
-    requestParams: { header: payable },
-    requestBody: { required: true, content: json(request) },
-    responses: {
-      "200": {
-        description: "The answer",
-        headers: replayedHeader.extend({ "PAYMENT-RESPONSE": paymentResponse }),
-        content: json(response),
-      },
+    request,
+    {
+      ...ok("The answer", response, storedCallHeaders.extend({ "PAYMENT-RESPONSE": paymentResponse })),
       ...errorAnswers(...paid, 409, 410),
       ...paymentAnswer,
     },
-  },
-});
+    {
+      security: [{ bearer: [] }, {}],
+      params: { header: idempotencyKey.extend({ "PAYMENT-SIGNATURE": paymentSignature }) },
+    },
+  );
 const uploadId = z.object({ id: z.string().meta({ example: "upl_..." }) });
 const binary = z.string().meta({ format: "binary" });
 
-/** OpenAPI 3.1 of the public interface, made from the schemas that check the requests. */
+/** OpenAPI 3.1 of the public interface, generated from the schemas that validate requests. */
 export const openApiDocument = (serverUrl: string) =>
   createDocument({
     openapi: "3.1.0",
@@ -122,35 +118,31 @@ export const openApiDocument = (serverUrl: string) =>
       },
     },
     paths: {
-      "/v1/chat/completions": {
-        post: {
-          operationId: "createChatCompletion",
-          summary: "Chat, as JSON or as a stream",
-          requestParams: { header: idempotencyKey },
-          requestBody: { required: true, content: json(chatRequest) },
-          responses: {
-            "200": {
-              description: "The answer; with `stream: true` server-sent events whose last chunk carries usage",
-              headers: replayedHeader,
-              content: { ...json(chatResponse), "text/event-stream": { schema: z.string() } },
-            },
-            ...errorAnswers(...paid, 409),
-          },
+      "/v1/chat/completions": call(
+        "createChatCompletion",
+        "Chat, as JSON or as a stream",
+        chatRequest,
+        {
+          ...okOrEvents(
+            "The answer; with `stream: true` server-sent events whose last chunk carries usage",
+            chatResponse,
+            storedCallHeaders,
+          ),
+          ...errorAnswers(...paid, 409),
         },
-      },
+        withKey,
+      ),
       ...nativePaths,
-      "/v1/embeddings": {
-        post: {
-          operationId: "createEmbeddings",
-          summary: "Embeddings of a text, or of up to 256 texts",
-          requestParams: { header: idempotencyKey },
-          requestBody: { required: true, content: json(embeddingsRequest) },
-          responses: {
-            "200": { description: "The embeddings", headers: replayedHeader, content: json(embeddingsResponse) },
-            ...errorAnswers(...paid, 409),
-          },
+      "/v1/embeddings": call(
+        "createEmbeddings",
+        "Embeddings of a text, or of up to 256 texts",
+        embeddingsRequest,
+        {
+          ...ok("The embeddings", embeddingsResponse, storedCallHeaders),
+          ...errorAnswers(...paid, 409),
         },
-      },
+        withKey,
+      ),
       "/v1/images/generations": generation(
         "createImage",
         "Images from a prompt, priced per image",
@@ -177,7 +169,7 @@ export const openApiDocument = (serverUrl: string) =>
             },
           },
           responses: {
-            "200": { description: "The upload", headers: replayedHeader, content: json(uploadObject) },
+            ...ok("The upload", uploadObject, storedCallHeaders),
             ...errorAnswers(400, 401, 402, 403, 408, 409, 411, 413, 415, 429, 500, 503),
           },
         },
@@ -188,7 +180,7 @@ export const openApiDocument = (serverUrl: string) =>
             query: z.object({ limit: z.int().min(1).max(200).optional(), after: z.string().optional() }),
           },
           responses: {
-            "200": { description: "The uploads", content: json(uploadList) },
+            ...ok("The uploads", uploadList),
             ...errorAnswers(400, 401, 500, 503),
           },
         },
@@ -199,7 +191,7 @@ export const openApiDocument = (serverUrl: string) =>
           summary: "One upload",
           requestParams: { path: uploadId },
           responses: {
-            "200": { description: "The upload", content: json(uploadObject) },
+            ...ok("The upload", uploadObject),
             ...errorAnswers(401, 404, 410, 500, 503),
           },
         },
@@ -208,7 +200,7 @@ export const openApiDocument = (serverUrl: string) =>
           summary: "Delete an upload at once",
           requestParams: { path: uploadId },
           responses: {
-            "200": { description: "It is gone", content: json(deletedUpload) },
+            ...ok("It is gone", deletedUpload),
             ...errorAnswers(401, 404, 410, 500, 503),
           },
         },
@@ -220,7 +212,7 @@ export const openApiDocument = (serverUrl: string) =>
           requestParams: { path: uploadId },
           requestBody: { required: false, content: json(completion) },
           responses: {
-            "200": { description: "The upload", headers: requestIdHeader, content: json(uploadObject) },
+            ...ok("The upload", uploadObject, callHeaders),
             ...errorAnswers(400, 401, 404, 408, 410, 413, 415, 429, 500, 503),
           },
         },
@@ -245,7 +237,7 @@ export const openApiDocument = (serverUrl: string) =>
           operationId: "listModels",
           summary: "Every model that can be called now",
           security: [],
-          responses: { "200": { description: "The models with their prices", content: json(modelList) } },
+          responses: { ...ok("The models with their prices", modelList) },
         },
       },
       "/v1/models/{id}": {
@@ -254,7 +246,7 @@ export const openApiDocument = (serverUrl: string) =>
           summary: "One model; the slash is part of the id",
           security: [],
           requestParams: { path: z.object({ id: z.string().meta({ example: "local/chat" }) }) },
-          responses: { "200": { description: "The model", content: json(modelObject) }, ...errorAnswers(404) },
+          responses: { ...ok("The model", modelObject), ...errorAnswers(404) },
         },
       },
     },

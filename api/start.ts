@@ -47,7 +47,7 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
   const { config, clock, log } = deps;
   const catalog = loadCatalog(config.CATALOG_FILE);
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
-  const redis = connectRedis(config.REDIS_URL, "impatient", log);
+  const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
   await Promise.all([redis, blocking].map(startRedis));
 

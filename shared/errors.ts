@@ -1,12 +1,12 @@
 /**
- * Every error that the service can answer: one code, one row of `errorKinds`, one named function that makes it.
- * Formats only render them. Source: the specification, part 7, and wire-details, "Errors".
+ * Every error of the public interface: each code has one row in `errorKinds` and one named function that creates it. Formats
+ * only render them. Sources: docs/api/inference.md, docs/api/wire-details.md ("Errors").
  */
 
 interface ErrorKind {
   readonly status: number;
   readonly type: string;
-  /** When it is answered, as the README's table says it. */
+  /** When it occurs. The README's table and the OpenAPI document are made from this. */
   readonly when: string;
 }
 
@@ -71,11 +71,11 @@ interface Details {
   readonly param?: string;
   /** Sent as `Retry-After`: whole seconds, 1 to 60. */
   readonly retryAfterSeconds?: number;
-  /** `false` is sent as `x-should-retry: false`: repeating cannot help, or would pay twice. */
+  /** `false` is sent as `x-should-retry: false`: a retry cannot succeed, or would be charged twice. */
   readonly shouldRetry?: false;
 }
 
-/** An error as it crosses from a worker to the API: the fields, nothing else. */
+/** The serialized form in which a worker sends an error to the API. */
 export interface ErrorFields extends Details {
   readonly code: ErrorCode;
   readonly message: string;
@@ -99,7 +99,7 @@ export class ServiceError extends Error implements ErrorFields {
     if (fields.shouldRetry !== undefined) this.shouldRetry = fields.shouldRetry;
     if (fields.retryAfterSeconds !== undefined) {
       this.retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(fields.retryAfterSeconds)));
-      // The true wait is longer than a client honours: say so, or it comes back for nothing.
+      // Clients do not wait longer than 60 seconds, so a retry would fail.
       if (fields.retryAfterSeconds > 60) this.shouldRetry = false;
     }
   }
@@ -126,13 +126,13 @@ export const modelNotSupported = (message: string, param = "model") => make("mod
 export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
 export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
 export const accountFrozen = () => make("account_frozen", "This account is frozen.");
-/** What a caller wrote, no longer than it can be of use. */
-const told = (text: string) => text.slice(0, 200);
+/** Callers' text, shortened for use in a message. */
+const shorten = (text: string) => text.slice(0, 200);
 
 export const modelNotFound = (model: string) =>
-  make("model_not_found", `The model '${told(model)}' does not exist.`, { param: "model" });
+  make("model_not_found", `The model '${shorten(model)}' does not exist.`, { param: "model" });
 export const unknownUrl = (method: string, path: string) =>
-  make("unknown_url", `Unknown URL: ${method} ${told(path)}.`);
+  make("unknown_url", `Unknown URL: ${method} ${shorten(path)}.`);
 export const notFound = (what: string) => make("not_found", `No such ${what}.`);
 export const uploadNotFound = (id: string, param?: string) =>
   make("upload_not_found", `There is no upload '${id}'.`, at(param));
@@ -140,7 +140,7 @@ export const uploadExpired = (id: string, param?: string) =>
   make("upload_expired", `The upload '${id}' has expired.`, at(param));
 export const uploadDeleted = (id: string, param?: string) =>
   make("upload_deleted", `The upload '${id}' was deleted.`, at(param));
-export const fileExpired = () => make("file_expired", "This file has expired; files are kept for 24 hours.");
+export const fileExpired = () => make("file_expired", "This file has expired; files are stored for 24 hours.");
 export const lengthRequired = () =>
   make("length_required", "A raw upload needs a Content-Length.", { param: "content-length" });
 export const methodNotAllowed = (method: string, path: string) =>
@@ -161,14 +161,12 @@ export const noCapacity = (message: string, retryAfterSeconds = 5, cause?: unkno
 export const generationInProgress = () =>
   make(
     "generation_in_progress",
-    "The work goes on. Repeat the request with the same Idempotency-Key or payment to get its answer.",
-    {
-      retryAfterSeconds: 5,
-    },
+    "The request is still in progress. Repeat it with the same Idempotency-Key or payment to get its answer.",
+    { retryAfterSeconds: 5 },
   );
 export const upstreamTimeout = (message: string, details: Pick<Details, "shouldRetry"> = {}) =>
   make("upstream_timeout", message, details);
 
-/** Whatever was thrown, as an error that may be answered. Defects become 500; their text stays in the log. */
+/** Converts any thrown value. Unexpected errors become 500; their message goes only to the log. */
 export const toServiceError = (thrown: unknown): ServiceError =>
   thrown instanceof ServiceError ? thrown : internalError(thrown);

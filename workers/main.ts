@@ -5,7 +5,7 @@ import { createProcessLogger } from "#platform/logger";
 import { onShutdown } from "#platform/shutdown";
 import { startWorker } from "./start.ts";
 
-/** A worker process: reads its configuration from the environment, serves its pools until it is told to stop. */
+/** A worker process: reads its configuration from the environment, and serves its pools until it is stopped. */
 try {
   const config = loadConfig(process.env);
   const log = createProcessLogger("worker", config.LOG_LEVEL);

@@ -1,63 +1,52 @@
 import { DelayedError, type Job, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { noCapacity } from "#errors";
-import { isPaidCall, type JobName, jobCatalog, type Pool } from "#jobs";
+import { type JobName, jobCatalog, type Pool, toPaidCall } from "#jobs";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
-import { endUnrun, HandedOver } from "./run-call.ts";
+import { endWithoutRunning, HandedOver } from "./run-call.ts";
 
 export interface RunningPool {
   readonly pool: Pool;
   load(): { free: number; running: number };
   /** Takes no more jobs. */
   pause(): Promise<void>;
-  /** Waits for what runs: abort it first. */
+  /** Waits for running jobs without a limit: abort them first. */
   close(): Promise<void>;
 }
 
-/** One BullMQ worker for one pool. A job is parsed again here: the queue is an outside for both sides. */
+/** One BullMQ worker for one pool. Payloads are parsed again: another version of the API may have written them. */
 export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency: number; redis: Redis }): RunningPool {
   const { pool, concurrency, redis } = options;
   const { log, running, background } = deps;
-  let active = 0;
-  const scheduled = new Set<JobName>();
+  const active = new Set<Job>();
 
-  /** One that takes longer than its interval is here once, and leaves room for the others. */
-  async function unlessRunning(name: JobName, run: () => Promise<void>): Promise<void> {
-    if (scheduled.has(name)) return;
-    scheduled.add(name);
+  async function run(job: Job, token: string | undefined): Promise<void> {
+    const name = job.name as JobName;
+    // A scheduled job that takes longer than its interval runs once, so that it does not take all slots.
+    if ("everyMs" in jobCatalog[name] && [...active].some((other) => other.name === name)) return;
+    active.add(job);
     try {
-      await run();
+      const payload = jobCatalog[name].payload.parse(job.data);
+      await (handlers[name] as Handler<JobName>)(deps, payload as never, job.attemptsStarted);
+    } catch (error) {
+      if (!(error instanceof HandedOver)) throw error;
+      // Back to the queue without a decision. It fails if another worker has the job already, which is as good.
+      await job.moveToDelayed(Date.now(), token).catch(() => undefined);
+      throw new DelayedError();
     } finally {
-      scheduled.delete(name);
+      active.delete(job);
     }
   }
 
-  const worker = new Worker(
-    pool,
-    async (job, token) => {
-      active++;
-      try {
-        const name = job.name as JobName;
-        const payload = jobCatalog[name].payload.parse(job.data);
-        const run = () => (handlers[name] as Handler<JobName>)(deps, payload as never, job.attemptsStarted);
-        await ("everyMs" in jobCatalog[name] ? unlessRunning(name, run) : run());
-      } catch (error) {
-        if (error instanceof HandedOver) return await handOver(job, token);
-        throw error;
-      } finally {
-        active--;
-      }
-    },
-    {
-      connection: redis,
-      concurrency,
-      lockDuration: 10_000,
-      stalledInterval: 5_000,
-      // With the default BullMQ fails a stalled job without calling the processor, and nobody answers (measured).
-      maxStalledCount: 1_000_000,
-      skipVersionCheck: true,
-    },
-  );
+  const worker = new Worker(pool, run, {
+    connection: redis,
+    concurrency,
+    lockDuration: 10_000,
+    stalledInterval: 5_000,
+    // With the default BullMQ fails a stalled job without calling the processor, and the caller gets no answer.
+    maxStalledCount: 1_000_000,
+    skipVersionCheck: true,
+  });
   worker.on("error", (error) => log.warn({ err: error.message, pool }, "worker"));
   worker.on("lockRenewalFailed", (ids) => {
     for (const id of ids) running.abort(id, "lost");
@@ -65,25 +54,20 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
   // A handler that threw has decided nothing: the hold and the caller still wait.
   worker.on("failed", (job, error) => {
     log.error({ err: error, job: job?.name, id: job?.id }, "a job failed");
-    const payload = isPaidCall(job?.data);
-    if (payload)
-      background.run(
-        "a failed job could not be decided",
-        endUnrun(deps, payload, noCapacity("The call could not be run; nothing was charged.", 5, error)),
-        { requestId: payload.requestId },
-      );
+    const payload = toPaidCall(job?.data);
+    if (!payload) return;
+    const ended = endWithoutRunning(
+      deps,
+      payload,
+      noCapacity("The call could not be run; nothing was charged.", 5, error),
+    );
+    background.run("a failed job could not be decided", ended, { requestId: payload.requestId });
   });
 
   return {
     pool,
-    load: () => ({ free: Math.max(0, concurrency - active), running: active }),
+    load: () => ({ free: Math.max(0, concurrency - active.size), running: active.size }),
     pause: () => worker.pause(true),
     close: () => worker.close(),
   };
-}
-
-/** Back to the queue without a decision. If another worker has it already, that is as good. */
-async function handOver(job: Job, token: string | undefined): Promise<never> {
-  await job.moveToDelayed(Date.now(), token).catch(() => undefined);
-  throw new DelayedError();
 }

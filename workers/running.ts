@@ -5,18 +5,11 @@ import { type AbortCause, Aborted } from "./providers/provider.ts";
 
 export { type AbortCause, Aborted, isHandedOver } from "./providers/provider.ts";
 
-interface Attempt {
-  /** Absent: it goes on whoever waits. */
-  readonly replyTo?: string;
-  readonly deadlineAt: number;
-  readonly abort: (cause: AbortCause) => void;
-}
-
-/** One attempt from begin to end. */
-export interface RunningAttempt {
-  /** Aborts when the attempt is to stop, with an `Aborted` that says why. */
+/** One call from begin to end. */
+export interface RunningCall {
+  /** Aborts when the work is to stop, with an `Aborted` that says why. */
   readonly signal: AbortSignal;
-  /** Aborts when the caller has disconnected. Whether the work stops for that is for the work to say. */
+  /** Aborts when the caller has disconnected. The work decides whether it stops for that. */
   readonly disconnected: AbortSignal;
   abort(cause: AbortCause): void;
   disconnect(): void;
@@ -25,7 +18,8 @@ export interface RunningAttempt {
 
 /** The paid calls that run in this process, and everything that may end one early. */
 export interface Running {
-  begin(call: { requestId: string; replyTo?: string; deadlineAt: number }): RunningAttempt;
+  /** Without `replyTo` the call goes on when the API instance is gone. */
+  begin(call: { requestId: string; replyTo?: string | undefined; deadlineAt: number }): RunningCall;
   abort(requestId: string, cause: AbortCause): void;
   /** Lets calls finish within the grace time, then aborts the others. */
   drain(graceMs: number): Promise<void>;
@@ -40,26 +34,24 @@ export function createRunning(deps: {
   log: Logger;
 }): Running {
   const { cancellations, replies, clock, log } = deps;
-  const attempts = new Map<string, Attempt>();
+  const calls = new Map<string, Pick<RunningCall, "abort"> & { replyTo?: string | undefined; deadlineAt: number }>();
   let onEmpty: (() => void) | undefined;
   let stop = () => {};
-  let looking = false;
-  let graceIsOver = false;
+  let isChecking = false;
+  let isStopping = false;
 
-  /** Once a second: deadlines, and API instances that died under their calls. */
-  async function look(): Promise<void> {
-    const now = clock.now();
-    for (const attempt of attempts.values()) if (now >= attempt.deadlineAt) attempt.abort("deadline");
-    if (looking) return;
-    looking = true;
+  async function abortOrphans(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
     try {
-      const instances = [...new Set([...attempts.values()].flatMap(({ replyTo }) => replyTo ?? []))];
+      const instances = [...new Set([...calls.values()].flatMap(({ replyTo }) => replyTo ?? []))];
       const alive = await Promise.all(instances.map((instance) => replies.instanceLives(instance)));
-      const gone = new Set(instances.filter((_, i) => !alive[i]));
-      for (const attempt of attempts.values())
-        if (attempt.replyTo !== undefined && gone.has(attempt.replyTo)) attempt.abort("gone");
+      const gone = new Set<string | undefined>(instances.filter((_, i) => !alive[i]));
+      for (const call of calls.values()) if (gone.has(call.replyTo)) call.abort("gone");
+    } catch (error) {
+      log.warn({ err: (error as Error).message }, "API instances could not be checked");
     } finally {
-      looking = false;
+      isChecking = false;
     }
   }
 
@@ -72,9 +64,9 @@ export function createRunning(deps: {
       const unwatch = cancellations.watch(requestId, (notice) =>
         notice === "disconnected" ? disconnect() : abort("ended"),
       );
-      attempts.set(requestId, { ...(replyTo !== undefined && { replyTo }), deadlineAt, abort });
+      calls.set(requestId, { replyTo, deadlineAt, abort });
       // BullMQ may hand out one more job while it pauses.
-      if (graceIsOver) abort("shutdown");
+      if (isStopping) abort("shutdown");
       return {
         signal: controller.signal,
         disconnected: caller.signal,
@@ -82,14 +74,14 @@ export function createRunning(deps: {
         disconnect,
         end() {
           unwatch();
-          attempts.delete(requestId);
-          if (attempts.size === 0) onEmpty?.();
+          calls.delete(requestId);
+          if (calls.size === 0) onEmpty?.();
         },
       };
     },
-    abort: (requestId, cause) => attempts.get(requestId)?.abort(cause),
+    abort: (requestId, cause) => calls.get(requestId)?.abort(cause),
     async drain(graceMs) {
-      if (attempts.size > 0)
+      if (calls.size > 0)
         await new Promise<void>((resolve) => {
           const cancel = clock.after(graceMs, resolve);
           onEmpty = () => {
@@ -97,12 +89,13 @@ export function createRunning(deps: {
             resolve();
           };
         });
-      graceIsOver = true;
-      for (const attempt of attempts.values()) attempt.abort("shutdown");
+      isStopping = true;
+      for (const call of calls.values()) call.abort("shutdown");
     },
     start() {
       stop = clock.every(1_000, () => {
-        look().catch((error: Error) => log.warn({ err: error.message }, "looking after running calls"));
+        for (const call of calls.values()) if (clock.now() >= call.deadlineAt) call.abort("deadline");
+        void abortOrphans();
       });
     },
     stop: () => stop(),

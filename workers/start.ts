@@ -1,7 +1,7 @@
 import { loadCatalog } from "#catalog";
 import { createFiles } from "#files";
 import { createIdempotencyStore } from "#idempotency";
-import { announce, createCancellations, createQueues, createReplies, isPool, type Pool, pools } from "#jobs";
+import { createCancellations, createQueues, createReplies, isPool, type Pool, pools, registerWorker } from "#jobs";
 import { createMoney } from "#money";
 import { buybackConfig, createPayments } from "#payments";
 import { createBackground } from "#platform/background";
@@ -22,17 +22,9 @@ import { createUpstreams } from "./upstreams/index.ts";
 
 export interface WorkerProcess {
   readonly pools: readonly Pool[];
-  /** stop taking -> finish or abort -> flush -> close. */
+  /** Stop taking jobs -> finish or abort -> flush -> close. */
   readonly shutdown: readonly Step[];
 }
-
-const concurrencyOf = (config: Config): Readonly<Record<Pool, number>> => ({
-  chat: config.WORKER_CONCURRENCY_CHAT,
-  embeddings: config.WORKER_CONCURRENCY_EMBEDDINGS,
-  image: config.WORKER_CONCURRENCY_IMAGE,
-  media: config.WORKER_CONCURRENCY_MEDIA,
-  maintenance: config.WORKER_CONCURRENCY_MAINTENANCE,
-});
 
 function poolsOf(config: Config): Pool[] {
   const named = [...new Set(config.WORKER_POOLS.split(","))];
@@ -41,21 +33,26 @@ function poolsOf(config: Config): Pool[] {
   return named as Pool[];
 }
 
-const lastDecisionsMs = 10_000;
+/** The shutdown waits so long for decisions: without MongoDB they may never come, and the next worker gets the jobs. */
+const maxDecisionMs = 10_000;
 
-/** Connects, announces itself, takes jobs, and says how to stop. */
-export async function startWorker(deps: {
+/** Connects, starts to take jobs, and returns how to shut down. */
+export async function startWorker({
+  config,
+  env,
+  clock,
+  log,
+}: {
   config: Config;
   env: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   log: Logger;
 }): Promise<WorkerProcess> {
-  const { config, env, clock, log } = deps;
   const served = poolsOf(config);
   const catalog = loadCatalog(config.CATALOG_FILE);
   const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
-  const redis = connectRedis(config.REDIS_URL, "patient", log);
+  const redis = connectRedis(config.REDIS_URL, "waiting", log);
   const queueRedis = connectRedis(config.REDIS_URL, "blocking", log);
   const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
   await Promise.all([redis, queueRedis, subscriber].map(startRedis));
@@ -65,16 +62,16 @@ export async function startWorker(deps: {
   await Promise.all([money.prepare(), payments.prepare()]);
   const queues = createQueues({ redis: queueRedis, log });
   const replies = createReplies({ redis, clock });
-  const cancellations = createCancellations({ subscriber, commands: redis, log });
+  const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
-  const upstreams = createUpstreams({ catalog, env, clock, log });
+  const upstreams = createUpstreams({ catalog, env, clock });
   const files = createFiles({ config, mongo, money, clock, log });
   const idempotency = createIdempotencyStore({ mongo, money, files, clock });
   await Promise.all([files.prepare(), idempotency.prepare()]);
   const counting = createCounting({ clock, log });
   const ending = new AbortController();
   const background = createBackground({ log });
-  const handlerDeps: HandlerDeps = {
+  const deps: HandlerDeps = {
     catalog,
     upstreams,
     money,
@@ -98,14 +95,14 @@ export async function startWorker(deps: {
   running.start();
   if (served.includes("maintenance")) {
     await queues.schedule();
-    // A worker does not wait for storage that is away. It never rejects.
+    // Never rejects. A worker starts although storage is unavailable.
     void files.prepareBucket();
   }
-  const concurrency = concurrencyOf(config);
-  const started = served.map((pool) =>
-    startPool(handlerDeps, { pool, concurrency: concurrency[pool], redis: queueRedis }),
-  );
-  const presence = announce({
+  const started = served.map((pool) => {
+    const concurrency = config[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<Pool>}`];
+    return startPool(deps, { pool, concurrency, redis: queueRedis });
+  });
+  const registration = registerWorker({
     worker: newId("wrk"),
     redis,
     clock,
@@ -115,26 +112,25 @@ export async function startWorker(deps: {
       upstreams: upstreams.states(),
     }),
   });
-  await presence.write();
+  await registration.write();
 
   return {
     pools: served,
     shutdown: [
-      { name: "leave the picture", run: () => presence.stop() },
+      { name: "unregister", run: () => registration.stop() },
       {
-        name: "stop taking",
+        name: "stop taking jobs",
         run: () => {
-          // A buyback goes on in another process, from where it is.
-          ending.abort(new Error("this process ends"));
+          // Another process goes on with a buyback.
+          ending.abort(new Error("this process shuts down"));
           return Promise.all(started.map((pool) => pool.pause()));
         },
       },
       { name: "drain, then abort", run: () => running.drain(config.SHUTDOWN_GRACE_MS) },
-      // With MongoDB away a decision may never come: then the job is left to the worker that gets it next.
-      { name: "finish", run: () => atMost(clock, lastDecisionsMs, Promise.all(started.map((pool) => pool.close()))) },
+      { name: "finish", run: () => atMost(clock, maxDecisionMs, Promise.all(started.map((pool) => pool.close()))) },
       {
         name: "settle",
-        run: () => atMost(clock, lastDecisionsMs, Promise.all([background.settled(), money.settled()])),
+        run: () => atMost(clock, maxDecisionMs, Promise.all([background.settled(), money.settled()])),
       },
       {
         name: "close",

@@ -1,7 +1,7 @@
 import type { Response } from "express";
 import type { ServiceError } from "#errors";
 
-/** The one place that turns an error into a status and headers; the body comes in the caller's format. */
+/** Answers an error. The body is already in the caller's format. */
 export function answerError(res: Response, error: ServiceError, body: string): void {
   errorHeaders(res, error);
   answerJson(res, body);
@@ -14,24 +14,24 @@ export function errorHeaders(res: Response, error: ServiceError): void {
   if (error.shouldRetry === false) res.set("x-should-retry", "false");
 }
 
-/** Ends the answer with text that already is JSON. */
+/** `body` is JSON text. */
 export function answerJson(res: Response, body: string): void {
   const bytes = Buffer.from(body);
   res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(bytes.length) });
   res.end(bytes);
 }
 
-/** A write without progress for so long counts as a disconnect. */
+/** A write without progress for this long counts as a disconnect. */
 export const stalledMs = 30_000;
 const sliceBytes = 64 * 1024;
 
-/** The same for text in parts, each written when the caller has taken the one before. */
+/** The same for text in parts. Each is written when the caller has read the one before. */
 export function answerParts(res: Response, parts: readonly string[]): void {
   const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
   res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(length) });
   const slices = slicesOf(parts);
   const next = (): void => {
-    // A loop of the language's own would end the generator when it is left for a moment.
+    // Not `for...of`: returning from it would end the generator.
     for (let slice = slices.next(); !slice.done; slice = slices.next())
       if (!res.write(slice.value)) return void res.once("drain", next);
     res.end();
@@ -39,7 +39,7 @@ export function answerParts(res: Response, parts: readonly string[]): void {
   next();
 }
 
-/** A part becomes bytes only when it is its turn. */
+/** Encodes one part at a time. */
 function* slicesOf(parts: readonly string[]): Generator<Buffer> {
   for (const part of parts) {
     const bytes = Buffer.from(part);

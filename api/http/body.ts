@@ -4,28 +4,26 @@ import type { Request, Response } from "express";
 import { invalidValue, noCapacity, requestTimeout, requestTooLarge, unsupportedMediaType } from "#errors";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import { passing } from "#platform/passing";
-import { proceed } from "./continue.ts";
 
-/** A JSON body as it came, checked to be JSON once. */
+/** A JSON body: its text, and the value that it was parsed to once. */
 export interface JsonBody {
   readonly text: string;
   readonly bytes: number;
   readonly value: unknown;
-  /** Drops the text and the value, and returns their memory to the budget. Doing it again changes nothing. */
+  /** Drops the text and the value, and returns their memory to the budget. Idempotent. */
   release(): void;
 }
 
-/** Whose part of the budget a body takes. Without a key there is one part for all, for short bodies without an encoding. */
+/** Whose share of the budget a body takes. All anonymous callers have one share, for short bodies without an encoding. */
 export type BodyOwner = { readonly account: string } | "anonymous";
 
 export type BodyReader = (req: Request, res: Response, owner: BodyOwner) => Promise<JsonBody>;
 
-/** From the first wait to the last byte. */
+/** From the start of reading to the last byte. */
 export const bodyTimeoutMs = 60_000;
 const anonymousLimitBytes = 1024 * 1024;
 const firstBytes = 16 * 1024;
-/** Of the window and the output of an inflater. */
+/** For the window and the output of an inflater. */
 const inflaterBytes = 64 * 1024;
 
 const inflaters = { gzip: createGunzip, deflate: createInflate, br: createBrotliDecompress };
@@ -33,12 +31,12 @@ type Encoding = keyof typeof inflaters;
 const isEncoding = (name: string): name is Encoding => Object.hasOwn(inflaters, name);
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
-const incomplete = () => invalidValue(undefined, "The body did not arrive whole, or is not what its encoding says.");
+const incomplete = () => invalidValue(undefined, "The body is incomplete, or does not match its content encoding.");
 
 /**
- * Reads a JSON body whatever its declared type: curl without a header is welcome. gzip, deflate and br are taken from
- * callers with a key; the limit is of the inflated bytes. What is held in memory, inflated bytes included, is charged to
- * the budget as it grows: a declared length costs nothing before it arrives. Throws 400, 408, 413, 415, 503.
+ * Reads a JSON body of any declared type. Callers with a key may send gzip, deflate or br; the limit applies to the inflated
+ * bytes. Memory, inflated bytes included, is taken from the budget as it grows, so a declared length costs nothing before
+ * it arrives. Throws 400, 408, 413, 415, 503.
  */
 export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget; clock: Clock }): BodyReader {
   return async (req, res, owner) => {
@@ -46,24 +44,33 @@ export function createBodyReader(deps: { limitBytes: number; budget: ByteBudget;
     const limitBytes = isAnonymous ? Math.min(deps.limitBytes, anonymousLimitBytes) : deps.limitBytes;
     const encoding = encodingOf(req);
     if (isAnonymous && encoding)
-      throw unsupportedMediaType("Without an API key a body is sent without a content encoding.", "content-encoding");
+      throw unsupportedMediaType("A body without an API key must have no content encoding.", "content-encoding");
     const declared = req.headers["content-length"];
     const length = declared === undefined ? undefined : Number(declared);
     if (length !== undefined && length > limitBytes) throw requestTooLarge(limitBytes);
     const share = deps.budget.share(isAnonymous ? "" : owner.account);
     try {
-      proceed(req, res);
+      sendContinue(req, res);
       const bytes = await gather(req, { encoding, length, limitBytes, share, clock: deps.clock });
       const size = bytes.length;
       const { text, value } = parse(bytes);
-      // A string has two bytes a character unless all are ASCII; the value holds its strings once more.
-      charge(share, 2 * text.length * (text.length === size ? 1 : 2));
-      return held(text, value, size, share);
+      // V8 stores two bytes for each character unless all are ASCII. The value holds the strings a second time.
+      reserve(share, 2 * text.length * (text.length === size ? 1 : 2));
+      return createJsonBody(text, value, size, share);
     } catch (error) {
       share.resize(0);
       throw error;
     }
   };
+}
+
+const continued = new WeakSet<Request>();
+
+/** Answers `Expect: 100-continue`, once per request. Must be called before a body is read. */
+export function sendContinue(req: Request, res: Response): void {
+  if (continued.has(req) || res.headersSent) return;
+  continued.add(req);
+  if (/^100-continue$/i.test(req.headers.expect?.trim() ?? "")) res.writeContinue();
 }
 
 function encodingOf(req: Request): Encoding | undefined {
@@ -73,11 +80,11 @@ function encodingOf(req: Request): Encoding | undefined {
   throw unsupportedMediaType("This content encoding is not supported; send gzip, deflate, br or none.");
 }
 
-function charge(share: ByteShare, bytes: number): void {
+function reserve(share: ByteShare, bytes: number): void {
   if (!share.resize(bytes)) throw noCapacity("Too many large requests are being read right now.", 2);
 }
 
-/** Returns the memory now: the collector may come long after. */
+/** Returns the memory at once: the garbage collector may run much later. */
 const free = ({ buffer }: Uint8Array<ArrayBuffer>): void => void buffer.transfer(0);
 
 interface Gathering {
@@ -93,21 +100,20 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
   if (req.destroyed) throw incomplete();
   const inflater = encoding && inflaters[encoding]();
   const source: Readable = inflater ?? req;
-  const mostBytes = inflater ? limitBytes : (length ?? limitBytes);
+  const maxBytes = inflater ? limitBytes : (length ?? limitBytes);
   let bytes = new Uint8Array(0);
   let size = 0;
   let compressed = 0;
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
 
   function grow(needed: number): void {
-    const capacity = Math.min(mostBytes, Math.max(needed, 2 * bytes.length, Math.min(mostBytes, firstBytes)));
-    // A Brotli decoder keeps what it put out, up to 16 MB of it.
+    const capacity = Math.min(maxBytes, Math.max(needed, 2 * bytes.length, Math.min(maxBytes, firstBytes)));
+    // A Brotli decoder holds up to 16 MB of its own output.
     const decoder = inflater ? inflaterBytes + (encoding === "br" ? capacity : 0) : 0;
-    charge(share, capacity + decoder);
+    reserve(share, capacity + decoder);
     bytes = new Uint8Array(bytes.buffer.transfer(capacity));
   }
   function onData(chunk: Buffer): void {
-    passing(chunk.length);
     try {
       if (size + chunk.length > limitBytes) throw requestTooLarge(limitBytes);
       if (size + chunk.length > bytes.length) grow(size + chunk.length);
@@ -123,7 +129,7 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
     if (compressed > limitBytes) reject(requestTooLarge(limitBytes));
   }
   const onBroken = () => reject(incomplete());
-  // A request that came whole closes before its last bytes are inflated.
+  // A complete request closes before its last bytes are inflated.
   const onClose = () => {
     if (!req.complete) onBroken();
   };
@@ -151,7 +157,7 @@ async function gather(req: Request, gathering: Gathering): Promise<Uint8Array<Ar
 }
 
 function parse(bytes: Uint8Array<ArrayBuffer>): { readonly text: string; readonly value: unknown } {
-  if (bytes.length === 0) throw invalidValue(undefined, "The body is empty; JSON is expected.");
+  if (bytes.length === 0) throw invalidValue(undefined, "The body is empty; it must be JSON.");
   let text: string;
   try {
     text = utf8.decode(bytes);
@@ -163,24 +169,24 @@ function parse(bytes: Uint8Array<ArrayBuffer>): { readonly text: string; readonl
   try {
     return { text, value: JSON.parse(text) };
   } catch (error) {
-    // V8 quotes a piece of the body in its message: the position is enough.
+    // V8's message quotes the body, so only the position is used.
     const position = /position (\d+)/.exec((error as Error).message)?.[1];
     throw invalidValue(undefined, `The body is not valid JSON${position ? ` (at position ${position})` : ""}.`);
   }
 }
 
-function held(text: string, value: unknown, bytes: number, share: ByteShare): JsonBody {
-  let kept: { readonly text: string; readonly value: unknown } | undefined = { text, value };
+function createJsonBody(text: string, value: unknown, bytes: number, share: ByteShare): JsonBody {
+  let content: { readonly text: string; readonly value: unknown } | undefined = { text, value };
   return {
     bytes,
     get text() {
-      return kept?.text ?? "";
+      return content?.text ?? "";
     },
     get value() {
-      return kept?.value;
+      return content?.value;
     },
     release() {
-      kept = undefined;
+      content = undefined;
       share.resize(0);
     },
   };

@@ -7,8 +7,8 @@ export interface Range {
 }
 
 /**
- * Whether the caller has it already, by `ETag` and `Last-Modified` of the answer (RFC 9110, section 13.2.2). Express's
- * own test says no to every request with `Cache-Control: no-cache`, and `fetch` sends that with each condition.
+ * Whether the caller's copy is current, by `ETag` and `Last-Modified` of the answer (RFC 9110, section 13.2.2). Express's
+ * `req.fresh` is false for every request with `Cache-Control: no-cache`, and `fetch` adds that to conditional requests.
  */
 export function isFresh(req: Request, res: Response): boolean {
   const tags = req.get("if-none-match");
@@ -21,8 +21,8 @@ export function isFresh(req: Request, res: Response): boolean {
 }
 
 /**
- * The part of a body that `Range` asks for; undefined for all of it: no such header, one that is no range of bytes,
- * several ranges (RFC 9110 lets a server ignore them), or one that `If-Range` takes back.
+ * The part of a body that `Range` requests. Undefined means all of it: no such header, not a range of bytes, several ranges
+ * (RFC 9110 lets a server ignore them), or an `If-Range` that does not match.
  */
 export function rangeOf(req: Request, res: Response, bytes: number): Range | "unsatisfiable" | undefined {
   if (req.method !== "GET" || !isUnchanged(req.get("if-range"), res)) return undefined;
@@ -32,6 +32,6 @@ export function rangeOf(req: Request, res: Response, bytes: number): Range | "un
   return ranges.type === "bytes" && ranges.length === 1 ? ranges[0] : undefined;
 }
 
-/** Strong comparison, as section 13.1.5 demands: a weak tag never fits. */
+/** Strong comparison, as section 13.1.5 requires: a weak tag never matches. */
 const isUnchanged = (condition: string | undefined, res: Response): boolean =>
   condition === undefined || condition === res.get("etag") || condition === res.get("last-modified");

@@ -1,16 +1,19 @@
-import type { ErrorRequestHandler, RequestHandler } from "express";
+import type { ErrorRequestHandler, Request, RequestHandler } from "express";
 import { invalidValue, methodNotAllowed as notAllowed, ServiceError, toServiceError, unknownUrl } from "#errors";
+import { type Codec, chatCodec, geminiCodec, messagesCodec } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { localsOf } from "./headers.ts";
 import { refuse } from "./refuse.ts";
-import { errorBody, pathOf } from "./shape.ts";
+
+/** The requested path, not what a router has shortened it to; without the query, which may hold a key. */
+const pathOf = ({ originalUrl }: Request): string => originalUrl.replace(/\?.*$/s, "");
 
 export const noSuchRoute: RequestHandler = (req) => {
   throw unknownUrl(req.method, pathOf(req));
 };
 
-/** The last handler of a path: what it does serve goes out as `Allow`. */
+/** The last handler of a path. `Allow` names the methods that it serves. */
 export const methodNotAllowed =
   (...served: readonly string[]): RequestHandler =>
   (req, res) => {
@@ -18,15 +21,37 @@ export const methodNotAllowed =
     throw notAllowed(req.method, pathOf(req));
   };
 
-/** Renders whatever a route threw, in the shape of its path. A defect is logged with its stack and answered as 500. */
+/** Renders any error of a route in the format of its path. A defect becomes 500, and the log has its stack. */
 export const errorHandler =
   ({ clock, log }: { clock: Clock; log: Logger }): ErrorRequestHandler =>
   (thrown: unknown, req, res, next) => {
     if (res.headersSent) return next(thrown);
     const { requestId } = localsOf(res);
     // Express throws URIError for a broken percent escape in a path.
-    const broken = thrown instanceof URIError;
-    const error = broken ? invalidValue("path", "The path holds a broken percent escape.") : toServiceError(thrown);
-    if (!(thrown instanceof ServiceError) && !broken) log.error({ err: thrown, requestId }, "a request failed");
-    refuse(clock, { req, res }, error, errorBody(req, error, requestId));
+    const isBadPath = thrown instanceof URIError;
+    const error = isBadPath ? invalidValue("path", "The path has an invalid percent escape.") : toServiceError(thrown);
+    if (!(thrown instanceof ServiceError) && !isBadPath) log.error({ err: thrown, requestId }, "a request failed");
+    refuse(clock, { req, res }, error, formatOf(req).error(error, requestId));
   };
+
+const gemini = geminiCodec("", false, false);
+
+/** The format of errors that occur before a call has one: by the path, and for paths that formats share by more of the request. */
+function formatOf(req: Request): Codec {
+  const path = pathOf(req);
+  if (/^\/v1beta(\/|$)/.test(path)) return gemini;
+  if (/^\/v1\/messages(\/|$)/.test(path)) return messagesCodec;
+  if (/^\/v1\/models(\/|$)/.test(path)) {
+    // A POST below the list of models is a call in Gemini's format.
+    if (req.method === "POST" && /:[A-Za-z]*$/.test(req.path)) return gemini;
+    return { messages: messagesCodec, gemini, chat: chatCodec }[modelListFormat(req)];
+  }
+  return /^\/v1\/.*:[A-Za-z]+$/.test(path) ? gemini : chatCodec;
+}
+
+/** The format of the list of models under `/v1`: docs/api/wire-details.md, "Paths and lists". */
+export function modelListFormat(req: Request): "messages" | "gemini" | "chat" {
+  if (req.headers["anthropic-version"] !== undefined) return "messages";
+  const isGoogle = ["x-goog-api-key", "x-goog-api-client"].some((name) => req.headers[name] !== undefined);
+  return isGoogle ? "gemini" : "chat";
+}

@@ -4,22 +4,23 @@ import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/bus
 import { invalidValue, requestTooLarge } from "#errors";
 import type { Clock } from "#platform/clock";
 
-/** Fields beside the file, and all that frames it. */
+/** For the fields beside the file, and for the boundaries and headers of the parts. */
 export const framingBytes = 1024 * 1024;
+
+/** How long an upload may make no progress: the caller sends nothing, or the parser of a form is stuck. */
+export const idleTimeoutMs = 60_000;
 
 const limits = { fields: 32, fieldSize: 64 * 1024, files: 2, parts: 34, headerPairs: 32, headerSize: 16 * 1024 };
 
-const stuckMs = 60_000;
+const brokenForm = () => invalidValue(undefined, "The body is not a complete multipart form.");
 
-const brokenForm = () => invalidValue(undefined, "The body is not a whole multipart form.");
-
-/** Throws 400 when the boundary is missing or not one. */
+/** Throws 400 when the boundary is missing or malformed. */
 export function createForm(contentType: string, fileBytes: number): BusboyInstance {
   try {
     return new Busboy({
       headers: { "content-type": contentType },
       limits: { ...limits, fileSize: fileBytes },
-      // Some clients name no file, but its type.
+      // Some clients send a content type but no file name.
       isPartAFile: (_field, type, name) => name !== undefined || (type !== undefined && type !== "text/plain"),
     });
   } catch {
@@ -33,8 +34,8 @@ interface File {
 }
 
 /**
- * Reads a form that holds one file, in the field `file`, up to the end of the body. `take` gets the file and keeps the
- * pace: nothing is gathered here. Returns the file's length. Reading ends with the first thing that is wrong.
+ * Reads a form with one file, in the field `file`, to the end of the body. `take` consumes the file and sets the pace: nothing
+ * is buffered here. Returns the file's length. Throws the first error.
  */
 export async function readForm(
   form: BusboyInstance,
@@ -49,7 +50,7 @@ export async function readForm(
   let file: File | undefined;
 
   form.on("file", (field, stream) => {
-    // An error that nobody listens to would end the process, and a broken form makes some after we have stopped.
+    // A malformed form emits errors after reading has stopped; without a listener one would end the process.
     stream.on("error", () => {});
     if (field !== "file" || file) {
       stream.resume();
@@ -66,12 +67,12 @@ export async function readForm(
   const tooMany = () => stop(invalidValue(undefined, "The form has too many parts."));
   form.on("partsLimit", tooMany).on("fieldsLimit", tooMany).on("filesLimit", tooMany);
   form.on("error", () => stop(brokenForm()));
-  // It may come with the closing boundary, long before the body has ended.
+  // Emitted at the closing boundary, which may be long before the end of the body.
   const finished = once(form, "finish", { signal });
   finished.catch(() => {});
-  // After some broken forms the parser takes what it gets and never says so.
-  const soon = async (event: Promise<unknown>) => {
-    const cancel = clock.after(stuckMs, () => stop(brokenForm()));
+  // On some malformed forms the parser never drains and never finishes.
+  const withinIdleTimeout = async (event: Promise<unknown>) => {
+    const cancel = clock.after(idleTimeoutMs, () => stop(brokenForm()));
     await event.finally(cancel);
   };
 
@@ -81,11 +82,11 @@ export async function readForm(
       received += chunk.length;
       if (received > fileBytes + framingBytes) stop(requestTooLarge(fileBytes, "file"));
       signal.throwIfAborted();
-      if (!form.write(chunk)) await soon(once(form, "drain", { signal }));
+      if (!form.write(chunk)) await withinIdleTimeout(once(form, "drain", { signal }));
       signal.throwIfAborted();
     }
     form.end();
-    await soon(finished);
+    await withinIdleTimeout(finished);
     if (!file) throw invalidValue("file", "The form has no file in the field 'file'.");
     await file.taken;
     if (file.stream.bytesRead === 0) throw invalidValue("file", "The file is empty.");

@@ -3,7 +3,7 @@ import helmet from "helmet";
 import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 
-/** What this service keeps for one HTTP request. */
+/** Our data of one HTTP request. */
 export interface Locals {
   requestId: string;
   arrivedAt: number;
@@ -30,7 +30,7 @@ const exposed = [
   "PAYMENT-RESPONSE",
 ].join(", ");
 
-/** Mints the request id: it names the job, the hold and the ledger entry. A caller's own is never taken over. */
+/** Creates the request id, which also names the job, the hold and the ledger entry. A caller's own id is ignored. */
 export const requestId = (clock: Clock) => (_req: Request, res: Response, next: NextFunction) => {
   const id = newRequestId();
   Object.assign(res.locals, { requestId: id, arrivedAt: clock.now() } satisfies Locals);
@@ -38,7 +38,7 @@ export const requestId = (clock: Clock) => (_req: Request, res: Response, next: 
   next();
 };
 
-/** Any page may call: keys travel in headers, never in cookies. */
+/** Any web page may call, because keys are sent in headers, never in cookies. */
 export function cors(req: Request, res: Response, next: NextFunction): void {
   res.setHeader("access-control-allow-origin", "*");
   res.setHeader("access-control-expose-headers", exposed);
@@ -49,7 +49,7 @@ export function cors(req: Request, res: Response, next: NextFunction): void {
   res.status(204).end();
 }
 
-/** One policy for all: answers are data; the documentation page brings its own scripts and nothing else. */
+/** One policy for all routes: the documentation page needs its own scripts and nothing else. */
 export const security = helmet({
   contentSecurityPolicy: {
     useDefaults: false,
@@ -67,7 +67,7 @@ export const security = helmet({
   originAgentCluster: false,
 });
 
-/** While this instance stops, callers are told to take their next call elsewhere. */
+/** While this instance drains, callers must open a new connection for their next call. */
 export const closeWhile = (draining: () => boolean) => (_req: Request, res: Response, next: NextFunction) => {
   if (draining()) res.setHeader("connection", "close");
   next();

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { invalidFrom } from "#formats";
 import { parseUsd } from "#money";
 
-/** What a schema makes of it, or a 400 that names the field. */
+/** Parses a value, or throws a 400 that names the field. */
 export function parse<T extends z.ZodType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw invalidFrom(parsed.error);
@@ -12,7 +12,7 @@ export function parse<T extends z.ZodType>(schema: T, value: unknown): z.infer<T
 
 export const name = z.string().trim().min(1).max(200);
 
-/** A string, because a JSON number would lose what a balance must not. */
+/** Strings only: a JSON number would lose digits. */
 export const usd = z.string().transform((text, context) => {
   const nanoUsd = parseUsd(text);
   if (nanoUsd !== undefined && nanoUsd !== 0n) return nanoUsd;
@@ -20,7 +20,7 @@ export const usd = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The query of every list. */
+/** The query of a list. */
 export const pageQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(200).default(50),
   after: z.string().min(1).optional(),

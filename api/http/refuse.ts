@@ -6,9 +6,9 @@ import { answerError, errorHeaders } from "./answer.ts";
 const lingerMs = 5_000;
 
 /**
- * Answers an error, perhaps while the body still comes. Closing at once would reset the connection, and a caller in the
- * middle of writing would lose the answer: so the whole answer goes out first, its end waits until the rest has been read
- * and thrown away, and after some seconds the connection is cut.
+ * Answers an error, perhaps while the body is still arriving. Closing at once would reset the connection, and a caller in the
+ * middle of writing would lose the answer. So the whole answer is written first, the response ends when the rest of the body
+ * has been read and dropped, and after some seconds the connection is cut.
  */
 export function refuse(clock: Clock, { req, res }: { req: Request; res: Response }, error: ServiceError, body: string) {
   if (req.complete || req.destroyed) return answerError(res, error, body);
@@ -27,6 +27,6 @@ export function refuse(clock: Clock, { req, res }: { req: Request; res: Response
     if (!res.writableEnded) res.end();
   };
   req.once("end", end).once("error", end).once("close", end);
-  // A reader that gave up in the middle of a read still listens, and nothing would flow.
+  // A reader that stopped in the middle of a read still listens, and would block the flow.
   req.removeAllListeners("readable").resume();
 }

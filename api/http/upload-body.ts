@@ -4,36 +4,34 @@ import type { Request } from "express";
 import { invalidValue, lengthRequired, noCapacity, requestTooLarge, unsupportedMediaType } from "#errors";
 import type { ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
-import { passing } from "#platform/passing";
 import { withSpool } from "#platform/spool";
-import { createForm, framingBytes, readForm } from "./form.ts";
+import { createForm, framingBytes, idleTimeoutMs, readForm } from "./form.ts";
 
-/** 95 MB: of a raw body, or of the file in a form. */
+/** 95 MB, for a raw body or the file in a form. */
 const uploadLimitBytes = 95 * 1024 * 1024;
-const silenceMs = 60_000;
 
-/** A file as it comes, with its length. */
+/** A file as it arrives, with its length. */
 export interface Source {
   readonly bytes: number;
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** The file that a request brings. Its headers are checked; not a byte of it has been read. */
+/** The file in a request. Its headers are checked; none of its bytes has been read. */
 export interface UploadBody {
-  /** What the headers say of its length. */
-  readonly mostBytes: number;
-  /** Reads it once, for `use`. */
+  /** The upper bound of its length, from the headers. */
+  readonly maxBytes: number;
+  /** Passes the file to `use`. It can be read once. */
   read<T>(use: (source: Source) => Promise<T>): Promise<T>;
-  /** Reads it once, keeping nothing but its hash. */
+  /** Reads the file and returns only its hash. */
   digest(): Promise<{ readonly bytes: number; readonly hash: string }>;
 }
 
 export const mediaTypeOf = (req: Request) => (req.headers["content-type"] ?? "").split(";", 1)[0]?.trim().toLowerCase();
 
-/** `share` is charged for what has to be kept on the way. Throws 411, 413, 415, or 400 for headers that no upload can have. */
+/** Temporary bytes of forms are taken from `share`. Throws 400, 411, 413 or 415 for the headers. */
 export function uploadBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   if (!/^(identity)?$/i.test(req.headers["content-encoding"]?.trim() ?? ""))
-    throw unsupportedMediaType("An upload is sent without a content encoding.", "content-encoding");
+    throw unsupportedMediaType("An upload must have no content encoding.", "content-encoding");
   return mediaTypeOf(req) === "multipart/form-data" ? formBody(req, clock, share) : rawBody(req, clock);
 }
 
@@ -42,9 +40,9 @@ function rawBody(req: Request, clock: Clock): UploadBody {
   if (length === undefined) throw lengthRequired();
   const bytes = Number(length);
   if (bytes > uploadLimitBytes) throw requestTooLarge(uploadLimitBytes);
-  if (bytes === 0) throw invalidValue(undefined, "The body is empty; a file is expected.");
+  if (bytes === 0) throw invalidValue(undefined, "The body is empty; it must be a file.");
   return {
-    mostBytes: bytes,
+    maxBytes: bytes,
     read: (use) => use({ bytes, body: bytesOf(req, clock) }),
     async digest() {
       const hash = createHash("sha256");
@@ -61,8 +59,8 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   const parse = (take: (file: Readable) => Promise<void>) =>
     readForm(form, uploadLimitBytes, bytesOf(req, clock), take, clock);
   return {
-    mostBytes: Math.min(Math.max(length, 1), uploadLimitBytes),
-    // Storage wants the length first, and a form does not tell it.
+    maxBytes: Math.min(Math.max(length, 1), uploadLimitBytes),
+    // Spooled, because storage requires the length first and a form does not state it.
     read: (use) =>
       withSpool(noDisk, async (spool) => {
         let written = 0;
@@ -89,35 +87,33 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   };
 }
 
-const noDisk = (cause: unknown) => noCapacity("The temporary storage for forms is full or away.", 5, cause);
+const noDisk = (cause: unknown) => noCapacity("The temporary storage for forms is full or unavailable.", 5, cause);
 const brokenOff = () => invalidValue(undefined, "The body broke off before its end.");
+const idle = () => invalidValue(undefined, "The body did not arrive: nothing came for a minute.");
 
 /**
  * A request's body, at the reader's pace. Unlike the request's own iterator it leaves the connection open when the reader
- * stops early, so that an answer can still be sent; and a caller who stays silent is given up.
+ * stops early, so that an answer can still be sent, and it throws when the caller sends nothing for `idleTimeoutMs`.
  */
 async function* bytesOf(req: Request, clock: Clock): AsyncGenerator<Buffer> {
   const chunks = req.iterator({ destroyOnReturn: false });
   try {
     for (;;) {
-      const { promise: silence, reject } = Promise.withResolvers<never>();
-      const cancel = clock.after(silenceMs, () => reject(brokenOff()));
-      const next = await Promise.race([chunks.next(), silence])
-        .catch(() => Promise.reject(brokenOff()))
-        .finally(cancel);
-      // The caller has left, or sent more than was announced, which breaks HTTP: nobody would get the answer.
+      const { promise: timedOut, reject } = Promise.withResolvers<never>();
+      const cancel = clock.after(idleTimeoutMs, () => reject(idle()));
+      const chunk = chunks.next().catch(() => Promise.reject(brokenOff()));
+      const next = await Promise.race([chunk, timedOut]).finally(cancel);
+      // The caller disconnected, or sent more than it announced, which is a violation of HTTP.
       if (next.done && req.socket.destroyed) throw brokenOff();
       if (next.done) return;
-      const chunk = next.value as Buffer;
-      passing(chunk.length);
-      yield chunk;
+      yield next.value as Buffer;
     }
   } finally {
     void chunks.return?.();
   }
 }
 
-/** The same source; `hash` is fed as it is read. */
+/** The same source, which updates `hash` as it is read. */
 export function hashed({ bytes, body }: Source, hash: Hash): Source {
   return { bytes, body: feed(body, hash) };
 }

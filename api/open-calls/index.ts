@@ -207,7 +207,7 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
         return fail(call, error);
       }
       // Failed meanwhile, by a deadline or a shutdown.
-      if (call.state.kind !== "preparing") return files.dropBody(payload.requestId);
+      if (call.state.kind !== "preparing") return files.deleteBody(payload.requestId);
       if (isDetached(call) && !hasIdempotencyKey(call)) {
         await releaseHold(deps, call, { status: "cancelled" });
         return open.end(call, 499);

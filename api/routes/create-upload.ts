@@ -4,9 +4,8 @@ import { conflict, noCapacity } from "#errors";
 import type { Files, Upload } from "#files";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
-import { sleep } from "#platform/clock";
-import type { JsonBody } from "../http/body.ts";
-import { proceed } from "../http/continue.ts";
+import { retry } from "#platform/retry";
+import { type JsonBody, sendContinue } from "../http/body.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse } from "../http/input.ts";
 import { hashed, type UploadBody, uploadBody } from "../http/upload-body.ts";
@@ -21,147 +20,143 @@ export interface CreateDeps extends IdempotencyDeps {
 }
 
 /** One `POST /v1/uploads`. */
-export interface Asking {
+export interface UploadCall {
   readonly req: Request<{ id: string }>;
   readonly res: Response;
   readonly caller: Caller;
 }
 
-interface Made {
+interface Created {
   readonly upload: Upload;
-  /** Of the JSON text, or of the file's bytes: raw or in a form, the same file is the same request. */
+  /** Of the JSON text, or of the file's bytes: the same file is the same request, raw or in a form. */
   readonly hash?: string | undefined;
 }
 
-/** The file's hash and length, which only its reading tells. */
-type Read = () => Promise<{ readonly bytes: number; readonly hash: string }>;
+/** Reads the file for its hash and length. */
+type Digest = () => Promise<{ readonly bytes: number; readonly hash: string }>;
+
+const uploadRequest = ({ res, caller: { account, keyId, buybackToken } }: UploadCall) => ({
+  account,
+  keyId,
+  buybackToken,
+  requestId: localsOf(res).requestId,
+});
 
 /** Starts an upload in parts. */
-export function startUpload(deps: CreateDeps, asking: Asking, json: JsonBody): Promise<Upload> {
-  const { requestId } = localsOf(asking.res);
-  const { account, keyId, buybackToken } = asking.caller;
+export function startUpload(deps: CreateDeps, call: UploadCall, json: JsonBody): Promise<Upload> {
   const hash = createHash("sha256").update("/v1/uploads\n").update(json.text).digest("base64url");
-  return once(deps, asking, hash, undefined, async () => {
-    const upload = await deps.files.uploads.start({
-      account,
-      keyId,
-      buybackToken,
-      requestId,
-      ...parse(newUpload, json.value),
-    });
+  return once(deps, call, hash, undefined, async () => {
+    const upload = await deps.files.uploads.start({ ...uploadRequest(call), ...parse(newUpload, json.value) });
     return { upload, hash };
   });
 }
 
-/** Takes a file, as it is or in a form. */
-export function receiveUpload(deps: CreateDeps, asking: Asking): Promise<Upload> {
-  const { req, res } = asking;
-  const body = uploadBody(req, deps.clock, deps.spoolBudget.share(asking.caller.account));
-  const read: Read = () => {
-    proceed(req, res);
+/** Receives a file, as a raw body or in a form. */
+export function receiveUpload(deps: CreateDeps, call: UploadCall): Promise<Upload> {
+  const { req, res, caller } = call;
+  const body = uploadBody(req, deps.clock, deps.spoolBudget.share(caller.account));
+  const digest: Digest = () => {
+    sendContinue(req, res);
     return body.digest();
   };
-  return once(deps, asking, undefined, read, (needsHash) => receive(deps, asking, body, needsHash));
+  return once(deps, call, undefined, digest, (needsHash) => receive(deps, call, body, needsHash));
 }
 
 async function receive(
   { files }: CreateDeps,
-  { req, res, caller }: Asking,
+  call: UploadCall,
   body: UploadBody,
   needsHash: boolean,
-): Promise<Made> {
-  const { requestId } = localsOf(res);
-  const { account, keyId, buybackToken } = caller;
-  const receiving = await files.uploads.begin({ account, keyId, buybackToken, requestId, mostBytes: body.mostBytes });
+): Promise<Created> {
+  const receiving = await files.uploads.begin({ ...uploadRequest(call), maxBytes: body.maxBytes });
   try {
-    proceed(req, res);
+    sendContinue(call.req, call.res);
     const hash = needsHash ? createHash("sha256") : undefined;
     const upload = await body.read((source) => receiving.store(hash ? hashed(source, hash) : source));
     return { upload, hash: hash?.digest("base64url") };
   } catch (error) {
-    await receiving.drop();
+    await receiving.cancel();
     throw error;
   }
 }
 
-/** Once for an `Idempotency-Key`; as often as it is asked for without one. */
+/** Creates the upload once for an `Idempotency-Key`, or on every request without one. */
 async function once(
   deps: CreateDeps,
-  asking: Asking,
+  call: UploadCall,
   hash: string | undefined,
-  read: Read | undefined,
-  make: (needsHash: boolean) => Promise<Made>,
+  digest: Digest | undefined,
+  create: (needsHash: boolean) => Promise<Created>,
 ): Promise<Upload> {
-  const { req, res, caller } = asking;
+  const { req, res, caller } = call;
   const key = req.get("idempotency-key");
-  if (key === undefined) return (await make(false)).upload;
+  if (key === undefined) return (await create(false)).upload;
 
   const { requestId, arrivedAt } = localsOf(res);
-  const ask = { account: caller.account, key, hash, requestId, instance: deps.instance };
-  const claimed = await claimKey(deps, ask, { answerBy: arrivedAt + deps.syncTimeoutMs, res });
-  if (claimed.kind === "answered") return again(deps, asking, claimed, read);
-  let made: Made;
+  const claim = { account: caller.account, key, hash, requestId, instance: deps.instance };
+  const claimed = await claimKey(deps, claim, { answerBy: arrivedAt + deps.syncTimeoutMs, res });
+  if (claimed.kind === "answered") return findEarlier(deps, call, claimed, digest);
+  let created: Created;
   try {
     const { before } = claimed;
-    const adopted = before === undefined ? undefined : await adopt(deps, asking, before, read);
-    made = adopted ?? (await make(true));
+    const recovered = before === undefined ? undefined : await recover(deps, call, before, digest);
+    created = recovered ?? (await create(true));
   } catch (error) {
     await releaseKey(deps, claimed.id, requestId);
     throw error;
   }
-  await keep(deps, claimed.id, requestId, made);
-  return made.upload;
+  await storeAnswer(deps, claimed.id, requestId, created);
+  return created.upload;
 }
 
-const otherFile = () => conflict("This Idempotency-Key was used with another request.");
+const otherRequest = () => conflict("This Idempotency-Key was used with another request.");
 
-/** The upload as it is now, for a request that brings the same file. */
-async function again(
+/** The current state of the upload that an earlier request created from the same file. */
+async function findEarlier(
   { files }: CreateDeps,
-  { res, caller }: Asking,
+  { res, caller: { account } }: UploadCall,
   { requestId, hash, answer }: Extract<Claimed, { kind: "answered" }>,
-  read: Read | undefined,
+  digest: Digest | undefined,
 ): Promise<Upload> {
-  if (!("upload" in answer)) throw otherFile();
-  if (read && (await read()).hash !== hash) throw otherFile();
-  const { account } = caller;
+  if (!("upload" in answer)) throw otherRequest();
+  if (digest && (await digest()).hash !== hash) throw otherRequest();
   const upload =
-    (await files.uploads.byRequest(account, requestId)) ?? (await files.uploads.find(account, answer.upload));
+    (await files.uploads.findByRequest(account, requestId)) ?? (await files.uploads.find(account, answer.upload));
   markReplayed(res, upload.requestId);
   return upload;
 }
 
-/** An instance that died may have made the upload and not said so. Its hash is lost: the length has to do. */
-async function adopt(
+/** Finds an upload that an instance created before it died. Its hash is lost, so only the length is compared. */
+async function recover(
   { files }: CreateDeps,
-  { res, caller }: Asking,
+  { res, caller }: UploadCall,
   before: string,
-  read: Read | undefined,
-): Promise<Made | undefined> {
-  const upload = await files.uploads.byRequest(caller.account, before);
+  digest: Digest | undefined,
+): Promise<Created | undefined> {
+  const upload = await files.uploads.findByRequest(caller.account, before);
   if (!upload || (upload.status !== "active" && !upload.multipart)) return undefined;
-  const file = await read?.();
-  if (file && file.bytes !== upload.bytes) throw otherFile();
+  const file = await digest?.();
+  if (file && file.bytes !== upload.bytes) throw otherRequest();
   markReplayed(res, upload.requestId);
   return { upload, hash: file?.hash };
 }
 
-const keepAgainMs = 1_000;
+const backoff = { firstMs: 1_000, maxMs: 1_000 };
 
-/** Tries until it is done: the upload is made and paid. If the process stops before, the next request finds it. */
-async function keep(
+/** Retries until it succeeds, because the upload is already charged. If the process stops first, the next request recovers it. */
+async function storeAnswer(
   { idempotency, clock, draining, log }: CreateDeps,
   id: string,
   requestId: string,
-  { upload, hash }: Made,
-) {
-  for (;;) {
-    try {
-      return await idempotency.store(id, requestId, { upload: upload.id }, hash);
-    } catch (error) {
-      log.warn({ err: (error as Error).message, requestId }, "an upload's idempotency key is not kept yet");
-      if (draining()) throw noCapacity("The Idempotency-Key cannot be kept right now; repeat the request.", 1, error);
-      await sleep(clock, keepAgainMs);
-    }
+  { upload, hash }: Created,
+): Promise<void> {
+  const retryIf = (error: unknown) => {
+    log.warn({ err: (error as Error).message, requestId }, "the idempotency key of an upload could not be stored");
+    return !draining();
+  };
+  try {
+    await retry({ clock, backoff, retryIf }, () => idempotency.store(id, requestId, { upload: upload.id }, hash));
+  } catch (error) {
+    throw noCapacity("The Idempotency-Key cannot be stored right now; repeat the request.", 1, error);
   }
 }

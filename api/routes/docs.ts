@@ -1,5 +1,5 @@
 import { Router, static as serveStatic } from "express";
-// The package itself would run its whole page here.
+// The package's main module needs a browser.
 import absolutePath from "swagger-ui-dist/absolute-path.js";
 import { openApiDocument } from "../openapi.ts";
 
@@ -16,7 +16,7 @@ const page = `<!doctype html>
 `;
 const start = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#ui", validatorUrl: null });\n`;
 
-/** `GET /openapi.json`, and `GET /docs` that shows it with no script from elsewhere. */
+/** `GET /openapi.json`, and `GET /docs`, which shows it without scripts of other hosts. */
 export function docsRoutes({ publicUrl }: { publicUrl: () => string }): Router {
   const router = Router();
   let document: string | undefined;

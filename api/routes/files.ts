@@ -1,7 +1,7 @@
 import { pipeline } from "node:stream/promises";
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { fileExpired, noCapacity, notFound, ServiceError } from "#errors";
-import type { Files, GeneratedFile } from "#files";
+import { type Files, fileLifetimeMs, type GeneratedFile } from "#files";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { isFresh, type Range, rangeOf } from "../http/conditional.ts";
@@ -16,10 +16,9 @@ export interface FileDeps {
   readonly log: Logger;
 }
 
-const lifeMs = 24 * 3_600_000;
 const fileId = /^file_[0-9A-Za-z]{40}$/;
 
-/** What a browser shows or plays. Anything else is only to be saved: a page of someone's making must not run here. */
+/** Types that browsers show or play. Any other file is an attachment, so that no generated web page runs here. */
 const extensions: Readonly<Record<string, string>> = {
   "image/png": "png",
   "image/jpeg": "jpg",
@@ -44,7 +43,7 @@ const extensions: Readonly<Record<string, string>> = {
   "audio/webm": "weba",
 };
 
-/** `/media/<id>`, mounted at `/media`: what models made. Its id is all that is needed to read a file. */
+/** `/media/<id>`, mounted at `/media`: generated files. Whoever has the id may read the file. */
 export function fileRoutes(deps: FileDeps): Router {
   const router = Router();
   router.get("/:id", serve(deps));
@@ -56,22 +55,22 @@ const serve =
   ({ files, openCalls, clock, log }: FileDeps): RequestHandler<{ id: string }> =>
   async (req, res) => {
     const { id } = req.params;
-    const gone = new AbortController();
-    res.once("close", () => gone.abort());
-    const left = openCalls.arrive();
+    const disconnected = new AbortController();
+    res.once("close", () => disconnected.abort());
+    const leave = openCalls.arrive();
     try {
       const file = fileId.test(id) ? await files.generated.find(id) : undefined;
       if (!file) throw notFound("file");
       if (file === "expired") throw fileExpired();
-      await send(req, res, file, clock.now(), (range) => files.generated.open(id, range, gone.signal));
+      await send(req, res, file, clock.now(), (range) => files.generated.open(id, range, disconnected.signal));
     } catch (error) {
-      if (gone.signal.aborted) return;
+      if (disconnected.signal.aborted) return;
       if (!res.headersSent) throw error;
-      // The answer cannot end well any more: without its end no client takes it for the whole file.
-      log.warn({ err: error, requestId: localsOf(res).requestId, file: id }, "a file broke off");
+      // Cut the connection, so that no client takes the part for the whole file.
+      log.warn({ err: error, requestId: localsOf(res).requestId, file: id }, "a file could not be sent to its end");
       res.destroy();
     } finally {
-      left();
+      leave();
     }
   };
 
@@ -79,25 +78,25 @@ type Found = GeneratedFile & { readonly etag: string };
 type Open = (range: Range | undefined) => Promise<AsyncIterable<Buffer>>;
 
 async function send(req: Request<{ id: string }>, res: Response, file: Found, now: number, open: Open) {
-  const about = {
+  const validators = {
     etag: file.etag,
-    "last-modified": new Date(file.expiresAt - lifeMs).toUTCString(),
-    // No cache may outlive the file.
+    "last-modified": new Date(file.expiresAt - fileLifetimeMs).toUTCString(),
+    // A cached copy must not outlive the file.
     "cache-control": `private, max-age=${Math.max(0, Math.floor((file.expiresAt - now) / 1000))}, immutable`,
   };
-  res.set(about);
+  res.set(validators);
   if (isFresh(req, res)) return void res.status(304).end();
   const range = rangeOf(req, res, file.bytes);
-  for (const name of Object.keys(about)) res.removeHeader(name);
+  for (const name of Object.keys(validators)) res.removeHeader(name);
   if (range === "unsatisfiable")
     return void res.status(416).set("content-range", `bytes */${file.bytes}`).set("content-length", "0").end();
 
   const { start, end } = range ?? { start: 0, end: file.bytes - 1 };
   const chunks = req.method === "HEAD" ? undefined : read(open, range, start, end);
-  // Before the status goes out, so that storage that is away is still a 503.
+  // Read before the status is sent, so that a failure of storage can still be a 503.
   const first = await chunks?.next();
   res.status(range ? 206 : 200).set({
-    ...about,
+    ...validators,
     "content-type": file.contentType,
     "content-length": String(end - start + 1),
     "content-disposition": dispositionOf(file),
@@ -105,12 +104,12 @@ async function send(req: Request<{ id: string }>, res: Response, file: Found, no
     ...(range && { "content-range": `bytes ${start}-${end}/${file.bytes}` }),
   });
   if (!chunks || !first || first.done) return void res.end();
-  await pipeline(from(first.value, chunks), res);
+  await pipeline(prepend(first.value, chunks), res);
 }
 
 /**
- * From `start` to `end`. Storage gives up a connection on which a slow caller lets it wait, as a player does whose buffer
- * is full: reading goes on where it was, as long as each attempt brings something.
+ * Reads from `start` to `end`. Storage closes a connection that a slow caller does not read, such as a player with a full buffer.
+ * Reading resumes where it stopped, as long as every attempt makes progress.
  */
 async function* read(open: Open, range: Range | undefined, start: number, end: number): AsyncGenerator<Buffer> {
   for (let at = start; at <= end; ) {
@@ -120,14 +119,15 @@ async function* read(open: Open, range: Range | undefined, start: number, end: n
         at += chunk.length;
         yield chunk;
       }
-      if (at === before) throw noCapacity("Storage has less of this file than it should.");
+      if (at === before) throw noCapacity("File storage has only a part of this file.");
     } catch (error) {
-      if (at === before) throw error instanceof ServiceError ? error : noCapacity("Storage is away.", 5, error);
+      if (at === before)
+        throw error instanceof ServiceError ? error : noCapacity("File storage is unavailable.", 5, error);
     }
   }
 }
 
-async function* from(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+async function* prepend(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   yield first;
   yield* rest;
 }

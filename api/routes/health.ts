@@ -1,6 +1,5 @@
 import { Router } from "express";
-import type { Pool, WorkerRegistry } from "#jobs";
-import { pools } from "#jobs";
+import { pools, type WorkerRegistry } from "#jobs";
 
 interface Deps {
   readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
@@ -10,20 +9,20 @@ interface Deps {
 
 const callPools = pools.filter((pool) => pool !== "maintenance");
 
-/** `/healthz`: the process answers. `/readyz`: it can take calls; 503 with what is missing otherwise. */
+/** `/healthz`: the process runs. `/readyz`: it can take calls; otherwise 503 with what is missing. */
 export function healthRoutes({ ping, registry, draining }: Deps): Router {
   const router = Router();
-  const reach = async (check: () => Promise<unknown>) => {
-    const late = new Promise((_, reject) => setTimeout(reject, 1_500).unref());
-    return Promise.race([check(), late]).then(
+  const isReachable = async (check: () => Promise<unknown>) => {
+    const timeout = new Promise((_, reject) => setTimeout(reject, 1_500).unref());
+    return Promise.race([check(), timeout]).then(
       () => true,
       () => false,
     );
   };
   router.get("/healthz", (_req, res) => void res.json({ status: "ok" }));
   router.get("/readyz", async (_req, res) => {
-    const [mongodb, redis] = await Promise.all([reach(ping.mongodb), reach(ping.redis)]);
-    const workers = Object.fromEntries(callPools.map((pool: Pool) => [pool, registry.serving(pool)]));
+    const [mongodb, redis] = await Promise.all([isReachable(ping.mongodb), isReachable(ping.redis)]);
+    const workers = Object.fromEntries(callPools.map((pool) => [pool, registry.serving(pool)]));
     const ready = mongodb && redis && !draining() && Object.values(workers).some((count) => count > 0);
     res.status(ready ? 200 : 503).json({ status: ready ? "ready" : "not ready", mongodb, redis, workers });
   });

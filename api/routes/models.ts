@@ -1,16 +1,15 @@
 import { type Request, type RequestHandler, Router } from "express";
-import { methodNotAllowed, noSuchRoute } from "../http/errors.ts";
+import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { listOf } from "../http/shape.ts";
+import { chatModels } from "./models/chat.ts";
 import { geminiModels } from "./models/gemini.ts";
 import { messagesModels } from "./models/messages.ts";
 import type { ModelDeps, ModelList } from "./models/model-list.ts";
-import { ourModels } from "./models/ours.ts";
 
-/** The slash of an id may come raw or as %2F. */
+/** The slash of an id may be raw or %2F. */
 const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/");
 
-/** A POST that names a verb is a call in Gemini's format, with a verb that there is not. */
+/** A POST with a verb is a call in Gemini's format. The known verbs have a route, so this one does not exist. */
 const unknownVerb: RequestHandler = (req, res, next) =>
   /:[^/]*$/.test(req.path) ? noSuchRoute(req, res, next) : next();
 
@@ -24,16 +23,16 @@ function routes(listFor: (req: Request) => ModelList, before: readonly RequestHa
   return router;
 }
 
-const shapeHeaders: RequestHandler = (req, res, next) => {
+const formatHeaders: RequestHandler = (req, res, next) => {
   res.vary("anthropic-version, x-goog-api-key, x-goog-api-client");
-  if (listOf(req) === "messages") res.setHeader("request-id", localsOf(res).requestId);
+  if (modelListFormat(req) === "messages") res.setHeader("request-id", localsOf(res).requestId);
   next();
 };
 
-/** `GET /v1/models` and `GET /v1/models/{id}`, in the shape that the headers ask for. No key is needed. */
+/** `GET /v1/models` and `GET /v1/models/{id}`, in the format that the headers indicate. No key is needed. */
 export function modelRoutes(deps: ModelDeps): Router {
-  const lists = { ours: ourModels(deps), messages: messagesModels(deps), gemini: geminiModels(deps) };
-  return routes((req) => lists[listOf(req)], [shapeHeaders]);
+  const lists = { chat: chatModels(deps), messages: messagesModels(deps), gemini: geminiModels(deps) };
+  return routes((req) => lists[modelListFormat(req)], [formatHeaders]);
 }
 
 /** `GET /v1beta/models` and `GET /v1beta/models/{model}`, whatever the headers. */

@@ -6,11 +6,11 @@ const unixSeconds = (ms: number) => Math.floor(ms / 1000);
 
 const part = z.object({
   part_number: z.int(),
-  url: z.url().describe("Takes this part by PUT, until `links_expire_at`"),
-  bytes: z.int().describe("Exactly so many"),
+  url: z.url().describe("PUT this part here, until `links_expire_at`"),
+  bytes: z.int().describe("The exact size of this part"),
 });
 
-/** Specification, part 2, "Upload". */
+/** docs/api/inference.md, "Upload". */
 export const uploadObject = z
   .object({
     id: z.string().describe("upl_..."),
@@ -25,8 +25,8 @@ export const uploadObject = z
     cost_usd: z.string().describe("Charged once, when the upload becomes active"),
     part_size: z.int().optional(),
     links_expire_at: z.int().describe("unix seconds").optional(),
-    part_urls: z.array(part).describe("Of a pending upload in parts").optional(),
-    complete_url: z.url().describe("Takes a POST once all parts are there").optional(),
+    part_urls: z.array(part).describe("For a pending upload in parts").optional(),
+    complete_url: z.url().describe("POST here once all parts are sent").optional(),
   })
   .meta({ id: "Upload" });
 
@@ -35,7 +35,7 @@ export const uploadList = z
     object: z.literal("list"),
     data: z.array(uploadObject),
     has_more: z.boolean(),
-    next: z.string().nullable().describe("Give it as `after`"),
+    next: z.string().nullable().describe("Pass it as `after`"),
   })
   .meta({ id: "UploadList" });
 
@@ -46,7 +46,7 @@ export const newUpload = z
   .object({ bytes: z.int(), mime: z.string().min(1).max(255) })
   .meta({ id: "NewUpload", description: "An upload in parts, of up to 200 MB" });
 
-/** `POST /v1/uploads/{id}/complete`. What storage lists is the truth; this is taken because clients of S3 send it. */
+/** `POST /v1/uploads/{id}/complete`. Accepted because S3 clients send it, and ignored: the parts are those that storage lists. */
 export const completion = z
   .object({ parts: z.array(z.object({ part_number: z.int(), etag: z.string() })).optional() })
   .meta({ id: "UploadCompletion" });

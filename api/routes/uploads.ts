@@ -10,19 +10,19 @@ import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { pageQuery, parse } from "../http/input.ts";
 import { mediaTypeOf } from "../http/upload-body.ts";
-import { type Asking, type CreateDeps, receiveUpload, startUpload } from "./create-upload.ts";
+import { type CreateDeps, receiveUpload, startUpload, type UploadCall } from "./create-upload.ts";
 import { completion, renderUpload } from "./upload-object.ts";
 
 export interface UploadDeps extends CreateDeps {
   readonly keys: Keys;
   readonly bodyBudget: ByteBudget;
   readonly publicUrl: () => string;
-  /** Throws 503 while draining; else the drain waits until the returned function is called. */
+  /** Throws 503 while draining. Otherwise the drain waits until the returned function is called. */
   readonly arrive: () => () => void;
 }
 
 const jsonLimitBytes = 16 * 1024;
-/** The longest that an upload is received, looked up and assembled: then its slot frees itself. */
+/** Longer than receiving or completing an upload takes. After it the slot frees itself. */
 const slotMs = 30 * 60_000;
 
 /** Mounted at `/v1/uploads`. */
@@ -31,19 +31,18 @@ export function uploadRoutes(deps: UploadDeps): Router {
   const readJson = createBodyReader({ limitBytes: jsonLimitBytes, budget: deps.bodyBudget, clock: deps.clock });
   const render = (upload: Upload) => renderUpload(upload, deps.publicUrl());
 
-  /** One line for each upload, as for each call. */
+  /** One log line for each upload, as for each call. */
   const logWhenClosed = (req: Request, res: Response, { account, keyId }: Caller) =>
     res.once("close", () => {
       const { requestId, arrivedAt } = localsOf(res);
-      const [endpoint, status, left] = [req.baseUrl + req.path, res.statusCode, !res.writableFinished];
-      deps.log.info(
-        { requestId, account, key: keyId, endpoint, status, left, totalMs: deps.clock.now() - arrivedAt },
-        "upload",
-      );
+      const endpoint = req.baseUrl + req.path;
+      const [status, disconnected] = [res.statusCode, !res.writableFinished];
+      const totalMs = deps.clock.now() - arrivedAt;
+      deps.log.info({ requestId, account, key: keyId, endpoint, status, disconnected, totalMs }, "upload");
     });
 
-  /** Files come at a rate of their own, before a byte of them is read. */
-  async function counted<T>(res: Response, caller: Caller, work: (current: Caller) => Promise<T>): Promise<T> {
+  /** Takes a slot of the key's upload limits before the body is read. */
+  async function withSlot<T>(res: Response, caller: Caller, work: (current: Caller) => Promise<T>): Promise<T> {
     const { requestId } = localsOf(res);
     const slot = await deps.keys.takeUploadSlot(caller, { requestId, ttlMs: slotMs });
     let refusedBy: ServiceError | undefined;
@@ -57,7 +56,7 @@ export function uploadRoutes(deps: UploadDeps): Router {
     }
   }
 
-  async function withJson<T>({ req, res, caller }: Asking, use: (json: JsonBody) => Promise<T>): Promise<T> {
+  async function withJson<T>({ req, res, caller }: UploadCall, use: (json: JsonBody) => Promise<T>): Promise<T> {
     const json = await readJson(req, res, caller);
     try {
       return await use(json);
@@ -67,18 +66,18 @@ export function uploadRoutes(deps: UploadDeps): Router {
   }
 
   type Handle = (req: Request<{ id: string }>, res: Response, caller: Caller) => Promise<object>;
-  /** What every route does first: a place in the drain, then the key. */
+  /** Every route registers with the drain and then authenticates. */
   const handler =
     (handle: Handle): RequestHandler<{ id: string }> =>
     async (req, res) => {
-      const left = deps.arrive();
+      const leave = deps.arrive();
       try {
         const caller = await authenticate(deps.keys, req);
         if (req.method !== "POST") return void res.json(await handle(req, res, caller));
         logWhenClosed(req, res, caller);
-        res.json(await counted(res, caller, (current) => handle(req, res, current)));
+        res.json(await withSlot(res, caller, (current) => handle(req, res, current)));
       } finally {
-        left();
+        leave();
       }
     };
 
@@ -86,10 +85,10 @@ export function uploadRoutes(deps: UploadDeps): Router {
   router.post(
     "/",
     handler(async (req, res, caller) => {
-      const asking = { req, res, caller };
+      const call = { req, res, caller };
       const upload = isJson(req)
-        ? await withJson(asking, (json) => startUpload(deps, asking, json))
-        : await receiveUpload(deps, asking);
+        ? await withJson(call, (json) => startUpload(deps, call, json))
+        : await receiveUpload(deps, call);
       if (!isJson(req)) res.set("x-xm-cost-usd", formatUsd(upload.costNanoUsd));
       return render(upload);
     }),

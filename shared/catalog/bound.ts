@@ -1,38 +1,87 @@
-import type { CallSize } from "#formats";
-import { mayHaveSound, mostPartTokens } from "./parts.ts";
-import { bandAt, mostWithin, toNanoUsd } from "./prices.ts";
+import type { CallSize, MediaPart } from "#formats";
+import { bandAt, maxAmountFor, toNanoUsd } from "./prices.ts";
 import type { Band, Bound, Model, Tier } from "./types.ts";
 
-/** What a chat template adds: once for the call (the preamble that providers put before tools), and for each message. */
+/** The smallest image patch that a provider counts: 28 by 28 pixels (others use 32). */
+const patchPixels = 28;
+/**
+ * The densest plausible document: a page of a few lines takes a kilobyte, and a byte of compressed text is a token (three to
+ * four letters). Denser ones can be constructed; they are found when a document is counted before it is sent.
+ */
+const pageBytes = 1_024;
+/** 4 kbit/s: below any compression of speech. */
+const recordingBytesPerSecond = 500;
+
+function imageTokens({ mediaTokens: { imagePatch } }: Model, { dimensions }: MediaPart): number {
+  if (imagePatch === undefined || dimensions === undefined) return Number.POSITIVE_INFINITY;
+  const patches = Math.ceil(dimensions.width / patchPixels) * Math.ceil(dimensions.height / patchPixels);
+  return Math.ceil(patches * imagePatch);
+}
+
+function audioTokens({ mediaTokens: { audioSecond } }: Model, { seconds, bytes }: MediaPart): number {
+  if (audioSecond === undefined || bytes === undefined) return Number.POSITIVE_INFINITY;
+  return Math.ceil(Math.ceil(seconds ?? bytes / recordingBytesPerSecond) * audioSecond);
+}
+
+function pdfTokens({ mediaTokens: { page } }: Model, { bytes }: MediaPart): number {
+  if (page === undefined || bytes === undefined) return Number.POSITIVE_INFINITY;
+  return Math.max(1, Math.ceil(bytes / pageBytes)) * page + bytes;
+}
+
+/** Other content has no rule, because its bytes do not bound its length: a short video file may last hours. */
+const partRules: Partial<Record<NonNullable<MediaPart["content"]>, (model: Model, part: MediaPart) => number>> = {
+  image: imageTokens,
+  audio: audioTokens,
+  pdf: pdfTokens,
+  // No tokenizer makes more tokens than there are bytes.
+  text: (_, { bytes }) => bytes ?? Number.POSITIVE_INFINITY,
+};
+
+/** The most tokens that a part can count as: by its content, and at most the catalog's maximum for its kind. */
+function maxTokensOfPart(model: Model, part: MediaPart): number {
+  const { kind, content } = part;
+  const rule = content && partRules[content];
+  const { maxPartTokens, contextLength } = model;
+  // An image sent as a file counts as an image, if the model accepts images.
+  const own = content === "image" || content === "audio" ? maxPartTokens[content] : undefined;
+  const maximum = own ?? maxPartTokens[kind] ?? contextLength;
+  return rule ? Math.min(rule(model, part), maximum) : maximum;
+}
+
+/** Whether it may be billed as audio: a video has an audio track, and the content of a link is unknown. */
+const mayHaveAudio = ({ kind, content }: MediaPart): boolean =>
+  content === undefined ? kind !== "image" : content === "audio" || content === "video" || content === "other";
+
+/** Tokens that a chat template adds to a call (the preamble of tools) and to each message. */
 const baseTokens = 512;
 const messageTokens = 16;
 
-/** No tokenizer makes more tokens than there are bytes, so bytes bound them without being tokenized. */
-function mostInputTokens(model: Model, size: CallSize): number {
+/** Bounds text by its bytes: no tokenizer makes more tokens than there are bytes. */
+function maxInputTokens(model: Model, size: CallSize): number {
   let tokens = size.inputBytes + baseTokens + messageTokens * size.messages;
-  for (const part of size.parts) tokens += mostPartTokens(model, part);
-  // Every input of an embeddings call has a context of its own.
+  for (const part of size.parts) tokens += maxTokensOfPart(model, part);
+  // Every input of an embeddings call has its own context.
   const contexts = model.type === "embeddings" ? Math.max(1, size.messages) : 1;
   return Math.min(tokens, model.contextLength * contexts);
 }
 
-/** Of an input token, whichever of its prices it comes under: cache writes are billed where they are asked for. */
-function dearestInput({ automaticCacheWrites }: Model, size: CallSize, { dearest }: Band): bigint {
+/** The highest price of an input token. Cache writes count only where they are requested or automatic. */
+function highestInputPrice({ automaticCacheWrites }: Model, size: CallSize, { dearest }: Band): bigint {
   const prices = [dearest.input];
   if (size.cacheWrites || automaticCacheWrites) prices.push(dearest.cacheWrite);
   if (size.cacheWrites === "long") prices.push(dearest.cacheWriteLong);
-  if (size.parts.some(mayHaveSound)) prices.push(dearest.audioInput);
-  return prices.reduce((most, price) => (price > most ? price : most));
+  if (size.parts.some(mayHaveAudio)) prices.push(dearest.audioInput);
+  return prices.reduce((max, price) => (price > max ? price : max));
 }
 
-export function boundOf(model: Model, size: CallSize, tier: Tier): Bound {
+export function boundOfTokens(model: Model, size: CallSize, tier: Tier): Bound {
   if (model.type !== "text" && model.type !== "embeddings")
     throw new TypeError(`${model.id} is not billed by tokens: its cost has no bound in tokens`);
-  const inputTokens = mostInputTokens(model, size);
+  const inputTokens = maxInputTokens(model, size);
   const band = bandAt(model.prices[tier], inputTokens);
   const { dearest } = band;
-  const fixed = BigInt(inputTokens) * dearestInput(model, size, band) + dearest.request;
-  /** One more output token for every choice. */
+  const fixed = BigInt(inputTokens) * highestInputPrice(model, size, band) + dearest.request;
+  /** The cost of one more output token for every choice. */
   const step = BigInt(size.choices) * dearest.output;
   const outputCap = Math.min(size.outputCap ?? model.maxOutputTokens, model.maxOutputTokens, model.contextLength);
   const mostNanoUsd = toNanoUsd(fixed + BigInt(outputCap) * step);
@@ -46,9 +95,9 @@ export function boundOf(model: Model, size: CallSize, tier: Tier): Bound {
     isCapNamed: size.outputCap !== undefined,
     capFor: (grantedNanoUsd) => {
       if (grantedNanoUsd >= mostNanoUsd) return outputCap;
-      const left = mostWithin(grantedNanoUsd) - fixed;
-      // A step of 0 is never divided by: then `most` is the fixed part alone, and less than that leaves nothing.
-      return left < step ? 0 : Number(left / step);
+      const remaining = maxAmountFor(grantedNanoUsd) - fixed;
+      // `step` is not 0 here: if it were, `mostNanoUsd` would be the fixed part, and less than that leaves a negative rest.
+      return remaining < step ? 0 : Number(remaining / step);
     },
   };
 }

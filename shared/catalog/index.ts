@@ -1,45 +1,43 @@
 /**
- * The catalog: which models there are, what they cost, and who serves them. One JSON file, read once at start; a model
- * without a price, or one that contradicts itself, stops the start. Sources: the specification, parts 1 and 2 ("Model");
- * ARCHITECTURE, section 5 (the bound of a call's cost); wire-details (price keys, units, output cap).
+ * The catalog: which models there are, what they cost, and who serves them. One JSON file, read once at start. A model without a
+ * price, or one that contradicts itself, stops the start. Sources: docs/api/inference.md ("Model"), docs/api/wire-details.md
+ * (price keys, units, output cap).
  *
  * The file (`schema.ts` has every field, `media-schema.ts` those of models for images and media):
- *   elite_discount_bps  for models that name none of their own
- *   upstreams           by name: provider, address and key variables, concurrency, deadlines
+ *   elite_discount_bps  the default for models without their own
+ *   upstreams           by name: provider, address and key variables, concurrency, timeouts
  *   models              id, type, limits, features, prices as decimal strings in USD per unit, upstreams in order
  *
  * Units: a million tokens for `input`, `cached_input`, `cache_write`, `cache_write_1h`, `audio_input`, `output` and
- * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute` and `request` (units of the same
- * names), and for `input_image` (unit `image`): a picture that is given. A count whose key has no price is billed as
- * `input` or `output` (`cache_write_1h` as `cache_write` first).
- * `tiers` price whole prompts by their length: all tokens of a prompt, and of its answer, cost what the last tier says
- * whose `above_input_tokens` the prompt exceeds.
+ * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request` and `input_image`, an image in
+ * the input (unit `image`). A count whose key has no price is billed as `input` or `output` (`cache_write_1h` as `cache_write`
+ * first). `tiers` depend on the length of the prompt: the last tier whose `above_input_tokens` the prompt exceeds prices all
+ * tokens of the prompt and of its answer.
  *
- * A model for images or media has besides:
- *   task          the kind of call, which decides the provider's route
- *   input_schema  JSON Schema of its own parameters (for images of the body itself), held to by zod
- *   units         for every price key, how many units an input makes: what holds are worked out from, before the work.
- *                 `{field}` its value or default, `{minutes_of, bytes_per_second, max, min?}` of an uploaded recording:
- *                 these say at most how much is made, and what the provider delivers decides. `{characters_of, per?}`,
- *                 `{items_of, per?}`, `{count}`: the input alone decides, reported or not, if anything is delivered.
- *   variants      prices by input: a price key costs what the first variant says whose every `when` fits and that names
- *                 the key, else what `pricing` says. Fields that `when` lists values of are enums.
- * Defaults of the schema are sent to the provider. What it chooses by itself (`auto`) is priced as the dearest that it may.
+ * A model for images or media also has:
+ *   task          the kind of call, which selects the provider's route
+ *   input_schema  JSON Schema of its parameters (for images those of the body itself), enforced by zod
+ *   units         for every price key the number of units that an input makes, from which holds are computed. `{field}` (its
+ *                 value or default) and `{minutes_of, bytes_per_second, max, min?}` (of an uploaded recording) are upper bounds;
+ *                 the delivered number is billed. `{characters_of, per?}`, `{items_of, per?}` and `{count}` are determined by
+ *                 the input, reported or not, if anything is delivered.
+ *   variants      prices by input. The price of a key is that of the first variant whose every `when` matches and that has the
+ *                 key, else that of `pricing`. Fields for which `when` lists values are enums.
+ * Defaults of the schema are sent to the provider. A value that the provider chooses (`auto`) has the highest price it can have.
  *
- * Money is bigint nano-USD. Prices are exact rationals; a cost is rounded once, half up; seconds and minutes have six
- * decimals. Elite prices are list x (10000 - bps) / 10000, exactly.
+ * Money is bigint nano-USD. Prices are exact rationals. A cost is rounded once, half up; seconds and minutes have six decimals.
+ * Elite prices are exactly list x (10000 - bps) / 10000.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import type { CallSize, ModelInput } from "#formats";
-import { boundOf } from "./bound.ts";
-import { checkInput, checkOf } from "./input.ts";
-import { boundOfUnits, costOfMedia } from "./media.ts";
+import { boundOfTokens } from "./bound.ts";
+import { checkInput, inputCheck } from "./input.ts";
+import { billed, boundOfUnits, costOfMedia, unitsOf } from "./media.ts";
 import { costOf, priceBook, pricesOf, pricingOf, withRequest } from "./prices.ts";
 import { catalogFile, endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 import { type Bound, CatalogError, type Model, type PriceLine, type Tier, type Upstream, type Usage } from "./types.ts";
-import { billed, unitsOf } from "./units.ts";
 
 export {
   type Bound,
@@ -57,44 +55,43 @@ export {
 export interface Catalog {
   /** By its id, `provider/model`. */
   find(id: string): Model | undefined;
-  /** By the provider's own name for it, without a provider. */
+  /** By the provider's own name for it. */
   named(alias: string): Model | undefined;
   /** In the order of the file. */
   list(): readonly Model[];
   readonly upstreams: ReadonlyMap<string, Upstream>;
-  /** What to hold for a call of a `text` or `embeddings` model; throws TypeError for the others. */
+  /** The bound of a call of a `text` or `embeddings` model. Throws TypeError for other models. */
   bound(model: Model, size: CallSize, tier: Tier): Bound;
   /**
-   * Throws a ServiceError that names the field (`size`, or `input.duration` when `at` is "input") if the model does not
-   * take these parameters; else gives them with the schema's defaults. This and the next two are for models with an input
-   * schema, and throw TypeError for others.
+   * Returns the parameters with the schema's defaults, or throws a ServiceError that names the field (`size`, or
+   * `input.duration` when `at` is "input"). This and the next two are for models with an input schema, and throw TypeError for
+   * others.
    */
   checkInput(model: Model, input: ModelInput): ModelInput["value"];
-  /** The most units that a checked input can make. `uploadBytes`: of the uploads that it names, by id. */
+  /** The most units that a checked input can make. `uploadBytes`: sizes of the uploads in the input, by id. */
   units(model: Model, input: ModelInput["value"], uploadBytes: ReadonlyMap<string, number>): Usage;
-  /** What to hold for a call that makes so many units at most: all of it, or the call does not run. */
+  /** The bound of a call that makes at most these units. */
   boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound;
   /**
-   * With what no provider reports: the request itself, where it has a price and the usage counts anything; of media what
-   * the input alone decides (characters, input images). What was billed once may be again: it changes nothing.
+   * Adds what no provider reports: the request itself, if it has a price and the usage counts anything; for media what the
+   * input determines (characters, input images). Idempotent.
    */
   billed(model: Model, usage: Usage, input?: ModelInput["value"]): Usage;
   /**
-   * In nano-USD. Throws RangeError for a count that is no count, or that the model has no price for. `input` is that of a
-   * media call: prices can depend on it (TypeError without it), and what it alone determines (characters, input images,
-   * the request) need not stand in `usage`. For usage within the units never more than their bound.
+   * In nano-USD. Throws RangeError for a malformed count, or one without a price. Prices of media can depend on `input`
+   * (TypeError without it), and counts that it determines need not be in `usage`. Usage within the units never costs more than
+   * their bound.
    */
   cost(model: Model, usage: Usage, tier: Tier, input?: ModelInput["value"]): bigint;
   /**
-   * `x_pricing`: a line for each price key. A price of long prompts is a line of its own, named for the length that it
-   * begins above, and so is a variant's: `input_above_200000`, `image_hd`.
+   * `x_pricing`: a line for each price key. Tiers and variants have lines of their own: `input_above_200000`, `image_hd`.
    */
   pricing(model: Model): Readonly<Record<string, PriceLine>>;
 }
 
 const shippedFile = fileURLToPath(new URL("models.json", import.meta.url));
 
-/** Reads the file given, or the one shipped. Throws CatalogError with a line for each fault: whose, which field, what. */
+/** Reads a file, by default the shipped one. Throws CatalogError with a line for each fault. */
 export function loadCatalog(file: string | undefined): Catalog {
   const { elite_discount_bps, upstreams, models } = parse(file ?? shippedFile);
   const pricing = new Map<string, Readonly<Record<string, PriceLine>>>();
@@ -121,7 +118,7 @@ export function loadCatalog(file: string | undefined): Catalog {
     named: (alias) => byAlias.get(alias),
     list: () => list,
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
-    bound: boundOf,
+    bound: boundOfTokens,
     checkInput,
     units: unitsOf,
     boundOfUnits,
@@ -156,18 +153,18 @@ function parse(file: string): z.infer<typeof catalogFile> {
   }
   const parsed = catalogFile.safeParse(content);
   if (parsed.success) return parsed.data;
-  const lines = parsed.error.issues.map((issue) => `${whose(issue.path, content)}: ${issue.message}`);
-  throw new CatalogError(`The catalog ${file} is not sound.\n  ${lines.join("\n  ")}`);
+  const lines = parsed.error.issues.map((issue) => `${describePath(issue.path, content)}: ${issue.message}`);
+  throw new CatalogError(`The catalog ${file} is not valid.\n  ${lines.join("\n  ")}`);
 }
 
-const named = z.looseObject({ models: z.array(z.looseObject({ id: z.string() }).catch({ id: "" })) });
+const withIds = z.looseObject({ models: z.array(z.looseObject({ id: z.string() }).catch({ id: "" })) });
 
-/** `["models", 3, "pricing", "input"]` is "openai/gpt-5: pricing.input" to a person. */
-function whose(path: readonly PropertyKey[], content: unknown): string {
+/** `["models", 3, "pricing", "input"]` becomes "model openai/gpt-5: pricing.input". */
+function describePath(path: readonly PropertyKey[], content: unknown): string {
   const [list, at, ...field] = path.map(String);
   if (list === undefined) return "the file";
   if (at === undefined) return list;
-  const known = named.safeParse(content);
+  const known = withIds.safeParse(content);
   const id = list === "models" && known.success ? known.data.models[Number(at)]?.id : undefined;
   const entry = list === "upstreams" ? `upstream ${at}` : id ? `model ${id}` : `${list}[${at}]`;
   return [entry, ...(field.length > 0 ? [field.join(".")] : [])].join(": ");
@@ -207,7 +204,7 @@ function modelOf(entry: ModelEntry, eliteDiscountBps: number): Model {
     prices: priceBook(bands, eliteDiscountBps),
     ...(input_schema !== undefined && {
       inputSchema: input_schema,
-      media: { schema: input_schema, check: checkOf(input_schema), units, variants },
+      media: { schema: input_schema, check: inputCheck(input_schema), units, variants },
     }),
   };
 }

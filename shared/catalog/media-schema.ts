@@ -1,10 +1,19 @@
 import { z } from "zod";
-import { checkOf } from "./input.ts";
-import { type ListPrices, parsePrice, priceKeys } from "./prices.ts";
-import type { ModelType, PriceKey, Task, UnitRule } from "./types.ts";
-import { countOf, fieldSchema, type JsonSchema } from "./units.ts";
+import { countOf, fieldSchema, inputCheck, type JsonSchema } from "./input.ts";
+import { type ListPrices, parsePrice } from "./prices.ts";
+import {
+  type Complain,
+  condition,
+  type ModelType,
+  type PriceKey,
+  priceKeys,
+  unitRules as rules,
+  type Task,
+  tasks,
+  type UnitRule,
+} from "./types.ts";
 
-/** The kinds of call that models of a type can take. */
+/** The tasks that models of a type can have. */
 const tasksOf = {
   text: [],
   embeddings: [],
@@ -14,22 +23,7 @@ const tasksOf = {
   other: ["images", "speech", "transcription", "video", "music"],
 } as const satisfies Record<ModelType, readonly Task[]>;
 
-const field = z.string().min(1);
-const per = z.literal("image").optional();
-const rules = {
-  field: z.strictObject({ field }),
-  count: z.strictObject({ count: z.int().positive().max(1_000) }),
-  characters: z.strictObject({ characters_of: field, per }),
-  items: z.strictObject({ items_of: z.array(field).min(1), per }),
-  minutes: z.strictObject({
-    minutes_of: field,
-    bytes_per_second: z.int().positive(),
-    max: z.number().positive().max(10_000),
-    min: z.number().positive().max(10).optional(),
-  }),
-} as const;
-
-/** What the units of each price key can be read from. */
+/** The rules that each price key accepts. */
 const units = z.strictObject({
   image: rules.field.optional(),
   input_image: rules.items.optional(),
@@ -39,24 +33,18 @@ const units = z.strictObject({
   request: rules.count.optional(),
 } satisfies Partial<Record<PriceKey, unknown>>);
 
-const condition = z.union([
-  z.array(z.union([z.string(), z.number(), z.boolean()])).min(1),
-  z.strictObject({ present: z.boolean() }),
-]);
-
-/** Beside what every entry has. `pricing` is that of the entries: all of a model's prices, or those that differ. */
+/** Fields of models for images and media. */
 export const mediaFields = <Pricing extends z.ZodType<ListPrices>>(pricing: Pricing) => ({
-  /** What kind of call it takes: which of a provider's routes it goes to. */
-  task: z.enum(["images", "speech", "transcription", "video", "music"]).optional(),
+  task: z.enum(tasks).optional(),
   /** JSON Schema of the model's own parameters. */
   input_schema: z.record(z.string(), z.unknown()).optional(),
-  /** How many units an input can make, for every price key. */
+  /** For every price key the number of units that an input can make. */
   units: units.default({}),
-  /** Prices that depend on the input: a price key costs what the first says that fits and names it. */
+  /** Prices that depend on the input. The price of a key is that of the first variant that matches and has the key. */
   variants: z
     .array(
       z.strictObject({
-        name: z.string().regex(/^[a-z0-9]+(_[a-z0-9]+)*$/, "must be words in small letters, joined by _"),
+        name: z.string().regex(/^[a-z0-9]+(_[a-z0-9]+)*$/, "must be lower-case words joined by _"),
         when: z.record(z.string(), condition).refine((when) => Object.keys(when).length > 0, "names no field"),
         pricing,
       }),
@@ -69,7 +57,6 @@ export interface MediaEntry extends Fields {
   readonly type: ModelType;
   readonly pricing: ListPrices;
 }
-type Complain = (path: readonly (string | number)[], message: string) => void;
 
 const isRequired = (schema: JsonSchema, name: string) =>
   Array.isArray(schema["required"]) && schema["required"].includes(name);
@@ -78,24 +65,24 @@ const isRequired = (schema: JsonSchema, name: string) =>
 const branches = (schema: JsonSchema): readonly JsonSchema[] =>
   Array.isArray(schema["anyOf"]) ? (schema["anyOf"] as readonly JsonSchema[]) : [schema];
 
-const atMost = (limit: unknown, most: number) => typeof limit === "number" && limit <= most;
+const isAtMost = (limit: unknown, max: number) => typeof limit === "number" && limit <= max;
 
-/** No number of units that a field can say is without bound, nor 0. */
+/** The number of units in a field must be bounded and positive. */
 function countFault(named: JsonSchema, whole: boolean): string | undefined {
   const fits = (value: unknown) => {
     const count = countOf(value);
     return count !== undefined && (!whole || Number.isInteger(count));
   };
-  if (Array.isArray(named["enum"])) return named["enum"].every(fits) ? undefined : "has values that are no count";
+  if (Array.isArray(named["enum"])) return named["enum"].every(fits) ? undefined : "has values that are not counts";
   if (named["type"] !== "integer" && (whole || named["type"] !== "number"))
     return `must be an enum or of type ${whole ? "integer" : "number"}`;
-  if (!atMost(named["maximum"], 100_000)) return "needs a maximum, of 100000 at most";
+  if (!isAtMost(named["maximum"], 100_000)) return "needs a maximum, of 100000 at most";
   return fits(named["minimum"]) ? undefined : "needs a minimum above 0";
 }
 
 function itemsFault(named: JsonSchema): string | undefined {
   const bounded = branches(named).every(
-    ({ type, maxItems }) => type === "string" || (type === "array" && atMost(maxItems, 1_000)),
+    ({ type, maxItems }) => type === "string" || (type === "array" && isAtMost(maxItems, 1_000)),
   );
   return bounded ? undefined : "must be a string, or a list with maxItems";
 }
@@ -104,7 +91,7 @@ function ruleFault(key: PriceKey, rule: UnitRule, named: JsonSchema): string | u
   if ("field" in rule) return countFault(named, key !== "second" && key !== "minute");
   if ("items_of" in rule) return itemsFault(named);
   if (named["type"] !== "string") return "must be of type string";
-  if ("characters_of" in rule && !atMost(named["maxLength"], 1_000_000)) return "needs a maxLength";
+  if ("characters_of" in rule && !isAtMost(named["maxLength"], 1_000_000)) return "needs a maxLength";
   return undefined;
 }
 
@@ -115,18 +102,18 @@ const fieldsOf = (rule: UnitRule): readonly string[] => {
   return "items_of" in rule ? rule.items_of : [];
 };
 
-/** A default is counted and priced as if the caller had given it, so it is held to the schema as well. */
+/** A default is counted and priced like a caller's value, so it must match the schema too. */
 function checkDefaults(schema: JsonSchema, complain: Complain) {
   const { properties, $defs } = schema;
   for (const name of Object.keys((properties ?? {}) as object)) {
     const named = fieldSchema(schema, name);
     if (named?.["default"] === undefined) continue;
-    if (!checkOf({ ...named, ...($defs !== undefined && { $defs }) }).safeParse(named["default"]).success)
-      complain(["input_schema", "properties", name, "default"], "is not what the field takes");
+    if (!inputCheck({ ...named, ...($defs !== undefined && { $defs }) }).safeParse(named["default"]).success)
+      complain(["input_schema", "properties", name, "default"], "does not match the schema of the field");
   }
 }
 
-/** Every hold is bounded: what is counted is there, and has a limit. */
+/** Every counted field must exist and have a limit, so that every hold is bounded. */
 function checkUnits(entry: MediaEntry, schema: JsonSchema, complain: Complain) {
   for (const key of priceKeys) {
     const rule = (entry.units as Partial<Record<PriceKey, UnitRule>>)[key];
@@ -145,11 +132,11 @@ function checkUnits(entry: MediaEntry, schema: JsonSchema, complain: Complain) {
     }
   }
   const n = fieldSchema(schema, "n");
-  if (entry.task === "images" && n !== undefined && !atMost(n["maximum"], 4))
+  if (entry.task === "images" && n !== undefined && !isAtMost(n["maximum"], 4))
     complain(["input_schema", "properties", "n"], "must have a maximum of 4 or less");
 }
 
-/** The values that a field can have; undefined if they are without number. */
+/** The values that a field can have; undefined if there is no list of them. */
 function valuesOf(named: JsonSchema): readonly unknown[] | undefined {
   if (named["type"] === "boolean") return [true, false];
   return Array.isArray(named["enum"]) ? named["enum"] : undefined;
@@ -157,7 +144,7 @@ function valuesOf(named: JsonSchema): readonly unknown[] | undefined {
 
 type Variant = MediaEntry["variants"][number];
 
-/** Every value that a price depends on has one, and so has its absence: that of the model itself. */
+/** Every value that a price depends on must be listed, and omitting the field must not make a call cheaper. */
 function conditionFaults(entry: MediaEntry, variant: Variant, name: string, schema: JsonSchema): readonly string[] {
   const named = fieldSchema(schema, name);
   const given = variant.when[name];
@@ -171,7 +158,7 @@ function conditionFaults(entry: MediaEntry, variant: Variant, name: string, sche
     (key) => parsePrice(variant.pricing[key] ?? "0") > parsePrice(entry.pricing[key] ?? "0"),
   );
   return [
-    ...never.map((value) => `has ${JSON.stringify(value)}, which it never is`),
+    ...never.map((value) => `has ${JSON.stringify(value)}, which is not a value of the field`),
     ...(mayBeAbsent ? dearer.map((key) => `has no default, and ${key} is dearer with it than without`) : []),
   ];
 }
@@ -193,22 +180,22 @@ function checkVariants(entry: MediaEntry, schema: JsonSchema, complain: Complain
 }
 
 export function checkMedia(entry: MediaEntry, complain: Complain) {
-  const tasks: readonly Task[] = tasksOf[entry.type];
-  if (tasks.length === 0) {
+  const fitting: readonly Task[] = tasksOf[entry.type];
+  if (fitting.length === 0) {
     for (const name of ["task", "input_schema"] as const)
       if (entry[name] !== undefined) complain([name], `does not fit a model of type '${entry.type}'`);
     for (const name of ["units", "variants"] as const)
       if (Object.keys(entry[name]).length > 0) complain([name], `do not fit a model of type '${entry.type}'`);
     return;
   }
-  if (entry.task === undefined || !tasks.includes(entry.task))
-    complain(["task"], `must be one of ${tasks.join(", ")} for a model of type '${entry.type}'`);
+  if (entry.task === undefined || !fitting.includes(entry.task))
+    complain(["task"], `must be one of ${fitting.join(", ")} for a model of type '${entry.type}'`);
   if (entry.input_schema === undefined) return complain(["input_schema"], "is missing");
   if (entry.input_schema["type"] !== "object") return complain(["input_schema", "type"], "must be 'object'");
   try {
-    checkOf(entry.input_schema);
+    inputCheck(entry.input_schema);
   } catch (error) {
-    return complain(["input_schema"], `is no schema that inputs can be held to: ${(error as Error).message}`);
+    return complain(["input_schema"], `is not a supported schema: ${(error as Error).message}`);
   }
   checkDefaults(entry.input_schema, complain);
   checkUnits(entry, entry.input_schema, complain);

@@ -1,7 +1,74 @@
 import type { ModelInput } from "#formats";
-import { costAt, type Prices } from "./prices.ts";
-import type { Bound, Condition, Media, Model, Tier, Usage } from "./types.ts";
-import { billed, type Input, mediaOf, valueOf } from "./units.ts";
+import { countOf, type Input, mediaOf, valueOf } from "./input.ts";
+import { costAt } from "./prices.ts";
+import type { Bound, Condition, Media, Model, PriceKey, Prices, Tier, UnitRule, Usage } from "./types.ts";
+
+type OutputRule = Extract<UnitRule, { field: string } | { minutes_of: string }>;
+type InputRule = Exclude<UnitRule, OutputRule>;
+
+/** The input alone determines the count. Other rules only bound how much the model can make. */
+const isInputRule = (rule: UnitRule): rule is InputRule => !("field" in rule) && !("minutes_of" in rule);
+
+/** Rounds up to the sixth decimal, because it bounds a hold. */
+const ceil = (count: number) => Math.ceil(count * 1e6) / 1e6;
+
+const itemsIn = (value: unknown): number => (value === undefined ? 0 : Array.isArray(value) ? value.length : 1);
+
+function countInput({ schema }: Media, rule: InputRule, input: Input): number {
+  if ("count" in rule) return rule.count;
+  if ("items_of" in rule) return rule.items_of.reduce((sum, field) => sum + itemsIn(valueOf(schema, input, field)), 0);
+  const text = valueOf(schema, input, rule.characters_of);
+  return typeof text === "string" ? Array.from(text).length : 0;
+}
+
+function maxOutput(
+  { schema }: Media,
+  rule: OutputRule,
+  input: Input,
+  uploadBytes: ReadonlyMap<string, number>,
+): number {
+  if ("minutes_of" in rule) {
+    const bytes = uploadBytes.get(String(valueOf(schema, input, rule.minutes_of)));
+    const minutes = bytes === undefined ? rule.max : Math.min(rule.max, bytes / rule.bytes_per_second / 60);
+    return ceil(minutes);
+  }
+  const count = countOf(valueOf(schema, input, rule.field));
+  if (count === undefined) throw new RangeError(`'${rule.field}' is not a count: the input was not checked`);
+  return count;
+}
+
+type Counts = Partial<Record<PriceKey, number>>;
+const rulesOf = (media: Media) => Object.entries(media.units) as readonly [PriceKey, UnitRule][];
+
+export function unitsOf(model: Model, input: Input, uploadBytes: ReadonlyMap<string, number>): Usage {
+  const media = mediaOf(model);
+  const output: Counts = {};
+  for (const [key, rule] of rulesOf(media))
+    if (!isInputRule(rule)) output[key] = maxOutput(media, rule, input, uploadBytes);
+  return billed(model, output, input);
+}
+
+/**
+ * Adds to the reported usage what the input determines: characters, input images, the request itself; and raises minutes to
+ * the billed minimum. Adds nothing if the model made nothing. Where the input determines everything, other reported counts
+ * are not billed.
+ */
+export function billed(model: Model, usage: Usage, input: Input | undefined): Usage {
+  const media = mediaOf(model);
+  const rules = rulesOf(media);
+  const outputRules = rules.filter(([, rule]) => !isInputRule(rule));
+  const counted = Object.entries(usage).filter(([key]) => outputRules.length > 0 || key in media.units);
+  const out: Counts = Object.fromEntries(counted);
+  if (outputRules.length > 0 && outputRules.every(([key]) => !usage[key])) return out;
+  for (const [key, rule] of rules) {
+    if ("minutes_of" in rule && rule.min !== undefined) out[key] = Math.max(out[key] ?? 0, rule.min);
+    if (!isInputRule(rule) || out[key] !== undefined) continue;
+    if (input === undefined) throw new TypeError(`The cost of ${model.id} depends on its input`);
+    const count = countInput(media, rule, input) * ("per" in rule && rule.per ? (usage[rule.per] ?? 0) : 1);
+    if (count > 0) out[key] = count;
+  }
+  return out;
+}
 
 function meets({ schema }: Media, input: Input, field: string, condition: Condition): boolean {
   const value = valueOf(schema, input, field);
@@ -14,11 +81,11 @@ function pricesFor(model: Model, tier: Tier, input: Input | undefined): Prices {
   const media = mediaOf(model);
   if (media.variants.length === 0) return base;
   if (input === undefined) throw new TypeError(`The cost of ${model.id} depends on its input`);
-  const fitting = media.variants.filter(({ when }) =>
+  const matching = media.variants.filter(({ when }) =>
     Object.entries(when).every(([field, condition]) => meets(media, input, field, condition)),
   );
-  // The first that fits and names a price key is the last to write it.
-  return Object.assign({}, base, ...fitting.reverse().map(({ prices }) => prices[tier]));
+  // Reversed, so that the first matching variant overwrites the others.
+  return Object.assign({}, base, ...matching.reverse().map(({ prices }) => prices[tier]));
 }
 
 export const costOfMedia = (model: Model, usage: Usage, tier: Tier, input: Input | undefined): bigint =>
@@ -26,7 +93,7 @@ export const costOfMedia = (model: Model, usage: Usage, tier: Tier, input: Input
 
 export function boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound {
   const nanoUsd = costOfMedia(model, units, tier, input);
-  // All or nothing: no cap makes a picture cheaper.
+  // All or nothing: an output cap does not change the cost of media.
   return {
     mostNanoUsd: nanoUsd,
     leastNanoUsd: nanoUsd,

@@ -1,16 +1,23 @@
-import type { Band, Bands, PriceBook, PriceKey, PriceLine, Tier, Usage } from "./types.ts";
+import {
+  type Band,
+  type Bands,
+  inputKeys,
+  outputKeys,
+  type PriceBook,
+  type PriceKey,
+  type PriceLine,
+  type Prices,
+  priceKeys,
+  type Tier,
+  type Usage,
+} from "./types.ts";
 
-/** Price keys that count input tokens, and those that count output tokens: unit `1M_tokens`. */
-export const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h", "audio_input"] as const;
-const outputKeys = ["output", "audio_output"] as const;
-/** Price keys that are units of the same name. */
-const unitKeys = ["image", "input_image", "second", "character", "minute", "request"] as const;
-export const priceKeys = [...inputKeys, ...outputKeys, ...unitKeys] as const satisfies readonly PriceKey[];
-/** A picture is a picture, made or given. */
+const tokenKeys: ReadonlySet<PriceKey> = new Set([...inputKeys, ...outputKeys]);
+const measuredKeys: ReadonlySet<PriceKey> = new Set(["second", "minute"]);
 const unitOf = (key: PriceKey): string => (tokenKeys.has(key) ? "1M_tokens" : key === "input_image" ? "image" : key);
 
-/** In this order: what a count without a price of its own is billed as, so that nothing is free by accident. */
-const stands = [
+/** What a count without a price of its own is billed as, in this order, so that nothing is free by accident. */
+const fallbacks = [
   ["cached_input", "input"],
   ["cache_write", "input"],
   ["cache_write_1h", "cache_write"],
@@ -18,19 +25,16 @@ const stands = [
   ["audio_output", "output"],
 ] as const satisfies readonly (readonly [PriceKey, PriceKey])[];
 
-const tokenKeys: ReadonlySet<PriceKey> = new Set([...inputKeys, ...outputKeys]);
-const measured: ReadonlySet<PriceKey> = new Set(["second", "minute"]);
-
-/** As the file has them: decimal strings, USD per unit. */
+/** Prices in the file: decimal strings in USD per unit. */
 export type ListPrices = Readonly<Partial<Record<PriceKey, string | undefined>>>;
 
-/** Prices of every token of a prompt longer than `aboveInputTokens`. The first band is above -1. */
+/** Prices for prompts longer than `aboveInputTokens`. That of the first band is -1. */
 export interface ListBand {
   readonly aboveInputTokens: number;
   readonly pricing: ListPrices;
 }
 
-/** Prices that the file states, and what their lines' names end in: nothing, `_above_200000`, `_hd`. */
+/** Prices in the file, with the suffix of their lines in `x_pricing`: none, `_above_200000`, `_hd`. */
 export interface Listed {
   readonly suffix: string;
   readonly pricing: ListPrices;
@@ -41,8 +45,8 @@ const discountDecimals = 4;
 export const pricePattern = new RegExp(`^(0|[1-9]\\d{0,6})(\\.\\d{1,${listDecimals}})?$`);
 
 /**
- * Amounts are whole numbers of 10^-10 nano-USD. There 9 decimals of a price per million tokens and 4 of a discount come
- * out even, and so do 6 of a measured count, whose prices end in six zeros: the division at the end is the one rounding.
+ * Amounts are whole numbers of 10^-10 nano-USD. This is exact for 9 decimals of a price per million tokens with 4 of a
+ * discount, and for 6 of a measured count, whose prices end in six zeros. So only the division at the end rounds.
  */
 const perNanoUsd = 10n ** 10n;
 const million = 1_000_000n;
@@ -58,18 +62,18 @@ function formatDecimal(value: bigint, decimals: number): string {
   return `${digits.slice(0, -decimals)}.${digits.slice(-decimals).replace(/0+$/, "").padEnd(2, "0")}`;
 }
 
-const dearest = (...each: readonly (bigint | undefined)[]): bigint =>
-  each.reduce<bigint>((most, amount) => (amount !== undefined && amount > most ? amount : most), 0n);
+const highest = (...each: readonly (bigint | undefined)[]): bigint =>
+  each.reduce<bigint>((max, amount) => (amount !== undefined && amount > max ? amount : max), 0n);
 
-function amounts(pricing: ListPrices, discountBps: number): Band["prices"] {
+function amountsOf(pricing: ListPrices, discountBps: number): Prices {
   const out: Partial<Record<PriceKey, bigint>> = {};
   for (const key of priceKeys) {
     const price = pricing[key];
     if (price === undefined) continue;
     out[key] = parsePrice(price) * BigInt(10_000 - discountBps) * (tokenKeys.has(key) ? 1n : million);
   }
-  for (const [key, stand] of stands) {
-    const amount = out[key] ?? out[stand];
+  for (const [key, fallback] of fallbacks) {
+    const amount = out[key] ?? out[fallback];
     if (amount !== undefined) out[key] = amount;
   }
   return out;
@@ -78,31 +82,31 @@ function amounts(pricing: ListPrices, discountBps: number): Band["prices"] {
 function bandsOf(list: readonly ListBand[], discountBps: number): Bands {
   const bands: Band[] = [];
   for (const { aboveInputTokens, pricing } of list) {
-    const prices = amounts(pricing, discountBps);
+    const prices = amountsOf(pricing, discountBps);
     const below = bands.at(-1)?.dearest;
     bands.push({
       aboveInputTokens,
       prices,
       dearest: {
-        input: dearest(below?.input, prices.input, prices.cached_input),
-        cacheWrite: dearest(below?.cacheWrite, prices.cache_write),
-        cacheWriteLong: dearest(below?.cacheWriteLong, prices.cache_write_1h),
-        audioInput: dearest(below?.audioInput, prices.audio_input),
-        output: dearest(below?.output, prices.output, prices.audio_output),
-        request: dearest(below?.request, prices.request),
+        input: highest(below?.input, prices.input, prices.cached_input),
+        cacheWrite: highest(below?.cacheWrite, prices.cache_write),
+        cacheWriteLong: highest(below?.cacheWriteLong, prices.cache_write_1h),
+        audioInput: highest(below?.audioInput, prices.audio_input),
+        output: highest(below?.output, prices.output, prices.audio_output),
+        request: highest(below?.request, prices.request),
       },
     });
   }
   return bands as [Band, ...Band[]];
 }
 
-/** Everything that needs a string read is done here, once, at load. */
+/** Parses all prices once, at load. */
 export const priceBook = (list: readonly ListBand[], eliteDiscountBps: number): PriceBook => ({
   standard: bandsOf(list, 0),
   elite: bandsOf(list, eliteDiscountBps),
 });
 
-/** The band that a prompt of so many tokens is billed in. */
+/** The band in which a prompt of this length is billed. */
 export function bandAt(bands: Bands, inputTokens: number): Band {
   let found = bands[0];
   for (const band of bands) {
@@ -112,17 +116,14 @@ export function bandAt(bands: Bands, inputTokens: number): Band {
   return found;
 }
 
-/** The one rounding: half up. */
+/** Rounds half up. */
 export const toNanoUsd = (amount: bigint): bigint => (amount + perNanoUsd / 2n) / perNanoUsd;
 /** The largest amount that does not round to more than `nanoUsd`. */
-export const mostWithin = (nanoUsd: bigint): bigint => nanoUsd * perNanoUsd + perNanoUsd / 2n - 1n;
+export const maxAmountFor = (nanoUsd: bigint): bigint => nanoUsd * perNanoUsd + perNanoUsd / 2n - 1n;
 
-export type Prices = Band["prices"];
-
-/** In 10^-10 nano-USD, of one unit. */
 export const pricesOf = (pricing: ListPrices, eliteDiscountBps: number): Readonly<Record<Tier, Prices>> => ({
-  standard: amounts(pricing, 0),
-  elite: amounts(pricing, eliteDiscountBps),
+  standard: amountsOf(pricing, 0),
+  elite: amountsOf(pricing, eliteDiscountBps),
 });
 
 export function costAt(prices: Prices, usage: Usage): bigint {
@@ -132,9 +133,9 @@ export function costAt(prices: Prices, usage: Usage): bigint {
     if (count === undefined || count === 0) continue;
     const price = prices[key];
     if (price === undefined) throw new RangeError(`The model has no price for '${key}'`);
-    const whole = measured.has(key) ? Math.round(count * 1e6) : count;
+    const whole = measuredKeys.has(key) ? Math.round(count * 1e6) : count;
     if (!Number.isSafeInteger(whole) || whole < 0) throw new RangeError(`A count of '${key}' cannot be ${count}`);
-    total += BigInt(whole) * (measured.has(key) ? price / million : price);
+    total += BigInt(whole) * (measuredKeys.has(key) ? price / million : price);
   }
   return toNanoUsd(total);
 }
@@ -145,7 +146,7 @@ export function costOf(bands: Bands, usage: Usage): bigint {
   return costAt(bandAt(bands, inputTokens).prices, usage);
 }
 
-/** The usage of a call that was answered, with the request itself where it has a price. */
+/** Adds the request itself to the usage of an answered call, if it has a price. */
 export function withRequest({ prices }: { readonly prices: PriceBook }, usage: Usage): Usage {
   const isPriced = prices.standard[0].prices.request !== undefined;
   return isPriced && Object.values(usage).some((count) => count > 0) ? { ...usage, request: 1 } : usage;

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { Feature } from "#formats";
 import { checkMedia, mediaFields } from "./media-schema.ts";
-import { inputKeys, type ListPrices, parsePrice, priceKeys, pricePattern } from "./prices.ts";
-import type { ModelType, PriceKey } from "./types.ts";
-import { checkServing, checkUpstream, spoken, upstreamEntry } from "./upstream-schema.ts";
+import { type ListPrices, parsePrice, pricePattern } from "./prices.ts";
+import { type Complain, inputKeys, type ModelType, modelTypes, type PriceKey, priceKeys } from "./types.ts";
+import { checkServing, checkUpstream, formatList, upstreamEntry } from "./upstream-schema.ts";
 
-/** The path of the main interface for each type: the specification, part 1. */
+/** The path of the main interface for each type. */
 const endpoints = {
   text: "/v1/chat/completions",
   image: "/v1/images/generations",
@@ -15,7 +15,7 @@ const endpoints = {
   other: "/v1/media/generations",
 } as const satisfies Record<ModelType, string>;
 
-/** For each type the price keys of which it needs all, those of which it needs one, and those it may have. */
+/** Price keys of each type: `all` are required, one of `one` is required, `may` are optional. */
 const keysOf = {
   text: {
     all: ["input", "output"],
@@ -29,7 +29,7 @@ const keysOf = {
   other: { all: [], one: ["image", "second", "character", "minute", "request"], may: ["input_image"] },
 } as const satisfies Record<ModelType, Record<"all" | "one" | "may", readonly PriceKey[]>>;
 
-/** `service_tier` is not among them: no price key could carry what it costs. */
+/** Without `service_tier`, because no price key covers its cost. */
 const features = [
   "tools",
   "json",
@@ -55,28 +55,16 @@ const mediaUnits = [
 ] as const;
 
 const tokens = z.int().positive().max(100_000_000);
-/** Aborts, because the checks across fields read it as a number. */
+/** Aborts on a malformed price, because the checks across fields parse it. */
 const price = z.string().regex(pricePattern, {
   error: "must be a decimal string in USD with at most 9 decimals, such as '2.50'",
   abort: true,
 });
-const pricing = z.strictObject({
-  input: price.optional(),
-  cached_input: price.optional(),
-  cache_write: price.optional(),
-  cache_write_1h: price.optional(),
-  audio_input: price.optional(),
-  output: price.optional(),
-  audio_output: price.optional(),
-  image: price.optional(),
-  input_image: price.optional(),
-  second: price.optional(),
-  character: price.optional(),
-  minute: price.optional(),
-  request: price.optional(),
-} satisfies Record<PriceKey, unknown>);
+const pricing = z.strictObject(
+  Object.fromEntries(priceKeys.map((key) => [key, price.optional()])) as Record<PriceKey, z.ZodOptional<typeof price>>,
+);
 
-/** Less than the whole price: nobody is served for nothing. */
+/** Less than the whole price. */
 const discount = z.int().min(0).max(9_999);
 const unique = (values: readonly unknown[]) => new Set(values).size === values.length;
 
@@ -84,20 +72,20 @@ const modelEntry = z.strictObject({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must have the form provider/model"),
   name: z.string().min(1),
   owned_by: z.string().min(1),
-  type: z.enum(Object.keys(endpoints) as [ModelType, ...ModelType[]]),
+  type: z.enum(modelTypes),
   endpoint: z.string().optional(),
-  /** The day, or where only that is known the month, in which it was published. */
+  /** The day, or the month if the day is unknown, of its release. */
   released: z.union([z.iso.date(), z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/)], "must be YYYY-MM-DD or YYYY-MM"),
   context_length: tokens.optional(),
   max_output_tokens: tokens.optional(),
   output_cap_field: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
-  /** The model bills reasoning that does not, or not fully, appear in its stream. */
+  /** The model bills reasoning that its stream does not fully contain. */
   hidden_reasoning: z.boolean().optional(),
   features: z.array(z.enum(features)).refine(unique, "names a feature twice").default([]),
   max_part_tokens: z
     .strictObject({ image: tokens.optional(), audio: tokens.optional(), file: tokens.optional() })
     .default({}),
-  /** Most tokens of 28 by 28 pixels, of the picture of a page, of a second: what parts are bounded by below their maximum. */
+  /** Maximum tokens of 28 by 28 pixels, of the image of a page, of a second: tighter bounds of parts. */
   media_tokens: z
     .strictObject({
       image_patch: z.number().positive().max(100).optional(),
@@ -105,12 +93,12 @@ const modelEntry = z.strictObject({
       audio_second: z.number().positive().max(10_000).optional(),
     })
     .default({}),
-  /** The provider writes prompts to a cache unasked, and bills that as `cache_write`. */
+  /** The provider writes prompts to a cache without being asked, and bills that as `cache_write`. */
   automatic_cache_writes: z.boolean().optional(),
   pricing,
-  /** The whole prompt is billed by the last tier that it is longer than. */
+  /** The last tier whose length the prompt exceeds prices the whole prompt. */
   tiers: z.array(z.strictObject({ above_input_tokens: tokens, pricing })).default([]),
-  /** Price keys that are meant to cost nothing: a zero that is not named here is a mistake. */
+  /** Price keys that are intentionally 0. Any other price of 0 is refused. */
   free: z.array(z.enum(priceKeys)).refine(unique, "names a key twice").default([]),
   ...mediaFields(pricing),
   elite_discount_bps: discount.optional(),
@@ -122,8 +110,8 @@ const modelEntry = z.strictObject({
       z.strictObject({
         upstream: z.string(),
         model: z.string().min(1),
-        /** Where the model is not served in all of the formats that its upstream speaks. */
-        formats: spoken.optional(),
+        /** Set if the upstream serves this model in fewer formats than it supports. */
+        formats: formatList.optional(),
       }),
     )
     .min(1)
@@ -132,8 +120,6 @@ const modelEntry = z.strictObject({
 
 export type ModelEntry = z.infer<typeof modelEntry>;
 export type { UpstreamEntry } from "./upstream-schema.ts";
-
-type Complain = (path: readonly (string | number)[], message: string) => void;
 
 function checkPrices(entry: ModelEntry, given: ListPrices, path: readonly (string | number)[], complain: Complain) {
   const { all, one, may } = keysOf[entry.type];
@@ -200,23 +186,20 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   checkTiers(entry, complain);
   checkMedia(entry, complain);
   entry.variants.forEach((variant, at) => {
-    checkPrices(entry, { ...entry.pricing, ...stated(variant.pricing) }, ["variants", at, "pricing"], complain);
+    checkPrices(entry, { ...entry.pricing, ...definedPrices(variant.pricing) }, ["variants", at, "pricing"], complain);
   });
 }
 
-/** Without the keys that are there and say nothing. */
-const stated = (prices: ListPrices): ListPrices =>
+/** Without the keys whose value is undefined. */
+const definedPrices = (prices: ListPrices): ListPrices =>
   Object.fromEntries(Object.entries(prices).filter(([, price]) => price !== undefined));
 
-/** The catalog's file. Every complaint's path begins with the model or the upstream at fault. */
+/** The catalog file. The path of every issue starts with the model or upstream at fault. */
 export const catalogFile = z
   .strictObject({
-    /** For models that name none of their own. */
+    /** The default for models without their own. */
     elite_discount_bps: discount,
-    upstreams: z.record(
-      z.string().regex(/^[a-z0-9][a-z0-9-]*$/, "must be a short name in small letters"),
-      upstreamEntry,
-    ),
+    upstreams: z.record(z.string().regex(/^[a-z0-9][a-z0-9-]*$/, "must be a short lower-case name"), upstreamEntry),
     models: z.array(modelEntry).min(1),
   })
   .superRefine((file, context) => {
@@ -235,9 +218,9 @@ export const catalogFile = z
       }
       entry.upstreams.forEach((served, each) => {
         const upstream = Object.hasOwn(file.upstreams, served.upstream) ? file.upstreams[served.upstream] : undefined;
-        const complainOfIt: Complain = (path, message) => complain(["upstreams", each, ...path], message);
-        if (upstream) checkServing(entry.type, served, upstream, complainOfIt);
-        else complainOfIt(["upstream"], `'${served.upstream}' is not among the catalog's upstreams`);
+        const complainOfServing: Complain = (path, message) => complain(["upstreams", each, ...path], message);
+        if (upstream) checkServing(entry.type, served, upstream, complainOfServing);
+        else complainOfServing(["upstream"], `'${served.upstream}' is not among the catalog's upstreams`);
       });
     });
   });

@@ -1,41 +1,39 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { Feature, Format } from "#formats";
 
 /** Whose prices: `list_usd` or `elite_usd`. */
 export type Tier = "standard" | "elite";
 
-/** What usage is counted in. Tokens are priced by the million, the others by the piece. */
-export type PriceKey =
-  | "input"
-  | "cached_input"
-  | "cache_write"
-  | "cache_write_1h"
-  | "audio_input"
-  | "output"
-  | "audio_output"
-  | "image"
-  | "input_image"
-  | "second"
-  | "character"
-  | "minute"
-  | "request";
+/** Price keys that count input tokens, and those that count output tokens: unit `1M_tokens`. */
+export const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h", "audio_input"] as const;
+export const outputKeys = ["output", "audio_output"] as const;
+/** Price keys that count pieces: units of the same names, except that the unit of `input_image` is `image`. */
+const pieceKeys = ["image", "input_image", "second", "character", "minute", "request"] as const;
+export const priceKeys = [...inputKeys, ...outputKeys, ...pieceKeys] as const;
+export type PriceKey = (typeof priceKeys)[number];
 
-/** Counts by price key. `input` is uncached input; all counts are whole but for seconds and minutes (6 decimals). */
+/** Counts by price key. `input` is uncached input. Counts are whole numbers except seconds and minutes (6 decimals). */
 export type Usage = Readonly<Partial<Record<PriceKey, number>>>;
 
-export type ModelType = "text" | "image" | "video" | "audio" | "embeddings" | "other";
+export const modelTypes = ["text", "image", "video", "audio", "embeddings", "other"] as const;
+export type ModelType = (typeof modelTypes)[number];
 
-/** What kind of call a media model takes: which of a provider's routes it goes to. */
-export type Task = "images" | "speech" | "transcription" | "video" | "music";
+/** The kind of call that a media model serves; selects the provider's route. */
+export const tasks = ["images", "speech", "transcription", "video", "music"] as const;
+export type Task = (typeof tasks)[number];
 
-/** Prices for prompts of more than `aboveInputTokens`, read from their strings once, at load. */
+export const providers = ["openai", "anthropic", "gemini", "replicate", "fal", "local"] as const;
+
+/** In 10^-10 nano-USD per token, image, second and so on; keys without a price of their own have that of their fallback. */
+export type Prices = Readonly<Partial<Record<PriceKey, bigint>>>;
+
+/** Prices for prompts of more than `aboveInputTokens`, parsed once, at load. */
 export interface Band {
   readonly aboveInputTokens: number;
-  /** In 10^-10 nano-USD, of one token, image, second..., with the stand-ins filled in. */
-  readonly prices: Readonly<Partial<Record<PriceKey, bigint>>>;
-  /** The most that one can cost in this band or in one below it. */
+  readonly prices: Prices;
+  /** The highest price of one token in this band or in a lower one. */
   readonly dearest: {
-    /** Of plain input, and of what a cache served. */
+    /** Of uncached and cached input. */
     readonly input: bigint;
     readonly cacheWrite: bigint;
     readonly cacheWriteLong: bigint;
@@ -45,43 +43,52 @@ export interface Band {
   };
 }
 
-/** How many units of a price key an input makes, or can make at most. Fields are those of the input itself. */
-export type UnitRule =
-  /** The field's number, or string of digits. */
-  | { readonly field: string }
-  /** Of one call, whatever is in it. */
-  | { readonly count: number }
-  /** Unicode code points of a text; with `per`, again for each unit of that key (providers that bill every image's prompt). */
-  | { readonly characters_of: string; readonly per?: "image" | undefined }
-  /** What the fields name together: a list has its items, a lone value is one. */
-  | { readonly items_of: readonly string[]; readonly per?: "image" | undefined }
-  /** A recording's length: `bytes_per_second` is what the most compressed one has. Billed as `min` at least. */
-  | {
-      readonly minutes_of: string;
-      readonly bytes_per_second: number;
-      readonly max: number;
-      readonly min?: number | undefined;
-    };
+const field = z.string().min(1);
+const per = z.literal("image").optional();
 
-/** One of these values, or being there at all. */
-export type Condition = readonly (string | number | boolean)[] | { readonly present: boolean };
+/** Rules for the number of units of a price key that an input makes, or can make at most. Fields are those of the input. */
+export const unitRules = {
+  /** The field's number, or string of digits. */
+  field: z.strictObject({ field }),
+  /** A fixed number for each call. */
+  count: z.strictObject({ count: z.int().positive().max(1_000) }),
+  /** Unicode code points of a text; with `per`, for each unit of that key (providers that bill the prompt of every image). */
+  characters: z.strictObject({ characters_of: field, per }),
+  /** The number of values in the fields: a list counts its items, a single value is one. */
+  items: z.strictObject({ items_of: z.array(field).min(1), per }),
+  /** The length of a recording; `bytes_per_second` is that of the strongest compression. Billed as at least `min`. */
+  minutes: z.strictObject({
+    minutes_of: field,
+    bytes_per_second: z.int().positive(),
+    max: z.number().positive().max(10_000),
+    min: z.number().positive().max(10).optional(),
+  }),
+} as const;
+export type UnitRule = { [Name in keyof typeof unitRules]: z.infer<(typeof unitRules)[Name]> }[keyof typeof unitRules];
+
+/** One of these values, or whether the field is present. */
+export const condition = z.union([
+  z.array(z.union([z.string(), z.number(), z.boolean()])).min(1),
+  z.strictObject({ present: z.boolean() }),
+]);
+export type Condition = z.infer<typeof condition>;
 
 /** Prices of inputs that meet every condition. */
 export interface Variant {
   readonly when: Readonly<Record<string, Condition>>;
-  readonly prices: Readonly<Record<Tier, Readonly<Partial<Record<PriceKey, bigint>>>>>;
+  readonly prices: Readonly<Record<Tier, Prices>>;
 }
 
-/** What a model needs whose cost goes by its input. */
+/** For models whose cost depends on their input. */
 export interface Media {
   readonly schema: Readonly<Record<string, unknown>>;
   readonly check: z.ZodType;
   readonly units: Readonly<Partial<Record<PriceKey, UnitRule | undefined>>>;
-  /** In order: a price key costs what the first says that fits and names it. */
+  /** The price of a key is that of the first variant that matches and has the key. */
   readonly variants: readonly Variant[];
 }
 
-/** Ascending; the first holds for every prompt. */
+/** In ascending order; the first applies to every prompt. */
 export type Bands = readonly [Band, ...Band[]];
 export type PriceBook = Readonly<Record<Tier, Bands>>;
 
@@ -91,93 +98,96 @@ export interface Model {
   readonly name: string;
   readonly ownedBy: string;
   readonly type: ModelType;
-  /** The one path of the main interface that serves it. */
+  /** The path of the main interface that serves it. */
   readonly endpoint: string;
-  /** Most tokens of prompt and answer together; of one input for embeddings; 0 where it has no meaning. */
+  /** Maximum tokens of prompt and answer together; of one input for embeddings; 0 for media. */
   readonly contextLength: number;
-  /** 0 for models that write no text. */
+  /** 0 for models that produce no text. */
   readonly maxOutputTokens: number;
-  /** The field in which its upstreams take the output cap. */
+  /** The field in which its upstreams expect the output cap. */
   readonly outputCapField: "max_tokens" | "max_completion_tokens";
-  /** It bills reasoning that does not, or not fully, appear in its stream: output that was read does not tell what it costs. */
+  /** It bills reasoning that its stream does not fully contain, so the streamed output does not determine the cost. */
   readonly hiddenReasoning: boolean;
   readonly eliteDiscountBps: number;
   readonly features: ReadonlySet<Feature>;
-  /** Most tokens that one part can count as. A kind that is not here is refused. */
+  /** Maximum tokens of one part. A kind that is missing here is refused. */
   readonly maxPartTokens: Readonly<Partial<Record<"image" | "audio" | "file", number | undefined>>>;
-  /** Most tokens of each; what is not here has the maximum of its part's kind. */
+  /** Maximum tokens of each; a missing one is bounded by the maximum of its part's kind. */
   readonly mediaTokens: {
     /** Of 28 by 28 pixels. */
     readonly imagePatch?: number;
-    /** Of the picture of a PDF's page; its text is counted besides. */
+    /** Of the rendered image of a PDF page; its text counts in addition. */
     readonly page?: number;
     readonly audioSecond?: number;
   };
-  /** Its provider writes prompts to a cache unasked, and bills it. */
+  /** Its provider writes prompts to a cache without being asked, and bills it. */
   readonly automaticCacheWrites: boolean;
-  /** The provider's own names for it, without a provider: what the native formats are called with. */
+  /** The provider's own names for it, which callers of the native formats use. */
   readonly aliases: readonly string[];
   /** Unix seconds. */
   readonly created: number;
-  /** Of types image, video, audio and other. */
+  /** For types image, video, audio and other. */
   readonly task?: Task;
   /** JSON Schema (draft 2020-12 subset) of the model's own parameters: `x_input_schema` in `GET /v1/models`. */
   readonly inputSchema?: Readonly<Record<string, unknown>>;
   /** In the order in which they are tried. */
   readonly upstreams: readonly {
     readonly upstream: string;
-    /** Its own name for the model. */
+    /** The upstream's name for the model. */
     readonly model: string;
-    /** Where that is less than what it speaks. */
+    /** Set if the upstream serves this model in fewer formats than it supports. */
     readonly formats?: readonly Format[] | undefined;
   }[];
-  /** For this module alone, as is `media`: `bound`, `cost` and `pricing` read it. */
+  /** Private to this module, as is `media`. */
   readonly prices: PriceBook;
   readonly media?: Media;
 }
 
 export interface Upstream {
   readonly id: string;
-  readonly provider: "openai" | "anthropic" | "gemini" | "replicate" | "fal" | "local";
-  /** What a server of OpenAI's interface speaks; the first is what other formats are translated into. */
+  readonly provider: (typeof providers)[number];
+  /** The formats that it supports natively. Calls in other formats are converted to the first. */
   readonly formats: readonly Format[];
-  /** What the catalog says; a value of the variable `baseUrlEnv` goes before it. */
+  /** The address in the catalog; the variable `baseUrlEnv` overrides it. */
   readonly baseUrl?: string;
   readonly baseUrlEnv?: string;
-  /** The variable that holds its key. Absent: it needs none. */
+  /** The variable that holds its key. Absent: it needs no key. */
   readonly apiKeyEnv?: string;
-  /** It keeps chat answers unless it is told not to. */
+  /** It stores chat answers unless the request has `store: false`. */
   readonly storesAnswers: boolean;
-  /** What becomes of fields of a chat request that OpenAI does not document. */
+  /** Whether fields of a chat request that OpenAI does not document are sent. */
   readonly unknownFields: "pass" | "drop";
-  /** Calls in flight from one worker process. */
+  /** Maximum concurrent calls from one worker process. */
   readonly concurrency: number;
   readonly deadlines: { readonly firstByteMs: number; readonly silenceMs: number; readonly totalMs: number };
 }
 
-/** One line of `x_pricing`: exact decimal strings, USD per unit. */
+/** One line of `x_pricing`: exact decimal strings in USD per unit. */
 export interface PriceLine {
   readonly unit: string;
   readonly list_usd: string;
   readonly elite_usd: string;
 }
 
-/** The most that a call can cost, worked out before it runs. */
+/** The most that a call can cost, computed before it runs. */
 export interface Bound {
   /** Covers the worst case of `inputTokens` and of `outputCap` tokens for each choice. */
   readonly mostNanoUsd: bigint;
-  /** The least hold that is of use: all of it if the caller named a cap, else one output token for each choice. */
+  /** The smallest useful hold: all of it if the caller set a cap, else one output token for each choice. */
   readonly leastNanoUsd: bigint;
-  /** Of `mostNanoUsd` what the input alone can cost. */
+  /** The part of `mostNanoUsd` that is for the input. */
   readonly inputNanoUsd: bigint;
   readonly inputTokens: number;
-  /** For each choice: the least of the caller's, the model's and the context length. */
+  /** For each choice: the smallest of the caller's cap, the model's cap and the context length. */
   readonly outputCap: number;
   readonly isCapNamed: boolean;
-  /** The output tokens for each choice that a hold of so much pays for: 0 to `outputCap`. */
+  /** The output tokens for each choice that a smaller hold pays for: 0 to `outputCap`. */
   capFor(grantedNanoUsd: bigint): number;
 }
 
 export class CatalogError extends Error {
   override readonly name = "CatalogError";
 }
+
+/** Reports a fault of the catalog at a path below the entry that is being checked. */
+export type Complain = (path: readonly (string | number)[], message: string) => void;

@@ -7,16 +7,16 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
+import { fileLifetimeMs } from "./records.ts";
 import type { Files } from "./types.ts";
 
-type Bodies = Pick<Files, "putBody" | "getBody" | "dropBody" | "putAnswer" | "getAnswer" | "expireBodies" | "ping">;
+type Bodies = Pick<Files, "putBody" | "getBody" | "deleteBody" | "putAnswer" | "getAnswer" | "expireBodies" | "ping">;
 
 const prefixes = ["bodies/", "answers/"] as const;
-const lifeMs = 24 * 3_600_000;
 const bodyKey = (requestId: string) => `bodies/${requestId}`;
 const answerKey = (requestId: string) => `answers/${requestId}`;
 
-/** What of calls is too large to ride in a job or in a document. */
+/** Request bodies too large for a job, and answers too large for a MongoDB document. */
 export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock }): Bodies {
   const { s3, bucket, clock } = deps;
 
@@ -31,7 +31,7 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
   }
 
   async function expire(prefix: string): Promise<number> {
-    const oldest = clock.now() - lifeMs;
+    const oldest = clock.now() - fileLifetimeMs;
     let removed = 0;
     let token: string | undefined;
     do {
@@ -52,7 +52,7 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
   return {
     putBody: (requestId, json) => put(bodyKey(requestId), Buffer.from(json)),
     getBody: async (requestId, signal) => (await get(bodyKey(requestId), signal)).toString("utf8"),
-    async dropBody(requestId) {
+    async deleteBody(requestId) {
       await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: bodyKey(requestId) }));
     },
     putAnswer: (requestId, bytes) => put(answerKey(requestId), bytes),

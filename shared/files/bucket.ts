@@ -9,24 +9,24 @@ import {
   type TransitionDefaultMinimumObjectSize,
 } from "@aws-sdk/client-s3";
 import type { Logger } from "#platform/logger";
-import { isNamed } from "./unavailable.ts";
+import { isErrorNamed } from "./errors.ts";
 
-/** Expiry removes everything sooner: what is older than that was forgotten. */
+/** Expiry deletes everything sooner; this rule catches what it missed. */
 const days = 2;
-const ownRule = "inference-service";
+const ruleName = "inference-service";
 
 const lifecycleRules: readonly LifecycleRule[] = ["uploads/", "files/", "bodies/", "answers/"].map((prefix) => ({
-  ID: `${ownRule}-${prefix.slice(0, -1)}`,
+  ID: `${ruleName}-${prefix.slice(0, -1)}`,
   Status: "Enabled",
   Filter: { Prefix: prefix },
   Expiration: { Days: days },
   AbortIncompleteMultipartUpload: { DaysAfterInitiation: days },
 }));
 
-/** Browsers send parts, and need their ETag to complete an upload by the usual libraries. */
+/** Browsers send parts, and the usual libraries need their ETag to complete an upload. */
 const corsRules: readonly CORSRule[] = [
   {
-    ID: ownRule,
+    ID: ruleName,
     AllowedOrigins: ["*"],
     AllowedMethods: ["GET", "HEAD", "PUT"],
     AllowedHeaders: ["*"],
@@ -35,20 +35,20 @@ const corsRules: readonly CORSRule[] = [
   },
 ];
 
-/** A second net under expiry, and browsers' access. The rules of others stay as they are. */
+/** Sets lifecycle rules, a second line behind expiry, and CORS. Leaves the rules of others as they are. */
 export async function prepareBucket(deps: { s3: S3Client; bucket: string; log: Logger }): Promise<void> {
   const { s3, bucket: Bucket, log } = deps;
 
-  async function tryTo(what: string, work: () => Promise<void>): Promise<void> {
+  async function attempt(setting: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
       const { name, message } = error as Error;
-      log.info({ bucket: Bucket, err: `${name}: ${message}` }, `${what} of the bucket cannot be set here`);
+      log.info({ bucket: Bucket, err: `${name}: ${message}` }, `the ${setting} of the bucket could not be set`);
     }
   }
 
-  await tryTo("lifecycle rules", async () => {
+  await attempt("lifecycle rules", async () => {
     const { Rules = [], TransitionDefaultMinimumObjectSize } = await s3
       .send(new GetBucketLifecycleConfigurationCommand({ Bucket }))
       .catch(none("NoSuchLifecycleConfiguration"));
@@ -64,7 +64,7 @@ export async function prepareBucket(deps: { s3: S3Client; bucket: string; log: L
     );
   });
 
-  await tryTo("CORS", async () => {
+  await attempt("CORS", async () => {
     const { CORSRules = [] } = await s3
       .send(new GetBucketCorsCommand({ Bucket }))
       .catch(none("NoSuchCORSConfiguration"));
@@ -73,25 +73,24 @@ export async function prepareBucket(deps: { s3: S3Client; bucket: string; log: L
   });
 }
 
-/** Undefined: ours are there already, as they should be. */
+/** Undefined: the bucket has these rules already. */
 export function mergeById<Rule extends { ID?: string | undefined }>(
-  there: readonly Rule[],
-  ours: readonly Rule[],
+  existing: readonly Rule[],
+  wanted: readonly Rule[],
 ): Rule[] | undefined {
-  const same = ours.every((rule) => there.some((each) => contains(each, rule)));
-  if (same) return undefined;
-  const ids = new Set(ours.map(({ ID }) => ID));
-  return [...there.filter(({ ID }) => !ids.has(ID)), ...ours];
+  if (wanted.every((rule) => existing.some((each) => contains(each, rule)))) return undefined;
+  const ids = new Set(wanted.map(({ ID }) => ID));
+  return [...existing.filter(({ ID }) => !ids.has(ID)), ...wanted];
 }
 
-/** Servers may add fields of their own. */
-function contains(there: unknown, wanted: unknown): boolean {
-  if (typeof wanted !== "object" || wanted === null) return there === wanted;
-  if (typeof there !== "object" || there === null) return false;
-  return Object.entries(wanted).every(([name, value]) => contains((there as Record<string, unknown>)[name], value));
+/** Servers may add fields to a rule. */
+function contains(existing: unknown, wanted: unknown): boolean {
+  if (typeof wanted !== "object" || wanted === null) return existing === wanted;
+  if (typeof existing !== "object" || existing === null) return false;
+  return Object.entries(wanted).every(([name, value]) => contains((existing as Record<string, unknown>)[name], value));
 }
 
-interface Nothing {
+interface NoRules {
   readonly Rules?: LifecycleRule[];
   readonly CORSRules?: CORSRule[];
   readonly TransitionDefaultMinimumObjectSize?: TransitionDefaultMinimumObjectSize;
@@ -99,7 +98,7 @@ interface Nothing {
 
 const none =
   (name: string) =>
-  (error: unknown): Nothing => {
-    if (isNamed(error, name)) return {};
+  (error: unknown): NoRules => {
+    if (isErrorNamed(error, name)) return {};
     throw error;
   };

@@ -1,14 +1,22 @@
-import { formatUsd, type Money, type ReleaseReason } from "#money";
+import { formatUsd, type Money, parseUsd, type ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
 import { unlessAborted } from "#platform/unless-aborted";
 import type { StoredUpload } from "./records.ts";
-import type { UploadAsk } from "./types.ts";
+import type { UploadRequest } from "./types.ts";
 
 export type Charges = ReturnType<typeof createCharges>;
 
 const endpoint = "/v1/uploads";
+const bytesPerGb = 1n << 30n;
 
-/** The storage charge of an upload: held before its first byte, decided before it is active, once. */
+/** The price of storing a number of bytes for 24 hours: exact, rounded once, half up to a nano-USD. */
+export function storagePrice(usdPerGbDay: string): (bytes: number) => bigint {
+  const nanoUsdPerGb = parseUsd(usdPerGbDay);
+  if (nanoUsdPerGb === undefined || nanoUsdPerGb < 0n) throw new RangeError(`not a price: ${usdPerGbDay}`);
+  return (bytes) => (BigInt(bytes) * nanoUsdPerGb + bytesPerGb / 2n) / bytesPerGb;
+}
+
+/** The storage charge of an upload: held before its first byte, decided once, before the upload becomes active. */
 export function createCharges(deps: { money: Money; price: (bytes: number) => bigint; clock: Clock }) {
   const { money, price, clock } = deps;
 
@@ -23,8 +31,8 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     totalMs: clock.now() - createdAt.getTime(),
   });
 
-  /** Throws the 402, 403, 429 or 503 to answer. */
-  function hold({ account, keyId, requestId }: UploadAsk, bytes: number, expiresAt: number): Promise<bigint> {
+  /** Throws the 402, 403, 429 or 503 to respond with. */
+  function hold({ account, keyId, requestId }: UploadRequest, bytes: number, expiresAt: number): Promise<bigint> {
     const nanoUsd = price(bytes);
     return money.holdForCall({
       kind: "storage",
@@ -40,7 +48,7 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     });
   }
 
-  /** What stands: undefined if it was decided elsewhere that this upload is not charged. */
+  /** The cost in the ledger; undefined if it was decided elsewhere that this upload is not charged. */
   async function charge(record: StoredUpload, bytes: number, signal: AbortSignal): Promise<bigint | undefined> {
     const { entry } = await money.decide({
       ...callOf(record),
@@ -54,16 +62,16 @@ export function createCharges(deps: { money: Money; price: (bytes: number) => bi
     return entry.request?.status === "succeeded" ? entry.costNanoUsd : undefined;
   }
 
-  /** Ends the hold with what stands. */
+  /** Ends the hold and takes the decided cost from the balance. */
   async function apply({ account, requestId, held }: StoredUpload, costNanoUsd: bigint, signal: AbortSignal) {
     await money.apply({ account, requestId, heldNanoUsd: held, costNanoUsd, signal });
   }
 
-  /** Of an upload that never was active: ends the hold, and gives back what a completion had charged already. */
+  /** For an upload that was never active: ends the hold and refunds what a completion may have charged. */
   async function release(record: StoredUpload, reason: ReleaseReason, signal: AbortSignal): Promise<void> {
     const { entry } = await money.release({ ...callOf(record), signal }, reason);
     if (entry.costNanoUsd === 0n) return;
-    // It goes on by itself until it is done; here it is waited for no longer than for the rest.
+    // `money` retries the refund by itself; only the wait for it ends with the signal.
     await unlessAborted(signal, () => money.refund(record.account, record.requestId));
   }
 

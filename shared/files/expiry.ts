@@ -1,25 +1,15 @@
-import type { Collection } from "mongoose";
-import type { Clock } from "#platform/clock";
+import type { Collection, mongo } from "mongoose";
+import { type Clock, dayMs } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import type { StoredLife } from "./records.ts";
-import type { Storage } from "./storage.ts";
-import type { Expired } from "./types.ts";
-import { reach } from "./unavailable.ts";
-
-export interface Expiry {
-  /**
-   * Removes what is left of records that have ended: money first, then objects, then the record, or what says that
-   * something is left. Doing it again changes nothing. What cannot be done now is due again in a minute. Returns how many are done.
-   */
-  finish(ids: readonly string[]): Promise<number>;
-  /** Ends what is over and finishes it, a bounded number of batches. Safe in many processes at once. */
-  round(): Promise<Expired>;
-}
+import { fromMongo } from "./errors.ts";
+import type { StoredObject } from "./records.ts";
+import type { MultipartMarker, Storage } from "./storage.ts";
+import type { ExpiryCounts } from "./types.ts";
 
 interface Deps {
-  readonly collection: Collection<StoredLife>;
+  readonly collection: Collection<StoredObject>;
   readonly keyOf: (id: string) => string;
-  /** What has to be done before the objects go. Returns the ids for which it did not succeed. */
+  /** Runs before objects are deleted. Returns the ids for which it failed. */
   readonly settle?: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly storage: Storage;
   readonly clock: Clock;
@@ -27,56 +17,75 @@ interface Deps {
 }
 
 const batchSize = 200;
-const mostBatches = 50;
-const againMs = 60_000;
+const maxBatches = 50;
+const retryDelayMs = 60_000;
 const ended = { $in: ["expired" as const, "deleted" as const] };
 
-/** How uploads and generated files end, whoever ends them. */
-export function createExpiry({ collection, keyOf, settle, storage, clock, log }: Deps): Expiry {
-  async function finish(ids: readonly string[]): Promise<number> {
+/** The expiry of one collection: uploads or generated files. */
+export function createExpiry({ collection, keyOf, settle, storage, clock, log }: Deps) {
+  /**
+   * Cleans up records that have ended: first their money, then their objects, then the record or its `dueAt`. Idempotent.
+   * What fails is due again in a minute. Returns the number of records that are done.
+   */
+  async function cleanUp(ids: readonly string[]): Promise<number> {
     if (ids.length === 0) return 0;
     const unsettled = await settle?.(ids);
     const settled = ids.filter((id) => !unsettled?.has(id));
-    const left = await storage.remove(settled.map(keyOf));
-    const done = settled.filter((id) => !left.has(keyOf(id)));
-    const these = { _id: { $in: done }, status: ended };
-    const kept = await reach(
-      collection.updateMany({ ...these, announced: true, dueAt: { $exists: true } }, { $unset: { dueAt: "" } }),
+    const remaining = await storage.remove(settled.map(keyOf));
+    const done = settled.filter((id) => !remaining.has(keyOf(id)));
+    const cleaned = { _id: { $in: done }, status: ended };
+    const { modifiedCount } = await fromMongo(
+      collection.updateMany({ ...cleaned, announced: true, dueAt: { $exists: true } }, { $unset: { dueAt: "" } }),
     );
-    const dropped = await reach(collection.deleteMany({ ...these, announced: false }));
+    const { deletedCount } = await fromMongo(collection.deleteMany({ ...cleaned, announced: false }));
     const failed = ids.filter((id) => !done.includes(id));
     if (failed.length > 0) {
-      log.warn({ files: failed.length, first: failed[0] }, "files that have ended are not removed yet");
-      const dueAt = new Date(clock.now() + againMs);
-      await reach(collection.updateMany({ _id: { $in: failed }, status: ended }, { $set: { dueAt } }));
+      log.warn({ files: failed.length, first: failed[0] }, "ended files could not be removed; they will be retried");
+      const dueAt = new Date(clock.now() + retryDelayMs);
+      await fromMongo(collection.updateMany({ _id: { $in: failed }, status: ended }, { $set: { dueAt } }));
     }
-    return kept.modifiedCount + dropped.deletedCount;
+    return modifiedCount + deletedCount;
   }
 
-  async function due(filter: { readonly _id: { readonly $in: string[] } } | Record<never, never>, now: Date) {
-    const found = collection.find({ ...filter, dueAt: { $lte: now } }, { projection: { _id: 1 } });
-    const page = await reach(found.sort({ dueAt: 1 }).limit(batchSize).toArray());
+  async function findDue(filter: mongo.Filter<StoredObject>, now: Date) {
+    const due = collection.find({ ...filter, dueAt: { $lte: now } }, { projection: { _id: 1 } });
+    const page = await fromMongo(due.sort({ dueAt: 1 }).limit(batchSize).toArray());
     return page.map(({ _id }) => _id);
   }
 
-  async function round(): Promise<Expired> {
+  /** Expires what is due and cleans it up, in a bounded number of batches. Safe in many processes at once. */
+  async function run(): Promise<ExpiryCounts> {
     let expired = 0;
     let removed = 0;
-    for (let batch = 0; batch < mostBatches; batch++) {
+    for (let batch = 0; batch < maxBatches; batch++) {
       const now = new Date(clock.now());
-      const found = await due({}, now);
-      const these = { _id: { $in: found } };
-      // What became active since is not due any more, and stays out.
-      const over = { ...these, status: { $in: ["pending" as const, "active" as const] }, dueAt: { $lte: now } };
-      const { modifiedCount } = await reach(collection.updateMany(over, { $set: { status: "expired" } }));
+      const ids = await findDue({}, now);
+      const inBatch = { _id: { $in: ids } };
+      // A record that became active meanwhile is no longer due and does not match.
+      const overdue = { ...inBatch, status: { $in: ["pending" as const, "active" as const] }, dueAt: { $lte: now } };
+      const { modifiedCount } = await fromMongo(collection.updateMany(overdue, { $set: { status: "expired" } }));
       expired += modifiedCount;
-      const gone = await finish(await due({ ...these, status: ended }, now));
-      removed += gone;
-      // Nothing goes: storage is away.
-      if (found.length < batchSize || gone === 0) break;
+      const cleaned = await cleanUp(await findDue({ ...inBatch, status: ended }, now));
+      removed += cleaned;
+      // A full batch without progress: storage is unavailable.
+      if (ids.length < batchSize || cleaned === 0) break;
     }
     return { expired, removed };
   }
 
-  return { finish, round };
+  return { cleanUp, run };
+}
+
+/** Aborts multipart uploads that can no longer be completed, one page of storage's list per call. */
+export function createMultipartCleanup({ storage, clock, prefix }: { storage: Storage; clock: Clock; prefix: string }) {
+  let marker: MultipartMarker | undefined;
+
+  return async function abortAbandoned(): Promise<void> {
+    const { uploads, next } = await storage.multipart.list(prefix, marker);
+    marker = next;
+    // No upload is pending for a day.
+    const oldest = clock.now() - dayMs;
+    const abandoned = new Set(uploads.filter(({ startedAtMs }) => startedAtMs < oldest).map(({ key }) => key));
+    for (const key of abandoned) await storage.multipart.abort(key);
+  };
 }

@@ -1,5 +1,6 @@
 import { type InferRawDocType, Schema } from "mongoose";
 import { fileExpired, noCapacity, upstreamError } from "#errors";
+
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { newFileId } from "#platform/ids";
@@ -7,80 +8,86 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Spool, withSpool } from "#platform/spool";
 import { unlessAborted } from "#platform/unless-aborted";
+import { fromMongo } from "./errors.ts";
 import { createExpiry } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";
-import { lifeDefinition, settlingMs } from "./records.ts";
+import { expiryGraceMs, fileLifetimeMs, objectFields } from "./records.ts";
 import type { Storage } from "./storage.ts";
 import type { GeneratedFiles } from "./types.ts";
-import { reach } from "./unavailable.ts";
 
-const definition = {
-  ...lifeDefinition,
+const fileFields = {
+  ...objectFields,
   contentType: { type: String },
   bytes: { type: Number },
   etag: { type: String },
 } as const;
-const schema = new Schema(definition, { collection: "files", strict: "throw", versionKey: false });
-schema.index({ dueAt: 1 }, { sparse: true });
+const fileSchema = new Schema(fileFields, { collection: "files", strict: "throw", versionKey: false });
+fileSchema.index({ dueAt: 1 }, { sparse: true });
+type StoredFile = InferRawDocType<typeof fileFields>;
 
-type StoredFile = InferRawDocType<typeof definition>;
+const jobFields = {
+  /** The request id. */
+  _id: { type: String, required: true },
+  upstream: { type: String, required: true },
+  /** The provider's id of the job. */
+  job: { type: String, required: true },
+  expiresAt: { type: Date, required: true },
+} as const;
+const jobSchema = new Schema(jobFields, { collection: "generations", strict: "throw", versionKey: false });
+jobSchema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
+type StoredJob = InferRawDocType<typeof jobFields>;
 
-const dayMs = 24 * 3_600_000;
-/** Longer than one file takes to come: a record that still is pending then was left by a crash. */
-const keepingMs = 2 * 3_600_000;
+/** Longer than storing one file takes: a record that is still pending after it belongs to a crashed process. */
+const storeTimeoutMs = 2 * 3_600_000;
 const fileKey = (id: string) => `files/${id}`;
 
-interface Kept {
-  readonly contentType: string;
-  readonly bytes: number;
-  readonly etag: string;
-}
-
-/** The collection `files`: what models made. The record comes first, so that expiry knows of every object. */
+/**
+ * The collections `files` and `generations`: files made by models, and the provider jobs that make them. The record of a file
+ * is written before its object, so that expiry knows of every object.
+ */
 export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: Clock; log: Logger }) {
   const { mongo, storage, clock, log } = deps;
-  const { model, collection, prepare } = openCollection<StoredFile>(mongo, "files", schema);
-  const lives = createExpiry({ collection, keyOf: fileKey, storage, clock, log });
+  const files = openCollection<StoredFile>(mongo, "files", fileSchema);
+  const jobs = openCollection<StoredJob>(mongo, "generations", jobSchema);
+  const expiry = createExpiry({ ...deps, collection: files.collection, keyOf: fileKey });
 
-  /** `unsure`: storage may still be making objects of them; then expiry looks again when that has ended. */
-  async function end(ids: readonly string[], unsure: boolean): Promise<void> {
+  /** `recheck`: storage may still create the objects after this, so expiry looks again when it cannot any more. */
+  async function remove(ids: readonly string[], recheck: boolean): Promise<void> {
     try {
-      const dueAt = new Date(clock.now() + (unsure ? settlingMs : 0));
+      const dueAt = new Date(clock.now() + (recheck ? expiryGraceMs : 0));
       const set = { status: "deleted" as const, announced: false, dueAt };
-      await reach(collection.updateMany({ _id: { $in: [...ids] } }, { $set: set }));
-      if (unsure) await storage.remove(ids.map(fileKey));
-      else await lives.finish(ids);
+      await fromMongo(files.collection.updateMany({ _id: { $in: [...ids] } }, { $set: set }));
+      if (recheck) await storage.remove(ids.map(fileKey));
+      else await expiry.cleanUp(ids);
     } catch (error) {
-      log.warn({ err: error, files: ids.length }, "files that nobody gets are left to expiry");
+      log.warn({ err: error, files: ids.length }, "unused generated files will be removed by expiry");
     }
   }
 
-  async function store(id: string, ask: Parameters<GeneratedFiles["keep"]>[0]): Promise<Kept> {
-    const { body, limitBytes, signal } = ask;
-    if (!Buffer.isBuffer(body)) return storeStream(id, body, limitBytes, signal);
-    if (body.length > limitBytes) throw tooLarge(limitBytes);
-    if (body.length === 0) throw empty();
-    const contentType = await typeOf(body.subarray(0, headBytes));
-    return { contentType, bytes: body.length, etag: await storage.put(fileKey(id), contentType, body, signal) };
-  }
-
-  /** Through a file, so that the length is known. It has no name: a crash leaves nothing. */
-  async function storeStream(id: string, body: AsyncIterable<Buffer>, limitBytes: number, signal: AbortSignal) {
+  async function storeContent(id: string, { body, limitBytes, signal }: Parameters<GeneratedFiles["store"]>[0]) {
+    const key = fileKey(id);
+    if (Buffer.isBuffer(body)) {
+      if (body.length > limitBytes) throw tooLarge(limitBytes);
+      if (body.length === 0) throw empty();
+      const contentType = await typeOf(body.subarray(0, headBytes));
+      return { contentType, bytes: body.length, etag: await storage.put(key, contentType, body, signal) };
+    }
+    // Spooled, because storage requires the length first.
     return withSpool(noDisk, async (spool) => {
       const bytes = await fill(spool, body, limitBytes, signal);
       if (bytes === 0) throw empty();
-      const contentType = await typeOf(await first(spool.read()));
-      const etag = await storage.send({ key: fileKey(id), contentType, bytes, chunks: spool.read(), signal });
+      const contentType = await typeOf(await firstChunk(spool.read()));
+      const etag = await storage.send({ key, contentType, bytes, chunks: spool.read(), signal });
       return { contentType, bytes, etag };
     });
   }
 
-  const generated: Omit<GeneratedFiles, "remember" | "remembered"> = {
-    async keep(ask) {
-      const { account, requestId, signal } = ask;
+  const generated: GeneratedFiles = {
+    async store(file) {
+      const { account, requestId, signal } = file;
       const id = newFileId();
       const createdAt = clock.now();
-      const expiresAt = createdAt + dayMs;
+      const expiresAt = createdAt + fileLifetimeMs;
       const record: StoredFile = {
         _id: id,
         account,
@@ -89,28 +96,29 @@ export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: C
         announced: false,
         createdAt: new Date(createdAt),
         expiresAt: new Date(expiresAt),
-        dueAt: new Date(createdAt + keepingMs),
+        dueAt: new Date(createdAt + storeTimeoutMs),
       };
       try {
-        await reach(model.create([record]));
-        const kept = await store(id, ask);
-        const set = { ...kept, status: "active" as const, announced: true, dueAt: record.expiresAt };
-        const { matchedCount } = await reach(model.updateOne({ _id: id, status: "pending" }, { $set: set }).exec());
-        if (matchedCount === 0) throw noCapacity("A file took too long to be kept; nothing was charged.");
-        return { id, contentType: kept.contentType, bytes: kept.bytes, createdAt, expiresAt };
+        await fromMongo(files.model.create([record]));
+        const stored = await storeContent(id, file);
+        const set = { ...stored, status: "active" as const, announced: true, dueAt: record.expiresAt };
+        const activated = files.model.updateOne({ _id: id, status: "pending" }, { $set: set });
+        const { matchedCount } = await fromMongo(activated.exec());
+        if (matchedCount === 0) throw noCapacity("Storing a file took too long; nothing was charged.");
+        return { id, contentType: stored.contentType, bytes: stored.bytes, createdAt, expiresAt };
       } catch (error) {
-        await end([id], true);
+        await remove([id], true);
         signal.throwIfAborted();
         throw error;
       }
     },
-    drop: (ids) => end(ids, false),
+    delete: (ids) => remove(ids, false),
     async find(id) {
-      const found = await reach(model.findOne({ _id: id, announced: true }).lean<StoredFile>().exec());
+      const found = await fromMongo(files.model.findOne({ _id: id, announced: true }).lean<StoredFile>().exec());
       if (!found) return undefined;
       const { status, contentType, bytes, etag, expiresAt } = found;
       if (status !== "active" || expiresAt.getTime() <= clock.now()) return "expired";
-      if (!contentType || bytes == null || !etag) throw new Error(`the record of ${id} is not whole`);
+      if (!contentType || bytes == null || !etag) throw new Error(`the record of ${id} is incomplete`);
       return { id, contentType, bytes, etag, expiresAt: expiresAt.getTime() };
     },
     async open(id, range, signal) {
@@ -118,12 +126,21 @@ export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: C
       if (!opened) throw fileExpired();
       return opened.body;
     },
+    async storeProviderJob(requestId, { upstream, job }) {
+      const $set = { upstream, job, expiresAt: new Date(clock.now() + fileLifetimeMs) };
+      await fromMongo(jobs.model.updateOne({ _id: requestId }, { $set }, { upsert: true }).exec());
+    },
+    async findProviderJob(requestId) {
+      const current = { _id: requestId, expiresAt: { $gt: new Date(clock.now()) } };
+      const found = await fromMongo(jobs.model.findOne(current).lean<StoredJob>().exec());
+      return found ? { upstream: found.upstream, job: found.job } : undefined;
+    },
   };
 
-  return { ...generated, prepare, round: () => lives.round() };
+  return { generated, expiry, prepare: () => Promise.all([files.prepare(), jobs.prepare()]) };
 }
 
-/** Returns how much there was. */
+/** Writes the body to the spool. Returns its length. */
 async function fill(spool: Spool, body: AsyncIterable<Buffer>, limitBytes: number, signal: AbortSignal) {
   const source = body[Symbol.asyncIterator]();
   let bytes = 0;
@@ -136,17 +153,17 @@ async function fill(spool: Spool, body: AsyncIterable<Buffer>, limitBytes: numbe
       await spool.write(value);
     }
   } finally {
-    // It may wait for a piece that never comes.
+    // Not awaited: it may wait for a chunk that never comes.
     source.return?.().catch(() => undefined);
   }
 }
 
-async function first(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+async function firstChunk(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
   for await (const chunk of chunks) return chunk;
   return Buffer.alloc(0);
 }
 
-const noDisk = (cause: unknown) => noCapacity("The temporary storage for files is full or away.", 5, cause);
+const noDisk = (cause: unknown) => noCapacity("The temporary storage for files is full or unavailable.", 5, cause);
 const typeOf = async (head: Buffer): Promise<string> => (await detect(head))?.mime ?? "application/octet-stream";
 
 const tooLarge = (limitBytes: number) => upstreamError(`The model made a file of more than ${limitBytes} bytes.`);

@@ -1,19 +1,19 @@
 /**
- * What is kept in object storage: uploads, generated files, and the text of calls that is too large to ride in a job or a
- * record. Owns the collections `uploads`, `files` and `generations` and the prefixes `uploads/`, `files/`, `bodies/` and
- * `answers/` of the bucket. Sources: the specification, parts 2 ("Upload"), 3, 4 (notes 2 and 3), 7 and 8; wire-details,
- * "Uploads and long calls"; ARCHITECTURE, sections 5 and 7.
+ * Objects in S3: uploads, generated files, and the bodies and answers of calls that are too large for a job or a MongoDB
+ * document. Owns the collections `uploads`, `files` and `generations` and the bucket's prefixes `uploads/`, `files/`, `bodies/`
+ * and `answers/`. Sources: docs/api/inference.md ("Upload"), docs/api/wire-details.md ("Uploads and long calls").
  *
- * An upload is pending -> active -> expired | deleted, or pending -> expired | deleted: each a compare-and-set of its record
- * in MongoDB, exact where it is read, whenever expiry comes by. Its way: hold the cost -> pending record -> bytes to
- * storage -> type from the bytes -> decide the charge -> active -> apply. So nothing is active without a charge, and a charge
- * without an active file is finished by the next completion or refunded by expiry. The record comes before the object: what
- * is in storage is known here, and what nobody was told of leaves no trace.
+ * An upload is pending -> active -> expired | deleted, or pending -> expired | deleted. Each step is a compare-and-set of its
+ * record, and reads are exact whether or not expiry has run. The order is: hold the cost, insert a pending record, stream to
+ * storage, detect the type from the bytes, decide the charge, activate, apply the charge. So no file is active without a charge,
+ * and a charge without an active file is finished by the next completion or refunded by expiry. The record precedes the object,
+ * so every object in storage is known; an upload that no caller knows of leaves no trace.
  *
- * Records of uploads and files stay for good: 410, not 404, after their 24 hours.
+ * Records of uploads and generated files are stored forever: 410, not 404, after their 24 hours.
  *
- * Sizes in bytes, times in unix milliseconds, money in nano-USD. Throws the service errors that each function names; 503
- * (`noCapacity`) while storage or MongoDB is away. `putBody`, `getBody`, `putAnswer`, `getAnswer` reject with storage's own error.
+ * Sizes in bytes, times in unix milliseconds, money in nano-USD. Throws the service errors that each function names, and 503
+ * (`noCapacity`) while storage or MongoDB is unavailable; `putBody`, `getBody`, `putAnswer` and `getAnswer` reject with the
+ * error of the S3 client.
  */
 import type { Money } from "#money";
 import { isPublicHost } from "#platform/addresses";
@@ -22,34 +22,32 @@ import type { Config } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { connectS3, type S3Config } from "#platform/s3";
-import { createAbandonedParts } from "./abandoned-parts.ts";
 import { createBodies } from "./bodies.ts";
 import { prepareBucket } from "./bucket.ts";
-import { createCharges } from "./charges.ts";
-import { createExpiry } from "./expiry.ts";
+import { createCharges, storagePrice } from "./charges.ts";
+import { createMultipartCleanup } from "./expiry.ts";
 import { createGenerated } from "./generated.ts";
+import { createLifecycle } from "./lifecycle.ts";
 import { createLinks } from "./links.ts";
-import { createOutcome } from "./outcome.ts";
-import { storagePrice } from "./price.ts";
-import { createGenerations } from "./provider-jobs.ts";
-import { createRecords } from "./records.ts";
+import { createRecords, uploadKey } from "./records.ts";
 import { createStorage } from "./storage.ts";
-import type { Expired, Files } from "./types.ts";
-import { createShow, uploadKey } from "./upload-view.ts";
+import type { Files } from "./types.ts";
+import { createToUpload } from "./upload-view.ts";
 import { createUploads } from "./uploads.ts";
 
+export { fileLifetimeMs } from "./records.ts";
 export type {
-  Expired,
+  ExpiryCounts,
   Files,
   GeneratedFile,
   GeneratedFiles,
   InputFile,
-  Kind,
-  Parts,
+  MediaKind,
+  MultipartLinks,
   ProviderJob,
-  Receiving,
+  ReceivingUpload,
   Upload,
-  UploadAsk,
+  UploadRequest,
   UploadStatus,
   Uploads,
 } from "./types.ts";
@@ -75,34 +73,39 @@ export function createFiles(deps: {
 
   const records = createRecords({ mongo, clock });
   const charges = createCharges({ money, price: storagePrice(config.UPLOAD_USD_PER_GB_DAY), clock });
-  const outcome = createOutcome({ records, charges, storage, clock, log });
-  const { settle } = outcome;
-  const lives = createExpiry({ collection: records.lives, keyOf: uploadKey, settle, storage, clock, log });
-  const show = createShow({ links, clock });
-  const generated = createGenerated({ mongo, storage, clock, log });
-  const generations = createGenerations({ mongo, clock });
-  const endForgotten = createAbandonedParts({ storage, clock });
-
-  async function expire(): Promise<Expired> {
-    // One that fails does not keep the others from their work.
-    const [uploads, files, forgotten] = await Promise.allSettled([lives.round(), generated.round(), endForgotten()]);
-    if (forgotten.status === "rejected") throw forgotten.reason;
-    if (uploads.status === "rejected") throw uploads.reason;
-    if (files.status === "rejected") throw files.reason;
-    return {
-      expired: uploads.value.expired + files.value.expired,
-      removed: uploads.value.removed + files.value.removed,
-    };
-  }
+  const lifecycle = createLifecycle({ records, charges, storage, clock, log });
+  const toUpload = createToUpload({ links, clock });
+  const { generated, ...files } = createGenerated({ mongo, storage, clock, log });
+  const abortAbandoned = createMultipartCleanup({ storage, clock, prefix: uploadKey("") });
 
   return {
     async prepare() {
-      await Promise.all([records.prepare(), generated.prepare(), generations.prepare()]);
+      await Promise.all([records.prepare(), files.prepare()]);
     },
     prepareBucket: () => prepareBucket({ s3, bucket, log }),
     ...createBodies({ s3, bucket, clock }),
-    uploads: createUploads({ records, charges, storage, outcome, lives, links, providersReachLinks, show, clock, log }),
-    generated: { ...generated, ...generations },
-    expire,
+    uploads: createUploads({
+      records,
+      charges,
+      storage,
+      lifecycle,
+      links,
+      providersReachLinks,
+      toUpload,
+      clock,
+      log,
+    }),
+    generated,
+    async expire() {
+      // All three run to their end, whichever fails.
+      const runs = await Promise.allSettled([abortAbandoned(), lifecycle.expiry.run(), files.expiry.run()]);
+      const failed = runs.find((run) => run.status === "rejected");
+      if (failed) throw failed.reason;
+      const counts = runs.flatMap((run) => (run.status === "fulfilled" && run.value ? [run.value] : []));
+      return {
+        expired: counts.reduce((sum, { expired }) => sum + expired, 0),
+        removed: counts.reduce((sum, { removed }) => sum + removed, 0),
+      };
+    },
   };
 }

@@ -1,24 +1,19 @@
 import type { S3Client } from "@aws-sdk/client-s3";
 import { S3RequestPresigner } from "@aws-sdk/s3-request-presigner";
 
-export interface Links {
-  /** To read an object, as what its bytes are, whatever it was declared as. */
-  get(key: string, mime: string, life: Life): Promise<string>;
-  /** To send one part of exactly so many bytes. */
-  part(key: string, part: { uploadId: string; partNumber: number; bytes: number }, life: Life): Promise<string>;
-}
+export type Links = ReturnType<typeof createLinks>;
 
-/** Unix milliseconds; whole seconds count. */
+/** Unix milliseconds, rounded down to seconds. */
 interface Life {
   readonly from: number;
   readonly until: number;
 }
 
 /**
- * Addresses signed for path-style requests. The presigner is used as it is, without the client's middleware around it:
- * an upload has up to 13 of them, a list many uploads, and so it takes a fifth of the time.
+ * Presigned path-style URLs. The presigner is called directly, without the client's middleware: that takes a fifth of the
+ * time, and a list of uploads in parts has up to 13 links for each.
  */
-export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: string; bucket: string }): Links {
+export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: string; bucket: string }) {
   const presigner = new S3RequestPresigner({ ...s3.config });
   const { protocol, hostname, port, host, pathname } = new URL(endpoint);
   const base = `${pathname.replace(/\/+$/, "")}/${bucket}`;
@@ -27,7 +22,7 @@ export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: 
     request: { method: string; key: string; query: Record<string, string>; headers?: Record<string, string> },
     { from, until }: Life,
   ): Promise<string> {
-    const { method, key, query: asked, headers } = request;
+    const { method, key, query: parameters, headers } = request;
     const path = `${base}/${key}`;
     const { query } = await presigner.presign(
       {
@@ -36,7 +31,7 @@ export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: 
         hostname,
         ...(port !== "" && { port: Number(port) }),
         path,
-        query: asked,
+        query: parameters,
         headers: { host, ...headers },
       },
       { signingDate: new Date(from), expiresIn: Math.max(1, Math.floor((until - from) / 1_000)) },
@@ -46,21 +41,17 @@ export function createLinks({ s3, endpoint, bucket }: { s3: S3Client; endpoint: 
   }
 
   return {
-    get: (key, mime, life) => sign({ method: "GET", key, query: { "response-content-type": mime } }, life),
-    // Signed with the length: without it storage takes any.
-    part: (key, { uploadId, partNumber, bytes }, life) =>
-      sign(
-        {
-          method: "PUT",
-          key,
-          query: { partNumber: String(partNumber), uploadId },
-          headers: { "content-length": String(bytes) },
-        },
-        life,
-      ),
+    /** A link that reads an object. The response has the detected type, whatever the upload declared. */
+    get: (key: string, mime: string, life: Life) =>
+      sign({ method: "GET", key, query: { "response-content-type": mime } }, life),
+    /** A link that takes one part. Its length is signed, because storage would accept any otherwise. */
+    part(key: string, part: { uploadId: string; partNumber: number; bytes: number }, life: Life) {
+      const query = { partNumber: String(part.partNumber), uploadId: part.uploadId };
+      return sign({ method: "PUT", key, query, headers: { "content-length": String(part.bytes) } }, life);
+    },
   };
 }
 
-/** As a signature needs it: all but the unreserved characters. */
+/** Signatures require every character but the unreserved ones to be escaped. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);

@@ -1,12 +1,12 @@
 import { fileTypeFromBuffer } from "file-type";
-import type { Kind } from "./types.ts";
+import type { MediaKind } from "./types.ts";
 
 export interface MediaType {
   readonly mime: string;
-  readonly kind: Kind;
+  readonly kind: MediaKind;
 }
 
-/** What is accepted, under the name that most providers know; after it what the detection and what callers call the same. */
+/** Accepted types, by the name that most providers use, with the aliases of `file-type` and of callers. */
 const accepted: Readonly<Record<string, readonly string[]>> = {
   "image/png": ["image/x-png", "image/apng"],
   "image/jpeg": ["image/jpg", "image/pjpeg"],
@@ -38,41 +38,41 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
 
 const byName = new Map<string, MediaType>(
   Object.entries(accepted).flatMap(([mime, aliases]) => {
-    const type = { mime, kind: mime.slice(0, 5) as Kind };
+    const type = { mime, kind: mime.slice(0, 5) as MediaKind };
     return [mime, ...aliases].map((name) => [name, type] as const);
   }),
 );
 
-/** By the name that a caller or the detection has for it, in any case, with or without parameters. */
+/** By name or alias, in any letter case, with or without parameters. */
 export const mediaType = (mime: string): MediaType | undefined =>
   byName.get((mime.split(";")[0] ?? "").trim().toLowerCase());
 
-/** As many first bytes as the type is read from. */
+/** The type is detected from this many first bytes. */
 export const headBytes = 64 * 1024;
 
-/** From the first bytes of a file, or from all of a small one. Undefined: nothing that is accepted. */
+/** From the first bytes of a file, or from all of a small one. Undefined: not an accepted type. */
 export async function detect(head: Buffer): Promise<MediaType | undefined> {
   const found = await fileTypeFromBuffer(head);
   const type = found && mediaType(found.mime);
-  const audio = type && soundOnly[type.mime];
-  return audio?.isSound(head) ? mediaType(audio.mime) : type;
+  const audio = type && audioOnly[type.mime];
+  return audio?.isAudio(head) ? mediaType(audio.mime) : type;
 }
 
-/** Containers that are named for video and often hold sound alone: what browsers record. */
-const soundOnly: Readonly<Record<string, { readonly mime: string; isSound(head: Buffer): boolean }>> = {
-  "video/webm": { mime: "audio/webm", isSound: hasSoundTracks },
-  "video/x-matroska": { mime: "audio/x-matroska", isSound: hasSoundTracks },
-  "video/mp4": { mime: "audio/mp4", isSound: hasSoundHandlers },
+/** Video containers that often hold only audio, such as recordings of browsers. */
+const audioOnly: Readonly<Record<string, { readonly mime: string; isAudio(head: Buffer): boolean }>> = {
+  "video/webm": { mime: "audio/webm", isAudio: hasOnlyAudioTracks },
+  "video/x-matroska": { mime: "audio/x-matroska", isAudio: hasOnlyAudioTracks },
+  "video/mp4": { mime: "audio/mp4", isAudio: hasOnlyAudioHandlers },
 };
 
 /** Matroska: a CodecID is the element 0x86, its length in one byte, then `A_OPUS`, `V_VP9`... */
-function hasSoundTracks(head: Buffer): boolean {
+function hasOnlyAudioTracks(head: Buffer): boolean {
   const text = head.toString("latin1");
   return /\x86[\x81-\xff]A_/.test(text) && !/\x86[\x81-\xff]V_/.test(text);
 }
 
-/** MP4: only if the whole index is here; each track's handler says `soun` or `vide`. */
-function hasSoundHandlers(head: Buffer): boolean {
+/** MP4, if the head holds the whole index: each track's handler is `soun` or `vide`. */
+function hasOnlyAudioHandlers(head: Buffer): boolean {
   const at = head.indexOf("moov");
   if (at < 4 || at - 4 + head.readUInt32BE(at - 4) > head.length) return false;
   const index = head.toString("latin1", at, at - 4 + head.readUInt32BE(at - 4));

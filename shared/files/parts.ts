@@ -1,55 +1,65 @@
 import { invalidValue, rateLimited, requestTooLarge, toServiceError, unsupportedMediaType } from "#errors";
-import { sleep } from "#platform/clock";
+import { type Clock, sleep } from "#platform/clock";
+import type { Charges } from "./charges.ts";
+import { unsupportedFile, uploadEnded } from "./errors.ts";
+import type { Lifecycle } from "./lifecycle.ts";
 import { detect, headBytes, mediaType } from "./media-types.ts";
-import { newRecord, unsupportedFile } from "./new-upload.ts";
-import { gone, type StoredUpload, statusAt } from "./records.ts";
-import { completeMs, type Part } from "./storage.ts";
-import type { Upload, UploadAsk, Uploads } from "./types.ts";
-import type { UploadDeps } from "./upload-deps.ts";
-import { partsOf, uploadKey } from "./upload-view.ts";
+import { newRecord, type Records, type StoredUpload, statusAt, uploadKey } from "./records.ts";
+import { completeTimeoutMs, type Part, type Storage } from "./storage.ts";
+import type { Upload, Uploads } from "./types.ts";
+import { partsOf, type ToUpload } from "./upload-view.ts";
 
 const limitBytes = 200 * 1024 * 1024;
 const partSize = 16 * 1024 * 1024;
-const linksMs = 3_600_000;
-/** What was sent in time may be completed for so long after. */
+const linkLifetimeMs = 3_600_000;
+/** After the links expire, an upload can still be completed for this long. */
 const completionMs = 600_000;
-const againMs = 200;
-/** Of one API key. They count until they are completed, deleted, or removed some minutes after their time. */
-const slots = Array.from({ length: 20 }, (_, at) => at);
+const pollMs = 200;
+/** Of one API key. A slot is taken until the upload is completed, deleted or, minutes after its time, expired. */
+const slots = Array.from({ length: 20 }, (_, slot) => slot);
 
-/** Uploads that callers send to storage in parts. */
-export function createParts(deps: UploadDeps): Pick<Uploads, "start" | "complete"> {
-  const { records, charges, storage, outcome, lives, show, clock } = deps;
+/** Uploads whose parts callers send to storage themselves. */
+export function createParts(deps: {
+  records: Records;
+  charges: Charges;
+  storage: Storage;
+  lifecycle: Lifecycle;
+  toUpload: ToUpload;
+  clock: Clock;
+}): Pick<Uploads, "start" | "complete"> {
+  const { records, charges, storage, lifecycle, toUpload, clock } = deps;
 
-  async function start({ bytes, mime, ...ask }: UploadAsk & { bytes: number; mime: string }): Promise<Upload> {
+  async function start({ bytes, mime, ...request }: Parameters<Uploads["start"]>[0]): Promise<Upload> {
     if (!Number.isSafeInteger(bytes) || bytes < 1)
       throw invalidValue("bytes", "bytes must be the size of the file, at least 1.");
     if (bytes > limitBytes) throw requestTooLarge(limitBytes, "bytes");
     const type = mediaType(mime);
-    if (!type) throw unsupportedMediaType(`mime: '${mime}' is no type that is accepted.`, "mime");
-    // Before money is held: whoever has too many is told so first.
-    await freeSlot(ask.keyId);
+    if (!type) throw unsupportedMediaType(`mime: '${mime}' is not an accepted type.`, "mime");
+    // Checked before money is held, so that the 429 comes before any 402.
+    await freeSlot(request.keyId);
     const now = clock.now();
-    const pendingMs = linksMs + completionMs;
-    const held = await charges.hold(ask, bytes, now + pendingMs);
-    const multipart = { partSize, linksExpireAt: new Date(now + linksMs) };
-    const record = await insertInSlot({ ...newRecord(ask, { now, pendingMs, bytes, held }), ...type, multipart });
+    const pendingMs = linkLifetimeMs + completionMs;
+    const held = await charges.hold(request, bytes, now + pendingMs);
+    const multipart = { partSize, linksExpireAt: new Date(now + linkLifetimeMs) };
+    const record = await insertInSlot({ ...newRecord(request, { now, pendingMs, bytes, held }), ...type, multipart });
     try {
       const uploadId = await storage.multipart.create(uploadKey(record._id), type.mime);
-      const parts = { ...record.multipart, uploadId };
-      const told = await records.update(record._id, { announced: true, multipart: parts });
-      if (!told) throw gone(record, "expired");
-      return await show(told);
+      const started = await records.update(record._id, {
+        announced: true,
+        multipart: { ...record.multipart, uploadId },
+      });
+      if (!started) throw uploadEnded(record, "expired");
+      return await toUpload(started);
     } catch (error) {
-      await outcome.fail(record, { status: "failed", error: "no_capacity" }, lives);
+      await lifecycle.fail(record, { status: "failed", error: "no_capacity" });
       throw error;
     }
   }
 
   async function freeSlot(keyId: string): Promise<number> {
-    const taken = await records.slots(keyId);
+    const taken = await records.takenSlots(keyId);
     const free = slots.filter((slot) => !taken.has(slot));
-    // Any of them: those who ask at the same time seldom ask for the same one.
+    // A random one, so that concurrent requests seldom collide.
     const slot = free[Math.floor(Math.random() * free.length)];
     if (slot === undefined)
       throw rateLimited(
@@ -59,42 +69,42 @@ export function createParts(deps: UploadDeps): Pick<Uploads, "start" | "complete
     return slot;
   }
 
-  /** Its money is held: if it cannot be recorded, release that. */
+  /** If the insert fails, releases the hold. */
   async function insertInSlot<R extends StoredUpload & { multipart: object }>(record: R) {
     try {
       for (;;) {
         const slot = await freeSlot(record.key);
-        const placed = { ...record, multipart: { ...record.multipart, slot } };
-        if (await records.insertInSlot(placed)) return placed;
+        const withSlot = { ...record, multipart: { ...record.multipart, slot } };
+        if (await records.insertInSlot(withSlot)) return withSlot;
       }
     } catch (error) {
-      // The caller does not wait for it.
-      void outcome.fail(record, { status: "failed", error: toServiceError(error).code }, lives);
+      // The caller does not wait for the release.
+      void lifecycle.fail(record, { status: "failed", error: toServiceError(error).code });
       throw error;
     }
   }
 
   async function complete(account: string, id: string): Promise<Upload> {
-    const record = await records.own(account, id);
+    const record = await records.findOwned(account, id);
     const status = statusAt(record, clock.now());
-    if (status === "active") return show(record);
-    if (status !== "pending") throw gone(record, status);
+    if (status === "active") return toUpload(record);
+    if (status !== "pending") throw uploadEnded(record, status);
     await assemble(record);
-    const found = await look(id);
-    if (!found) {
-      const standing = await records.own(account, id);
-      // Neither parts nor a file: somebody has ended it, if not here then in storage.
-      return standing.status === "active" ? show(standing) : abandon(record, "upload_deleted");
+    const object = await findObject(id);
+    if (!object) {
+      const current = await records.findOwned(account, id);
+      // Neither parts nor a file: the upload was ended, here or in storage.
+      return current.status === "active" ? toUpload(current) : abandon(record, "upload_deleted");
     }
-    if (found.size !== record.bytes)
-      return abandon(record, "invalid_value", invalidValue("bytes", `bytes: the file has ${found.size} bytes.`));
-    const type = await detect(found.head);
+    if (object.size !== record.bytes)
+      return abandon(record, "invalid_value", invalidValue("bytes", `bytes: the file has ${object.size} bytes.`));
+    const type = await detect(object.head);
     if (!type) return abandon(record, "unsupported_media_type", unsupportedFile("parts"));
-    const active = await outcome.succeed(record, type, record.bytes);
-    return active ? show(active) : abandon(record, "upload_expired");
+    const active = await lifecycle.activate(record, type, record.bytes);
+    return active ? toUpload(active) : abandon(record, "upload_expired");
   }
 
-  /** The truth is what storage lists. Parts that were assembled before are passed over. */
+  /** Checks the parts that storage lists and has it join them. Does nothing if that was done before. */
   async function assemble({ _id: id, bytes, multipart }: StoredUpload): Promise<void> {
     const { uploadId } = multipart ?? {};
     if (!multipart || !uploadId) throw new Error(`${id} has no parts`);
@@ -110,31 +120,31 @@ export function createParts(deps: UploadDeps): Pick<Uploads, "start" | "complete
       else parts.push(part);
     }
     if (faults.length > 0) throw invalidValue("parts", `The upload is not complete: ${faults.join(", ")}.`);
-    const completingUntil = new Date(clock.now() + completeMs);
+    const completingUntil = new Date(clock.now() + completeTimeoutMs);
     if (!(await records.update(id, { multipart: { ...multipart, completingUntil } }))) return;
-    const done = await storage.multipart.complete(key, uploadId, parts);
-    if (done === "changed") throw invalidValue("parts", "A part was sent again meanwhile. Complete the upload again.");
+    const result = await storage.multipart.complete(key, uploadId, parts);
+    if (result === "changed")
+      throw invalidValue("parts", "A part was sent again meanwhile. Complete the upload again.");
   }
 
-  /** The file. While another completion is under way storage may have neither it nor the parts: then it is waited for. */
-  async function look(id: string) {
+  /** The size and first bytes of the file. Polls while another completion runs, when storage may have neither file nor parts. */
+  async function findObject(id: string) {
     for (;;) {
-      const found = await storage.head(uploadKey(id), headBytes);
-      if (found) return found;
-      const standing = await records.read(id);
-      const until = standing?.multipart?.completingUntil?.getTime() ?? 0;
-      if (standing?.status !== "pending" || until <= clock.now()) return undefined;
-      await sleep(clock, againMs);
+      const object = await storage.head(uploadKey(id), headBytes);
+      if (object) return object;
+      const current = await records.find(id);
+      const until = current?.multipart?.completingUntil?.getTime() ?? 0;
+      if (current?.status !== "pending" || until <= clock.now()) return undefined;
+      await sleep(clock, pollMs);
     }
   }
 
-  /** It cannot become active any more. If its owner or the time ended it, that is the answer. */
+  /** Fails the upload. Throws `error`, or the 410 of an upload that its owner or the time has ended. */
   async function abandon(record: StoredUpload, code: string, error?: Error): Promise<never> {
-    await outcome.fail(record, { status: "failed", error: code }, lives);
+    await lifecycle.fail(record, { status: "failed", error: code });
     if (error) throw error;
-    const standing = (await records.read(record._id)) ?? record;
-    const status = statusAt(standing, clock.now());
-    throw gone(record, status === "deleted" ? "deleted" : "expired");
+    const current = (await records.find(record._id)) ?? record;
+    throw uploadEnded(record, statusAt(current, clock.now()) === "deleted" ? "deleted" : "expired");
   }
 
   return { start, complete };

@@ -1,61 +1,132 @@
-import { invalidValue, requestTooLarge, toServiceError } from "#errors";
-import { createIncoming } from "./incoming.ts";
+import { invalidValue, requestTooLarge, ServiceError, toServiceError } from "#errors";
+import type { Clock } from "#platform/clock";
+import type { Charges } from "./charges.ts";
+import { unsupportedFile } from "./errors.ts";
+import type { Lifecycle } from "./lifecycle.ts";
 import { detect, headBytes } from "./media-types.ts";
-import { insert, newRecord, unsupportedFile } from "./new-upload.ts";
-import type { StoredUpload } from "./records.ts";
-import type { Receiving, Upload, UploadAsk, Uploads } from "./types.ts";
-import type { UploadDeps } from "./upload-deps.ts";
-import { uploadKey } from "./upload-view.ts";
+import { newRecord, type Records, type StoredUpload, uploadKey } from "./records.ts";
+import type { Storage } from "./storage.ts";
+import type { ReceivingUpload, Upload, Uploads } from "./types.ts";
+import type { ToUpload } from "./upload-view.ts";
 
-/** From the beginning of a raw or form upload to its last byte. */
-const receivingMs = 20 * 60_000;
+/** From the start of a raw or form upload to its last byte. */
+const receiveTimeoutMs = 20 * 60_000;
 
-/** Uploads whose bytes come through us: raw bodies and forms. */
-export function createReceiving(deps: UploadDeps): Pick<Uploads, "begin"> {
-  const { charges, storage, outcome, lives, show, clock } = deps;
+/** Uploads whose bytes pass through this process: raw bodies and forms. */
+export function createReceiving(deps: {
+  records: Records;
+  charges: Charges;
+  storage: Storage;
+  lifecycle: Lifecycle;
+  toUpload: ToUpload;
+  clock: Clock;
+}): Pick<Uploads, "begin"> {
+  const { records, charges, storage, lifecycle, toUpload, clock } = deps;
 
-  function receiving(record: StoredUpload, mostBytes: number): Receiving {
+  function receive(record: StoredUpload, maxBytes: number): ReceivingUpload {
     const { _id: id } = record;
     let ended = false;
 
-    async function store({ bytes, body }: Parameters<Receiving["store"]>[0]): Promise<Upload> {
+    async function store({ bytes, body }: Parameters<ReceivingUpload["store"]>[0]): Promise<Upload> {
       if (ended) throw new Error(`${id} was received already`);
       ended = true;
-      const until = record.pendingUntil.getTime();
-      const incoming = createIncoming(body, { bytes, until, clock });
+      const incoming = createIncoming(body, { bytes, deadline: record.pendingUntil.getTime(), clock });
       try {
-        if (bytes > mostBytes) throw requestTooLarge(mostBytes);
+        if (bytes > maxBytes) throw requestTooLarge(maxBytes);
         if (bytes === 0) throw invalidValue(undefined, "The file is empty.");
         const type = await detect(await incoming.head(headBytes));
         if (!type) throw unsupportedFile();
         await storage.send({ key: uploadKey(id), contentType: type.mime, bytes, chunks: incoming.all() });
-        const active = await outcome.succeed(record, type, bytes);
+        const active = await lifecycle.activate(record, type, bytes);
         if (!active) throw invalidValue(undefined, "The file did not arrive in time.");
-        return await show(active);
+        return await toUpload(active);
       } catch (error) {
         incoming.stop();
-        const unsure = incoming.complete() ? record.dueAt : undefined;
-        await outcome.fail(record, { status: "failed", error: toServiceError(error).code }, lives, unsure ?? undefined);
+        const recheckAt = incoming.isPassedOn() ? (record.dueAt ?? undefined) : undefined;
+        await lifecycle.fail(record, { status: "failed", error: toServiceError(error).code }, recheckAt);
         throw error;
       }
     }
 
-    async function drop(): Promise<void> {
+    async function cancel(): Promise<void> {
       if (ended) return;
       ended = true;
-      await outcome.fail(record, { status: "cancelled" }, lives);
+      await lifecycle.fail(record, { status: "cancelled" });
     }
 
-    return { id, store, drop };
+    return { id, store, cancel };
   }
 
-  async function begin({ mostBytes, ...ask }: UploadAsk & { readonly mostBytes: number }): Promise<Receiving> {
-    const now = clock.now();
-    const held = await charges.hold(ask, mostBytes, now + receivingMs);
-    const record = newRecord(ask, { now, pendingMs: receivingMs, bytes: mostBytes, held });
-    await insert(deps, record);
-    return receiving(record, mostBytes);
+  return {
+    async begin({ maxBytes, ...request }) {
+      const now = clock.now();
+      const held = await charges.hold(request, maxBytes, now + receiveTimeoutMs);
+      const record = newRecord(request, { now, pendingMs: receiveTimeoutMs, bytes: maxBytes, held });
+      try {
+        await records.insert(record);
+      } catch (error) {
+        // If the insert fails, release the hold. The caller does not wait for that.
+        void lifecycle.fail(record, { status: "failed", error: "no_capacity" });
+        throw error;
+      }
+      return receive(record, maxBytes);
+    },
+  };
+}
+
+/** A body as it arrives: its first bytes, then all of it. Throws 400 if it breaks off, misses the deadline or has another length. */
+function createIncoming(
+  body: AsyncIterable<Buffer>,
+  { bytes, deadline, clock }: { bytes: number; deadline: number; clock: Clock },
+) {
+  const source = body[Symbol.asyncIterator]();
+  let received = 0;
+  let passedOn = 0;
+  let first: Buffer = Buffer.alloc(0);
+
+  const incomplete = (why: string) =>
+    invalidValue(undefined, `The file did not arrive: ${why} after ${received} of ${bytes} bytes.`);
+
+  async function next(): Promise<Buffer | undefined> {
+    if (clock.now() >= deadline) throw incomplete("its time was over");
+    const { done, value } = await source.next().catch((error: unknown) => {
+      throw error instanceof ServiceError ? error : incomplete("it broke off");
+    });
+    if (!done) received += value.length;
+    else if (received < bytes) throw incomplete("it ended");
+    if (received > bytes) throw invalidValue(undefined, `The file has more than the ${bytes} bytes announced.`);
+    return done ? undefined : value;
   }
 
-  return { begin };
+  return {
+    /** The first `wanted` bytes, or all there are. */
+    async head(wanted: number): Promise<Buffer> {
+      while (first.length < Math.min(wanted, bytes)) {
+        const chunk = await next();
+        if (!chunk) break;
+        first = Buffer.concat([first, chunk]);
+      }
+      return first;
+    },
+    /**
+     * Everything, head included. Holds each chunk until the next one or the end has come, so that storage can never complete
+     * an object from a body of another length.
+     */
+    async *all(): AsyncGenerator<Buffer> {
+      let last = first;
+      for (let chunk = await next(); chunk; chunk = await next()) {
+        yield last;
+        passedOn += last.length;
+        last = chunk;
+      }
+      passedOn += last.length;
+      yield last;
+    },
+    /** Every byte was passed on, so storage may have the object. */
+    isPassedOn: () => bytes > 0 && passedOn === bytes,
+    stop() {
+      // Not awaited: it may wait for a chunk that never comes.
+      source.return?.().catch(() => undefined);
+    },
+  };
 }

@@ -1,52 +1,53 @@
 import { type Collection, type InferRawDocType, mongo, type QueryFilter, Schema } from "mongoose";
-import { invalidValue, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
-import type { Clock } from "#platform/clock";
+import { invalidValue, uploadNotFound } from "#errors";
+import { type Clock, dayMs } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
-import type { Mongo } from "#platform/mongo";
-import type { UploadStatus } from "./types.ts";
-import { reach } from "./unavailable.ts";
+import { newUploadId } from "#platform/ids";
+import { duplicateKey, type Mongo } from "#platform/mongo";
+import { fromMongo } from "./errors.ts";
+import type { UploadRequest, UploadStatus } from "./types.ts";
 
 const statuses = ["pending", "active", "expired", "deleted"] as const satisfies readonly UploadStatus[];
 const kinds = ["image", "video", "audio"] as const;
 
-/** What uploads and generated files have in common: how they end. */
-export const lifeDefinition = {
+/** The fields that uploads and generated files share, which expiry reads. */
+export const objectFields = {
   _id: { type: String, required: true },
   account: { type: String, required: true },
   requestId: { type: String, required: true },
   status: { type: String, enum: statuses, required: true },
-  /** Somebody knows its id: the record stays for good. One that nobody was told of goes with its object. */
+  /** A caller has its id, so the record is stored forever. Any other record is deleted together with its object. */
   announced: { type: Boolean, required: true },
   createdAt: { type: Date, required: true },
   expiresAt: { type: Date, required: true },
-  /** When expiry looks at it next. Absent: nothing of it is left in storage, and its money is settled. */
+  /** When expiry checks it next. Absent: its object is deleted and its money is settled. */
   dueAt: { type: Date },
 } as const;
 
 const multipart = {
-  /** Which of the key's unfinished uploads in parts it is: no two have the same while they are pending. */
+  /** Unique among the pending multipart uploads of a key: bounds how many there are. */
   slot: { type: Number },
-  /** Written after storage has begun it. */
+  /** Written after storage has created the multipart upload. */
   uploadId: { type: String },
   partSize: { type: Number, required: true },
   linksExpireAt: { type: Date, required: true },
-  /** Storage was asked to put the parts together, and may have neither them nor the file until then. */
+  /** Storage is assembling the parts. Until then it may have neither the parts nor the file. */
   completingUntil: { type: Date },
 } as const;
 const definition = {
-  ...lifeDefinition,
+  ...objectFields,
   /** The id of the API key. */
   key: { type: String, required: true },
-  /** The mint that the buyback of its charge goes to. */
+  /** The mint that the buyback of its charge buys. */
   buybackToken: { type: String },
   mime: { type: String },
   kind: { type: String, enum: kinds },
   bytes: { type: Number, required: true },
   held: { type: BigInt, required: true },
-  /** What is held while it is pending, and charged once it is active. */
+  /** Held while it is pending, charged once it is active. */
   cost: { type: BigInt, required: true },
   pendingUntil: { type: Date, required: true },
-  /** It was active once: its charge stands. */
+  /** It was active: its charge stands. */
   activatedAt: { type: Date },
   multipart: { type: multipart, _id: false },
 } as const;
@@ -60,26 +61,45 @@ schema.index(
 );
 
 export type StoredUpload = InferRawDocType<typeof definition>;
-export type StoredLife = InferRawDocType<typeof lifeDefinition>;
+export type StoredObject = InferRawDocType<typeof objectFields>;
 
-const dayMs = 24 * 3_600_000;
-/** Expiry leaves a pending upload alone until whatever began in its time has ended. */
-export const settlingMs = 120_000;
+/** Uploads, generated files and stored answers are deleted after this time. */
+export const fileLifetimeMs = dayMs;
+/** Operations that start before an upload's `pendingUntil` end within this time; expiry waits for them. */
+export const expiryGraceMs = 120_000;
 
-/** Exact, whatever expiry has written so far. */
+/** The status at a moment, whether or not expiry has run. */
 export function statusAt({ status, pendingUntil, expiresAt }: StoredUpload, now: number): UploadStatus {
   const end = status === "pending" ? pendingUntil : status === "active" ? expiresAt : undefined;
   return end !== undefined && end.getTime() <= now ? "expired" : status;
 }
 
-/** The 410 of an upload that has ended. */
-export const gone = ({ _id }: { _id: string }, status: "expired" | "deleted", param?: string): ServiceError =>
-  status === "expired" ? uploadExpired(_id, param) : uploadDeleted(_id, param);
+export const uploadKey = (id: string) => `uploads/${id}`;
 
-/** The one unique index with a `slot` refused it. */
-const isTaken = (error: unknown): boolean =>
+/** A record of an upload that starts now and fails unless it is active within `pendingMs`. */
+export const newRecord = (
+  { account, keyId, requestId, buybackToken }: UploadRequest,
+  { now, pendingMs, bytes, held }: { now: number; pendingMs: number; bytes: number; held: bigint },
+): StoredUpload => ({
+  _id: newUploadId(),
+  account,
+  key: keyId,
+  ...(buybackToken != null && { buybackToken }),
+  requestId,
+  status: "pending",
+  announced: false,
+  bytes,
+  held,
+  cost: held,
+  createdAt: new Date(now),
+  expiresAt: new Date(now + fileLifetimeMs),
+  pendingUntil: new Date(now + pendingMs),
+  dueAt: new Date(now + pendingMs + expiryGraceMs),
+});
+
+const isSlotTaken = (error: unknown): boolean =>
   error instanceof mongo.MongoServerError &&
-  error.code === 11000 &&
+  error.code === duplicateKey &&
   Object.hasOwn((error["keyPattern"] ?? {}) as object, "multipart.slot");
 
 export type Records = ReturnType<typeof createRecords>;
@@ -87,53 +107,58 @@ export type Records = ReturnType<typeof createRecords>;
 /** The collection `uploads`. Every change of state is a compare-and-set of one document. */
 export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) {
   const { model, collection, prepare } = openCollection<StoredUpload>(mongo, "uploads", schema);
-  const lives = collection as unknown as Collection<StoredLife>;
+  const objects = collection as unknown as Collection<StoredObject>;
 
   async function insert(record: StoredUpload): Promise<void> {
-    await reach(model.create([record]));
+    await fromMongo(model.create([record]));
   }
 
-  /** False: another upload of the key has its slot. */
+  /** False: another upload of the key has this slot. */
   async function insertInSlot(record: StoredUpload): Promise<boolean> {
-    const inserting = model.create([record]).then(
-      () => true,
-      (error: unknown) => (isTaken(error) ? false : Promise.reject(error)),
-    );
-    return reach(inserting);
+    try {
+      await insert(record);
+      return true;
+    } catch (error) {
+      if (isSlotTaken((error as Error).cause)) return false;
+      throw error;
+    }
   }
 
-  /** Of the key's unfinished uploads in parts. */
-  async function slots(key: string): Promise<ReadonlySet<number>> {
-    const unfinished = { key, status: "pending", "multipart.slot": { $exists: true } } as const;
-    const found = await reach(collection.find(unfinished, { projection: { "multipart.slot": 1 } }).toArray());
+  /** The slots of the key's pending multipart uploads. */
+  async function takenSlots(key: string): Promise<ReadonlySet<number>> {
+    const pending = { key, status: "pending", "multipart.slot": { $exists: true } } as const;
+    const found = await fromMongo(collection.find(pending, { projection: { "multipart.slot": 1 } }).toArray());
     return new Set(found.flatMap(({ multipart: parts }) => parts?.slot ?? []));
   }
 
-  const read = (id: string): Promise<StoredUpload | null> => reach(model.findById(id).lean<StoredUpload>().exec());
+  const findOne = (filter: QueryFilter<StoredUpload>): Promise<StoredUpload | null> =>
+    fromMongo(model.findOne(filter).lean<StoredUpload>().exec());
 
-  /** One that its owner was told of. 404. */
-  async function own(account: string, id: string): Promise<StoredUpload> {
-    const record = await reach(model.findOne({ _id: id, account, announced: true }).lean<StoredUpload>().exec());
+  const find = (id: string) => findOne({ _id: id });
+
+  /** An upload that its owner knows. Throws 404. */
+  async function findOwned(account: string, id: string): Promise<StoredUpload> {
+    const record = await findOne({ _id: id, account, announced: true });
     if (!record) throw uploadNotFound(id);
     return record;
   }
 
   const change = (filter: QueryFilter<StoredUpload>, set: Partial<StoredUpload>): Promise<StoredUpload | null> =>
-    reach(model.findOneAndUpdate(filter, { $set: set }, { returnDocument: "after" }).lean<StoredUpload>().exec());
+    fromMongo(model.findOneAndUpdate(filter, { $set: set }, { returnDocument: "after" }).lean<StoredUpload>().exec());
 
-  /** Null: it is not pending any more. */
+  /** Null: it is no longer pending. */
   function update(id: string, set: Partial<Omit<StoredUpload, "status">>): Promise<StoredUpload | null> {
     return change({ _id: id, status: "pending" }, set);
   }
 
-  /** Null: it was not pending, or no longer in its time. */
+  /** Null: it was not pending, or its time was over. */
   function activate(id: string, found: Pick<StoredUpload, "mime" | "kind" | "bytes" | "cost" | "expiresAt">) {
     const now = new Date(clock.now());
     const set = { ...found, announced: true, activatedAt: now, dueAt: found.expiresAt };
     return change({ _id: id, status: "pending", pendingUntil: { $gt: now } }, { ...set, status: "active" });
   }
 
-  /** By its owner. Null: it has ended already. */
+  /** Null: it has already ended. */
   function remove(id: string): Promise<StoredUpload | null> {
     const now = new Date(clock.now());
     const pending = { status: "pending", pendingUntil: { $gt: now } } as const;
@@ -142,8 +167,8 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
   }
 
   /**
-   * It failed: a pending one ends, as deleted, or as expired if its time was over. `dueAt`: when expiry is to look after
-   * what cannot be cleaned up at once. Null: it was not pending.
+   * Ends a pending upload as deleted, or as expired if its time was over. `dueAt`: when expiry cleans up what this caller
+   * cannot. Null: it was not pending.
    */
   async function fail(id: string, dueAt: Date): Promise<StoredUpload | null> {
     const now = new Date(clock.now());
@@ -154,50 +179,38 @@ export function createRecords({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     );
   }
 
-  /** Of the last 24 hours, newest first; one more than `limit` if there are more. */
+  /** Uploads of the last 24 hours, newest first; one more than `limit` if there are more. */
   async function list(account: string, { limit, after }: { limit: number; after?: string | undefined }) {
-    const listed = { account, announced: true };
-    const found = after === undefined ? undefined : model.findOne({ ...listed, _id: after }).lean<StoredUpload>();
-    const last = found && (await reach(found.exec()));
+    const last = after === undefined ? undefined : await findOne({ account, announced: true, _id: after });
     if (last === null) throw invalidValue("after", `after: this account has no upload '${after}'.`);
     const older = last && olderThan(last._id, last.createdAt);
-    const recent = { $gt: new Date(clock.now() - dayMs) };
-    const page = model
-      .find({ ...listed, createdAt: recent, ...(older && { $and: [older] }) })
-      .sort({ createdAt: -1, _id: -1 });
-    return reach(
-      page
-        .limit(limit + 1)
-        .lean<StoredUpload[]>()
-        .exec(),
-    );
+    const createdAt = { $gt: new Date(clock.now() - fileLifetimeMs) };
+    const page = model.find({ account, announced: true, createdAt, ...(older && { $and: [older] }) });
+    const sorted = page.sort({ createdAt: -1, _id: -1 }).limit(limit + 1);
+    return fromMongo(sorted.lean<StoredUpload[]>().exec());
   }
 
-  const byRequest = (account: string, requestId: string): Promise<StoredUpload | null> =>
-    reach(model.findOne({ requestId, account, announced: true }).lean<StoredUpload>().exec());
+  const findByRequest = (account: string, requestId: string) => findOne({ requestId, account, announced: true });
 
-  const all = (ids: readonly string[]): Promise<StoredUpload[]> =>
-    reach(
-      model
-        .find({ _id: { $in: [...ids] } })
-        .lean<StoredUpload[]>()
-        .exec(),
-    );
+  function findAll(ids: readonly string[]): Promise<StoredUpload[]> {
+    const found = model.find({ _id: { $in: [...ids] } });
+    return fromMongo(found.lean<StoredUpload[]>().exec());
+  }
 
   return {
-    lives,
+    objects,
     prepare,
     insert,
     insertInSlot,
-    slots,
-    read,
-    own,
+    takenSlots,
+    find,
+    findOwned,
     update,
     activate,
     remove,
     fail,
     list,
-    byRequest,
-    all,
+    findByRequest,
+    findAll,
   };
 }

@@ -1,18 +1,20 @@
 import { invalidValue, noCapacity, uploadExpired, uploadNotFound } from "#errors";
 import type { UploadRef } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
+import { uploadEnded } from "./errors.ts";
+import type { Links } from "./links.ts";
 import type { MediaType } from "./media-types.ts";
-import { gone, type StoredUpload, statusAt } from "./records.ts";
+import { type Records, type StoredUpload, statusAt, uploadKey } from "./records.ts";
+import type { Storage } from "./storage.ts";
 import type { InputFile, Uploads } from "./types.ts";
-import type { UploadDeps } from "./upload-deps.ts";
-import { uploadKey } from "./upload-view.ts";
 
-/** Providers fetch what a queued job names only when they begin it. */
-const linkMs = 3_600_000;
+/** Providers with queues fetch a file only when its job starts. */
+const linkLifetimeMs = 3_600_000;
 
-/** In base64 it is held by the request, by the body written from it and by the copy that goes to the socket: 4/3 each. */
+/** Base64 text is held by the request object, by its JSON and by the socket's copy: 3 times 4/3 of the file. */
 const base64Copies = 4;
-const repeatAfterSeconds = 2;
+const retryAfterSeconds = 2;
 
 interface Usable extends MediaType {
   readonly id: string;
@@ -21,27 +23,34 @@ interface Usable extends MediaType {
   readonly expiresAt: number;
 }
 
-/** Uploads that a request names, as its input. */
-export function createReferences(deps: UploadDeps): Pick<Uploads, "check" | "resolve"> {
+/** Uploads that requests refer to as their input. */
+export function createReferences(deps: {
+  records: Records;
+  storage: Storage;
+  links: Links;
+  /** Storage has an address on the internet. */
+  providersReachLinks: boolean;
+  clock: Clock;
+}): Pick<Uploads, "check" | "resolve"> {
   const { records, storage, links, providersReachLinks, clock } = deps;
 
-  /** Throws for the first that cannot be used, naming its field. */
+  /** Throws an error that names the field if the upload cannot be used. */
   function usable(account: string, ref: UploadRef, record: StoredUpload | undefined): Usable {
     const { id, param, kind: wanted } = ref;
     if (record?.account !== account || !record.announced) throw uploadNotFound(id, param);
     const status = statusAt(record, clock.now());
     if (status === "pending") throw invalidValue(param, `${param}: the upload '${id}' is not complete.`);
-    if (status !== "active") throw gone(record, status, param);
+    if (status !== "active") throw uploadEnded(record, status, param);
     const { mime, kind, bytes, expiresAt } = record;
-    if (!mime || !kind) throw new Error(`the type of ${id} is not known`);
+    if (!mime || !kind) throw new Error(`the record of ${id} has no type`);
     if (wanted !== undefined && kind !== wanted)
       throw invalidValue(param, `${param}: the upload '${id}' is of kind ${kind}, not ${wanted}.`);
     return { id, param, mime, kind, bytes, expiresAt: expiresAt.getTime() };
   }
 
-  /** Each once, under the first field that names it. */
+  /** Each upload once, under the first field that refers to it. */
   async function check(account: string, refs: readonly UploadRef[]): Promise<Map<string, Usable>> {
-    const found = refs.length === 0 ? [] : await records.all([...new Set(refs.map(({ id }) => id))]);
+    const found = refs.length === 0 ? [] : await records.findAll([...new Set(refs.map(({ id }) => id))]);
     const byId = new Map(found.map((record) => [record._id, record]));
     const files = new Map<string, Usable>();
     for (const ref of refs) {
@@ -57,34 +66,37 @@ export function createReferences(deps: UploadDeps): Pick<Uploads, "check" | "res
     return Buffer.concat(await Array.fromAsync(opened.body), bytes);
   }
 
-  /** Reads a file within the memory that there is for it. */
-  function reading(file: Usable, signal: AbortSignal, memory: ByteShare | undefined) {
+  /** Reads a file within the memory budget. */
+  function reader(file: Usable, signal: AbortSignal, memory: ByteShare | undefined) {
     const { id, param, bytes } = file;
     let takenBytes = 0;
-    const give = (most: number) => {
-      const given = Math.min(most, takenBytes);
-      takenBytes -= given;
-      memory?.give(given);
+    const returnBytes = (maxBytes: number) => {
+      const returned = Math.min(maxBytes, takenBytes);
+      takenBytes -= returned;
+      memory?.give(returned);
     };
-    async function within<T>(limitBytes: number, neededBytes: number, use: (content: Buffer) => T): Promise<T> {
+    async function readWithin<T>(limitBytes: number, neededBytes: number, use: (content: Buffer) => T): Promise<T> {
       if (bytes > limitBytes)
         throw invalidValue(param, `${param}: the upload '${id}' has ${bytes} bytes; the model takes ${limitBytes}.`);
       signal.throwIfAborted();
       if (memory?.take(neededBytes) === false)
-        throw noCapacity(`${param}: there is no memory for so large an upload right now.`, repeatAfterSeconds);
+        throw noCapacity(
+          `${param}: there is not enough memory for an upload of this size right now.`,
+          retryAfterSeconds,
+        );
       takenBytes += neededBytes;
       try {
         return use(await read(file, signal));
       } catch (error) {
-        give(neededBytes);
+        returnBytes(neededBytes);
         throw error;
       }
     }
     return {
-      read: (limitBytes: number) => within(limitBytes, bytes, (content) => content),
+      read: (limitBytes: number) => readWithin(limitBytes, bytes, (content) => content),
       base64: (limitBytes: number, times = 1) =>
-        within(limitBytes, base64Copies * times * bytes, (content) => content.toString("base64")),
-      release: () => give(takenBytes),
+        readWithin(limitBytes, base64Copies * times * bytes, (content) => content.toString("base64")),
+      release: () => returnBytes(takenBytes),
     };
   }
 
@@ -92,9 +104,9 @@ export function createReferences(deps: UploadDeps): Pick<Uploads, "check" | "res
     const files = [...(await check(account, refs)).values()].map(async (file): Promise<[string, InputFile]> => {
       const { id, param, mime, kind, bytes, expiresAt } = file;
       const now = clock.now();
-      const life = { from: now, until: Math.min(now + linkMs, expiresAt) };
+      const life = { from: now, until: Math.min(now + linkLifetimeMs, expiresAt) };
       const link = providersReachLinks ? await links.get(uploadKey(id), mime, life) : undefined;
-      return [id, { id, param, mime, kind, bytes, link, ...reading(file, signal, memory) }];
+      return [id, { id, param, mime, kind, bytes, link, ...reader(file, signal, memory) }];
     });
     return new Map(await Promise.all(files));
   }

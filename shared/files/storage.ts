@@ -11,88 +11,59 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { type Opened, open, type Sent, send } from "./transfer.ts";
-import { isNamed, storageUnavailable } from "./unavailable.ts";
+import { isErrorNamed, storageUnavailable } from "./errors.ts";
+import { open, type SentObject, send } from "./transfer.ts";
 
-/** Objects in the bucket. Whatever storage does not do is `noCapacity`. */
-export interface Storage {
-  /** Of a known size, as fast as `chunks` come; what they throw is thrown. Resolves with the ETag. */
-  send(object: Sent): Promise<string>;
-  put(key: string, contentType: string, body: Buffer, signal: AbortSignal): Promise<string>;
-  /** Undefined: there is no such object. */
-  open(
-    key: string,
-    range: { start: number; end: number } | undefined,
-    signal: AbortSignal,
-  ): Promise<Opened | undefined>;
-  /** The first bytes and the size of it all. */
-  head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined>;
-  /** Never rejects: returns the keys that storage may still have. */
-  remove(keys: readonly string[]): Promise<ReadonlySet<string>>;
-  readonly multipart: {
-    create(key: string, contentType: string): Promise<string>;
-    /** By number. Undefined: no such upload, so it was completed or aborted. */
-    parts(key: string, uploadId: string): Promise<ReadonlyMap<number, Part> | undefined>;
-    /** `gone`: no such upload. `changed`: a part was sent again meanwhile. */
-    complete(key: string, uploadId: string, parts: readonly Part[]): Promise<"done" | "gone" | "changed">;
-    /** Every multipart upload to this key, whatever its id. */
-    abort(key: string): Promise<void>;
-    /** One page of all that were begun under a prefix, from where the page before ended. */
-    page(prefix: string, after: Mark | undefined): Promise<{ uploads: readonly Begun[]; next: Mark | undefined }>;
-  };
-}
+export type Storage = ReturnType<typeof createStorage>;
 
 export interface Part {
   readonly partNumber: number;
   readonly bytes: number;
   readonly etag: string;
 }
-export interface Begun {
-  readonly key: string;
-  /** Unix milliseconds. */
-  readonly at: number;
-}
-interface Mark {
+export interface MultipartMarker {
   readonly key: string | undefined;
   readonly uploadId: string | undefined;
 }
 
-const createMs = 10_000;
-/** Some servers copy the parts together only now. */
-export const completeMs = 120_000;
-/** The most that S3 takes in one request. */
-const mostKeys = 1_000;
+const createTimeoutMs = 10_000;
+/** Long, because some servers copy the parts on completion. */
+export const completeTimeoutMs = 120_000;
+/** The limit of one DeleteObjects request. */
+const maxKeys = 1_000;
 
-const orAway = <T>(operation: Promise<T>): Promise<T> =>
+const fromStorage = <T>(operation: Promise<T>): Promise<T> =>
   operation.catch((error: unknown) => {
     throw storageUnavailable(error);
   });
 
+/** Objects in the bucket. A failure of storage is `noCapacity`. */
 export function createStorage(deps: {
   commands: S3Client;
   transfers: S3Client;
   bucket: string;
   clock: Clock;
   log: Logger;
-}): Storage {
+}) {
   const { commands, transfers, bucket: Bucket, log } = deps;
+  const transfer = { s3: transfers, bucket: Bucket, clock: deps.clock };
 
-  async function removeSome(keys: readonly string[]): Promise<readonly string[]> {
+  async function removeBatch(keys: readonly string[]): Promise<readonly string[]> {
     try {
       const Objects = keys.map((Key) => ({ Key }));
       const { Errors = [] } = await commands.send(
         new DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } }),
       );
       const refused = Errors.filter(({ Code }) => Code !== "NoSuchKey");
-      if (refused.length > 0) log.warn({ objects: refused.length, first: refused[0] }, "objects are not removed yet");
+      if (refused.length > 0) log.warn({ objects: refused.length, first: refused[0] }, "objects could not be removed");
       return refused.some(({ Key }) => Key === undefined) ? keys : refused.map(({ Key }) => Key as string);
     } catch (error) {
-      log.warn({ err: (error as Error).message, objects: keys.length }, "objects are not removed yet");
+      log.warn({ err: (error as Error).message, objects: keys.length }, "objects could not be removed");
       return keys;
     }
   }
 
-  async function begun(Prefix: string, after: Mark | undefined) {
+  async function listMultipart(Prefix: string, after: MultipartMarker | undefined) {
     const page = await commands.send(
       new ListMultipartUploadsCommand({
         Bucket,
@@ -108,13 +79,14 @@ export function createStorage(deps: {
     try {
       await commands.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
     } catch (error) {
-      if (!isNamed(error, "NoSuchUpload")) throw error;
+      if (!isErrorNamed(error, "NoSuchUpload")) throw error;
     }
   }
 
   return {
-    send: (object) => send({ ...deps, s3: transfers }, object),
-    async put(Key, ContentType, Body, abortSignal) {
+    /** Streams an object of known size. Throws what `chunks` throws. Resolves with the ETag. */
+    send: (object: SentObject) => send(transfer, object),
+    async put(Key: string, ContentType: string, Body: Buffer, abortSignal: AbortSignal): Promise<string> {
       const put = new PutObjectCommand({ Bucket, Key, Body, ContentType, ContentLength: Body.length });
       try {
         return (await commands.send(put, { abortSignal })).ETag ?? "";
@@ -123,27 +95,33 @@ export function createStorage(deps: {
         throw storageUnavailable(error);
       }
     },
-    open: (key, range, signal) => open({ ...deps, s3: transfers }, { key, range, signal }),
-    async head(key, bytes) {
-      const signal = new AbortController().signal;
-      const opened = await open({ ...deps, s3: transfers }, { key, range: { start: 0, end: bytes - 1 }, signal });
+    /** Undefined: there is no such object. */
+    open: (key: string, range: { start: number; end: number } | undefined, signal: AbortSignal) =>
+      open(transfer, { key, range, signal }),
+    /** The first bytes, and the size of the whole object. */
+    async head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined> {
+      const opened = await open(transfer, { key, range: { start: 0, end: bytes - 1 } });
       return opened && { size: opened.size, head: Buffer.concat(await Array.fromAsync(opened.body)) };
     },
-    async remove(keys) {
-      const left: string[] = [];
-      for (let from = 0; from < keys.length; from += mostKeys)
-        left.push(...(await removeSome(keys.slice(from, from + mostKeys))));
-      return new Set(left);
+    /** Never rejects: returns the keys of objects that may still exist. */
+    async remove(keys: readonly string[]): Promise<ReadonlySet<string>> {
+      const remaining: string[] = [];
+      for (let from = 0; from < keys.length; from += maxKeys)
+        remaining.push(...(await removeBatch(keys.slice(from, from + maxKeys))));
+      return new Set(remaining);
     },
     multipart: {
-      // Not repeated: the first try may have made one that nobody would know of.
-      async create(Key, ContentType) {
+      // Not retried: the first attempt may have created an upload whose id is lost.
+      async create(Key: string, ContentType: string): Promise<string> {
         const create = new CreateMultipartUploadCommand({ Bucket, Key, ContentType });
-        const { UploadId } = await orAway(transfers.send(create, { abortSignal: AbortSignal.timeout(createMs) }));
+        const { UploadId } = await fromStorage(
+          transfers.send(create, { abortSignal: AbortSignal.timeout(createTimeoutMs) }),
+        );
         if (UploadId === undefined) throw storageUnavailable(new Error("a multipart upload without an id"));
         return UploadId;
       },
-      async parts(Key, UploadId) {
+      /** By part number. Undefined: no such upload, so it was completed or aborted. */
+      async parts(Key: string, UploadId: string): Promise<ReadonlyMap<number, Part> | undefined> {
         try {
           const { Parts = [] } = await commands.send(new ListPartsCommand({ Bucket, Key, UploadId }));
           return new Map(
@@ -153,30 +131,33 @@ export function createStorage(deps: {
             ]),
           );
         } catch (error) {
-          if (isNamed(error, "NoSuchUpload")) return undefined;
+          if (isErrorNamed(error, "NoSuchUpload")) return undefined;
           throw storageUnavailable(error);
         }
       },
-      async complete(Key, UploadId, parts) {
+      /** `not_found`: no such upload. `changed`: a part was sent again meanwhile. */
+      async complete(Key: string, UploadId: string, parts: readonly Part[]) {
         const Parts = parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag }));
         const complete = new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } });
         try {
-          await transfers.send(complete, { abortSignal: AbortSignal.timeout(completeMs) });
-          return "done";
+          await transfers.send(complete, { abortSignal: AbortSignal.timeout(completeTimeoutMs) });
+          return "done" as const;
         } catch (error) {
-          if (isNamed(error, "NoSuchUpload")) return "gone";
-          if (isNamed(error, "InvalidPart")) return "changed";
+          if (isErrorNamed(error, "NoSuchUpload")) return "not_found" as const;
+          if (isErrorNamed(error, "InvalidPart")) return "changed" as const;
           throw storageUnavailable(error);
         }
       },
-      async abort(key) {
-        const { uploads } = await orAway(begun(key, undefined));
-        for (const each of uploads) if (each.Key === key) await orAway(abortOne(each));
+      /** Aborts every multipart upload to this key, whatever its id. */
+      async abort(key: string): Promise<void> {
+        const { uploads } = await fromStorage(listMultipart(key, undefined));
+        for (const each of uploads) if (each.Key === key) await fromStorage(abortOne(each));
       },
-      async page(prefix, after) {
-        const { uploads, next } = await orAway(begun(prefix, after));
+      /** One page of the open multipart uploads under a prefix, after the marker that the last page returned. */
+      async list(prefix: string, after: MultipartMarker | undefined) {
+        const { uploads, next } = await fromStorage(listMultipart(prefix, after));
         return {
-          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, at: Initiated?.getTime() ?? 0 })),
+          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, startedAtMs: Initiated?.getTime() ?? 0 })),
           next,
         };
       },

@@ -1,16 +1,16 @@
 import { Readable } from "node:stream";
 import { GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
-import { isNamed, storageUnavailable } from "./unavailable.ts";
+import { isErrorNamed, storageUnavailable } from "./errors.ts";
 
 interface Deps {
-  /** Of the manner `transfers`: the watch is here. */
+  /** A client without timeouts: the idle timer replaces them. */
   readonly s3: S3Client;
   readonly bucket: string;
   readonly clock: Clock;
 }
 
-export interface Sent {
+export interface SentObject {
   readonly key: string;
   readonly contentType: string;
   readonly bytes: number;
@@ -18,98 +18,98 @@ export interface Sent {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Opened {
+export interface OpenedObject {
   /** Of the whole object. */
   readonly size: number;
-  /** To be read, or `signal` to be aborted: else the connection stays. */
+  /** Must be read to its end, or `signal` aborted: otherwise the connection stays open. */
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** Storage that takes nothing, or gives nothing, for so long while it is its turn is away. */
-const silentMs = 15_000;
+/** Idle timeout for S3 transfers. */
+const idleTimeoutMs = 15_000;
 
-/** Time counts only while storage is waited for, not while the other side is. */
-function createWatch(clock: Clock, signal: AbortSignal | undefined) {
-  const giveUp = new AbortController();
+/** Runs only while this side waits for storage, not while the caller is slow. */
+function createIdleTimer(clock: Clock, signal: AbortSignal | undefined) {
+  const controller = new AbortController();
   let stop = () => {};
   return {
-    signal: signal ? AbortSignal.any([giveUp.signal, signal]) : giveUp.signal,
-    giveUp: (reason: unknown) => giveUp.abort(reason),
+    signal: signal ? AbortSignal.any([controller.signal, signal]) : controller.signal,
+    abort: (reason: unknown) => controller.abort(reason),
     start() {
       stop();
-      const silent = () => giveUp.abort(storageUnavailable(new Error(`storage was silent for ${silentMs} ms`)));
-      stop = clock.after(silentMs, silent);
+      const timedOut = new Error(`storage was idle for ${idleTimeoutMs} ms`);
+      stop = clock.after(idleTimeoutMs, () => controller.abort(storageUnavailable(timedOut)));
     },
     stop: () => stop(),
   };
 }
 
-/** Never whole in memory: what storage does not take is not asked for. */
-export async function send({ s3, bucket: Bucket, clock }: Deps, object: Sent): Promise<string> {
+/** Streams at the pace of storage, so that no object is ever whole in memory. */
+export async function send({ s3, bucket: Bucket, clock }: Deps, object: SentObject): Promise<string> {
   const { key: Key, contentType: ContentType, bytes: ContentLength, chunks } = object;
-  const watch = createWatch(clock, object.signal);
+  const idle = createIdleTimer(clock, object.signal);
   async function* paced() {
-    watch.stop();
+    idle.stop();
     try {
       for await (const chunk of chunks) {
-        watch.start();
+        idle.start();
         yield chunk;
-        watch.stop();
+        idle.stop();
       }
-      watch.start();
+      idle.start();
     } catch (error) {
-      // A stream that breaks does not end the request that it is piped into.
-      watch.giveUp(error);
+      // The failure of a piped stream does not end the request.
+      idle.abort(error);
     }
   }
   const Body = Readable.from(paced(), { objectMode: false });
   try {
-    watch.start();
+    idle.start();
     const put = new PutObjectCommand({ Bucket, Key, Body, ContentType, ContentLength });
-    return (await s3.send(put, { abortSignal: watch.signal })).ETag ?? "";
+    return (await s3.send(put, { abortSignal: idle.signal })).ETag ?? "";
   } catch (error) {
-    watch.signal.throwIfAborted();
+    idle.signal.throwIfAborted();
     throw storageUnavailable(error);
   } finally {
-    watch.stop();
+    idle.stop();
     Body.destroy();
   }
 }
 
 export async function open(
   { s3, bucket: Bucket, clock }: Deps,
-  object: { key: string; range: { start: number; end: number } | undefined; signal: AbortSignal },
-): Promise<Opened | undefined> {
-  const watch = createWatch(clock, object.signal);
+  object: { key: string; range: { start: number; end: number } | undefined; signal?: AbortSignal },
+): Promise<OpenedObject | undefined> {
+  const idle = createIdleTimer(clock, object.signal);
   const { key: Key, range } = object;
   const Range = range && `bytes=${range.start}-${range.end}`;
-  watch.start();
+  idle.start();
   try {
-    const got = await s3.send(new GetObjectCommand({ Bucket, Key, Range }), { abortSignal: watch.signal });
+    const got = await s3.send(new GetObjectCommand({ Bucket, Key, Range }), { abortSignal: idle.signal });
     const size = Number(got.ContentRange?.split("/")[1] ?? got.ContentLength);
-    return { size, body: read(got.Body as Readable, watch) };
+    return { size, body: read(got.Body as Readable, idle) };
   } catch (error) {
-    if (isNamed(error, "NoSuchKey", "NotFound")) return undefined;
-    watch.signal.throwIfAborted();
+    if (isErrorNamed(error, "NoSuchKey", "NotFound")) return undefined;
+    idle.signal.throwIfAborted();
     throw storageUnavailable(error);
   } finally {
-    watch.stop();
+    idle.stop();
   }
 }
 
-async function* read(body: Readable, watch: ReturnType<typeof createWatch>): AsyncGenerator<Buffer> {
+async function* read(body: Readable, idle: ReturnType<typeof createIdleTimer>): AsyncGenerator<Buffer> {
   try {
-    watch.start();
+    idle.start();
     for await (const chunk of body) {
-      watch.stop();
+      idle.stop();
       yield chunk as Buffer;
-      watch.start();
+      idle.start();
     }
   } catch (error) {
-    watch.signal.throwIfAborted();
+    idle.signal.throwIfAborted();
     throw storageUnavailable(error);
   } finally {
-    watch.stop();
+    idle.stop();
     body.destroy();
   }
 }

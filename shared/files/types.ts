@@ -1,69 +1,69 @@
 import type { UploadRef } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 
-export type Kind = "image" | "video" | "audio";
+export type MediaKind = "image" | "video" | "audio";
 export type UploadStatus = "pending" | "active" | "expired" | "deleted";
 
-/** The specification's Upload. Times are unix milliseconds. */
+/** Times are unix milliseconds. */
 export interface Upload {
   readonly id: string;
   readonly account: string;
   readonly requestId: string;
   readonly mime: string;
-  readonly kind: Kind;
+  readonly kind: MediaKind;
   readonly bytes: number;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly status: UploadStatus;
-  /** What it costs: held while pending, charged once it is active, 0 if it never was. */
+  /** Held while pending, charged once it is active, 0 if it never was. */
   readonly costNanoUsd: bigint;
-  /** Signed, made anew; null unless active. */
+  /** Signed anew on every read; null unless active. */
   readonly url: string | null;
-  /** Only while pending, of an upload in parts. */
-  readonly multipart?: Parts;
+  /** Of a pending upload in parts. */
+  readonly multipart?: MultipartLinks;
 }
 
-export interface Parts {
+export interface MultipartLinks {
   readonly partSize: number;
   readonly linksExpireAt: number;
   readonly parts: readonly { readonly partNumber: number; readonly url: string; readonly bytes: number }[];
 }
 
-export interface UploadAsk {
+export interface UploadRequest {
   readonly account: string;
   readonly keyId: string;
   readonly requestId: string;
-  /** The account's: null is the service's own. */
+  /** The account's choice; null is the service's own token. */
   readonly buybackToken?: string | null | undefined;
 }
 
 export interface Uploads {
   /**
-   * Holds the cost of `mostBytes` and writes a pending record, before a byte is read. 402, 403, 429, 503. Whoever gets
-   * a `Receiving` ends it: by `store` or by `drop`.
+   * Starts an upload whose bytes pass through this process: holds the cost of `maxBytes` and writes a pending record, before
+   * a byte is read. Throws 402, 403, 429, 503. The caller must end it by `store` or `cancel`.
    */
-  begin(ask: UploadAsk & { readonly mostBytes: number }): Promise<Receiving>;
-  /** Of up to 200 MB in parts, which the caller sends to storage. 400 `bytes`, 413, 415 `mime`, and as `begin`. */
-  start(ask: UploadAsk & { readonly bytes: number; readonly mime: string }): Promise<Upload>;
-  /** Again, or twice at once: the same answer. 400 naming parts (and it stays pending), 404, 410, 415, 503. */
+  begin(request: UploadRequest & { readonly maxBytes: number }): Promise<ReceivingUpload>;
+  /** Starts an upload of up to 200 MB, whose parts the caller sends to storage. Throws 400 `bytes`, 413, 415 `mime`, and as `begin`. */
+  start(request: UploadRequest & { readonly bytes: number; readonly mime: string }): Promise<Upload>;
+  /** Idempotent. Throws 400 that names missing parts (the upload stays pending), 404, 410, 415, 503. */
   complete(account: string, id: string): Promise<Upload>;
-  /** 404, 410. */
+  /** Throws 404, 410. */
   find(account: string, id: string): Promise<Upload>;
-  /** Of the last 24 hours, in every state, newest first. 400 for an `after` that is not there. */
+  /** Uploads of the last 24 hours, in every state, newest first. Throws 400 for an unknown `after`. */
   list(
     account: string,
     page: { readonly limit: number; readonly after?: string | undefined },
   ): Promise<{ readonly data: readonly Upload[]; readonly hasMore: boolean }>;
-  /** 404, 410. */
+  /** Throws 404, 410. */
   delete(account: string, id: string): Promise<void>;
-  /** In any state, for idempotency: what a request made. */
-  byRequest(account: string, requestId: string): Promise<Upload | undefined>;
-  /** Owner, life, state and kind of every upload that a request names. Errors name the field of `refs`. */
+  /** The upload that a request created, in any state: for idempotency. */
+  findByRequest(account: string, requestId: string): Promise<Upload | undefined>;
+  /** Checks owner, state and kind of every upload that a request refers to. Errors name the field of `refs`. */
   check(
     account: string,
     refs: readonly UploadRef[],
-  ): Promise<ReadonlyMap<string, { readonly bytes: number; readonly mime: string; readonly kind: Kind }>>;
-  /** The same again in the worker, as files that a provider may use. What is read of them is taken from `memory`. */
+  ): Promise<ReadonlyMap<string, { readonly bytes: number; readonly mime: string; readonly kind: MediaKind }>>;
+  /** Checks again, in the worker, and returns files that a provider may use. Reading them takes bytes of `memory`. */
   resolve(
     account: string,
     refs: readonly UploadRef[],
@@ -72,36 +72,34 @@ export interface Uploads {
   ): Promise<ReadonlyMap<string, InputFile>>;
 }
 
-export interface Receiving {
+export interface ReceivingUpload {
   readonly id: string;
   /**
-   * Streams to storage while the type is detected, then charges and activates. If it fails nothing stays: no object, no
-   * record, no hold. 400 for another length than `bytes` and for what broke off, 413, 415, 503. The body is taken at
-   * storage's pace and ended (`return`) as soon as it is of no use.
+   * Detects the type, streams to storage at its pace, then charges and activates. A failure leaves no object, record or
+   * hold, and ends the body (`return`) at once. Throws 400 for a body of another length than `bytes`, 413, 415, 503.
    */
   store(source: { readonly bytes: number; readonly body: AsyncIterable<Buffer> }): Promise<Upload>;
-  /** Gives up: hold released, record gone. After `store` it does nothing. Never rejects. */
-  drop(): Promise<void>;
+  /** Releases the hold and deletes the record. Does nothing after `store`. Never rejects. */
+  cancel(): Promise<void>;
 }
 
-/** An upload as a provider may use it. */
+/** An upload as the input of a provider. */
 export interface InputFile {
   readonly id: string;
-  /** The field that names it, for errors. */
+  /** The request's field that refers to it, for errors. */
   readonly param: string;
   readonly mime: string;
-  readonly kind: Kind;
+  readonly kind: MediaKind;
   readonly bytes: number;
-  /** A signed address that the provider can fetch it from; undefined where storage cannot be reached from outside. */
+  /** A signed URL for the provider; undefined where storage has no public address. */
   readonly link: string | undefined;
   /**
-   * All of it. Throws 400 naming the field if it has more bytes than the provider takes, and 503 if there is no memory for
-   * it now.
+   * The whole content. Throws 400 that names the field if it has more than `limitBytes`, 503 if there is no memory for it now.
    */
   read(limitBytes: number): Promise<Buffer>;
-  /** The same in base64, to be written into a request so many times. */
+  /** The same in base64, which the request will contain `times` times. */
   base64(limitBytes: number, times?: number): Promise<string>;
-  /** What was read is no longer used. Else its memory is given back when the call ends. */
+  /** Returns the memory of what was read before the call ends. */
   release(): void;
 }
 
@@ -112,29 +110,29 @@ export interface GeneratedFile {
   readonly expiresAt: number;
 }
 
-/** What models made. Ids cannot be guessed: they are all that is needed to read a file. */
+/** Files made by models. Their ids cannot be guessed; whoever has one may read the file. */
 export interface GeneratedFiles {
-  /** The type is read from the bytes. Rejects with the signal's reason, `noCapacity`, or 502 over the limit. */
-  keep(ask: {
+  /** Detects the type from the bytes. Rejects with the signal's reason, `noCapacity`, or 502 over the limit. */
+  store(file: {
     readonly account: string;
     readonly requestId: string;
     readonly body: Buffer | AsyncIterable<Buffer>;
     readonly limitBytes: number;
     readonly signal: AbortSignal;
   }): Promise<GeneratedFile & { readonly createdAt: number }>;
-  /** Those of an attempt that failed. Never rejects: what cannot be removed now expires. */
-  drop(ids: readonly string[]): Promise<void>;
-  /** Undefined: it never was. */
+  /** Never rejects: what cannot be removed now expires. */
+  delete(ids: readonly string[]): Promise<void>;
+  /** Undefined: there never was such a file. */
   find(id: string): Promise<(GeneratedFile & { readonly etag: string }) | "expired" | undefined>;
-  /** `end` is inclusive. 410 when the object is gone, 503 while storage is away. */
+  /** `end` is inclusive. Throws 410 when the object was deleted, 503 while storage is unavailable. */
   open(
     id: string,
     range: { readonly start: number; readonly end: number } | undefined,
     signal: AbortSignal,
   ): Promise<AsyncIterable<Buffer>>;
-  /** The provider's job of a call, for 24 hours: the next delivery goes on with it. */
-  remember(requestId: string, job: ProviderJob): Promise<void>;
-  remembered(requestId: string): Promise<ProviderJob | undefined>;
+  /** Stores the provider job of a call for 24 hours, so that the next delivery continues it. */
+  storeProviderJob(requestId: string, job: ProviderJob): Promise<void>;
+  findProviderJob(requestId: string): Promise<ProviderJob | undefined>;
 }
 
 export interface ProviderJob {
@@ -142,30 +140,30 @@ export interface ProviderJob {
   readonly job: string;
 }
 
-export interface Expired {
-  /** Records whose time was over. */
+export interface ExpiryCounts {
+  /** Records that were marked expired. */
   readonly expired: number;
-  /** Objects that are gone. */
+  /** Records whose objects were deleted. */
   readonly removed: number;
 }
 
 export interface Files {
-  /** Makes collections and indexes. Any number of processes may do it at once. */
+  /** Creates collections and indexes. Any number of processes may do it at once. */
   prepare(): Promise<void>;
-  /** Lifecycle rules and CORS of the bucket, where the server takes them; says once what it does not. Never throws. */
+  /** Sets lifecycle rules and CORS of the bucket, where the server supports them. Logs what it does not. Never throws. */
   prepareBucket(): Promise<void>;
   ping(): Promise<void>;
-  /** Keeps a call's body. Rejects when storage is away. */
+  /** Stores a call's body. Rejects while storage is unavailable. */
   putBody(requestId: string, json: string): Promise<void>;
   getBody(requestId: string, signal: AbortSignal): Promise<string>;
-  dropBody(requestId: string): Promise<void>;
-  /** An answer under an `Idempotency-Key`, for 24 hours. */
+  deleteBody(requestId: string): Promise<void>;
+  /** Stores the answer of an `Idempotency-Key` for 24 hours. */
   putAnswer(requestId: string, bytes: Uint8Array): Promise<void>;
   getAnswer(requestId: string): Promise<Buffer>;
-  /** Removes bodies whose call ended long ago, and old answers; returns how many. */
+  /** Deletes bodies and answers older than 24 hours; returns how many. */
   expireBodies(): Promise<number>;
   readonly uploads: Uploads;
   readonly generated: GeneratedFiles;
-  /** One round of expiry, of bounded length. Safe in many workers at once. */
-  expire(): Promise<Expired>;
+  /** One run of expiry, of bounded length. Safe in many workers at once. */
+  expire(): Promise<ExpiryCounts>;
 }

@@ -1,28 +1,27 @@
 import type { Clock } from "#platform/clock";
 import type { Links } from "./links.ts";
-import { type StoredUpload, statusAt } from "./records.ts";
-import type { Parts, Upload } from "./types.ts";
+import { type StoredUpload, statusAt, uploadKey } from "./records.ts";
+import type { MultipartLinks, Upload } from "./types.ts";
 
-/** Objects of uploads. */
-export const uploadKey = (id: string) => `uploads/${id}`;
+export type ToUpload = (record: StoredUpload) => Promise<Upload>;
 
-/** As long as a link to an active upload lives, or the rest of the upload's life. */
-const linkMs = 15 * 60_000;
+/** A link to an active upload lives this long, or for the rest of the upload's life. */
+const linkLifetimeMs = 15 * 60_000;
 
-/** How `bytes` are cut: the last part is smaller, a small file is one. */
+/** Every part has `partSize` bytes but the last, which is smaller. */
 export const partsOf = (bytes: number, partSize: number): readonly { partNumber: number; bytes: number }[] =>
   Array.from({ length: Math.ceil(bytes / partSize) }, (_, at) => ({
     partNumber: at + 1,
     bytes: Math.min(partSize, bytes - at * partSize),
   }));
 
-/** An upload as its owner sees it now. */
-export function createShow({ links, clock }: { links: Links; clock: Clock }) {
-  async function multipart(record: StoredUpload): Promise<Parts | undefined> {
+/** The current public view of an upload's record. */
+export function createToUpload({ links, clock }: { links: Links; clock: Clock }): ToUpload {
+  async function multipartLinks(record: StoredUpload): Promise<MultipartLinks | undefined> {
     const { uploadId, partSize, linksExpireAt } = record.multipart ?? {};
     if (!uploadId || !partSize || !linksExpireAt) return undefined;
     const key = uploadKey(record._id);
-    // Signed for the time of the start: the same addresses whenever they are asked for.
+    // Signed as of the creation, so that every read returns the same links.
     const life = { from: record.createdAt.getTime(), until: linksExpireAt.getTime() };
     const parts = partsOf(record.bytes, partSize).map(async (part) => ({
       ...part,
@@ -31,14 +30,14 @@ export function createShow({ links, clock }: { links: Links; clock: Clock }) {
     return { partSize, linksExpireAt: linksExpireAt.getTime(), parts: await Promise.all(parts) };
   }
 
-  return async function show(record: StoredUpload): Promise<Upload> {
+  return async (record) => {
     const { _id: id, account, requestId, mime, kind, bytes, cost, activatedAt } = record;
     const now = clock.now();
     const status = statusAt(record, now);
-    if (!mime || !kind) throw new Error(`the type of ${id} is not known`);
+    if (!mime || !kind) throw new Error(`the record of ${id} has no type`);
     const expiresAt = record.expiresAt.getTime();
-    const until = Math.min(now + linkMs, expiresAt);
-    const parts = status === "pending" ? await multipart(record) : undefined;
+    const until = Math.min(now + linkLifetimeMs, expiresAt);
+    const multipart = status === "pending" ? await multipartLinks(record) : undefined;
     return {
       id,
       account,
@@ -51,7 +50,7 @@ export function createShow({ links, clock }: { links: Links; clock: Clock }) {
       status,
       costNanoUsd: activatedAt || status === "pending" ? cost : 0n,
       url: status === "active" ? await links.get(uploadKey(id), mime, { from: now, until }) : null,
-      ...(parts && { multipart: parts }),
+      ...(multipart && { multipart }),
     };
   };
 }

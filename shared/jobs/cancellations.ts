@@ -1,37 +1,47 @@
 import type { Redis } from "ioredis";
+import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { follow } from "#platform/redis";
-import { cancelChannel, cancelledKey, disconnectChannel, type Notice } from "./frames.ts";
-import { untilAnswered } from "./until-answered.ts";
+import { reconnectTogether } from "#platform/redis";
+import { retry } from "#platform/retry";
+import { cancelChannel, cancelledKey, disconnectChannel, isUnanswered, type Notice } from "./frames.ts";
 
-/** The worker's end of cancelling: which of the calls that run here nobody waits for any more. */
+/** The worker's end of cancellation: which of its running calls were cancelled, and whose callers disconnected. */
 export interface Cancellations {
   start(): Promise<void>;
-  /** Calls `onNotice` when the request is cancelled, or its caller disconnects, while it runs here. Returns how to stop listening. */
+  /** Calls `onNotice` for a request that runs here. Returns how to stop listening. */
   watch(requestId: string, onNotice: (notice: Notice) => void): () => void;
-  /** What was said of it before it began. */
+  /** A notice from before the call began. */
   notice(requestId: string): Promise<Notice | undefined>;
   stop(): void;
 }
 
-export function createCancellations(deps: { subscriber: Redis; commands: Redis; log: Logger }): Cancellations {
-  const { subscriber, commands, log } = deps;
-  let unfollow = () => {};
+const backoff = { firstMs: 100, maxMs: 100 };
+
+export function createCancellations(deps: {
+  subscriber: Redis;
+  commands: Redis;
+  clock: Clock;
+  log: Logger;
+}): Cancellations {
+  const { subscriber, commands, clock, log } = deps;
   const watched = new Map<string, (notice: Notice) => void>();
+  let unfollow = () => {};
+
   async function notice(requestId: string): Promise<Notice | undefined> {
-    const stored = await untilAnswered(() => commands.get(cancelledKey(requestId)));
+    const stored = await retry({ clock, backoff, retryIf: isUnanswered }, () => commands.get(cancelledKey(requestId)));
     if (stored === null) return undefined;
     return stored === "disconnected" ? stored : "cancelled";
   }
 
-  /** What was published while the subscriber was away is found by its key. */
-  async function catchUp(): Promise<void> {
-    const ids = [...watched.keys()];
-    const found = await Promise.all(ids.map(notice));
-    ids.forEach((id, i) => {
-      const told = found[i];
-      if (told) watched.get(id)?.(told);
-    });
+  /** Subscribes first: what was published before that is found by its key. */
+  async function resubscribe(): Promise<void> {
+    await subscriber.subscribe(cancelChannel, disconnectChannel);
+    await Promise.all(
+      [...watched.keys()].map(async (requestId) => {
+        const missed = await notice(requestId);
+        if (missed) watched.get(requestId)?.(missed);
+      }),
+    );
   }
 
   return {
@@ -40,13 +50,9 @@ export function createCancellations(deps: { subscriber: Redis; commands: Redis; 
         watched.get(requestId)?.(channel === disconnectChannel ? "disconnected" : "cancelled"),
       );
       await subscriber.subscribe(cancelChannel, disconnectChannel);
-      unfollow = follow(commands, subscriber);
+      unfollow = reconnectTogether(commands, subscriber);
       subscriber.on("ready", () => {
-        // Only when it listens again: what is published before that is found by its key.
-        subscriber
-          .subscribe(cancelChannel, disconnectChannel)
-          .then(catchUp)
-          .catch((error: Error) => log.warn({ err: error.message }, "catching up with cancellations"));
+        resubscribe().catch((error: Error) => log.warn({ err: error.message }, "catching up with cancellations"));
       });
     },
     watch(requestId, onNotice) {

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { formats } from "#formats";
 
-/** One queue each, so that operators scale them apart. */
+/** One queue each, so that operators scale them separately. */
 export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as const;
 export type Pool = (typeof pools)[number];
 export const isPool = (name: string | undefined): name is Pool => (pools as readonly string[]).includes(name ?? "");
 
-/** What a paid call carries to a worker. The caller's body is opaque here: checked in the API, parsed in the worker. */
+/** The payload of a paid call. The caller's body is opaque here: checked in the API, parsed in the worker. */
 export const paidCall = z.object({
   v: z.literal(1),
   requestId: z.string(),
@@ -16,32 +16,32 @@ export const paidCall = z.object({
   endpoint: z.string(),
   model: z.string(),
   stream: z.boolean(),
-  /** What the caller speaks, of a call that is answered in text. */
+  /** The caller's format, of a call that is answered in text. */
   format: z.enum(formats).optional(),
-  /** Of a stream in Gemini's format: one JSON array. */
+  /** A stream in Gemini's format is one JSON array. */
   framing: z.literal("array").optional(),
-  /** Of the caller's headers those that the provider of the format reads. */
+  /** The caller's headers that providers of the format read. */
   headers: z.record(z.string(), z.string()).optional(),
   /** The body names uploads. */
   uploads: z.literal(true).optional(),
-  /** Nano-USD held for this call, as a decimal string. */
+  /** Nano-USD, as a decimal string. */
   held: z.string().regex(/^\d+$/),
   /** Output tokens for each choice that the hold covers. */
   outputCap: z.int().nonnegative(),
-  /** Input tokens by estimate, for a provider that reports none. */
+  /** Input tokens, for a provider that reports no usage. */
   inputEstimate: z.int().nonnegative(),
-  /** Of a call with files: input tokens that the hold covers, and the field that names a file. What is in one is known when it is read. */
+  /** For a call with files, whose content is known only when they are read: input tokens that the hold covers, and the field of a file. */
   fileBound: z.object({ tokens: z.int().nonnegative(), param: z.string() }).optional(),
-  /** The API instance that waits for the frames. */
+  /** The API instance that gets the frames. */
   replyTo: z.string(),
   /** Unix milliseconds. */
   acceptedAt: z.number(),
   deadlineAt: z.number(),
-  /** What links to generated files begin with. */
+  /** The base address of links to generated files. */
   publicUrl: z.string().optional(),
-  /** The `Idempotency-Key` under which the answer is kept: nobody's leaving ends such a call. */
+  /** The `Idempotency-Key` under which the answer is stored. Such a call goes on when its caller disconnects. */
   idempotencyKeyId: z.string().optional(),
-  /** The mint that the buyback of its charge goes to: the account's, or the caller's choice. */
+  /** The mint for the buyback of its charge: the account's, or the caller's choice. */
   buybackToken: z.string().optional(),
   body: z.union([
     z.object({ json: z.string() }),
@@ -50,33 +50,33 @@ export const paidCall = z.object({
 });
 export type PaidCall = z.infer<typeof paidCall>;
 
-/** The payload, if that is what it is. */
-export const isPaidCall = (data: unknown): PaidCall | undefined => paidCall.safeParse(data).data;
+/** Undefined for any other payload. */
+export const toPaidCall = (data: unknown): PaidCall | undefined => paidCall.safeParse(data).data;
 
-const nothing = z.object({ v: z.literal(1) });
+const noPayload = z.object({ v: z.literal(1) });
 
 interface JobDefinition {
   readonly pool: Pool;
   readonly payload: z.ZodType;
-  /** A scheduled job: how often it runs. */
+  /** Of a scheduled job. */
   readonly everyMs?: number;
 }
 
-/** Every job there is. `handlers` in the workers is typed from it: a job without a handler does not compile. */
+/** Every job. `handlers` in the workers is typed from it: a job without a handler does not compile. */
 export const jobCatalog = {
   chat: { pool: "chat", payload: paidCall },
   count: { pool: "chat", payload: paidCall },
   embeddings: { pool: "embeddings", payload: paidCall },
   image: { pool: "image", payload: paidCall },
   media: { pool: "media", payload: paidCall },
-  "sweep-holds": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
-  "checkpoint-ledger": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
-  "expire-files": { pool: "maintenance", payload: nothing, everyMs: 60_000 },
-  "expire-bodies": { pool: "maintenance", payload: nothing, everyMs: 3_600_000 },
-  "reconcile-payments": { pool: "maintenance", payload: nothing, everyMs: 5_000 },
-  "tidy-payments": { pool: "maintenance", payload: nothing, everyMs: 3_600_000 },
-  "gather-buybacks": { pool: "maintenance", payload: nothing, everyMs: 60_000 },
-  "execute-buybacks": { pool: "maintenance", payload: nothing, everyMs: 30_000 },
+  "sweep-holds": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
+  "checkpoint-ledger": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
+  "expire-files": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
+  "expire-bodies": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
+  "reconcile-payments": { pool: "maintenance", payload: noPayload, everyMs: 5_000 },
+  "tidy-payments": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
+  "gather-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
+  "execute-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
 } as const satisfies Record<string, JobDefinition>;
 
 export type JobName = keyof typeof jobCatalog;

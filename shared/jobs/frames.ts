@@ -1,28 +1,28 @@
 /**
- * The reply protocol: what a worker writes to the reply stream of the API instance that waits (ARCHITECTURE 3 and 4).
- * `data` is text in the caller's own format: of a `chunk` one or more whole events (or a part of a long JSON body),
- * of `final` the last of it, of `error` the JSON of `ErrorFields`.
+ * The reply protocol: what a worker writes to the reply stream of the API instance that waits. `data` is text in the
+ * caller's own format: of a `chunk` one or more whole events (or a part of a long JSON body), of `final` the last of it,
+ * of `error` the JSON of `ErrorFields`.
  */
 export interface Frame {
   readonly requestId: string;
-  /** Counts from 0 without a gap. -1 stands outside the count: a later delivery says how the call ended. */
+  /** Counts from 0 without a gap. -1 is unnumbered: a later delivery says how the call ended. */
   readonly seq: number;
   readonly kind: "chunk" | "final" | "error";
   readonly data: string;
-  /** Which attempt wrote it. Absent outside the count. */
+  /** Which delivery wrote it, by a random id. Absent in an unnumbered frame. */
   readonly attempt?: string;
   readonly outcome?: Outcome;
 }
 
-/** What the API learns beside the text, with the last frame but for the headers. */
+/** What the API learns beside the text. All but `headers` comes with the last frame. */
 export interface Outcome {
   /** Nano-USD charged, as a decimal string. */
   readonly cost?: string;
   /** Tokens that count against the key's limit. */
   readonly tokens?: number;
-  /** A cost stands, but the answer died with its worker: the API refunds it. */
+  /** The call was charged, but its answer was lost with its worker: the API refunds it. */
   readonly answerLost?: true;
-  /** Of an error: what closes a stream that has begun, where that is more than the error itself. */
+  /** What closes a stream that failed, where that is more than the error itself. */
   readonly ending?: string;
   /** With the first frame: headers for the caller. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -47,18 +47,12 @@ export function splitText(text: string): string[] {
 }
 
 /** The fields of a stream entry, in this order. */
-export const toFields = (frame: Frame): string[] => [
-  "r",
-  frame.requestId,
-  "s",
-  String(frame.seq),
-  "k",
-  frame.kind,
-  "d",
-  frame.data,
-  ...(frame.attempt === undefined ? [] : ["a", frame.attempt]),
-  ...(frame.outcome ? ["o", JSON.stringify(frame.outcome)] : []),
-];
+export function toFields({ requestId, seq, kind, data, attempt, outcome }: Frame): string[] {
+  const fields = ["r", requestId, "s", String(seq), "k", kind, "d", data];
+  if (attempt !== undefined) fields.push("a", attempt);
+  if (outcome) fields.push("o", JSON.stringify(outcome));
+  return fields;
+}
 
 export function fromFields(fields: readonly string[]): Frame | undefined {
   const [r, requestId, s, seq, k, kind, d, data, ...rest] = fields;
@@ -81,7 +75,13 @@ export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;
 export const cancelChannel = "cancel";
 export const disconnectChannel = "disconnect";
-/** What is published, and stored under `cancelledKey` for a worker that does not listen yet. */
+/** A notice is also stored under `cancelledKey`, for a worker that does not listen yet. */
 export const channelOf = { cancelled: cancelChannel, disconnected: disconnectChannel } as const;
-/** `cancelled`: the API has ended the call. `disconnected`: its caller is gone, and it is for the worker to end it. */
+/** `cancelled`: the API has ended the call. `disconnected`: its caller is gone, and the worker decides how it ends. */
 export type Notice = keyof typeof channelOf;
+
+/**
+ * Whether a lost connection may have dropped the answer to a command. ioredis repeats such commands itself, but it
+ * rejects the rest of a pipeline that was answered in part.
+ */
+export const isUnanswered = (error: unknown): boolean => (error as Error).name === "AbortError";

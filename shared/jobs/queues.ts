@@ -12,19 +12,19 @@ import {
 } from "./catalog.ts";
 
 export interface Queues {
-  /** `inFlight`: the account's other calls, so that one tenant's burst does not starve the others. */
+  /** `inFlight`: the account's other calls. They lower the priority, so that a burst does not starve other accounts. */
   enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<void>;
-  /** Takes a job back. False: a worker has it. True: none has, or ever will; it may be one that has just ended. */
+  /** False: a worker has the job. True: no worker has it or will get it; it may have just ended. */
   remove(pool: Pool, requestId: string): Promise<boolean>;
   /** Whether a worker has the job or may still get it. */
   isPending(pool: Pool, requestId: string): Promise<boolean>;
   backlog(pool: Pool): Promise<number>;
-  /** Makes the scheduled jobs known; the same from every worker. */
+  /** Registers the scheduled jobs. Every worker may do so. */
   schedule(): Promise<void>;
   close(): Promise<void>;
 }
 
-const highestPriority = 2 ** 21 - 1;
+const maxPriority = 2 ** 21 - 1;
 
 export function createQueues(deps: { redis: Redis; log: Logger }): Queues {
   const queues = Object.fromEntries(
@@ -48,7 +48,7 @@ export function createQueues(deps: { redis: Redis; log: Logger }): Queues {
     async enqueue(name, payload, inFlight) {
       await queues[jobCatalog[name].pool].add(name, payload, {
         jobId: payload.requestId,
-        priority: Math.min(1 + inFlight, highestPriority),
+        priority: Math.min(1 + inFlight, maxPriority),
       });
     },
     remove: async (pool, requestId) => (await queues[pool].remove(requestId)) === 1,

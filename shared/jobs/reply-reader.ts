@@ -1,17 +1,17 @@
 import type { Redis } from "ioredis";
-import type { Clock } from "#platform/clock";
+import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { follow } from "#platform/redis";
+import { reconnectTogether } from "#platform/redis";
 import { cancelledKey, channelOf, type Frame, fromFields, type Notice, replyKey } from "./frames.ts";
 
 export interface ReplyReader {
   /** This API instance's name, random at each start. */
   readonly instance: string;
-  /** Makes the reply stream and begins to read it. */
+  /** Creates the reply stream and starts to read it. */
   start(): Promise<void>;
-  /** Registers who waits for a request's frames; call it before the job is enqueued. Returns how to stop waiting. */
+  /** Registers the receiver of a request's frames. Call it before the job is enqueued. Returns how to stop. */
   expect(requestId: string, onFrame: (frame: Frame) => void): () => void;
-  /** Tells the workers that the call is over here, or that its caller is gone; holds so long for a job that has not begun. */
+  /** Notifies the workers of the end of a call or of its caller. A job that begins within `ttlMs` still learns of it. */
   notify(notice: Notice, requestId: string, ttlMs: number): Promise<void>;
   /** Resolves when all that was written before this call has been handed over. Rejects while Redis cannot be written. */
   caughtUp(): Promise<void>;
@@ -21,17 +21,18 @@ export interface ReplyReader {
 }
 
 const leaseSeconds = 30;
-/** Long enough for every worker to look, once a second. */
+/** Every worker looks once a second. */
 const leavingSeconds = 3;
 const renewMs = 5_000;
 const readCount = 64;
 const blockMs = 5_000;
 const trimMs = 250;
+const retryDelayMs = 100;
 
 /**
- * Renews the lease, or makes the stream again when it is missing. Its ids go on after the last one read, whatever the
- * clock of a server that took over says. A server that took over with an older stream may have given out ids that are
- * not after that one: their entries would never be read, so they are the answer.
+ * Renews the lease, or creates the stream again when it is missing. Its ids continue after the last one read, whatever
+ * the clock of a server that took over says. A server that took over with an older stream may have assigned ids before
+ * that one: XREAD would never return their entries, so the script does.
  */
 const renewScript = `
 local key, seconds, last, following = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
@@ -45,7 +46,7 @@ elseif last ~= "0-0" and type(redis.pcall("XADD", key, last, "lease", "1")) == "
 end
 return missed`;
 
-/** The id that follows at once. */
+/** The next possible id. */
 function after(id: string): string {
   const [ms, count] = id.split("-");
   return `${ms}-${Number(count) + 1}`;
@@ -71,8 +72,8 @@ export function createReplyReader(deps: {
   let trimmedAt = 0;
   let loop: Promise<void> = Promise.resolve();
   let renewing: Promise<boolean> | undefined;
-  /** Since the reader last came to a server the stream has been renewed there. */
-  let settled = false;
+  /** The stream has been renewed on the server that the reader is connected to. */
+  let isSettled = false;
   let stopRenewing = () => {};
   let unfollow = () => {};
 
@@ -93,19 +94,19 @@ export function createReplyReader(deps: {
     return renewing;
   }
 
-  /** After an outage the lease may be gone already: not a second is lost until the next renewal. */
+  /** After an outage the lease may have expired already: do not wait for the next renewal. */
   const onCommandsReady = () => {
-    settled = false;
+    isSettled = false;
     void renewSoon();
   };
   const onReaderReady = () => {
-    settled = false;
+    isSettled = false;
     void renewSoon().then((renewed) => {
-      settled = renewed;
+      isSettled = renewed;
     });
   };
 
-  // The key first: a worker that subscribes between the two finds it. No pipeline: that resolves whatever became of it.
+  // The key first: a worker that subscribes between the two finds it. No pipeline: it would resolve even when commands fail.
   const notify = async (notice: Notice, requestId: string, ttlMs: number) => {
     await Promise.all([
       commands.set(cancelledKey(requestId), notice, "PX", Math.max(1_000, Math.ceil(ttlMs))),
@@ -113,8 +114,8 @@ export function createReplyReader(deps: {
     ]);
   };
 
-  /** Somebody works for nobody: say so once a second. */
-  function stray(requestId: string): void {
+  /** A worker runs a call that no longer waits here: cancel it, once a second. */
+  function cancelStray(requestId: string): void {
     const now = clock.now();
     if (now - (strays.get(requestId) ?? 0) < 1_000) return;
     if (strays.size > 10_000) strays.clear();
@@ -130,7 +131,7 @@ export function createReplyReader(deps: {
     if (!frame) return;
     const onFrame = waiting.get(frame.requestId);
     if (onFrame) onFrame(frame);
-    else if (frame.kind === "chunk") stray(frame.requestId);
+    else if (frame.kind === "chunk") cancelStray(frame.requestId);
   }
 
   function handOverSafely(fields: string[]): void {
@@ -141,13 +142,10 @@ export function createReplyReader(deps: {
     }
   }
 
-  /**
-   * Only what was handed over is trimmed; a trim that fails is made good by the next. A server that took over may have
-   * older ids that are unread.
-   */
+  /** Trims only what was handed over. Not before the stream is settled: a server that took over may have older, unread ids. */
   function trim(): void {
     const now = clock.now();
-    if (!settled || lastId === trimmedTo || now - trimmedAt < trimMs) return;
+    if (!isSettled || lastId === trimmedTo || now - trimmedAt < trimMs) return;
     trimmedTo = lastId;
     trimmedAt = now;
     commands.xtrim(key, "MINID", after(lastId)).catch(() => {
@@ -159,7 +157,7 @@ export function createReplyReader(deps: {
     while (!stopped) {
       try {
         const answer = await reader.xread("COUNT", readCount, "BLOCK", blockMs, "STREAMS", key, lastId);
-        // What a renewal finds was written before this.
+        // The entries that a renewal finds were written before these.
         await renewing;
         for (const [, entries] of answer ?? [])
           for (const [id, fields] of entries) {
@@ -170,7 +168,7 @@ export function createReplyReader(deps: {
       } catch (error) {
         if (stopped) return;
         log.warn({ err: (error as Error).message }, "reading replies");
-        await new Promise((resolve) => clock.after(100, () => resolve(undefined)));
+        await sleep(clock, retryDelayMs);
       }
     }
   }
@@ -179,9 +177,9 @@ export function createReplyReader(deps: {
     instance,
     async start() {
       await renew();
-      settled = true;
+      isSettled = true;
       stopRenewing = clock.every(renewMs, () => void renewSoon());
-      unfollow = follow(commands, reader);
+      unfollow = reconnectTogether(commands, reader);
       commands.on("ready", onCommandsReady);
       reader.on("ready", onReaderReady);
       loop = read();
@@ -211,7 +209,7 @@ export function createReplyReader(deps: {
       unfollow();
       commands.off("ready", onCommandsReady);
       reader.off("ready", onReaderReady);
-      // Everything is handed over: an empty stream says so to the workers, a missing one would not.
+      // An empty stream tells the workers that everything was read; a missing one would not.
       const leave = commands.multi().xtrim(key, "MAXLEN", 0).expire(key, leavingSeconds).exec();
       await leave.catch(() => undefined);
       reader.disconnect();

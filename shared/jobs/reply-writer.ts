@@ -1,20 +1,22 @@
 import type { Redis } from "ioredis";
 import type { ServiceError } from "#errors";
-import { type Clock, sleep } from "#platform/clock";
+import type { Clock } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
-import { type Frame, type Outcome, replyKey, splitText, toFields } from "./frames.ts";
-import { untilAnswered } from "./until-answered.ts";
+import { retry } from "#platform/retry";
+import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toFields } from "./frames.ts";
 
 /** The worker's end of one call's reply. Rejects when Redis refuses a frame: what comes after it is not written. */
 export interface Reply {
   /**
-   * Whole events of a stream. The first goes at once, later ones are gathered. `mark` is what has been said so far in
-   * units of the caller's choice; `delivered()` is the mark of the last text that Redis has whole.
-   * Resolves when more may be written.
+   * Whole events of a stream. The first is sent at once, later ones are gathered. `mark` is what has been written so far in
+   * a unit of the caller's choice. Resolves when more may be written.
    */
   write(text: string, mark: number): Promise<void>;
+  /** The mark of the last text that Redis has whole. */
   delivered(): number;
-  /** Headers for the caller: they go with the first frame, and do nothing after it. The last word counts. */
+  /** When `write` was first called. Unix milliseconds. */
+  firstWriteAt(): number | undefined;
+  /** Headers for the caller: sent with the first frame, ignored after it. The latest call counts. */
   announce(headers: Readonly<Record<string, string>>): void;
   /** Sends what is gathered, and resolves when Redis has all that was written. False: the instance is gone. */
   flush(): Promise<boolean>;
@@ -23,12 +25,15 @@ export interface Reply {
 }
 
 const gatherMs = 15;
-const mostUnsent = 32;
-/** A missing reply key means that the instance is gone only when it has had time to make it again after an outage. */
+const maxUnsentFrames = 32;
+/** After an outage of Redis, an instance gets this long to make its reply key again before it counts as gone. */
 const settlingMs = 10_000;
-const tryAgainMs = 100;
-/** Less than the second after which it is asked again. */
+const retryDelayMs = 100;
+/** Less than the second after which it is checked again. */
 const freshMs = 900;
+
+/** The reply key is missing, but Redis has not been back for long. */
+class KeyMissing extends Error {}
 
 export function createReplies(deps: { redis: Redis; clock: Clock }) {
   const { redis, clock } = deps;
@@ -36,44 +41,46 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
   redis.on("ready", () => {
     reconnectedAt = clock.now();
   });
-  const settled = () => clock.now() - reconnectedAt > settlingMs;
+  const isSettled = () => clock.now() - reconnectedAt > settlingMs;
   /** When each API instance was last seen. */
   const seenAt = new Map<string, number>();
 
+  const retrying = {
+    clock,
+    backoff: { firstMs: retryDelayMs, maxMs: retryDelayMs },
+    retryIf: (error: unknown) => error instanceof KeyMissing || isUnanswered(error),
+  };
+
   /**
-   * False: the instance is gone. The frame may be in the stream twice when the answer to the first write was lost: the
-   * reader recognizes it by its count.
+   * False: the instance is gone. If the answer to the first write was lost the frame may be in the stream twice: the
+   * reader recognizes that by its number.
    */
-  async function add(replyTo: string, frame: Frame): Promise<boolean> {
+  function add(replyTo: string, frame: Frame): Promise<boolean> {
     const fields = toFields(frame);
-    const xadd = () => redis.call("XADD", replyKey(replyTo), "NOMKSTREAM", "*", ...fields);
-    for (;;) {
-      if ((await untilAnswered(xadd)) !== null) return true;
-      if (settled()) return false;
-      await sleep(clock, tryAgainMs);
-    }
+    return retry(retrying, async () => {
+      const id = await redis.call("XADD", replyKey(replyTo), "NOMKSTREAM", "*", ...fields);
+      if (id === null && !isSettled()) throw new KeyMissing();
+      return id !== null;
+    });
   }
 
   return {
-    /**
-     * Whether the API instance held its reply key in the last second. Unsure after an outage: then it counts as there.
-     */
+    /** Whether the API instance held its reply key in the last second. After an outage that is unknown, and it counts as alive. */
     async instanceLives(replyTo: string): Promise<boolean> {
       const askedAt = clock.now();
       if (askedAt - (seenAt.get(replyTo) ?? Number.NEGATIVE_INFINITY) < freshMs) return true;
-      if ((await untilAnswered(() => redis.exists(replyKey(replyTo)))) === 1) {
+      if ((await retry(retrying, () => redis.exists(replyKey(replyTo)))) === 1) {
         seenAt.set(replyTo, askedAt);
         return true;
       }
       seenAt.delete(replyTo);
-      return !settled();
+      return !isSettled();
     },
 
-    /** How a call ended, from a delivery that did not run it: outside the count of frames. */
+    /** How a call ended, from a delivery that did not run it: an unnumbered frame. */
     async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {
       const data = JSON.stringify(error.fields());
-      const frame: Frame = { requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) };
-      return add(replyTo, frame);
+      return add(replyTo, { requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) });
     },
 
     /** `onGone` is called once when the instance that waits is found to be gone. */
@@ -85,12 +92,13 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       let gathered = "";
       let gatheredMark = 0;
       let deliveredMark = 0;
+      let firstWriteAt: number | undefined;
       let stopTimer: (() => void) | undefined;
       let announced: Readonly<Record<string, string>> | undefined;
       let gone = false;
       let failure: { readonly error: unknown } | undefined;
 
-      /** One frame after the other: so their order stands whatever is sent again, and what Redis has is known. */
+      /** One frame after the other, so that their order holds with repeated writes and it is known what Redis has. */
       async function sendAll(): Promise<void> {
         try {
           for (let next = unsent[0]; next; next = unsent[0]) {
@@ -109,14 +117,14 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
         sending = undefined;
       }
 
-      function send(kind: Frame["kind"], data: string, mark: number, told?: Outcome): void {
+      function send(kind: Frame["kind"], data: string, mark: number, given?: Outcome): void {
         if (gone || failure) return;
-        const outcome = seq === 0 && announced ? { ...told, headers: announced } : told;
+        const outcome = seq === 0 && announced ? { ...given, headers: announced } : given;
         unsent.push({ frame: { requestId, seq: seq++, kind, data, attempt, ...(outcome && { outcome }) }, mark });
         sending ??= sendAll();
       }
 
-      /** All parts but the last are chunks; only with the last one the whole is there. */
+      /** All parts but the last are chunks, and their mark is the one before: only with the last part the text is whole. */
       function sendParts(kind: Frame["kind"], text: string, outcome?: Outcome): void {
         const parts = splitText(text);
         const last = parts.pop() ?? "";
@@ -142,13 +150,15 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
 
       return {
         async write(text, mark) {
+          firstWriteAt ??= clock.now();
           gathered += text;
           gatheredMark = mark;
           if (seq === 0) sendGathered();
           else stopTimer ??= clock.after(gatherMs, sendGathered);
-          if (failure || unsent.length > mostUnsent) await allSent();
+          if (failure || unsent.length > maxUnsentFrames) await allSent();
         },
         delivered: () => deliveredMark,
+        firstWriteAt: () => firstWriteAt,
         announce(headers) {
           announced = headers;
         },
@@ -158,7 +168,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
         },
         final(text, outcome) {
           stopTimer?.();
-          // What is still gathered goes out with the end: one frame less.
+          // What is still gathered is sent with the end, which saves a frame.
           sendParts("final", gathered + text, outcome);
           gathered = "";
           return allSent();

@@ -7,7 +7,7 @@ import {
   type KeyPairSigner,
 } from "@solana/kit";
 import { type BuybackTerms, parseUsd } from "#money";
-import { type Config, incomplete } from "#platform/config";
+import { type Config, configError } from "#platform/config";
 
 /** The networks with a short name. CAIP-2: `solana:` and the first 32 characters of the genesis block's hash. */
 const named = {
@@ -65,14 +65,14 @@ export interface BuybackConfig {
 const maxRequiredSignatures = 2;
 
 function wallet(text: string, name: string): Address {
-  if (!isAddress(text)) throw incomplete(`${name}: must be an address on Solana`);
+  if (!isAddress(text)) throw configError(`${name}: must be an address on Solana`);
   return address(text);
 }
 
 /** `fetch` refuses an address with a password, and its error would show it. */
 export function withoutPassword(url: string, name: string): string {
   const { username, password } = new URL(url);
-  if (username !== "" || password !== "") throw incomplete(`${name}: must be without a user and a password`);
+  if (username !== "" || password !== "") throw configError(`${name}: must be without a user and a password`);
   return url;
 }
 
@@ -80,12 +80,12 @@ export function withoutPassword(url: string, name: string): string {
 export function x402Config(config: Config): X402Config | undefined {
   const { X402_PAY_TO, SOLANA_RPC_URL, X402_FEE_PAYER_KEY, X402_FACILITATOR_URL } = config;
   if (X402_PAY_TO === undefined) return undefined;
-  if (SOLANA_RPC_URL === undefined) throw incomplete("SOLANA_RPC_URL is missing: payments by x402 need it");
+  if (SOLANA_RPC_URL === undefined) throw configError("SOLANA_RPC_URL is missing: payments by x402 need it");
   if (X402_FEE_PAYER_KEY !== undefined && X402_FACILITATOR_URL !== undefined)
-    throw incomplete("X402_FEE_PAYER_KEY and X402_FACILITATOR_URL: one of them settles payments, not both");
+    throw configError("X402_FEE_PAYER_KEY and X402_FACILITATOR_URL: one of them settles payments, not both");
   const { id, usdc } = networkOf(config.X402_NETWORK);
   const asset = config.X402_ASSET ?? usdc;
-  if (asset === undefined) throw incomplete(`X402_ASSET is missing: no mint of USDC is known for ${id}`);
+  if (asset === undefined) throw configError(`X402_ASSET is missing: no mint of USDC is known for ${id}`);
   return {
     network: id,
     asset: wallet(asset, "X402_ASSET"),
@@ -111,7 +111,7 @@ export function x402Config(config: Config): X402Config | undefined {
 
 export function buybackConfig(config: Config): BuybackConfig {
   const { BUYBACK_BPS: bps, BUYBACK_TOKEN: token, BUYBACK_TOKENS = "", BUYBACK_MINIMUM_USD } = config;
-  if (bps > 0 && token === undefined) throw incomplete("BUYBACK_TOKEN is missing: BUYBACK_BPS is not 0");
+  if (bps > 0 && token === undefined) throw configError("BUYBACK_TOKEN is missing: BUYBACK_BPS is not 0");
   const listed = BUYBACK_TOKENS.split(",").filter((each) => each !== "");
   const own = token === undefined ? [] : [wallet(token, "BUYBACK_TOKEN")];
   return {
@@ -129,6 +129,6 @@ export async function walletOf(key: string, variable: string): Promise<KeyPairSi
   } catch {
     // The cause may show the key.
     const form = "a secret key of 64 bytes, in base58 or as the JSON of a key file";
-    throw incomplete(`${variable}: is not ${form}`);
+    throw configError(`${variable}: is not ${form}`);
   }
 }

@@ -2,7 +2,7 @@ import { type Address, getSignatureFromTransaction } from "@solana/kit";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { type PaymentRequirements, SettleError } from "@x402/core/types";
 import { type FacilitatorRpcConfig, toFacilitatorSvmSigner } from "@x402/svm";
-import { incomplete } from "#platform/config";
+import { configError } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import type { Rpc } from "./chain.ts";
 import { type Caps, isSignature, walletOf, type X402Config } from "./config.ts";
@@ -63,7 +63,7 @@ export async function ownFacilitator(
 ): Promise<Facilitator> {
   const feePayer = await walletOf(key, "X402_FEE_PAYER_KEY");
   if (feePayer.address === payTo)
-    throw incomplete(
+    throw configError(
       "X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; give it a wallet of its own, with nothing but SOL",
     );
   await checkFunds(rpc, feePayer.address, caps, log);
@@ -127,7 +127,7 @@ export async function remoteFacilitator(
   const { kinds } = await client.getSupported();
   const kind = kinds.find((each) => each.x402Version === 2 && each.scheme === "exact" && each.network === network);
   const feePayer = kind?.extra?.["feePayer"];
-  if (typeof feePayer !== "string") throw incomplete(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
+  if (typeof feePayer !== "string") throw configError(`X402_FACILITATOR_URL: it does not settle "exact" on ${network}`);
 
   return {
     feePayer,

@@ -3,7 +3,7 @@ import type { PaymentRequired } from "@x402/core/types";
 import { noCapacity } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
-import { ConfigError, incomplete } from "#platform/config";
+import { ConfigError, configError } from "#platform/config";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import { connectRpc, createChain } from "./chain.ts";
@@ -38,13 +38,13 @@ export function createX402(deps: { x402: X402Config; quotes: Quotes; money: Mone
     const { facilitator } = x402;
     if (facilitator?.kind === "own") return ownFacilitator(x402, facilitator.feePayerKey, rpc, log);
     if (facilitator?.kind === "remote") return remoteFacilitator(x402, facilitator.url, facilitator.token);
-    throw incomplete("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
+    throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
   }
 
   async function check(): Promise<Facilitator> {
     const found = await connect();
     const fault = await chain.configFault();
-    if (fault !== undefined) throw incomplete(fault);
+    if (fault !== undefined) throw configError(fault);
     return found;
   }
 

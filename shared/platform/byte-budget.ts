@@ -1,23 +1,23 @@
 /**
- * Bytes of large contents that a process holds at once, in memory or on disk. What does not fit is refused, not waited for:
- * the caller's repeat may reach another process.
+ * Limits the bytes of large content that a process holds at once, in memory or on disk. Content that does not fit is refused
+ * and does not wait, because the caller's retry may reach another process.
  *
- * An owner may hold at most as much as is then still free, so that one who takes all there is to get leaves half for
- * others, and two leave a third. What has no owner is bounded by the budget alone.
+ * An owner may hold at most as much as remains free: one greedy owner leaves half of the budget for others, two leave a
+ * third. Content without an owner is limited by the budget alone.
  */
 export interface ByteBudget {
   readonly heldBytes: number;
-  /** What one piece of work holds of it. */
+  /** The part of the budget that one piece of work holds. */
   share(owner?: string): ByteShare;
 }
 
 export interface ByteShare {
-  /** Holds so many bytes from now on. False: they do not fit, or the share is closed, and nothing has changed. */
+  /** Sets the number of held bytes. False: they do not fit or the share is closed, and nothing changed. */
   resize(bytes: number): boolean;
-  /** Holds so many more. */
+  /** Adds to the held bytes, as `resize` does. */
   take(bytes: number): boolean;
   give(bytes: number): void;
-  /** Gives back all that was taken, for good. */
+  /** Returns all bytes. The share cannot be used afterwards. */
   close(): void;
 }
 

@@ -22,7 +22,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves with the work, or without it when the time is over. */
+/** Resolves when the work does, or after `ms`. */
 export const atMost = (clock: Clock, ms: number, work: Promise<unknown>): Promise<void> =>
   new Promise((resolve, reject) => {
     const cancel = clock.after(ms, resolve);

@@ -1,11 +1,13 @@
 import { z } from "zod";
 
 /**
- * Every environment variable that a process of the service reads, but for the keys and addresses of upstreams, which
- * the catalog names. The table in the README is made from this list. Durations end in _MS, sizes in _BYTES.
+ * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The table
+ * in the README is generated from this list. Durations end in _MS, sizes in _BYTES.
  */
 const count = (description: string, initial: number) =>
   z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
+const between = (description: string, min: number, max: number, initial: number) =>
+  z.coerce.number().int().min(min).max(max).default(initial).describe(description);
 const text = z.string().min(1);
 /** Base58 of 32 bytes: a wallet or a mint on Solana. */
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "must be an address on Solana");
@@ -16,7 +18,7 @@ export const environment = z.object({
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })
     .describe("Redis or Valkey 7 or newer, with `maxmemory-policy noeviction`"),
-  // No URL: it may name every member of a replica set.
+  // Not a URL: it may name every member of a replica set.
   MONGODB_URI: z
     .string()
     .regex(/^mongodb(\+srv)?:\/\/[^\s/?#]+/, "must be a connection string")
@@ -24,58 +26,60 @@ export const environment = z.object({
   S3_ENDPOINT: address.describe("S3-compatible object storage"),
   S3_PUBLIC_ENDPOINT: address
     .optional()
-    .describe("The same storage as callers and providers reach it; signs their links"),
+    .describe("Address of the same storage for callers and providers, used in their links"),
   S3_BUCKET: text.default("inference").describe("Bucket for uploads, generated files and large request bodies"),
-  S3_REGION: text.default("us-east-1").describe("Region that requests to storage are signed for"),
+  S3_REGION: text.default("us-east-1").describe("Region of the storage, used in signatures"),
   S3_ACCESS_KEY_ID: text.describe("Access key of the storage"),
   S3_SECRET_ACCESS_KEY: text.describe("Secret key of the storage"),
   HOST: text.default("0.0.0.0").describe("Address that the API listens on"),
-  PORT: z.coerce.number().int().min(0).max(65535).default(8080).describe("Port of the API; 0 is any free one"),
+  PORT: between("Port of the API; 0 is any free one", 0, 65535, 8080),
   PUBLIC_URL: address
     .optional()
-    .describe("Address that callers reach; makes every absolute link. Default: http://127.0.0.1:PORT"),
+    .describe("Address of the API for callers, used in absolute links. Default: http://127.0.0.1:PORT"),
   ADMIN_TOKEN: z
     .string()
     .min(16)
     .optional()
     .describe("Bearer token of the admin interface; without it the interface answers 404"),
-  CATALOG_FILE: text.optional().describe("Catalog of models; default: the one shipped in shared/catalog"),
+  CATALOG_FILE: text.optional().describe("Catalog of models; default: the shipped one in shared/catalog"),
   LOG_LEVEL: z
     .enum(["trace", "debug", "info", "warn", "error", "silent"])
     .default("info")
-    .describe("Least level that is logged"),
+    .describe("Lowest level that is logged"),
   BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
   BODY_BUDGET_BYTES: count(
-    "Memory for JSON bodies that one API process is reading or has not queued yet; over it new ones get 503. At least 10 of the largest",
+    "Memory for JSON bodies that one API process is reading or has not queued yet; beyond it new calls get 503. At least 10 times BODY_LIMIT_BYTES",
     256 * 1024 * 1024,
   ),
-  CALL_TIMEOUT_MS: count("Longest that one call may take, from the end of its body to its last byte", 900_000),
+  CALL_TIMEOUT_MS: count("Maximum duration of a call, from the end of its body to its last byte", 900_000),
   MEDIA_SYNC_TIMEOUT: z.coerce
     .number()
     .positive()
     .max(86_400)
     .default(285)
     .describe(
-      "Seconds that a call for images or media, or any with an `Idempotency-Key`, is waited for; with a key the work goes on",
+      "Seconds that a caller waits for images or media, or for any call with an `Idempotency-Key`; with a key the work continues",
     ),
   UPLOAD_USD_PER_GB_DAY: usd
     .default("0.10")
-    .describe("What an upload costs, once, for its 24 hours: USD for 1,073,741,824 bytes"),
+    .describe("Price of an upload, charged once for its 24 hours: USD for 1,073,741,824 bytes"),
   UPLOAD_BUDGET_BYTES: count(
-    "Temporary disk for forms that one API process is receiving; over it new ones get 503",
+    "Temporary disk space for forms that one API process is receiving; beyond it new ones get 503",
     2 * 1024 * 1024 * 1024,
   ),
-  PING_INTERVAL_MS: count("Silence after which a streaming caller gets a ping", 15_000),
-  SHUTDOWN_GRACE_MS: count("Time that running calls get to finish after SIGTERM", 25_000),
+  PING_INTERVAL_MS: count("Idle time after which a stream sends a ping", 15_000),
+  SHUTDOWN_GRACE_MS: count("Time for running calls to finish after SIGTERM", 25_000),
   RATE_LIMIT_REQUESTS_PER_MINUTE: count("Requests a minute for a key without limits of its own", 10_000),
   RATE_LIMIT_TOKENS_PER_MINUTE: count("Tokens a minute for a key without limits of its own", 50_000_000),
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
-  RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may begin or complete a minute", 120),
-  RATE_LIMIT_CONCURRENT_UPLOADS: count("Uploads of a key that are received or completed at once", 10),
-  BACKLOG_LIMIT: count("Jobs that may wait in one pool; over it new calls get 503", 5_000),
+  RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may start or complete in a minute", 120),
+  RATE_LIMIT_CONCURRENT_UPLOADS: count("Concurrent uploads of a key that are being received or completed", 10),
+  BACKLOG_LIMIT: count("Jobs that may wait in one pool; beyond it new calls get 503", 5_000),
   X402_PAY_TO: solanaAddress
     .optional()
-    .describe("Wallet that payments by x402 go to; it must own a token account for USDC. Without it there are none"),
+    .describe(
+      "Wallet that receives x402 payments; it must own a token account for USDC. Without it there are no payments",
+    ),
   X402_NETWORK: z
     .string()
     .regex(
@@ -84,58 +88,53 @@ export const environment = z.object({
     )
     .default("mainnet")
     .describe("Network of the payments: mainnet, devnet, testnet, or the CAIP-2 name of another"),
-  X402_ASSET: solanaAddress.optional().describe("Mint that is paid with; default: USDC of the network"),
+  X402_ASSET: solanaAddress.optional().describe("Mint of the payments; default: USDC of the network"),
   SOLANA_RPC_URL: address.optional().describe("RPC of that network; payments and the buyback need it"),
   X402_FEE_PAYER_KEY: text
     .optional()
     .describe("Secret key that settles payments and pays their fees: base58, or the JSON of a key file"),
-  X402_FACILITATOR_URL: address.optional().describe("Facilitator that settles instead, so that no key is here"),
+  X402_FACILITATOR_URL: address
+    .optional()
+    .describe("Facilitator that settles payments, in place of X402_FEE_PAYER_KEY"),
   X402_FACILITATOR_TOKEN: text.optional().describe("Bearer token for the facilitator"),
-  X402_MAX_COMPUTE_UNITS: count("Most compute units that a payment may ask for", 200_000),
-  X402_MAX_PRIORITY_FEE: count("Most micro-lamports for one compute unit that a payment may offer", 50_000),
-  X402_QUOTE_SECONDS: z.coerce.number().int().min(60).max(3_600).default(300).describe("How long a quote may be paid"),
+  X402_MAX_COMPUTE_UNITS: count("Maximum compute units that a payment may request", 200_000),
+  X402_MAX_PRIORITY_FEE: count("Maximum micro-lamports per compute unit that a payment may offer", 50_000),
+  X402_QUOTE_SECONDS: between("Seconds for which a quote can be paid", 60, 3_600, 300),
   X402_REQUESTS_PER_MINUTE: count(
-    "Requests without a key that one address, as the API sees it, may make a minute",
+    "Requests without a key that one IP address, as the API sees it, may make in a minute",
     600,
   ),
-  BUYBACK_BPS: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(10_000)
-    .default(0)
-    .describe("Share of each charge that buys back, in basis points"),
-  BUYBACK_TOKEN: solanaAddress.optional().describe("The service's own token: bought back where nobody chose another"),
+  BUYBACK_BPS: between("Share of each charge that is used for buybacks, in basis points", 0, 10_000, 0),
+  BUYBACK_TOKEN: solanaAddress.optional().describe("The service's own token, bought back unless another is chosen"),
   BUYBACK_TOKENS: z
     .string()
     .optional()
     .describe(
       "Mints that a caller may choose by `buyback_token`, separated by commas; the service's own is always one",
     ),
-  BUYBACK_MINIMUM_USD: usd.default("10.00").describe("What a token must have accrued before it is bought"),
+  BUYBACK_MINIMUM_USD: usd.default("10.00").describe("Amount that must accrue for a token before it is bought"),
   BUYBACK_EXECUTOR: z
     .enum(["record", "jupiter"])
     .default("record")
-    .describe("Who buys: `record` only writes down what is due, `jupiter` swaps USDC of a wallet"),
+    .describe("How tokens are bought: `record` only records what is due, `jupiter` swaps USDC of a wallet"),
   BUYBACK_WALLET_KEY: text
     .optional()
     .describe(
       "Secret key of the wallet that `jupiter` swaps from, with USDC and SOL: base58, or the JSON of a key file",
     ),
-  BUYBACK_SLIPPAGE_BPS: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(5_000)
-    .default(100)
-    .describe("How far a swap may move the price, and how much less than quoted it may bring, in basis points"),
+  BUYBACK_SLIPPAGE_BPS: between(
+    "How far a swap may move the price, and how much less than quoted it may bring, in basis points",
+    1,
+    5_000,
+    100,
+  ),
   JUPITER_BASE_URL: address.default("https://api.jup.ag/swap/v2").describe("Jupiter's swap API, with its version"),
-  JUPITER_API_KEY: text.optional().describe("Key for it"),
+  JUPITER_API_KEY: text.optional().describe("Key for Jupiter's API"),
   JUPITER_PROGRAMS: text
     .default("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
-    .describe("Programs on chain that its swaps may run, separated by commas; nothing else is signed"),
+    .describe("On-chain programs that swaps may run, separated by commas; no other transaction is signed"),
   WORKER_PAYLOAD_BUDGET_BYTES: count(
-    "Memory of one worker process for large request bodies, uploads inside requests (each four times its size) and images in answers; an account has half of what is free, and past it calls get 503",
+    "Memory of one worker process for large request bodies, uploads inside requests (each four times its size) and images in answers; one account may hold half of what is free, and beyond it calls get 503",
     1024 * 1024 * 1024,
   ),
   WORKER_POOLS: z
@@ -152,13 +151,13 @@ export const environment = z.object({
 
 export type Config = Readonly<z.infer<typeof environment>>;
 
-/** Thrown with one line for each variable that is missing or wrong. */
+/** Has one line for each variable that is missing or invalid. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-export const incomplete = (...lines: readonly string[]): ConfigError =>
-  new ConfigError(`The configuration is not complete.\n  ${lines.join("\n  ")}`);
+export const configError = (...lines: readonly string[]): ConfigError =>
+  new ConfigError(`The configuration is not valid.\n  ${lines.join("\n  ")}`);
 
 /** An empty variable counts as not set, as in Compose files. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
@@ -171,5 +170,5 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
       ? `${name} is missing: ${environment.shape[name as keyof Config].description}`
       : `${name}: ${issue.message}`;
   });
-  throw incomplete(...lines);
+  throw configError(...lines);
 }

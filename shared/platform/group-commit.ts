@@ -5,17 +5,17 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-/** The rest of this turn of the event loop may bring more: half the writes, measured with 200 callers. */
+/** Waits for further items of this turn of the event loop: half the writes, measured with 200 callers. */
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /**
- * What arrives for a key while a write for it is under way goes into the next write together. One write is under way
- * in a key; pending know nothing of each other. First come, first served; equal ids that wait together are one item.
+ * Groups the items that arrive for a key while a write for that key is in progress into its next write. Each key has at most
+ * one write in progress. Items are written in the order of arrival; items with equal ids that wait together are one.
  *
- * `write` gives one outcome for each item, an `Error` for one that failed. If it throws, the whole group fails.
+ * `write` returns one result for each item, an `Error` for one that failed. If it throws, the whole group fails.
  */
 export function groupCommit<Item, Result>(options: {
-  /** Most items in one write. */
+  /** The maximum number of items in one write. */
   readonly limit: number;
   write(key: string, group: readonly Item[]): Promise<readonly (Result | Error)[]>;
 }): (key: string, id: string, item: Item) => Promise<Result> {

@@ -4,21 +4,21 @@ import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "./clock.ts";
 
 /**
- * A pool of kept-alive HTTP/1.1 connections to one origin. It follows no redirect, repeats nothing and has no deadline
- * but the one for connecting: how long an answer may take is its user's affair, who aborts the signal.
- * Built on undici's `dispatch`: a quarter less CPU for a stream than `request`, whose body is a Node stream.
+ * A pool of persistent HTTP/1.1 connections to one origin. It follows no redirects, retries nothing, and has no timeout except
+ * for connecting: callers end requests by their signal. Built on undici's `dispatch`, which takes a quarter less CPU for a
+ * stream than `request`, whose body is a Node stream.
  */
 export interface HttpClient {
-  /** Resolves when the status and headers are there. Rejects with the signal's reason, `NotConnected`, or undici's error. */
+  /** Resolves when the status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's error. */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Cuts what is under way. */
+  /** Aborts all requests. */
   close(): Promise<void>;
 }
 
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
-  /** With the `content-length` of a body in pieces: else it goes out in chunks. */
+  /** Must have the `content-length` of a body in several buffers; otherwise it is sent in chunks. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Buffer | readonly Buffer[];
   readonly signal: AbortSignal;
@@ -28,13 +28,13 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /**
-   * The bytes as they come, read no faster than they are taken. Whoever stops reading early leaves the rest to be
-   * dropped: a short one, so that the connection can serve again; else the connection is closed.
+   * The bytes as they arrive, with backpressure. If the reader stops early (`return`), a short rest is dropped so that the
+   * connection can be reused; otherwise the connection is closed.
    */
   readonly body: AsyncIterableIterator<Buffer>;
 }
 
-/** No connection was made, so nothing of the request was sent: refused, no such name, no route, TLS. */
+/** There was no connection, so nothing was sent: refused, unknown name, no route, TLS. */
 export class NotConnected extends Error {
   override readonly name = "NotConnected";
   readonly code: string | undefined;
@@ -44,14 +44,14 @@ export class NotConnected extends Error {
   }
 }
 
-/** What undici itself says of a request (a header it does not write, say) is not the network's. */
-const isOfNetwork = ({ code = "" }: NodeJS.ErrnoException) =>
+/** undici's own errors, such as for an invalid header, are not failures to connect. */
+const isNetworkError = ({ code = "" }: NodeJS.ErrnoException) =>
   code === "UND_ERR_CONNECT_TIMEOUT" || !code.startsWith("UND_ERR_");
 
 export const connectTimeoutMs = 5_000;
-const bufferedBytes = 256 * 1024;
-const droppedBytes = 64 * 1024;
-const droppedMs = 1_000;
+const maxBufferedBytes = 256 * 1024;
+const maxDroppedBytes = 64 * 1024;
+const dropTimeoutMs = 1_000;
 
 export function createHttpClient(deps: { origin: string; connections: number; clock: Clock }): HttpClient {
   const pool = new Pool(deps.origin, {
@@ -71,7 +71,7 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
   };
 }
 
-/** One exchange over any of undici's dispatchers. */
+/** Sends one request over any of undici's dispatchers. */
 export const dispatch = (
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
@@ -80,25 +80,25 @@ export const dispatch = (
 ): Promise<HttpAnswer> =>
   new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
-    dispatcher.dispatch(request, exchange(signal, clock, resolve, reject));
+    dispatcher.dispatch(request, createHandler(signal, clock, resolve, reject));
   });
 
-function exchange(
+function createHandler(
   signal: AbortSignal,
   clock: Clock,
   resolve: (answer: HttpAnswer) => void,
   reject: (reason: unknown) => void,
 ): Dispatcher.DispatchHandler {
   let connection: Dispatcher.DispatchController | undefined;
-  let body: Inbox | undefined;
-  // Not yet on a connection: nobody needs to wait until it is.
+  let body: ResponseBody | undefined;
+  // A request that still waits for a connection is rejected at once.
   const onAbort = () => (connection ? connection.abort(signal.reason as Error) : end());
-  // An abort is the reader's own reason, whatever the socket made of it.
+  // After an abort the reason is the signal's, whatever error the socket reports.
   const end = (error?: Error) => {
     signal.removeEventListener("abort", onAbort);
     const reason: unknown = signal.aborted ? signal.reason : error;
     if (body) body.end(reason);
-    else reject(error && !signal.aborted && !connection && isOfNetwork(error) ? new NotConnected(error) : reason);
+    else reject(error && !signal.aborted && !connection && isNetworkError(error) ? new NotConnected(error) : reason);
   };
   signal.addEventListener("abort", onAbort, { once: true });
   return {
@@ -108,7 +108,7 @@ function exchange(
     },
     onResponseStart(controller, status, headers) {
       if (status < 200) return;
-      body = createInbox(controller, signal, clock);
+      body = createResponseBody(controller, signal, clock);
       resolve({ status, headers, body: body.reader });
     },
     onResponseData: (_, bytes) => body?.push(bytes),
@@ -117,33 +117,37 @@ function exchange(
   };
 }
 
-interface Inbox {
+interface ResponseBody {
   push(bytes: Buffer): void;
   end(reason: unknown): void;
   readonly reader: AsyncIterableIterator<Buffer>;
 }
 
-function createInbox(connection: Dispatcher.DispatchController, signal: AbortSignal, clock: Clock): Inbox {
+function createResponseBody(
+  connection: Dispatcher.DispatchController,
+  signal: AbortSignal,
+  clock: Clock,
+): ResponseBody {
   const parts: Buffer[] = [];
   let waitingBytes = 0;
   let ended = false;
   let failure: unknown;
-  let dropping: { leftBytes: number; stopTimer: () => void } | undefined;
+  let dropping: { remainingBytes: number; stopTimer: () => void } | undefined;
   let reader: { resolve(step: IteratorResult<Buffer>): void; reject(reason: unknown): void } | undefined;
-  const close = () => connection.abort(new Error("the rest of the answer is not wanted"));
+  const close = () => connection.abort(new Error("the rest of the response is not needed"));
 
   return {
     push(bytes) {
       if (dropping) {
-        dropping.leftBytes -= bytes.length;
-        if (dropping.leftBytes < 0) close();
+        dropping.remainingBytes -= bytes.length;
+        if (dropping.remainingBytes < 0) close();
       } else if (reader) {
         reader.resolve({ done: false, value: bytes });
         reader = undefined;
       } else {
         parts.push(bytes);
         waitingBytes += bytes.length;
-        if (waitingBytes > bufferedBytes) connection.pause();
+        if (waitingBytes > maxBufferedBytes) connection.pause();
       }
     },
     end(reason) {
@@ -163,7 +167,7 @@ function createInbox(connection: Dispatcher.DispatchController, signal: AbortSig
         const part = parts.shift();
         if (part) {
           waitingBytes -= part.length;
-          if (connection.paused && waitingBytes <= bufferedBytes / 2) connection.resume();
+          if (connection.paused && waitingBytes <= maxBufferedBytes / 2) connection.resume();
           return Promise.resolve({ done: false, value: part });
         }
         if (failure !== undefined && !dropping) return Promise.reject(failure as Error);
@@ -174,9 +178,9 @@ function createInbox(connection: Dispatcher.DispatchController, signal: AbortSig
       },
       return() {
         if (!ended && !dropping) {
-          dropping = { leftBytes: droppedBytes - waitingBytes, stopTimer: clock.after(droppedMs, close) };
+          dropping = { remainingBytes: maxDroppedBytes - waitingBytes, stopTimer: clock.after(dropTimeoutMs, close) };
           parts.length = 0;
-          if (dropping.leftBytes < 0) close();
+          if (dropping.remainingBytes < 0) close();
           else if (connection.paused) connection.resume();
         }
         return Promise.resolve({ done: true, value: undefined });

@@ -4,10 +4,10 @@ import { z } from "zod";
 export type Logger = PinoLogger;
 
 /**
- * The properties of an error that are logged. Every other one may carry what a caller sent: ioredis puts the refused
- * command on its errors, MongoDB the refused documents, the AWS SDK the request.
+ * The logged properties of an error. Others may contain what a caller sent: ioredis attaches the refused command to its
+ * errors, MongoDB the refused documents, the AWS SDK the request.
  */
-const shownProperties = [
+const loggedProperties = [
   "code",
   "codeName",
   "errno",
@@ -20,11 +20,11 @@ const shownProperties = [
   "param",
 ] as const;
 
-const longestMessage = 500;
-const mostErrors = 5;
-const deepestCause = 5;
+const maxMessageLength = 500;
+const maxErrors = 5;
+const maxCauseDepth = 5;
 
-/** Redis, MongoDB and V8 quote what they refuse: the arguments of a command, a key or document, a text that is no JSON. */
+/** Redis, MongoDB and V8 quote rejected data: arguments of a command, a key or document, text that is not JSON. */
 const quotations: readonly (readonly [quotation: RegExp, replacement: string])[] = [
   [/,? with args beginning with:[\s\S]*/, ""],
   [/(\.\.\.)?"[\s\S]*"(\.\.\.)? is not valid JSON/, "the text is not valid JSON"],
@@ -33,17 +33,17 @@ const quotations: readonly (readonly [quotation: RegExp, replacement: string])[]
 
 function withoutQuotations(message: string): string {
   const plain = quotations.reduce((text, [quotation, replacement]) => text.replace(quotation, replacement), message);
-  return plain.length > longestMessage ? `${plain.slice(0, longestMessage)}...` : plain;
+  return plain.length > maxMessageLength ? `${plain.slice(0, maxMessageLength)}...` : plain;
 }
 
-/** zod may repeat the input and names of unknown fields: the place and the kind of each flaw say enough. */
+/** zod may quote the input and names of unknown fields, so only the path and code of each issue are logged. */
 function messageOf(error: Error): string {
   if (!(error instanceof z.ZodError)) return withoutQuotations(String(error.message));
-  const issues = error.issues.map(({ code, path }) => `${code} at ${path.join(".") || "the top"}`);
+  const issues = error.issues.map(({ code, path }) => `${code} at ${path.join(".") || "the root"}`);
   return withoutQuotations(issues.join(", "));
 }
 
-/** The lines that say where: what stands above them repeats the message. */
+/** The stack frames, without the message above them. */
 function framesOf({ stack = "", message }: Error): string {
   const frames = stack
     .replace(message, () => "")
@@ -52,46 +52,46 @@ function framesOf({ stack = "", message }: Error): string {
   return frames.filter((line) => /^\s+at /.test(line)).join("\n");
 }
 
-interface Shown {
+interface LoggedError {
   readonly type: string;
   readonly message: string;
   readonly stack: string;
   readonly [property: string]: unknown;
 }
 
-function show(error: Error, depth = 0): Shown {
+function serialize(error: Error, depth = 0): LoggedError {
   const type = error.name === "Error" ? error.constructor.name : String(error.name);
   const plain = messageOf(error);
-  const cause = error.cause instanceof Error && depth < deepestCause ? show(error.cause, depth + 1) : undefined;
+  const cause = error.cause instanceof Error && depth < maxCauseDepth ? serialize(error.cause, depth + 1) : undefined;
   const parts: unknown = Reflect.get(error, "errors");
-  const errors = Array.isArray(parts) ? parts.filter((part) => part instanceof Error).slice(0, mostErrors) : [];
-  const shown: [name: string, value: string | number][] = [];
-  for (const name of shownProperties) {
+  const errors = Array.isArray(parts) ? parts.filter((part) => part instanceof Error).slice(0, maxErrors) : [];
+  const properties: [name: string, value: string | number][] = [];
+  for (const name of loggedProperties) {
     const value: unknown = Reflect.get(error, name);
-    if (typeof value === "string") shown.push([name, withoutQuotations(value)]);
-    if (typeof value === "number") shown.push([name, value]);
+    if (typeof value === "string") properties.push([name, withoutQuotations(value)]);
+    if (typeof value === "number") properties.push([name, value]);
   }
   return {
     type,
     message: cause ? `${plain}: ${cause.message}` : plain,
     stack: `${type}: ${plain}\n${framesOf(error)}${cause ? `\ncaused by: ${cause.stack}` : ""}`,
-    ...Object.fromEntries(shown),
-    ...(errors.length > 0 && { errors: errors.map((each) => err(each, depth + 1)) }),
+    ...Object.fromEntries(properties),
+    ...(errors.length > 0 && { errors: errors.map((each) => serializeAny(each, depth + 1)) }),
   };
 }
 
-/** What is logged of an error, or of the text of one. It never throws: no line is worth the call that writes it. */
-function err(error: unknown, depth = 0): unknown {
+/** The logged form of an error or of its message. Never throws, because logging must not fail a call. */
+function serializeAny(error: unknown, depth = 0): unknown {
   if (error === undefined || error === null) return error;
   try {
-    if (error instanceof Error && depth < deepestCause) return show(error, depth);
-    return typeof error === "string" ? withoutQuotations(error) : `not an error, but ${typeof error}`;
+    if (error instanceof Error && depth < maxCauseDepth) return serialize(error, depth);
+    return typeof error === "string" ? withoutQuotations(error) : `not an error: ${typeof error}`;
   } catch {
-    return "an error that cannot be read";
+    return "an unreadable error";
   }
 }
 
-/** JSON lines. No secret, key or prompt ever goes into one. */
+/** JSON lines, which never contain a secret, key or prompt. */
 export const createLogger = (name: string, level: string, output: DestinationStream = pino.destination(1)): Logger =>
   pino(
     {
@@ -99,22 +99,22 @@ export const createLogger = (name: string, level: string, output: DestinationStr
       level,
       base: { name, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: (error: unknown) => err(error) },
+      serializers: { err: (error: unknown) => serializeAny(error) },
     },
     output,
   );
 
 /**
- * The log of a process, on standard output. Lines are written some together (a system call for each would cost a call a
- * tenth of its time), within a fifth of a second, and before the process exits.
+ * The log of a process, on standard output. Lines are buffered, because a system call for each costs a tenth of a call's CPU
+ * time. The buffer is flushed every 200 ms and when the process exits.
  */
 export function createProcessLogger(name: string, level: string): Logger {
   const output = pino.destination({ dest: 1, sync: false, minLength: 8_192, periodicFlush: 200 });
   process.once("exit", () => output.flushSync());
   const log = createLogger(name, level, output);
-  // Node would print the error with everything that hangs on it.
+  // Node would print the error with all its properties.
   process.once("uncaughtException", (error) => {
-    log.fatal({ err: error }, "uncaught");
+    log.fatal({ err: error }, "uncaught exception");
     process.exit(1);
   });
   return log;

@@ -14,7 +14,7 @@ const options = {
   useBigInt64: true,
   bufferCommands: false,
   serverSelectionTimeoutMS: 1_000,
-  // Also how long a check of the server may take: a write to one that hangs fails after two of them.
+  // Also the timeout of a heartbeat: a write to a server that hangs fails after two of them.
   connectTimeoutMS: 2_000,
   heartbeatFrequencyMS: 1_000,
   maxPoolSize: 50,
@@ -23,34 +23,34 @@ const options = {
   autoCreate: false,
 } as const;
 
-const mostTries = 10;
+const maxAttempts = 10;
 
-/** At its start a process is waited for by nobody: on a busy machine the first answer may take longer than any later one. */
+/** Retries the first connection: startup is not latency-critical, and on a busy machine the first reply may be slow. */
 async function connect(uri: string, log: Logger): Promise<Connection> {
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     const connection = mongoose.createConnection(uri, options);
     connection.on("error", (error: Error) => log.warn({ err: error.message }, "mongodb"));
     try {
       return await connection.asPromise();
     } catch (error) {
       await connection.close();
-      if (tries === mostTries || !(error instanceof mongoose.Error.MongooseServerSelectionError)) throw error;
+      if (attempt === maxAttempts || !(error instanceof mongoose.Error.MongooseServerSelectionError)) throw error;
     }
   }
 }
 
 /**
- * One connection for a process. Reads give bigint for Int64; nothing is buffered while the server is away; a lost
- * server is an error within a second instead of thirty. Writes are journaled by a majority.
+ * One connection for a process. Int64 is read as bigint. Nothing is buffered while the server is unavailable; operations fail
+ * within a second instead of thirty. Writes are journaled by a majority.
  */
 export async function connectMongo(uri: string, clock: Clock, log: Logger): Promise<Mongo> {
   const connection = await connect(uri, log);
   let upSince: number | undefined = clock.now();
   let closing = false;
-  // Mongoose's own events miss a server that hangs.
+  // Mongoose's own events do not report a server that hangs.
   connection.getClient().on("topologyDescriptionChanged", ({ newDescription }) => {
     const up = [...newDescription.servers.values()].some((server) => server.isWritable);
-    if (!up && upSince !== undefined && !closing) log.warn("mongodb is away");
+    if (!up && upSince !== undefined && !closing) log.warn("mongodb is unavailable");
     upSince = up ? (upSince ?? clock.now()) : undefined;
   });
   return {
@@ -72,15 +72,15 @@ export const duplicateKey = 11_000;
 export const isDuplicate = (error: unknown): boolean =>
   error instanceof mongoose.mongo.MongoServerError && error.code === duplicateKey;
 
-const unansweredMs = 5_000;
+const answerTimeoutMs = 5_000;
 
 /**
- * The driver (7.8) waits for ever when it writes to a socket that is closed, but of which it has not yet heard so: a
- * server that is killed under load leaves such writes behind. They count as failed: nobody knows whether they stand.
+ * The driver (7.8) waits forever if it writes to a closed socket before it learns of the close, as happens when a server is
+ * killed under load. Such an operation is rejected here; its outcome is unknown.
  */
 export async function answered<T>(operation: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(reject, unansweredMs, new Error(`MongoDB has not answered for ${unansweredMs} ms`));
+  const timer = setTimeout(reject, answerTimeoutMs, new Error(`MongoDB has not answered for ${answerTimeoutMs} ms`));
   try {
     return await Promise.race([operation, late]);
   } finally {

@@ -2,57 +2,55 @@ import { Redis } from "ioredis";
 import type { Logger } from "./logger.ts";
 
 /**
- * Three ways to hold a connection:
- * `impatient`: the API's commands. Nothing waits in line while Redis is away, and no command waits over half a second (a call asks twice).
- * `patient`: a worker's commands and BullMQ. They wait until Redis is back.
- * `blocking`: one command at a time that may block (XREAD), or a subscriber. Waits like `patient`.
+ * `fail-fast`: commands of the API. They fail at once while Redis is unavailable, and after half a second without a reply.
+ * `waiting`: commands of workers, and BullMQ. They wait until Redis is back.
+ * `blocking`: one blocking command at a time (XREAD), or a subscriber. Waits like `waiting`.
  */
-export type RedisManner = "impatient" | "patient" | "blocking";
+export type RedisMode = "fail-fast" | "waiting" | "blocking";
 
 /**
- * What a server says that is no longer the primary, in the middle of a script too: it lets connections be, reads go on,
- * and blocked ones end. A new connection leads to the server that took over.
+ * Errors of a server that is no longer the primary, also from within a script. It does not close connections, so only a new
+ * connection reaches the server that took over.
  */
 const demoted = /^(READONLY|UNBLOCKED|MASTERDOWN|LOADING) /;
 const reconnect = true;
 const reconnectAndResend = 2;
 
-export function connectRedis(url: string, manner: RedisManner, log: Logger): Redis {
+export function connectRedis(url: string, mode: RedisMode, log: Logger): Redis {
   const redis = new Redis(url, {
     lazyConnect: true,
-    enableOfflineQueue: manner !== "impatient",
-    enableAutoPipelining: manner === "patient",
-    maxRetriesPerRequest: manner === "impatient" ? 0 : null,
-    // A server that hangs, or is gone without a word, is noticed by its silence. Blocking reads last 5 s.
-    socketTimeout: manner === "impatient" ? 500 : 20_000,
-    ...(manner === "impatient" && { connectTimeout: 1_000 }),
+    enableOfflineQueue: mode !== "fail-fast",
+    enableAutoPipelining: mode === "waiting",
+    maxRetriesPerRequest: mode === "fail-fast" ? 0 : null,
+    // Detects a server that hangs. Longer than a blocking read, which lasts 5 s.
+    socketTimeout: mode === "fail-fast" ? 500 : 20_000,
+    ...(mode === "fail-fast" && { connectTimeout: 1_000 }),
     keepAlive: 10_000,
     retryStrategy: (times) => Math.min(50 * times, 500),
-    // What was refused has changed nothing. BullMQ's own connections are copies of this one.
-    reconnectOnError: ({ message }) =>
-      demoted.test(message) && (manner === "impatient" ? reconnect : reconnectAndResend),
+    // A refused command changed nothing, so it may be resent. BullMQ duplicates this connection with its options.
+    reconnectOnError: ({ message }) => demoted.test(message) && (mode === "fail-fast" ? reconnect : reconnectAndResend),
   });
-  // Every command that is refused together with others ends the connection once more.
+  // Each of several commands that are refused together adds listeners when it ends the connection.
   redis.on("connect", () => redis.stream.setMaxListeners(0));
-  // Without a listener ioredis prints to the console; the reconnecting itself is its own affair.
-  redis.on("error", (error: Error) => log.warn({ err: error.message, manner }, "redis"));
+  // Without a listener ioredis prints to the console. It reconnects by itself.
+  redis.on("error", (error: Error) => log.warn({ err: error.message, mode }, "redis"));
   return redis;
 }
 
-const startMs = 10_000;
+const startTimeoutMs = 10_000;
 
-/** Makes the first connection. It is retried for ten seconds: startup is not latency-critical. */
+/** Opens the first connection. Retries for ten seconds: startup is not latency-critical. */
 export async function startRedis(redis: Redis): Promise<void> {
   try {
     await redis.connect();
   } catch (error) {
     if (redis.status === "ready") return;
-    // ioredis goes on trying by itself.
+    // ioredis retries by itself.
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
         redis.disconnect();
         reject(error);
-      }, startMs);
+      }, startTimeoutMs);
       redis.once("ready", () => {
         clearTimeout(timer);
         resolve();
@@ -62,10 +60,10 @@ export async function startRedis(redis: Redis): Promise<void> {
 }
 
 /**
- * Connections that only read are not told that their server has been demoted: they follow one that writes whenever it
- * comes back from a lost or refused connection. Returns how to stop that.
+ * A connection that only reads gets no error when its server is demoted. So it reconnects whenever a writing connection has
+ * reconnected. Returns a function that stops this.
  */
-export function follow(writing: Redis, reading: Redis): () => void {
+export function reconnectTogether(writing: Redis, reading: Redis): () => void {
   const reconnect = () => {
     if (reading.status === "ready") reading.disconnect(true);
   };

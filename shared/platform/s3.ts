@@ -7,20 +7,20 @@ export type S3Config = Pick<
 >;
 
 /**
- * `commands`: small requests. A server that hangs is noticed by five seconds of silence; what fails is asked twice.
- * `transfers`: bodies that come or go as slowly as whoever is at the other end likes, and requests that must not be
- * repeated or that storage takes long for. Nothing is noticed here: their users watch them.
- * `links`: never sends anything; signs addresses under which callers and providers reach storage.
+ * `commands`: small requests, with a socket timeout of five seconds and one retry.
+ * `transfers`: bodies that callers may send or read slowly, and requests that must not be retried or may take long. There are
+ * no timeouts here: `shared/files` has them.
+ * `links`: sends nothing; signs URLs of the public endpoint.
  */
-export type S3Manner = "commands" | "transfers" | "links";
+export type S3ClientKind = "commands" | "transfers" | "links";
 
 const ignore = () => {};
-/** With the client's own, whatever a transfer fails of is written to the console. */
+/** The client's default logger writes failed transfers to the console. */
 const silent = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-const manners = {
+const clientOptions = {
   commands: { maxAttempts: 2, requestHandler: { connectionTimeout: 1_000, socketTimeout: 5_000 } },
-  // A transfer never waits for another's connection; waiting for one would count as failing to connect.
+  // No limit of sockets: waiting for one would count towards the connection timeout.
   transfers: {
     maxAttempts: 1,
     logger: silent,
@@ -35,13 +35,13 @@ const manners = {
 } as const;
 
 /** `WHEN_REQUIRED`: with the default, presigned parts carry the checksum of an empty body and real S3 refuses them. */
-export const connectS3 = (config: S3Config, manner: S3Manner = "commands"): S3Client =>
+export const connectS3 = (config: S3Config, kind: S3ClientKind = "commands"): S3Client =>
   new S3Client({
-    endpoint: (manner === "links" && config.S3_PUBLIC_ENDPOINT) || config.S3_ENDPOINT,
+    endpoint: (kind === "links" && config.S3_PUBLIC_ENDPOINT) || config.S3_ENDPOINT,
     region: config.S3_REGION,
     credentials: { accessKeyId: config.S3_ACCESS_KEY_ID, secretAccessKey: config.S3_SECRET_ACCESS_KEY },
     forcePathStyle: true,
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
-    ...manners[manner],
+    ...clientOptions[kind],
   });

@@ -6,67 +6,72 @@ import type { Clock } from "./clock.ts";
 import { connectTimeoutMs, dispatch, type HttpAnswer } from "./http.ts";
 
 /**
- * Fetches what an answer of somebody else names: http and https, no address that is private, loopback or the like, by the
- * address that is really connected to. A redirect is such an address again. Nothing secret goes along.
+ * Fetches URLs that come from providers: http and https, and only from public IP addresses. The address is checked when the
+ * connection is made, so DNS cannot change it in between, and again for every redirect. No credentials are sent.
  */
 export interface SafeFetch {
   /**
-   * A 200 whose body has at most `limitBytes`: then it breaks off with an error. Rejects with the signal's reason, or with
-   * an error that names no more than the host.
+   * A 200 response. Its body throws after `limitBytes`. Rejects with the signal's reason, or with an error that names only
+   * the host.
    */
   get(request: { url: string; limitBytes: number; signal: AbortSignal }): Promise<HttpAnswer>;
-  /** Cuts what is under way. */
+  /** Aborts all requests. */
   close(): Promise<void>;
 }
 
-const mostRedirects = 5;
+const maxRedirects = 5;
 const redirects: readonly number[] = [301, 302, 303, 307, 308];
-const silenceMs = 30_000;
+const idleTimeoutMs = 30_000;
 
 export function createSafeFetch(deps: {
   clock: Clock;
-  /** An origin of the operator's own, wherever it is: trusted in the address itself, not after a redirect from elsewhere. */
+  /** The operator's own origin, which may be private. Not trusted after a redirect from another origin. */
   trusted?: string;
   resolve?: (host: string) => Promise<readonly { address: string; family: number }[]>;
   isPublic?: (ip: string) => boolean;
 }): SafeFetch {
   const { clock, trusted, resolve = (host) => lookup(host, { all: true }), isPublic = isPublicIp } = deps;
-  const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs, allowH2: false };
-  const anywhere = new Agent({ ...options, connect: { timeout: connectTimeoutMs } });
-  const guarded = new Agent({ ...options, connect: publicOnly(resolve, isPublic) });
+  const options = { headersTimeout: idleTimeoutMs, bodyTimeout: idleTimeoutMs, allowH2: false };
+  const unrestricted = new Agent({ ...options, connect: { timeout: connectTimeoutMs } });
+  const restricted = new Agent({ ...options, connect: publicOnly(resolve, isPublic) });
 
   return {
     async get({ url, limitBytes, signal }) {
-      let at = addressOf(url);
-      let isTrusted = at.origin === trusted;
-      for (let hop = 0; hop <= mostRedirects; hop++) {
-        const request = { origin: at.origin, path: at.pathname + at.search, method: "GET" as const, headers };
-        const answer = await dispatch(isTrusted ? anywhere : guarded, request, signal, clock);
-        if (answer.status === 200) return bounded(answer, limitBytes, at);
+      let target = parseUrl(url);
+      let isTrusted = target.origin === trusted;
+      for (let hop = 0; hop <= maxRedirects; hop++) {
+        const request = {
+          origin: target.origin,
+          path: target.pathname + target.search,
+          method: "GET" as const,
+          headers,
+        };
+        const answer = await dispatch(isTrusted ? unrestricted : restricted, request, signal, clock);
+        if (answer.status === 200) return bounded(answer, limitBytes, target);
         await answer.body.return?.();
         const { location } = answer.headers;
         if (!redirects.includes(answer.status) || location === undefined)
-          throw new Error(`status ${answer.status} from ${at.host}`);
-        at = addressOf(location, at);
-        isTrusted &&= at.origin === trusted;
+          throw new Error(`status ${answer.status} from ${target.host}`);
+        target = parseUrl(location, target);
+        isTrusted &&= target.origin === trusted;
       }
-      throw new Error(`more than ${mostRedirects} redirects, the last to ${at.host}`);
+      throw new Error(`more than ${maxRedirects} redirects, the last to ${target.host}`);
     },
     close: async () => {
-      await Promise.all([anywhere.destroy(), guarded.destroy()]);
+      await Promise.all([unrestricted.destroy(), restricted.destroy()]);
     },
   };
 }
 
 const headers = { accept: "*/*", "accept-encoding": "identity", "user-agent": "inference-service" };
 
-function addressOf(text: string, base?: URL): URL {
+function parseUrl(text: string, base?: URL): URL {
   const url = URL.parse(text, base?.href);
-  if (url?.protocol !== "http:" && url?.protocol !== "https:") throw new Error("no http or https address");
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") throw new Error("not an http or https URL");
   return url;
 }
 
-/** Asked before the connection is made, of names and of literal addresses; and once more when it stands. */
+/** Checks names and literal addresses before connecting, and the remote address of the connection. */
 function publicOnly(
   resolve: (host: string) => Promise<readonly { address: string; family: number }[]>,
   isPublic: (ip: string) => boolean,
@@ -74,10 +79,10 @@ function publicOnly(
   const find: LookupFunction = (host, { all }, callback) => {
     resolve(host).then(
       (addresses) => {
-        const open = addresses.filter(({ address }) => isPublic(address));
-        const [first] = open;
+        const allowed = addresses.filter(({ address }) => isPublic(address));
+        const [first] = allowed;
         if (!first) callback(notPublic(host), []);
-        else if (all) callback(null, open);
+        else if (all) callback(null, allowed);
         else callback(null, first.address, first.family);
       },
       (error: NodeJS.ErrnoException) => callback(error, []),
@@ -96,7 +101,7 @@ function publicOnly(
   };
 }
 
-const notPublic = (host: string) => new Error(`${host} is no public address`);
+const notPublic = (host: string) => new Error(`${host} is not a public address`);
 
 async function bounded(answer: HttpAnswer, limitBytes: number, { host }: URL): Promise<HttpAnswer> {
   const { body, headers } = answer;
@@ -104,16 +109,16 @@ async function bounded(answer: HttpAnswer, limitBytes: number, { host }: URL): P
   if (encoding !== "identity" || Number(headers["content-length"]) > limitBytes) {
     await body.return?.();
     throw new Error(
-      encoding === "identity" ? `over ${limitBytes} bytes from ${host}` : `compressed bytes from ${host}`,
+      encoding === "identity" ? `over ${limitBytes} bytes from ${host}` : `a compressed body from ${host}`,
     );
   }
   return { ...answer, body: upTo(body, limitBytes, host) };
 }
 
-/** No generator: what is not begun to be read must be let go of too. */
+/** Not a generator, because `return` must release the body even before the first `next`. */
 function upTo(body: HttpAnswer["body"], limitBytes: number, host: string): HttpAnswer["body"] {
-  let leftBytes = limitBytes;
-  const drop = async () => {
+  let remainingBytes = limitBytes;
+  const cancel = async () => {
     await body.return?.();
     return { done: true as const, value: undefined };
   };
@@ -123,11 +128,11 @@ function upTo(body: HttpAnswer["body"], limitBytes: number, host: string): HttpA
     },
     async next() {
       const step = await body.next();
-      if (!step.done) leftBytes -= step.value.length;
-      if (leftBytes >= 0) return step;
-      await drop();
+      if (!step.done) remainingBytes -= step.value.length;
+      if (remainingBytes >= 0) return step;
+      await cancel();
       throw new Error(`over ${limitBytes} bytes from ${host}`);
     },
-    return: drop,
+    return: cancel,
   };
 }

@@ -6,8 +6,8 @@ export interface Step {
   run: () => unknown;
 }
 
-/** A terminal and npm both pass Ctrl-C on: what comes so soon is the same one. */
-const sameSignalMs = 300;
+/** A terminal and npm both forward Ctrl-C: two signals within this time are one. */
+const duplicateSignalMs = 300;
 
 /**
  * On SIGTERM or SIGINT runs the steps in order and exits 0; a step that fails is logged and the next one runs.
@@ -17,7 +17,7 @@ export function onShutdown(log: Logger, steps: readonly Step[]): void {
   let begunAt: number | undefined;
   const shutDown = async (signal: string) => {
     if (begunAt !== undefined) {
-      if (performance.now() - begunAt > sameSignalMs) process.exit(1);
+      if (performance.now() - begunAt > duplicateSignalMs) process.exit(1);
       return;
     }
     begunAt = performance.now();

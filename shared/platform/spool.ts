@@ -2,21 +2,20 @@ import { type FileHandle, open, unlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomBase62 } from "./ids.ts";
-import { passing } from "./passing.ts";
 
-/** A file in the temporary folder, for what has to be known whole before it goes on: its length, say. */
+/** A temporary file, for content whose length or type must be known before it is sent. */
 export interface Spool {
-  /** Appends, at the disk's pace. */
+  /** Appends. Resolves when the chunk is written. */
   write(chunk: Buffer): Promise<void>;
-  /** All that was written, from its beginning. */
+  /** Everything written, from the start. */
   read(): AsyncIterable<Buffer>;
 }
 
 const chunkBytes = 64 * 1024;
 
 /**
- * For as long as `use` runs. The file has no name: nothing stays, whatever happens to the process. `onFailure` makes the
- * error to throw of what the disk refuses.
+ * Exists while `use` runs. The file is unlinked at once, so nothing remains even if the process is killed. `onFailure` turns
+ * an error of the disk into the error to throw.
  */
 export async function withSpool<T>(
   onFailure: (cause: unknown) => Error,
@@ -38,13 +37,12 @@ export async function withSpool<T>(
   }
 }
 
-/** No stream of the handle: closing it would wait for the stream's own end. */
+/** Not a stream of the handle, because closing the handle would wait for the stream's end. */
 async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer, void, undefined> {
   for (let at = 0; ; ) {
     const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(chunkBytes), 0, chunkBytes, at);
     if (bytesRead === 0) return;
     at += bytesRead;
-    passing(bytesRead);
     yield buffer.subarray(0, bytesRead);
   }
 }

@@ -77,7 +77,7 @@ test.for([
     const { prompt_tokens: input, completion_tokens: output } = isMost ? most.usage : mockUsage();
     const costNanoUsd = BigInt(input * 1_000 + output * 2_000);
     expect(costNanoUsd === most.mostNanoUsd).toBe(isMost);
-    const left = balance - BigInt(affordable) * costNanoUsd;
-    expect(await availableUsd(client, customer)).toBe(formatUsd(left));
+    const remaining = balance - BigInt(affordable) * costNanoUsd;
+    expect(await availableUsd(client, customer)).toBe(formatUsd(remaining));
   },
 );

@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
-  leftAfter,
+  jobCounts,
   lost,
   never,
   pacedMs,
@@ -30,7 +31,7 @@ test("an API killed mid-call: its running work is aborted at the provider, its w
   await stream.sees(4);
   const waiting = lost(customer.post(path, ask()));
   const redis = redisOf(stores);
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
 
   doomed.kill("SIGKILL");
   await doomed.exited;
@@ -58,7 +59,7 @@ test("an API killed mid-call: its running work is aborted at the provider, its w
   expect(provider.requests).toHaveLength(2);
 });
 
-test("a JSON answer that finds its API dead costs nothing; one that was taken is paid, over a restart too", async () => {
+test("a JSON answer whose API instance died costs nothing; one that was taken is paid, after a restart too", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { api: doomed } = await startProcesses(stores, env);
@@ -68,11 +69,11 @@ test("a JSON answer that finds its API dead costs nothing; one that was taken is
   const customer = await doomed.client.account("1.00");
   const gate = Promise.withResolvers<undefined>();
   provider.respond({ beforeHeaders: gate.promise });
-  const left = lost(customer.post(path, ask()));
+  const disconnected = lost(customer.post(path, ask()));
   await provider.request(0);
   doomed.kill("SIGKILL");
   await doomed.exited;
-  expect(await left).toBe(true);
+  expect(await disconnected).toBe(true);
   await redis.del(lease);
   gate.resolve(undefined);
   await eventually(async () => (await callsOf(client, customer)).length === 1);
@@ -89,6 +90,6 @@ test("a JSON answer that finds its API dead costs nothing; one that was taken is
   await stopping.exited;
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
-  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
   expect(provider.requests).toHaveLength(2);
 });

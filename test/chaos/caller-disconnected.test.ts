@@ -4,9 +4,10 @@ import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
   fullCostUsd,
-  leftAfter,
+  jobCounts,
   lost,
   never,
   onlyCall,
@@ -37,7 +38,7 @@ async function hasFreeSlot(client: Client, customer: Customer) {
   await client.settled();
 }
 
-test("the caller leaves while the job waits: it never starts and costs nothing", async () => {
+test("the caller disconnects while the job waits: it never starts and costs nothing", async () => {
   const { stores, provider, client } = await service({ WORKER_CONCURRENCY_CHAT: "1" });
   const [busy, customer] = await Promise.all([
     client.account("1.00"),
@@ -49,15 +50,16 @@ test("the caller leaves while the job waits: it never starts and costs nothing",
   await provider.request(0);
 
   const leaving = new AbortController();
-  const left = lost(customer.post(path, ask(), { signal: leaving.signal }));
+  const disconnected = lost(customer.post(path, ask(), { signal: leaving.signal }));
   const redis = redisOf(stores);
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
   leaving.abort();
-  expect(await left).toBe(true);
+  expect(await disconnected).toBe(true);
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
-  expect(await redis.zcard("bull:chat:prioritized")).toBe(0);
-  expect(await availableUsd(client, customer)).toBe("1.00");
+  expect((await jobCounts(redis, "chat")).waiting).toBe(0);
+  // The decision is applied to the balance after it is in the ledger.
+  await eventually(async () => (await availableUsd(client, customer)) === "1.00");
 
   gate.resolve();
   expect((await blocking).status).toBe(200);
@@ -65,16 +67,16 @@ test("the caller leaves while the job waits: it never starts and costs nothing",
   await hasFreeSlot(client, customer);
 });
 
-test("the caller disconnects while a JSON call runs: the answer is charged though nobody takes it, then the slot is free", async () => {
+test("the caller disconnects while a JSON call runs: the answer is charged, then the slot is free", async () => {
   const { provider, client } = await service();
   const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
   const leaving = new AbortController();
-  const left = lost(customer.post(path, ask(), { signal: leaving.signal }));
+  const disconnected = lost(customer.post(path, ask(), { signal: leaving.signal }));
   const request = await provider.request(0);
   leaving.abort();
-  expect(await left).toBe(true);
+  expect(await disconnected).toBe(true);
   gate.resolve();
   await request.closed;
   expect(request.aborted).toBe(false);
@@ -86,7 +88,7 @@ test("the caller disconnects while a JSON call runs: the answer is charged thoug
   expect(provider.requests).toHaveLength(2);
 });
 
-test("the caller leaves during a stream: aborted at the provider, charged for what was delivered, the slot free", async () => {
+test("the caller disconnects during a stream: aborted at the provider, charged for what was delivered, the slot free", async () => {
   const { provider, client } = await service();
   const customer = await client.account("1.00", { limits: { concurrent_requests: 1 } });
   provider.respond({ beforeEvent: { 5: never } });
@@ -108,7 +110,7 @@ test("the caller leaves during a stream: aborted at the provider, charged for wh
   await hasFreeSlot(client, customer);
 });
 
-test("callers who leave at any moment of their admission: no hold stays, and what ran is charged once", async () => {
+test("callers who disconnect at any moment of their admission: no hold stays, and what ran is charged once", async () => {
   const { provider, client } = await service();
   const customer = await client.account("1.00");
   const { hostname, port } = new URL(client.baseUrl);
@@ -135,7 +137,7 @@ test("callers who leave at any moment of their admission: no hold stays, and wha
     await client.settled();
     const decided = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
     const charged = decided.filter((amount) => amount !== "0.00").length;
-    const isPaid = (await availableUsd(client, customer)) === leftAfter(charged);
+    const isPaid = (await availableUsd(client, customer)) === balanceAfter(charged);
     return isPaid && charged === provider.requests.length && decided;
   });
   expect(new Set(["0.00", `-${fullCostUsd}`]).isSupersetOf(new Set(amounts))).toBe(true);

@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
   heldWire,
   isWhole,
-  leftAfter,
   loseAnswers,
   onlyCall,
   path,
@@ -49,7 +49,7 @@ test("frames that come twice are written once", async () => {
   expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: "-0.000025" });
 });
 
-test("a gap in the count of frames ends the call with an error, aborts the provider and costs nothing", async () => {
+test("a gap in the numbers of frames ends the call with an error, aborts the provider and costs nothing", async () => {
   const { client, customer, provider, stream, write } = await halfWay();
   await write(1_000, "chunk", forged);
   expect(await stream.ended).toBe("closed");
@@ -63,12 +63,12 @@ test("a gap in the count of frames ends the call with an error, aborts the provi
   expect(await availableUsd(client, customer)).toBe("1.00");
 });
 
-test("a gap after the call was decided: the error is answered and the cost given back", async () => {
+test("a gap after the call was decided: the error is answered and the cost refunded", async () => {
   const { client, customer, wire, gate, redis, key, stream } = await halfWay();
   wire.hold();
   gate.resolve();
   await client.settled();
-  expect(await availableUsd(client, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
   // The last frame has come too far.
   const [[id, fields]] = (await redis.xrevrange(key, "+", "-", "COUNT", 1)) as [[string, string[]]];
   const at = fields.indexOf("s") + 1;
@@ -77,7 +77,7 @@ test("a gap after the call was decided: the error is answered and the cost given
     .xdel(key, id)
     .xadd(key, "*", ...fields.with(at, String(Number(fields[at]) + 1)))
     .exec();
-  wire.mend();
+  wire.reconnect();
   expect(await stream.ended).toBe("closed");
   expect(stream.events.at(-1)?.error).toMatchObject({ code: "internal_error" });
   expect(stream.done()).toBe(false);
@@ -86,13 +86,13 @@ test("a gap after the call was decided: the error is answered and the cost given
   expect(await availableUsd(client, customer)).toBe("1.00");
 });
 
-test("word of a lost answer that comes twice: one error, one refund, and the API lives", async () => {
+test("a notice of a lost answer that comes twice: one error, one refund, and the API lives", async () => {
   const { client, customer, wire, gate, redis, requestId, stream } = await halfWay();
   wire.hold();
   gate.resolve();
   await client.settled();
   await loseAnswers(redis, [requestId, requestId]);
-  wire.mend();
+  wire.reconnect();
   expect(await stream.ended).toBe("closed");
   expect(stream.events).toHaveLength(5);
   expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });

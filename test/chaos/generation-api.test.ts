@@ -45,16 +45,16 @@ async function startTwo(only: Parameters<typeof startProcesses>[2] = {}) {
   return { stores, provider, api, client, customer, post, postThere, endLease: () => redis.del(lease) };
 }
 
-test("an API killed: what came with a key goes on, and its answer is had elsewhere, while it runs and later", async () => {
+test("an API killed: a call with a key goes on, and another instance answers it, while it runs and later", async () => {
   const { provider, api, client, customer, post, postThere, endLease } = await startTwo();
   const gate = Promise.withResolvers<void>();
   provider.always({ beforeHeaders: gate.promise });
-  const left = [lost(postThere())];
+  const disconnected = [lost(postThere())];
   await provider.request(0);
-  left.push(lost(postThere({})));
+  disconnected.push(lost(postThere({})));
   const [withKey, without] = [await provider.request(0), await provider.request(1)];
   api.kill("SIGKILL");
-  expect(await Promise.all(left)).toEqual([true, true]);
+  expect(await Promise.all(disconnected)).toEqual([true, true]);
   const joining = [outcomeOf(post()), outcomeOf(post())];
   await endLease();
   await without.closed;
@@ -80,14 +80,14 @@ test("an API killed: what came with a key goes on, and its answer is had elsewhe
   expect(await callsOf(client, customer, "refund")).toEqual([]);
 });
 
-test("an API killed after its answer was kept: repeated elsewhere it is had, and stays paid", async () => {
+test("an API killed after its answer was stored: another instance repeats the answer, and it stays paid", async () => {
   const { provider, api, client, customer, post, postThere, endLease } = await startTwo();
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
-  const left = lost(postThere());
+  const disconnected = lost(postThere());
   await provider.request(0);
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await disconnected).toBe(true);
   await endLease();
   gate.resolve();
   expect(await charges(client, customer)).toEqual(["-0.04"]);
@@ -113,10 +113,10 @@ test("an API killed between hold and queue: its key is free once its lease is ov
   const { client } = await spawnApi(shared, { ...env, MEDIA_SYNC_TIMEOUT: "1" });
   await ready(client);
   const customer = await client.account("1.00");
-  const left = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
+  const disconnected = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
   await eventually(async () => (await client.check()).open_holds === 1);
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await disconnected).toBe(true);
 
   const post = () => customer.post(imagesPath, askImage(), keyed());
   const waiting = await outcomeOf(post());
@@ -132,14 +132,14 @@ test("an API killed between hold and queue: its key is free once its lease is ov
   expect(posts(provider)).toHaveLength(1);
 });
 
-test("an API killed and Redis emptied: who repeats runs anew, and only one of the two runs is charged", async () => {
+test("an API killed and Redis emptied: a repeated call runs again, and only one of the two runs is charged", async () => {
   const { stores, provider, api, client, customer, post, postThere } = await startTwo();
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
-  const left = lost(postThere());
+  const disconnected = lost(postThere());
   await provider.request(0);
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await disconnected).toBe(true);
   const redis = redisOf(stores);
   await redis.flushdb();
   await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
@@ -153,7 +153,7 @@ test("an API killed and Redis emptied: who repeats runs anew, and only one of th
   expect(posts(provider)).toHaveLength(2);
 });
 
-test("a key whose taking was written though its caller was told otherwise is not taken for ever", async () => {
+test("a key that was stored although its caller got an error does not stay taken", async () => {
   const stores = await testStores();
   let lose = 2;
   const wire = await brokenWire(stores.MONGODB_URI, ({ insert }) =>
@@ -170,11 +170,11 @@ test("a key whose taking was written though its caller was told otherwise is not
   expect(posts(provider)).toHaveLength(1);
 });
 
-test("a key whose taking is written long after its caller was told otherwise is not taken for ever", async () => {
+test("a key that is stored long after its caller got an error does not stay taken", async () => {
   const shared = await testStores();
-  const givenBack = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
   const { stores, letThrough } = await holdCommands(shared, (command) => {
-    if (command["delete"] === "idempotency") givenBack.resolve();
+    if (command["delete"] === "idempotency") released.resolve();
     return command["insert"] === "idempotency";
   });
   const { provider, env } = await startProvider();
@@ -182,7 +182,7 @@ test("a key whose taking is written long after its caller was told otherwise is 
   const customer = await client.account("1.00");
   const post = () => customer.post(imagesPath, askImage(), keyed());
   expect(await outcomeOf(post())).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
-  await givenBack.promise;
+  await released.promise;
   await client.check();
   letThrough();
   await client.check();
@@ -195,13 +195,13 @@ test("SIGTERM to an API past its grace time: 503 now, and the answer from anothe
   const { provider, api, client, customer, post, postThere } = await startTwo({ api: { SHUTDOWN_GRACE_MS: "200" } });
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
-  const told = outcomeOf(postThere());
+  const running = outcomeOf(postThere());
   await provider.request(0);
   const joined = outcomeOf(postThere());
   // What comes later is answered: so that one is in.
   await ready(api.client);
   api.kill("SIGTERM");
-  for (const answer of [told, joined])
+  for (const answer of [running, joined])
     expect(await answer).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
   expect(await api.exited).toBe(0);
   const answer = outcomeOf(post());

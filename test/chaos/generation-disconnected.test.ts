@@ -35,10 +35,10 @@ test.for([
     provider.always(slowVideo);
     provider.respond({ beforeHeaders: gate.promise });
     const leaving = new AbortController();
-    const left = lost(customer.post(path, body, { signal: leaving.signal }));
+    const disconnected = lost(customer.post(path, body, { signal: leaving.signal }));
     const request = await provider.request(0);
     leaving.abort();
-    expect(await left).toBe(true);
+    expect(await disconnected).toBe(true);
     gate.resolve();
     expect(await onlyCall(client, customer)).toMatchObject({
       amount_usd: paid,
@@ -63,10 +63,10 @@ test.for([
     provider.always(slowVideo);
     provider.respond({ beforeHeaders: gate.promise });
     const leaving = new AbortController();
-    const left = lost(customer.post(path, body, { ...keyed(), signal: leaving.signal }));
+    const disconnected = lost(customer.post(path, body, { ...keyed(), signal: leaving.signal }));
     await provider.request(0);
     leaving.abort();
-    expect(await left).toBe(true);
+    expect(await disconnected).toBe(true);
     gate.resolve();
     expect(await charges(client, customer)).toEqual([paid]);
     const answer = await repeated(() => customer.post(path, body, keyed()));

@@ -68,7 +68,7 @@ test("workers and APIs killed and stopped under the load of callers with keys: e
   over = true;
   await Promise.all(load);
 
-  // Who died between hold and queue left a hold for the sweeper.
+  // An API that died between hold and queue leaves its hold to the sweeper.
   await (await maintenance(stores)).pass(3_600_000);
   await client.settled();
   for (const [key, requestId] of [...answered].slice(-20)) expect(await untilAnswered(key)).toBe(requestId);

@@ -39,7 +39,7 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
   );
   const image = outcomeOf(customer.post(imagesPath, askImage()));
   await provider.request(0);
-  // Its answer is kept in storage.
+  // Its answer is stored in S3.
   const stored = outcomeOf(keeping.post(imagesPath, large, keyed()));
   await provider.request(1);
   const video = outcomeOf(customer.post(mediaPath, askVideo()));
@@ -70,14 +70,14 @@ test("S3 stopped before and during generations: a clear 503 that costs nothing; 
   }
   expect(await charges(client, customer)).toEqual(["-0.04"]);
   expect(await charges(client, keeping)).toEqual(["-0.04"]);
-  // One picture, and one kept answer.
+  // One image, and one stored answer.
   expect(await later.objects()).toHaveLength(2);
   await later.pass(dayMs + 60_000);
   await later.files.expireBodies();
   expect(await later.objects()).toEqual([]);
 });
 
-test("Redis stopped and started during a call with a key: it is answered where it was asked, and charged once", async () => {
+test("Redis stopped and started during a call with a key: the same instance answers it, and it is charged once", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);
@@ -103,7 +103,7 @@ test("Redis stopped and started during a call with a key: it is answered where i
   expect(posts(provider)).toHaveLength(1);
 });
 
-test("Redis comes back empty during a call with a key: whoever repeats it gets its answer, and one run is charged", async () => {
+test("Redis comes back empty during a call with a key: a repeated call gets its answer, and one run is charged", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
@@ -120,7 +120,7 @@ test("Redis comes back empty during a call with a key: whoever repeats it gets i
   await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
   gate.resolve();
   await eventually(async () => (await callsOf(client, customer)).length === 1);
-  wire.mend();
+  wire.reconnect();
   const outcome = await answer;
   expect(outcome).toMatchObject({ status: 200, replayed: false });
   expect(await repeated(post)).toMatchObject({ replayed: true, body: outcome.body });

@@ -26,6 +26,7 @@ import {
   path as chatPath,
   fullCostUsd,
   heldWire,
+  jobCounts,
   lost,
   never,
   ready,
@@ -40,7 +41,7 @@ import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
 
-test("a worker killed while images are made: one clear error, nothing charged, no file left; repeated, one run is paid", async () => {
+test("a worker killed while images are made: one clear error, nothing charged, no file remains; repeated, one run is paid", async () => {
   const { stores } = await ownServers({ s3: true });
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env);
@@ -49,7 +50,7 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   const retrying = await client.account("1.00");
   const later = await maintenance(stores);
 
-  // One image is kept already, the other never comes.
+  // One image is stored already, the other never comes.
   const second = `${provider.url}/second.png`;
   provider.respond(
     { body: { created: 1, data: [{ b64_json: mockPng.toString("base64") }, { url: second }] } },
@@ -84,7 +85,7 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   expect(await charges(client, keeping)).toEqual(["-0.04"]);
   expect(await charges(client, retrying)).toEqual(["-0.04"]);
   expect(posts(provider)).toHaveLength(5);
-  // What the dead attempt left has a record of its own, which ends it.
+  // What the dead attempt stored has a record of its own, which ends it.
   expect(await later.objects()).toHaveLength(3);
   await later.pass(dayMs + 60_000);
   expect(await later.objects()).toEqual([]);
@@ -128,7 +129,7 @@ test("a worker killed while a provider's jobs run: the next one goes on with the
   expect(again).toMatchObject({ status: 200, replayed: true, requestId: second?.requestId, body: second?.body });
 });
 
-test("a worker killed between decision and answer: what was kept is delivered, what was not is given back", async () => {
+test("a worker killed between decision and answer: a stored answer is delivered, another one is refunded", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
@@ -139,12 +140,12 @@ test("a worker killed between decision and answer: what was kept is delivered, w
 
   const gate = Promise.withResolvers<void>();
   // Too large for one frame, and for the document that stores it.
-  const picture = randomBytes(1_100_000);
-  const body = { created: 1, data: [{ b64_json: picture.toString("base64") }] };
+  const image = randomBytes(1_100_000);
+  const body = { created: 1, data: [{ b64_json: image.toString("base64") }] };
   provider.always({ beforeHeaders: gate.promise, body });
   const ask = askImage({ response_format: "b64_json" });
   const lost = outcomeOf(plain.post(imagesPath, ask));
-  const kept = outcomeOf(keeping.post(imagesPath, ask, keyed()));
+  const stored = outcomeOf(keeping.post(imagesPath, ask, keyed()));
   await provider.request(1);
   wire.hold();
   gate.resolve();
@@ -158,9 +159,9 @@ test("a worker killed between decision and answer: what was kept is delivered, w
   await spawnWorker(stores, env);
 
   expect(await lost).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
-  const answer = await kept;
+  const answer = await stored;
   expect(answer).toMatchObject({ status: 200, replayed: false, costUsd: "0.04" });
-  expect(answer.body.data?.[0]?.b64_json).toBe(picture.toString("base64"));
+  expect(answer.body.data?.[0]?.b64_json).toBe(image.toString("base64"));
   await client.settled();
   expect(await availableUsd(client, plain)).toBe("1.00");
   expect(await callsOf(client, plain, "refund")).toHaveLength(1);
@@ -197,7 +198,7 @@ test.each([
   },
 );
 
-test("an answer that is kept stays paid though its caller is gone, and MongoDB when the next worker looks for it", async () => {
+test("a stored answer stays paid though its caller is gone and MongoDB is unavailable to the next worker", async () => {
   const shared = await testStores();
   const { provider, env } = await startProvider();
   const wire = await heldWire(shared.REDIS_URL);
@@ -210,20 +211,20 @@ test("an answer that is kept stays paid though its caller is gone, and MongoDB w
   const customer = await client.account("1.00");
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
-  const left = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
+  const disconnected = lost(postAt(api.client, customer)(imagesPath, askImage(), keyed()));
   await provider.request(0);
   wire.hold();
   gate.resolve();
   await eventually(async () => (await callsOf(client, customer)).length === 1);
   api.kill("SIGKILL");
   worker.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await disconnected).toBe(true);
   await redis.del(lease);
   await worker.exited;
   await endLocks(redis);
   const next = await spawnWorker(await unlucky(shared, "idempotency"), env);
-  await next.line(({ msg }) => msg === "what was left behind is not known yet");
-  await eventually(async () => (await redis.llen("bull:image:active")) === 0);
+  await next.line(({ msg }) => msg === "the state of an earlier delivery is not known yet");
+  await eventually(async () => (await jobCounts(redis, "image")).active === 0);
   const answer = await outcomeOf(customer.post(imagesPath, askImage(), keyed()));
   expect(answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
   expect(await charges(client, customer)).toEqual(["-0.04"]);
@@ -232,7 +233,7 @@ test("an answer that is kept stays paid though its caller is gone, and MongoDB w
   expect(posts(provider)).toHaveLength(1);
 });
 
-test("SIGTERM to a worker with a provider's job past its grace time: another one ends it; what has no job is told", async () => {
+test("SIGTERM to a worker with a provider's job past its grace time: another one ends it; a call without a job gets an error", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const worker = { SHUTDOWN_GRACE_MS: "200" };

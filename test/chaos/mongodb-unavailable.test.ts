@@ -2,11 +2,12 @@ import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
   heldWire,
   isAnswered,
   isWhole,
-  leftAfter,
+  jobCounts,
   loseAnswers,
   outcomeOf,
   pacedMs,
@@ -27,7 +28,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);
   const customer = await client.account("1.00");
-  const stranger = await client.account("1.00");
+  const other = await client.account("1.00");
   const redis = redisOf(stores);
 
   const gate = Promise.withResolvers<void>();
@@ -43,7 +44,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
   gate.resolve();
   await Promise.all(provider.requests.map(({ closed }) => closed));
   // One whose key is remembered, and one whose key would have to be looked up.
-  for (const each of [customer, stranger, customer]) {
+  for (const each of [customer, other, customer]) {
     const answer = outcomeOf(each.post(path, ask()));
     expect(await pacedMs(client, answer)).toBeLessThan(soonMs);
     const refused = await answer;
@@ -53,7 +54,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
   // The provider has answered, but nothing is decided: no answer goes out, no job is acknowledged.
   expect(answered).toBe(false);
   expect(stream.done()).toBe(false);
-  expect(await redis.llen("bull:chat:active")).toBe(2);
+  expect((await jobCounts(redis, "chat")).active).toBe(2);
   await mongo.start();
 
   expect(await json).toMatchObject({ status: 200 });
@@ -61,10 +62,10 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
   expect(isWhole(stream)).toBe(true);
   await worksAgain(customer);
   await client.settled();
-  await eventually(async () => (await redis.llen("bull:chat:active")) === 0);
+  await eventually(async () => (await jobCounts(redis, "chat")).active === 0);
   expect(provider.requests).toHaveLength(3);
-  expect(await availableUsd(client, customer)).toBe(leftAfter(3));
-  expect(await availableUsd(client, stranger)).toBe("1.00");
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(3));
+  expect(await availableUsd(client, other)).toBe("1.00");
 });
 
 test("MongoDB killed and started under the load of 20 callers: every answer is charged once, every error nothing", async () => {
@@ -91,11 +92,11 @@ test("MongoDB killed and started under the load of 20 callers: every answer is c
   await Promise.all(load);
 
   await client.settled();
-  expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(answered));
   expect(provider.requests).toHaveLength(answered);
 });
 
-test("MongoDB away when an API hears that an answer was lost: the caller gets the error, and the cost back", async () => {
+test("MongoDB unavailable when an API learns of a lost answer: the caller gets the error, and a refund", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
@@ -109,7 +110,7 @@ test("MongoDB away when an API hears that an answer was lost: the caller gets th
   wire.hold();
   gate.resolve();
   await client.settled();
-  expect(await availableUsd(client, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
 
   const calls = await callsOf(client, customer);
   await loseAnswers(
@@ -117,7 +118,7 @@ test("MongoDB away when an API hears that an answer was lost: the caller gets th
     calls.map(({ id }) => id),
   );
   await mongo.stop();
-  wire.mend();
+  wire.reconnect();
   await mongo.start();
   expect(await json).toMatchObject({ status: 503, code: "no_capacity" });
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");

@@ -86,8 +86,8 @@ async function expectDelivered(client: Client, streams: Awaited<ReturnType<typeo
   }
 }
 
-/** Nobody is left who knows the response: of its format's two last events there is the one that says why. */
-function expectTold(face: Face, events: ReturnType<typeof eventsOf>, requestId: string | null) {
+/** No process knows the response: of its format's two last events there is the one that says why. */
+function expectInterrupted(face: Face, events: ReturnType<typeof eventsOf>, requestId: string | null) {
   if (face.format !== "responses") return expectFailed(face, events, full, requestId);
   expect(events.at(-1)).toMatchObject({ type: "error", code: "no_capacity", param: null });
 }
@@ -103,7 +103,7 @@ test("a worker killed under native streams: each ends with its format's own erro
   const texts = await Promise.all(streams.map(({ whole }) => whole));
   for (const [at, { face, customer, response }] of streams.entries()) {
     const events = eventsOf(face, texts[at] ?? "");
-    expectTold(face, events, response.headers.get("x-request-id"));
+    expectInterrupted(face, events, response.headers.get("x-request-id"));
     expect(texts[at]).not.toMatch(/message_stop|response\.completed|"finishReason"/);
     expect(saidIn(face, events)).toBe(said);
     const { amount_usd, request } = await onlyCall(client, customer);

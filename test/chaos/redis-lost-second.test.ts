@@ -8,7 +8,7 @@ import {
   startLoad,
   startTwoOfEach,
 } from "../support/chaos-failover-setup.ts";
-import { startProvider } from "../support/chaos-setup.ts";
+import { jobCounts, startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
 
@@ -29,7 +29,7 @@ test.for([
     const customer = await client.account("100");
     const load = startLoad(bases, customer, callers);
     await load.answers(2);
-    const waiting = () => pair.primary().control.zcard("bull:chat:prioritized");
+    const waiting = async () => (await jobCounts(pair.primary().control, "chat")).waiting;
     const full = () => eventually(async () => provider.inFlight() === half && (await waiting()) === half);
 
     const known = Promise.withResolvers<void>();
@@ -47,7 +47,7 @@ test.for([
     }
     await full();
     if (running) {
-      // It has room for what the replica has waiting: that runs a second time while the first attempts go on.
+      // It has free slots for what the replica has waiting: that runs a second time while the first attempts go on.
       await spawnWorker(stores, env);
       await eventually(() => provider.inFlight() === callers);
       provider.always({ text: otherText });
@@ -62,7 +62,7 @@ test.for([
 
     await load.answers(3);
     await expectBooks(client, customer, await load.stop());
-    await eventually(async () => (await pair.primary().control.llen("bull:chat:active")) === 0);
+    await eventually(async () => (await jobCounts(pair.primary().control, "chat")).active === 0);
     expect(await waiting()).toBe(0);
   },
 );

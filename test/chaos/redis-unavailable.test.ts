@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
   heldWire,
   isAnswered,
   isWhole,
-  leftAfter,
   never,
   onlyCall,
   outcomeOf,
@@ -44,7 +44,7 @@ test("Redis stopped and started: new calls get 503 at once, calls in flight come
     expect(Number(refused.retryAfter)).toBeGreaterThan(0);
   }
   gate.resolve();
-  // Both answers are decided while Redis is away, and wait for it.
+  // Both answers are decided while Redis is unavailable, and wait for it.
   await eventually(async () => (await callsOf(client, customer)).length === 2);
   await redis.start();
 
@@ -56,7 +56,7 @@ test("Redis stopped and started: new calls get 503 at once, calls in flight come
   expect(provider.requests).toHaveLength(3);
   const calls = await callsOf(client, customer);
   expect(calls.filter(({ amount_usd }) => amount_usd !== "0.00")).toHaveLength(3);
-  expect(await availableUsd(client, customer)).toBe(leftAfter(3));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(3));
 });
 
 test("Redis hangs: new calls get 503 soon, calls in flight come to their end", async () => {
@@ -86,7 +86,7 @@ test("Redis hangs: new calls get 503 soon, calls in flight come to their end", a
   await worksAgain(customer);
   await client.settled();
   expect(provider.requests).toHaveLength(2);
-  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
 test("Redis hangs under load: whatever was sent of a call, it is answered or refused, and charged only if answered", async () => {
@@ -119,7 +119,7 @@ test("Redis hangs under load: whatever was sent of a call, it is answered or ref
   const refunds = await callsOf(client, customer, "refund");
   expect(charged.length - refunds.length).toBe(answered);
   expect(provider.requests.length).toBeLessThanOrEqual(calls.length);
-  expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(answered));
 });
 
 test("Redis comes back empty, and the API is back after the worker: the answer waits for it", async () => {
@@ -140,15 +140,15 @@ test("Redis comes back empty, and the API is back after the worker: the answer w
   await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
   gate.resolve();
   await eventually(async () => (await callsOf(client, customer)).length === 1);
-  wire.mend();
+  wire.reconnect();
   expect(await json).toMatchObject({ status: 200 });
   await worksAgain(customer);
   await client.settled();
   expect(provider.requests).toHaveLength(2);
-  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
-test("the caller of a stream leaves while Redis is away: the provider is aborted as soon as it is back", async () => {
+test("the caller of a stream disconnects while Redis is unavailable: the provider is aborted as soon as it is back", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const { provider, env } = await startProvider();
   const { client } = await startProcesses(stores, env);

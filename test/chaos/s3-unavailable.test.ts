@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
-  leftAfter,
+  jobCounts,
   outcomeOf,
   pacedMs,
   path,
@@ -41,7 +42,7 @@ test("S3 stopped: a large call gets a clear 503 and costs nothing, small calls g
   expect(await asked()).toMatchObject({ status: 200 });
   await client.settled();
   expect(provider.requests).toHaveLength(3);
-  expect(await availableUsd(client, customer)).toBe(leftAfter(3));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(3));
 });
 
 test("S3 stops after it took a body: the worker cannot read it, the caller gets a clear 503 and pays nothing", async () => {
@@ -55,14 +56,14 @@ test("S3 stops after it took a body: the worker cannot read it, the caller gets 
   await provider.request(0);
   const redis = redisOf(stores);
   const waiting = outcomeOf(customer.post(path, large));
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
   await s3.stop();
   gate.resolve();
   expect(await blocking).toMatchObject({ status: 200 });
   expect(await waiting).toMatchObject({ status: 503, code: "no_capacity" });
   await client.settled();
   expect(provider.requests).toHaveLength(1);
-  expect(await availableUsd(client, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
 });
 
 test("S3 hangs for a moment: a large call waits for it, small calls go on", async () => {
@@ -78,5 +79,5 @@ test("S3 hangs for a moment: a large call waits for it, small calls go on", asyn
   await s3.kill("SIGCONT");
   expect(await waiting).toMatchObject({ status: 200 });
   await client.settled();
-  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });

@@ -8,10 +8,11 @@ import { createRunning } from "../../workers/running.ts";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
   isAnswered,
   isWhole,
-  leftAfter,
+  jobCounts,
   never,
   outcomeOf,
   path,
@@ -32,7 +33,7 @@ async function terminate(process: ServiceProcess) {
   await process.line(({ msg }) => msg === "shutting down");
 }
 
-test("SIGTERM to a worker: what can finish does, the rest is aborted and told, what waits is left to others", async () => {
+test("SIGTERM to a worker: what can finish does, the rest gets an error, waiting jobs go to other workers", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, worker } = await startProcesses(stores, env, {
@@ -50,7 +51,7 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
   const waiting = outcomeOf(customer.post(path, ask()));
-  await eventually(async () => (await redis.zcard("bull:chat:prioritized")) === 1);
+  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
 
   await terminate(worker);
   gate.resolve();
@@ -67,11 +68,11 @@ test("SIGTERM to a worker: what can finish does, the rest is aborted and told, w
   await client.settled();
   const calls = await callsOf(client, customer);
   expect(calls.map(({ request }) => request.status).toSorted()).toEqual(["failed", "failed", "succeeded", "succeeded"]);
-  // That the worker stopped is our affair: the broken stream costs nothing.
-  expect(await availableUsd(client, customer)).toBe(leftAfter(2));
+  // The worker broke the stream, so it costs nothing.
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(2));
 });
 
-test("SIGTERM to an API: what can finish does, the rest is decided 0, told and aborted", async () => {
+test("SIGTERM to an API: what can finish does, the rest is decided 0, aborted and gets an error", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, api } = await startProcesses(stores, env, { api: graceful });
@@ -101,7 +102,7 @@ test("SIGTERM to an API: what can finish does, the rest is decided 0, told and a
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
   expect(await callsOf(next, customer)).toHaveLength(3);
-  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
 });
 
 test("SIGTERM to an API while a body comes in: the call is still taken and answered", async () => {
@@ -132,7 +133,7 @@ test("SIGTERM to an API while a body comes in: the call is still taken and answe
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
   expect(provider.requests).toHaveLength(1);
-  expect(await availableUsd(next, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(1));
 });
 
 test("SIGTERM to an API under load: every call that was admitted is answered, and no hold stays", async () => {
@@ -148,7 +149,7 @@ test("SIGTERM to an API under load: every call that was admitted is answered, an
       try {
         if (await isAnswered(customer.post(path, ask()))) answered += 1;
       } catch {
-        // Nobody listens any more.
+        // The listener is closed.
         over = true;
       }
     }
@@ -160,7 +161,7 @@ test("SIGTERM to an API under load: every call that was admitted is answered, an
 
   const { client: next } = await spawnApi(stores, env);
   await next.settled();
-  expect(await availableUsd(next, customer)).toBe(leftAfter(answered));
+  expect(await availableUsd(next, customer)).toBe(balanceAfter(answered));
   expect(provider.requests).toHaveLength(answered);
 });
 
@@ -189,7 +190,7 @@ test("a job that a stopping worker takes after its drain is aborted at once", as
   const log = createLogger("test", "silent");
   const deps = { clock: systemClock, log };
   const commands = redisOf(stores);
-  const cancellations = createCancellations({ subscriber: redisOf(stores), commands, log });
+  const cancellations = createCancellations({ ...deps, subscriber: redisOf(stores), commands });
   const running = createRunning({ ...deps, cancellations, replies: createReplies({ ...deps, redis: commands }) });
   await running.drain(60_000);
   const late = running.begin({ requestId: "req_late", replyTo: "api_1", deadlineAt: Number.POSITIVE_INFINITY });

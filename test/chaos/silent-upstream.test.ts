@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   fullCostUsd,
   isWhole,
-  leftAfter,
   never,
   onlyCall,
   outcomeOf,
@@ -59,7 +59,7 @@ test("a provider that is silent for ten minutes: a ping every 15 seconds, then t
   expect(await stream.ended).toBe("closed");
   expect(isWhole(stream)).toBe(true);
   expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: `-${fullCostUsd}` });
-  expect(await availableUsd(client, customer)).toBe(leftAfter(1));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
 });
 
 test("a call that runs out of time: a stream ends with an error event, JSON with 504, and the provider is aborted", async () => {

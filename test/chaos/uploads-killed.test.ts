@@ -36,10 +36,10 @@ test.for([
     const [api, { client }] = await Promise.all([spawnApi(apiStores, uploadEnv), spawnApi(stores, uploadEnv)]);
     const later = await maintenance(stores);
     const customer = await client.account("10.00");
-    const left = lost(upload(api.client, customer));
+    const connectionLost = lost(upload(api.client, customer));
     await reached;
     api.kill("SIGKILL");
-    expect(await left).toBe(true);
+    expect(await connectionLost).toBe(true);
     expect(await later.objects()).toHaveLength(1);
     await later.pass(2 * hourMs);
     await client.settled();
@@ -61,10 +61,10 @@ test("an API killed while parts are completed: completed again elsewhere it is a
   const [part] = part_urls as [{ url: string }];
   expect((await fetch(part.url, { method: "PUT", body: video })).status).toBe(200);
   const complete = `${path}/${id}/complete`;
-  const left = lost(postAt(api.client, customer)(complete, {}, { headers }));
+  const connectionLost = lost(postAt(api.client, customer)(complete, {}, { headers }));
   await reached;
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await connectionLost).toBe(true);
   for (let again = 0; again < 2; again++)
     expect(await outcomeOf(postAt(client, customer)(complete, {}, { headers }))).toMatchObject({
       status: 200,

@@ -65,10 +65,10 @@ test("an API killed before it could say what it had stored: the same key and fil
   const { client } = await spawnApi(stores, env);
   await ready(client);
   const customer = await client.account("10.00");
-  const left = lost(upload(api.client, customer, keyed().headers));
+  const connectionLost = lost(upload(api.client, customer, keyed().headers));
   await reached;
   api.kill("SIGKILL");
-  expect(await left).toBe(true);
+  expect(await connectionLost).toBe(true);
   await redis.del(lease);
 
   const answers = [
@@ -84,7 +84,7 @@ test("an API killed before it could say what it had stored: the same key and fil
   expect(await availableUsd(client, customer)).toBe("6.00");
 });
 
-test("S3 killed before and in the middle of uploads: 503, nothing charged, nothing left; started again it works", async () => {
+test("S3 killed before and in the middle of uploads: 503, no charge, no trace; after a restart uploads succeed", async () => {
   const { s3, stores } = await ownServers({ s3: true });
   const { client } = await startProcesses(stores, env);
   const later = await maintenance(stores);

@@ -3,12 +3,12 @@ import { endLocks } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
+  balanceAfter,
   callsOf,
   fullCostUsd,
   heldWire,
   isAnswered,
   isWhole,
-  leftAfter,
   never,
   outcomeOf,
   pacedMs,
@@ -103,7 +103,7 @@ test("a worker killed between decision and answer: the caller gets an error and 
   expect(provider.requests).toHaveLength(2);
 });
 
-test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors nothing", async () => {
+test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();
   const { client, worker: killed } = await startProcesses(stores, env);
@@ -143,6 +143,6 @@ test("workers killed and stopped under the load of 20 callers: every call ends, 
   await Promise.all(load);
 
   await client.settled();
-  expect(await availableUsd(client, customer)).toBe(leftAfter(answered));
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(answered));
   expect(provider.requests.length).toBeLessThanOrEqual(answered + refused);
 });

@@ -53,7 +53,7 @@ test("settled, and then not admitted: 503, and the repeated payment runs the cal
   wire.hold();
   gate.resolve();
   expect(await asked).toMatchObject({ status: 503, code: "no_capacity", receipt: { success: true } });
-  wire.mend();
+  wire.reconnect();
   await ready(service);
   expect(await answerOf(post(service, drawing(), headers))).toMatchObject({ status: 200, replayed: null });
   expect(posts(provider)).toHaveLength(1);

@@ -19,7 +19,7 @@ async function startOwing(memos: readonly string[]): Promise<AdminServer> {
   return server;
 }
 
-test("what is owed is listed in pages, and its total told", async () => {
+test("unused payments are listed in pages, with their total", async () => {
   const { ask } = await startOwing(["a", "b", "c"]);
   const { body } = await ask("GET", "/owed?limit=2");
   expect(body).toEqual({

@@ -9,7 +9,7 @@ const now = () => Math.floor(Date.now() / 1000);
 const createAccount = async ({ ask }: AdminServer, body: object = { name: "acme" }): Promise<string> =>
   (await ask("POST", "/accounts", body)).body.id;
 
-test("without an admin token in the configuration nothing is there", async () => {
+test("without an admin token in the configuration there are no routes", async () => {
   const { ask } = await startAdminServer({});
   for (const [method, path] of [
     ["GET", "/accounts"],
@@ -22,7 +22,7 @@ test("without an admin token in the configuration nothing is there", async () =>
   }
 });
 
-test("a missing or wrong token is refused before anything else is looked at", async () => {
+test("a missing or wrong token is refused before anything else is checked", async () => {
   const { ask } = await startAdminServer();
   for (const headers of [
     {},
@@ -37,7 +37,7 @@ test("a missing or wrong token is refused before anything else is looked at", as
   expect((await ask("GET", "/accounts", undefined, { authorization: `bearer ${adminToken}` })).status).toBe(200);
 });
 
-test("an account is made, read, changed and frozen", async () => {
+test("an account is created, read, updated and frozen", async () => {
   const { ask } = await startAdminServer();
   const created = await ask("POST", "/accounts", { name: "acme", tier: "elite", buyback_token: wrapped });
   expect(created.status).toBe(201);
@@ -64,7 +64,7 @@ test("an account is made, read, changed and frozen", async () => {
   expect((await ask("GET", path)).body).toEqual(expected);
 });
 
-test("a change of an account is told to every instance", async () => {
+test("every instance is notified of a change of an account", async () => {
   const server = await startAdminServer();
   const id = await createAccount(server);
   const before = await server.redis.get("limits:epoch");
@@ -141,7 +141,7 @@ test("what does not exist is a 404, a wrong method a 405, and a body over 100 KB
   expect(large).toMatchObject({ status: 413, body: { error: { code: "request_too_large" } } });
 });
 
-test("a credit counts once for its idempotency key, however often it comes", async () => {
+test("a credit counts once for its idempotency key, however often it is sent", async () => {
   const server = await startAdminServer();
   const { ask } = server;
   const id = await createAccount(server);
@@ -166,7 +166,7 @@ test("a credit counts once for its idempotency key, however often it comes", asy
   expect(other.headers.get("x-should-retry")).toBe("false");
 });
 
-test("a negative credit takes back what is available, and no more", async () => {
+test("a negative credit removes at most what is available", async () => {
   const server = await startAdminServer();
   const { ask } = server;
   const id = await createAccount(server);
@@ -178,7 +178,7 @@ test("a negative credit takes back what is available, and no more", async () => 
   expect((await ask("GET", `/accounts/${id}`)).body).toMatchObject({ available_usd: "5.999999999" });
 });
 
-test("a key is made, limited, listed and revoked; its secret is told once", async () => {
+test("a key is created, limited, listed and revoked; its secret is shown once", async () => {
   const server = await startAdminServer();
   const { ask, keys } = server;
   const id = await createAccount(server);
@@ -302,7 +302,7 @@ test("a call is found by its request id and in the ledger, and the check agrees"
   });
 });
 
-test("while MongoDB is away every route answers 503 with Retry-After", async () => {
+test("while MongoDB is unavailable every route answers 503 with Retry-After", async () => {
   const { mongo, stores } = await ownServers({ mongo: true });
   const server = await startAdminServer({ ADMIN_TOKEN: adminToken }, stores);
   const id = await createAccount(server);

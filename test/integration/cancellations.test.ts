@@ -1,12 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createCancellations } from "#jobs";
+import { systemClock } from "#platform/clock";
 import { connect, log, openReader } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 async function openWorker(stores: Stores) {
-  const [subscriber, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "patient")]);
-  const cancellations = createCancellations({ subscriber, commands, log });
+  const [subscriber, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "waiting")]);
+  const cancellations = createCancellations({ subscriber, commands, clock: systemClock, log });
   onTestFinished(() => cancellations.stop());
   await cancellations.start();
   return { cancellations, subscriber, commands };
@@ -30,7 +31,7 @@ test("a call that has not begun is found to be cancelled, until its deadline", a
   expect(await cancellations.notice("req_3")).toBe("cancelled");
 });
 
-test("a call that runs is told once, and only it", async () => {
+test("a running call is notified once, and only it", async () => {
   const stores = await testStores();
   const [{ reader }, { cancellations }] = await Promise.all([openReader(stores), openWorker(stores)]);
   const { counts, count } = counting();
@@ -44,7 +45,7 @@ test("a call that runs is told once, and only it", async () => {
   expect(Object.fromEntries(counts)).toEqual({ req_1: 1 });
 });
 
-test("what is cancelled while the subscriber is away is made good when it is back", async () => {
+test("a cancellation while the subscriber is disconnected is found when it is back", async () => {
   const stores = await testStores();
   const [{ reader }, { cancellations, subscriber }] = await Promise.all([openReader(stores), openWorker(stores)]);
   const { counts, count } = counting();
@@ -61,7 +62,7 @@ test("what is cancelled while the subscriber is away is made good when it is bac
   expect(Object.fromEntries(counts)).toEqual({ req_1: 1, req_2: 1 });
 });
 
-test("a cancellation that Redis did not take is an error, and can be repeated when Redis is back", async () => {
+test("a cancellation that Redis did not store is an error, and can be repeated when Redis is back", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const [{ reader }, { cancellations }] = await Promise.all([openReader(stores), openWorker(stores)]);
   const { counts, count } = counting();

@@ -64,14 +64,14 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     expect(await charges(customer)).toHaveLength(1);
   });
 
-  test("an image that is named as some clients do, without an object", async () => {
+  test("an image in the short form of some clients, without an object", async () => {
     const customer = await running.service.account("1");
     const id = await uploaded(running.service, customer, pngOf(3, 2));
     const body = saying(providerModel, { type: "image_url", image_url: id });
     expect(await sent(running, customer, body)).toEqual([image(dataOf("image/png", pngOf(3, 2)))]);
   });
 
-  test.each([false, true])("sound, in the format that it has, stream: %s", async (stream) => {
+  test.each([false, true])("audio, in its own format, stream: %s", async (stream) => {
     const customer = await running.service.account("10");
     const id = await uploaded(running.service, customer, wavOf(1));
     const part = { type: "input_audio", input_audio: { data: id, format: "mp3" } };
@@ -79,7 +79,7 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     expect(heard()).toEqual([{ inlineData: { mimeType: "audio/wav", data: base64(wavOf(1)) } }]);
   });
 
-  test("sound is held by the bytes that it was uploaded with, in each place", async () => {
+  test("audio is held by the bytes of its upload, in each place", async () => {
     const customer = await running.service.account("0.05");
     const id = await uploaded(running.service, customer, wavOf(1));
     const part = { type: "input_audio", input_audio: { data: id, format: "wav" } };
@@ -94,22 +94,22 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     expect(said).toBeLessThan(needed(40) + 0.02);
   });
 
-  test("a file, by its id or in the place of its bytes", async () => {
+  test("a file, by its id or in place of its bytes", async () => {
     const customer = await running.service.account("10");
     const file = pngOf(3, 2);
     const id = await uploaded(running.service, customer, file);
     const body = saying(
       providerModel,
       { type: "file", file: { file_id: id } },
-      { type: "file", file: { file_data: id, filename: "picture.png" } },
+      { type: "file", file: { file_data: id, filename: "image.png" } },
     );
     expect(await sent(running, customer, body)).toEqual([
       { type: "file", file: { filename: id, file_data: dataOf("image/png", file) } },
-      { type: "file", file: { filename: "picture.png", file_data: dataOf("image/png", file) } },
+      { type: "file", file: { filename: "image.png", file_data: dataOf("image/png", file) } },
     ]);
   });
 
-  test("several, in several messages, the same one twice; what is no upload stays", async () => {
+  test("several, in several messages, one of them twice; other content is unchanged", async () => {
     const customer = await running.service.account("1");
     const [one, other] = [
       await uploaded(running.service, customer, pngOf(3, 2)),
@@ -132,13 +132,13 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     ]);
   });
 
-  test("what is held goes by the catalog, not by the bytes of the upload", async () => {
+  test("the hold depends on the catalog, not on the bytes of the upload", async () => {
     const customer = await running.service.account("0.02");
     const id = await uploaded(running.service, customer, largePng(2 * mebi));
     expect(await sent(running, customer, saying(providerModel, image(id)))).toHaveLength(1);
   });
 
-  test.each([false, true])("the local model sees it, stream: %s", async (stream) => {
+  test.each([false, true])("the local model reads it, stream: %s", async (stream) => {
     const customer = await running.service.account("1");
     const id = await uploaded(running.service, customer, pngOf(30, 20));
     const response = await customer.post(chat, { ...saying(localModel, text("What is it?"), image(id)), stream });
@@ -157,8 +157,8 @@ const tooLarge = (param: string): Refusal => ({
   message: /bytes/,
 });
 
-describe("more than providers take", () => {
-  test.each([false, true])("in one: refused by name, no charge, stream: %s", async (stream) => {
+describe("over the limits of providers", () => {
+  test.each([false, true])("one upload: refused by name, no charge, stream: %s", async (stream) => {
     const customer = await running.service.account("1");
     const [small, large] = [
       await uploaded(running.service, customer, pngOf(3, 2)),
@@ -173,7 +173,7 @@ describe("more than providers take", () => {
     expect(running.provider.requests).toEqual([]);
   });
 
-  test("in all: refused by name, no charge, also where it is the same one again and again", async () => {
+  test("the sum: refused by name, no charge, also where one upload is repeated", async () => {
     const customer = await running.service.account("1");
     const id = await uploaded(running.service, customer, largePng(18 * mebi));
     const before = await customer.available();
@@ -193,8 +193,8 @@ describe("within the memory that a worker has for uploads in requests", () => {
   test.each<[end: string, answer: object, leaves: boolean]>([
     ["is answered", {}, false],
     ["fails", { status: 500, body: {} }, false],
-    ["is left by its caller", {}, true],
-  ])("what does not fit is 503 and costs nothing, until the call before it %s", async (_, answer, leaves) => {
+    ["is aborted by its caller", {}, true],
+  ])("an upload that does not fit is 503 and costs nothing, until the call before it %s", async (_, answer, leaves) => {
     const { service, provider } = small;
     const customer = await service.account("10");
     const id = await uploaded(service, customer, largePng(2 * mebi));
@@ -204,14 +204,14 @@ describe("within the memory that a worker has for uploads in requests", () => {
     const caller = new AbortController();
     const first = customer.post(chat, body, { signal: caller.signal }).then(
       (response) => response.text(),
-      () => "left",
+      () => "disconnected",
     );
     await provider.request(0);
     const before = await customer.available();
     const refused = await customer.post(chat, body);
     expect(await refusalOf(refused.clone())).toEqual(refusal(full));
     expect(refused.headers.get("retry-after")).toBe("2");
-    // The caller is told before what was held is given back.
+    // The caller is answered before the hold is released.
     await eventually(async () => (await customer.available()) === before);
     expect(provider.requests).toHaveLength(1);
     expect((await customer.post(chat, saying(providerModel, text("no uploads")))).status).toBe(200);
@@ -248,7 +248,7 @@ describe("by a signed link, where storage can be reached from outside", () => {
     expect(await sent(open, customer, saying(providerModel, image(id)))).toEqual([image(link)]);
   });
 
-  test("sound and files go as bytes: no provider takes links to them everywhere", async () => {
+  test("audio and files are sent as bytes, because providers do not support links to them everywhere", async () => {
     const customer = await open.service.account("10");
     const sound = await uploaded(open.service, customer, wavOf(1));
     const part = { type: "input_audio", input_audio: { data: sound } };
@@ -256,7 +256,7 @@ describe("by a signed link, where storage can be reached from outside", () => {
     expect(heard()).toEqual([{ inlineData: { mimeType: "audio/wav", data: base64(wavOf(1)) } }]);
   });
 
-  test("the same upload as an image and as a file: each in its own way, in any order", async () => {
+  test("the same upload as an image and as a file, in any order", async () => {
     const customer = await open.service.account("10");
     const id = await uploaded(open.service, customer, pngOf(3, 2));
     const file: Part = { type: "file", file: { file_id: id } };
@@ -273,7 +273,7 @@ describe("by a signed link, where storage can be reached from outside", () => {
   });
 });
 
-describe("as bytes, where the public address of storage is none", () => {
+describe("as bytes, where storage has a private public address", () => {
   const shut = serviceOfFile({ ...env, S3_PUBLIC_ENDPOINT: "http://10.0.0.5:9000" });
 
   test("an image", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { pngOf, priceOf, refused, sendParts, sent, startArchive, upload, wavOf } from "../support/files-setup.ts";
 
-test("an active upload is gone at once; what it cost stays paid", async () => {
+test("a deleted active upload is 410 at once and its charge is not refunded", async () => {
   const archive = await startArchive();
   const { files, account } = archive;
   const { id, url, requestId } = await upload(archive, pngOf());
@@ -10,12 +10,12 @@ test("an active upload is gone at once; what it cost stays paid", async () => {
   await expect(files.uploads.find(account, id)).rejects.toThrow(refused("upload_deleted"));
   await expect(files.uploads.complete(account, id)).rejects.toThrow(refused("upload_deleted"));
   await expect(files.uploads.delete(account, id)).rejects.toThrow(refused("upload_deleted"));
-  expect(await files.uploads.byRequest(account, requestId)).toMatchObject({ id, status: "deleted", url: null });
+  expect(await files.uploads.findByRequest(account, requestId)).toMatchObject({ id, status: "deleted", url: null });
   await archive.expectNothing(priceOf(pngOf().length));
   expect(await files.expire()).toEqual({ expired: 0, removed: 0 });
 });
 
-test("a pending upload is gone at once, with its parts and its hold, and its links take nothing more", async () => {
+test("a deleted pending upload loses its parts and hold at once, and its links stop working", async () => {
   const archive = await startArchive();
   const { files, account, money } = archive;
   const body = wavOf(5_000);
@@ -35,7 +35,7 @@ test("a pending upload is gone at once, with its parts and its hold, and its lin
   await archive.expectNothing();
 });
 
-test("a pending upload that a completion had charged is given back when it is deleted", async () => {
+test("deleting a pending upload refunds the charge of an interrupted completion", async () => {
   const archive = await startArchive();
   const { id, requestId } = await sent(archive, wavOf(5_000));
   await archive.money.decide({

@@ -22,7 +22,7 @@ import { eventually } from "../support/service.ts";
 
 const uploadsOf = ({ mongo }: Archive) => mongo.connection.collection<{ _id: string }>("uploads");
 
-test("an upload ends to the millisecond after 24 hours, whether expiry came by or not", async () => {
+test("an upload expires after exactly 24 hours, whether or not expiry has run", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const files = archive.another({ clock });
@@ -35,13 +35,13 @@ test("an upload ends to the millisecond after 24 hours, whether expiry came by o
   await expect(files.uploads.find(archive.account, id)).rejects.toThrow(gone);
   await expect(files.uploads.complete(archive.account, id)).rejects.toThrow(gone);
   await expect(files.uploads.delete(archive.account, id)).rejects.toThrow(gone);
-  expect(await files.uploads.byRequest(archive.account, requestId)).toMatchObject({ status: "expired", url: null });
+  expect(await files.uploads.findByRequest(archive.account, requestId)).toMatchObject({ status: "expired", url: null });
   expect(await archive.objects()).toHaveLength(1);
   expect(await files.expire()).toEqual({ expired: 1, removed: 1 });
   await archive.expectNothing(priceOf(pngOf().length));
 });
 
-test("an expired upload is 410 for good", async () => {
+test("an expired upload stays 410", async () => {
   const archive = await startArchive();
   const { id } = await upload(archive, pngOf());
   archive.clock.later(dayMs);
@@ -51,7 +51,7 @@ test("an expired upload is 410 for good", async () => {
   await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
 });
 
-test("an upload in parts that nobody completes ends, and its hold and parts are let go", async () => {
+test("an upload in parts that is never completed expires, and its hold and parts are released", async () => {
   const archive = await startArchive();
   const { id, requestId } = await sent(archive, wavOf(5_000));
   archive.clock.later(70 * minutesMs);
@@ -63,16 +63,16 @@ test("an upload in parts that nobody completes ends, and its hold and parts are 
   await expect(archive.files.uploads.find(archive.account, id)).rejects.toThrow(refused("upload_expired"));
 });
 
-test("an upload that a crash left before its first byte leaves nothing, not even a record", async () => {
+test("an upload that crashed before its first byte leaves nothing, not even a record", async () => {
   const archive = await startArchive();
-  await archive.files.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  await archive.files.uploads.begin({ ...archive.ask(), maxBytes: mib });
   archive.clock.later(22 * minutesMs);
   expect(await archive.files.expire()).toEqual({ expired: 1, removed: 1 });
   expect(await archive.records()).toEqual([]);
   await archive.expectNothing();
 });
 
-test("parts that were begun, but whose id was never written down, are ended", async () => {
+test("a multipart upload whose id was never recorded is aborted", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(5_000));
   await uploadsOf(archive).updateOne({ _id: id }, { $set: { announced: false }, $unset: { "multipart.uploadId": "" } });
@@ -82,7 +82,7 @@ test("parts that were begun, but whose id was never written down, are ended", as
   await archive.expectNothing();
 });
 
-test("a charge without an active file, as a crash leaves it, is given back", async () => {
+test("a charge without an active file, as after a crash, is refunded", async () => {
   const archive = await startArchive();
   const body = wavOf(5_000);
   const { requestId } = await sent(archive, body);
@@ -108,7 +108,7 @@ test("a charge without an active file, as a crash leaves it, is given back", asy
   await archive.expectNothing();
 });
 
-test("a hold that a crash left at an active upload is ended by the sweeper, with its charge", async () => {
+test("the sweeper ends the hold of an active upload after a crash, with its charge", async () => {
   const archive = await startArchive();
   const body = pngOf();
   const money = { ...archive.money, apply: () => Promise.reject(new Error("died here")) };
@@ -120,7 +120,7 @@ test("a hold that a crash left at an active upload is ended by the sweeper, with
   expect(await archive.files.uploads.find(archive.account, id)).toMatchObject({ status: "active" });
 });
 
-test("what the sweeper let go of cannot be charged any more: the upload fails", async () => {
+test("an upload whose hold the sweeper released cannot be charged and fails", async () => {
   const archive = await startArchive();
   const { id, requestId } = await sent(archive, wavOf(5_000));
   await archive.money.settle({
@@ -140,10 +140,10 @@ test("what the sweeper let go of cannot be charged any more: the upload fails", 
   await archive.expectNothing();
 });
 
-test("one record that cannot be settled does not keep the others", async () => {
+test("a record that cannot be settled does not delay the others", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(1_000));
-  const broken = await archive.files.uploads.begin({ ...archive.ask(), mostBytes: 10 });
+  const broken = await archive.files.uploads.begin({ ...archive.ask(), maxBytes: 10 });
   const requestId = (await archive.records()).find(({ _id }) => _id === broken.id)?.["requestId"];
   await uploadsOf(archive).updateOne({ _id: broken.id }, { $set: { requestId: "no.request" } });
   archive.clock.later(72 * minutesMs);
@@ -156,7 +156,7 @@ test("one record that cannot be settled does not keep the others", async () => {
   await archive.expectNothing();
 });
 
-test("a whole batch that cannot be settled makes way for the next", async () => {
+test("a batch that cannot be settled does not block the next", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(1_000));
   const [record] = await archive.records();
@@ -176,7 +176,7 @@ test("a whole batch that cannot be settled makes way for the next", async () => 
   await archive.expectNothing();
 });
 
-test("parts in storage that are older than a day are ended", async () => {
+test("multipart uploads older than a day are aborted", async () => {
   const archive = await startArchive();
   const { s3, stores, clock } = archive;
   const begin = (Key: string) => s3.send(new CreateMultipartUploadCommand({ Bucket: stores.S3_BUCKET, Key }));
@@ -190,7 +190,7 @@ test("parts in storage that are older than a day are ended", async () => {
   expect(await archive.multiparts()).toEqual(["else/where"]);
 });
 
-test("more than one batch goes in one round", async () => {
+test("one run handles several batches", async () => {
   const archive = await startArchive();
   const { id } = await upload(archive, pngOf());
   const [record] = await archive.records();
@@ -206,7 +206,7 @@ test("more than one batch goes in one round", async () => {
   await archive.expectNothing(priceOf(pngOf().length));
 });
 
-test("with storage away at a deletion the upload is gone at once, its object when storage is back", async () => {
+test("a deletion while storage is unavailable is immediate; the object is deleted when storage is back", async () => {
   const archive = await startOwnStorage();
   const { files, account, server, clock } = archive;
   const { id } = await upload(archive, pngOf());
@@ -222,7 +222,7 @@ test("with storage away at a deletion the upload is gone at once, its object whe
   await archive.expectNothing(priceOf(pngOf().length));
 });
 
-test("with storage away at expiry uploads end, and their objects go when it is back", async () => {
+test("uploads expire while storage is unavailable; their objects are deleted when it is back", async () => {
   const archive = await startOwnStorage();
   const { files, account, server, clock } = archive;
   const active = await upload(archive, pngOf());
@@ -239,11 +239,11 @@ test("with storage away at expiry uploads end, and their objects go when it is b
   await archive.expectNothing(priceOf(pngOf().length));
 });
 
-test("storage that stops in the middle of a file: 503, no charge, and nothing stays", async () => {
+test("storage that stops in the middle of a file is 503, without a charge or a trace", async () => {
   const archive = await startOwnStorage();
   const { files, server, clock } = archive;
   const body = wavOf(8 * mib);
-  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
   async function* stopping() {
     let at = 0;
     for await (const piece of pieces(body)) {
@@ -263,7 +263,7 @@ test("storage that stops in the middle of a file: 503, no charge, and nothing st
   await archive.expectNothing();
 });
 
-test("with storage away nothing begins that stays: 503, no hold", async () => {
+test("while storage is unavailable uploads are 503 and leave no hold", async () => {
   const archive = await startOwnStorage();
   const { files, server, clock } = archive;
   await server.stop();
@@ -278,7 +278,7 @@ test("with storage away nothing begins that stays: 503, no hold", async () => {
   await archive.expectNothing();
 });
 
-test("with storage away a completion is 503, the upload stays pending, and is completed when it is back", async () => {
+test("a completion while storage is unavailable is 503; the upload stays pending and can be completed later", async () => {
   const archive = await startOwnStorage();
   const { files, server, account } = archive;
   const body = wavOf(3_000);
@@ -291,13 +291,13 @@ test("with storage away a completion is 503, the upload stays pending, and is co
   await archive.expectMoney(priceOf(body.length));
 });
 
-test("storage that hangs is given up after 15 seconds; what it makes of the file later goes too", async () => {
+test("storage that hangs times out after 15 seconds; an object that it creates later is deleted", async () => {
   const archive = await startOwnStorage();
   const { server } = archive;
   const clock = createManualClock(Date.now());
   const files = archive.another({ clock });
   const body = wavOf(100_000);
-  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
   // Everything is on its way before it hangs: whether it becomes an object nobody can say.
   async function* hanging() {
     yield body.subarray(0, 70_000);
@@ -321,13 +321,13 @@ test("storage that hangs is given up after 15 seconds; what it makes of the file
   await archive.expectNothing();
 });
 
-test("a file that storage makes after it was given up goes when its time is over", async () => {
+test("an object that storage creates after a timeout is deleted by expiry", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const wire = await slowWire(archive.stores.S3_ENDPOINT, 80_000);
   const files = archive.another({ clock, env: { S3_ENDPOINT: wire.url } });
   const body = wavOf(100_000);
-  const receiving = await files.uploads.begin({ ...archive.ask(), mostBytes: body.length });
+  const receiving = await files.uploads.begin({ ...archive.ask(), maxBytes: body.length });
   const stored = receiving.store({ bytes: body.length, body: pieces(body, 50_000) });
   stored.catch(() => undefined);
   await wire.holding;
@@ -345,7 +345,7 @@ test("a file that storage makes after it was given up goes when its time is over
   await archive.expectNothing();
 });
 
-/** A wire to storage: what the first connection sends beyond `bytes` is held back, and delivered even if the sender has left. */
+/** A wire to storage: what the first connection sends beyond `bytes` is delayed, and delivered even if the sender has disconnected. */
 async function slowWire(endpoint: string, bytes: number) {
   const { hostname, port } = new URL(endpoint);
   const holding = Promise.withResolvers<void>();

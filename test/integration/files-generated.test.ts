@@ -17,56 +17,56 @@ import {
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 
-const keep = (
+const store = (
   { files, ask }: Pick<Archive, "files" | "ask">,
   body: Buffer | AsyncIterable<Buffer>,
   more: object = {},
 ) => {
   const { account, requestId } = ask();
-  return files.generated.keep({ account, requestId, body, limitBytes: 10 * mib, signal: forever, ...more });
+  return files.generated.store({ account, requestId, body, limitBytes: 10 * mib, signal: forever, ...more });
 };
 
 const all = async (chunks: AsyncIterable<Buffer>) => Buffer.concat(await Array.fromAsync(chunks));
 
-test("a file is kept whole or in pieces, with the type of its bytes, and read as it is", async () => {
+test("a file is stored from a buffer or a stream, with the detected type, and read unchanged", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
   const body = wavOf(3 * mib + 1);
   for (const given of [body, pieces(body, 10_000)]) {
-    const kept = await keep(archive, given);
-    expect(kept).toMatchObject({
+    const stored = await store(archive, given);
+    expect(stored).toMatchObject({
       id: expect.stringMatching(/^file_[0-9A-Za-z]{40}$/),
       contentType: "audio/wav",
       bytes: body.length,
-      expiresAt: kept.createdAt + dayMs,
+      expiresAt: stored.createdAt + dayMs,
     });
-    const { createdAt: _, ...found } = kept;
-    expect(await generated.find(kept.id)).toEqual({ ...found, etag: expect.stringMatching(/^"[^"]+"$/) });
-    expect((await all(await generated.open(kept.id, undefined, forever))).equals(body)).toBe(true);
-    const part = await all(await generated.open(kept.id, { start: mib, end: mib + 9 }, forever));
+    const { createdAt: _, ...found } = stored;
+    expect(await generated.find(stored.id)).toEqual({ ...found, etag: expect.stringMatching(/^"[^"]+"$/) });
+    expect((await all(await generated.open(stored.id, undefined, forever))).equals(body)).toBe(true);
+    const part = await all(await generated.open(stored.id, { start: mib, end: mib + 9 }, forever));
     expect(part.equals(body.subarray(mib, mib + 10))).toBe(true);
-    const object = { Bucket: archive.stores.S3_BUCKET, Key: `files/${kept.id}` };
+    const object = { Bucket: archive.stores.S3_BUCKET, Key: `files/${stored.id}` };
     expect((await archive.s3.send(new HeadObjectCommand(object))).ContentType).toBe("audio/wav");
   }
 });
 
-test("the record is there before the object", async () => {
+test("the record is written before the object", async () => {
   const archive = await startArchive();
   let before: unknown;
   async function* watching() {
     before = await archive.records("files");
     yield pngOf();
   }
-  const { id } = await keep(archive, watching());
+  const { id } = await store(archive, watching());
   expect(before).toMatchObject([{ _id: id, status: "pending", announced: false }]);
 });
 
-test("what is no image, video or audio is kept as bytes", async () => {
+test("a file that is not an image, video or audio is stored as plain bytes", async () => {
   const archive = await startArchive();
-  expect(await keep(archive, Buffer.from("<html></html>"))).toMatchObject({ contentType: "application/octet-stream" });
+  expect(await store(archive, Buffer.from("<html></html>"))).toMatchObject({ contentType: "application/octet-stream" });
 });
 
-test("a file over the limit, an empty one, and one whose stream breaks are not kept", async () => {
+test("a file over the limit, an empty one, and one whose stream breaks are not stored", async () => {
   const archive = await startArchive();
   const limitBytes = 100_000;
   const large = wavOf(limitBytes + 1);
@@ -81,38 +81,38 @@ test("a file over the limit, an empty one, and one whose stream breaks are not k
     yield large.subarray(0, 50_000);
     throw new Error("the provider broke off");
   }
-  await expect(keep(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
-  await expect(keep(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, large, { limitBytes })).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, endless(), { limitBytes })).rejects.toThrow(refused("upstream_error"));
   expect(asked).toBeLessThan(4);
-  await expect(keep(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
-  await expect(keep(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
-  await expect(keep(archive, broken())).rejects.toThrow("the provider broke off");
+  await expect(store(archive, Buffer.alloc(0))).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, pieces(Buffer.alloc(0)))).rejects.toThrow(refused("upstream_error"));
+  await expect(store(archive, broken())).rejects.toThrow("the provider broke off");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
   expect(await archive.objects()).toEqual([]);
 });
 
-test("keeping ends when the call ends, and nothing stays", async () => {
+test("storing ends with the call and leaves nothing", async () => {
   const archive = await startArchive();
   const ending = new AbortController();
   async function* stuck() {
     yield pngOf(1_000);
-    ending.abort(new Error("the caller left"));
+    ending.abort(new Error("the caller disconnected"));
     await new Promise(() => {});
   }
-  await expect(keep(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller left");
-  await expect(keep(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller left");
+  await expect(store(archive, stuck(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
+  await expect(store(archive, pngOf(), { signal: ending.signal })).rejects.toThrow("the caller disconnected");
   archive.clock.later(2 * minutesMs);
   await archive.files.expire();
   expect(await archive.records("files")).toEqual([]);
   expect(await archive.objects()).toEqual([]);
 });
 
-test("a file expires after 24 hours, to the millisecond, for good; what never was is not there", async () => {
+test("a file expires after exactly 24 hours and stays expired; an unknown id is not found", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
-  const { id } = await keep(archive, pngOf());
+  const { id } = await store(archive, pngOf());
   archive.clock.later(dayMs - minutesMs);
   expect(await archive.files.expire()).toEqual({ expired: 0, removed: 0 });
   expect(await generated.find(id)).toMatchObject({ id });
@@ -127,21 +127,21 @@ test("a file expires after 24 hours, to the millisecond, for good; what never wa
   await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("file_expired"));
 });
 
-test("the files of an attempt that failed are gone, as if they never were", async () => {
+test("deleted files of a failed attempt leave no record", async () => {
   const archive = await startArchive();
-  const kept = await Promise.all([keep(archive, pngOf()), keep(archive, pngOf()), keep(archive, wavOf(100))]);
-  const [first, second, third] = kept.map(({ id }) => id) as [string, string, string];
-  await archive.files.generated.drop([first, second]);
-  await archive.files.generated.drop([first]);
-  await archive.files.generated.drop([]);
+  const stored = await Promise.all([store(archive, pngOf()), store(archive, pngOf()), store(archive, wavOf(100))]);
+  const [first, second, third] = stored.map(({ id }) => id) as [string, string, string];
+  await archive.files.generated.delete([first, second]);
+  await archive.files.generated.delete([first]);
+  await archive.files.generated.delete([]);
   expect(await archive.files.generated.find(first)).toBeUndefined();
   expect(await archive.objects()).toEqual([`files/${third}`]);
   expect(await archive.records("files")).toHaveLength(1);
 });
 
-test("a file that a crash left half kept leaves nothing", async () => {
+test("a file that crashed while being stored leaves nothing", async () => {
   const archive = await startArchive();
-  const { id } = await keep(archive, pngOf());
+  const { id } = await store(archive, pngOf());
   const records = archive.mongo.connection.collection<{ _id: string }>("files");
   const dueAt = new Date(archive.clock.now() + 2 * hourMs);
   await records.updateOne({ _id: id }, { $set: { status: "pending", announced: false, dueAt } });
@@ -152,16 +152,16 @@ test("a file that a crash left half kept leaves nothing", async () => {
   expect(await archive.objects()).toEqual([]);
 });
 
-test("with storage away nothing is kept or read: 503; what it left goes when storage is back", async () => {
+test("while storage is unavailable storing and reading are 503; remains are deleted when it is back", async () => {
   const archive = await startOwnStorage();
   const { generated } = archive.files;
-  const { id } = await keep(archive, pngOf());
-  const { id: dropped } = await keep(archive, pngOf());
+  const { id } = await store(archive, pngOf());
+  const { id: dropped } = await store(archive, pngOf());
   await archive.server.stop();
-  await expect(keep(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
-  await expect(keep(archive, pieces(wavOf(100_000)))).rejects.toThrow(refused("no_capacity"));
+  await expect(store(archive, pngOf())).rejects.toThrow(refused("no_capacity"));
+  await expect(store(archive, pieces(wavOf(100_000)))).rejects.toThrow(refused("no_capacity"));
   await expect(generated.open(id, undefined, forever)).rejects.toThrow(refused("no_capacity"));
-  await generated.drop([dropped]);
+  await generated.delete([dropped]);
   expect(await generated.find(dropped)).toBeUndefined();
   await archive.server.start();
   archive.clock.later(3 * minutesMs);
@@ -170,25 +170,25 @@ test("with storage away nothing is kept or read: 503; what it left goes when sto
   expect(await archive.records("files")).toHaveLength(1);
 });
 
-test("the provider's job of a call is remembered for a day", async () => {
+test("the provider job of a call is stored for a day", async () => {
   const archive = await startArchive();
   const { generated } = archive.files;
-  expect(await generated.remembered("req_1")).toBeUndefined();
-  await generated.remember("req_1", { upstream: "fal", job: "a" });
-  await generated.remember("req_1", { upstream: "replicate", job: "b" });
-  expect(await archive.another().generated.remembered("req_1")).toEqual({ upstream: "replicate", job: "b" });
+  expect(await generated.findProviderJob("req_1")).toBeUndefined();
+  await generated.storeProviderJob("req_1", { upstream: "fal", job: "a" });
+  await generated.storeProviderJob("req_1", { upstream: "replicate", job: "b" });
+  expect(await archive.another().generated.findProviderJob("req_1")).toEqual({ upstream: "replicate", job: "b" });
   const indexes = await archive.mongo.connection.collection("generations").indexes();
   expect(indexes).toContainEqual(expect.objectContaining({ key: { expiresAt: 1 }, expireAfterSeconds: 0 }));
   archive.clock.later(dayMs);
-  expect(await generated.remembered("req_1")).toBeUndefined();
+  expect(await generated.findProviderJob("req_1")).toBeUndefined();
 });
 
-test("a reader who is slow gets all of it", async () => {
+test("a slow reader gets the whole file", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
   const body = wavOf(3_000_000);
-  const { id } = await keep(archive, body);
+  const { id } = await store(archive, body);
   const got: Buffer[] = [];
   for await (const chunk of await generated.open(id, undefined, forever)) {
     clock.advance(20_000);
@@ -198,11 +198,11 @@ test("a reader who is slow gets all of it", async () => {
   expect(clock.pending()).toBe(0);
 });
 
-test("storage that hangs while a file is read is given up after 15 seconds", async () => {
+test("storage that hangs during a read times out after 15 seconds", async () => {
   const archive = await startOwnStorage();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
-  const { id } = await keep(archive, wavOf(30 * mib), { limitBytes: 30 * mib });
+  const { id } = await store(archive, wavOf(30 * mib), { limitBytes: 30 * mib });
   const chunks = (await generated.open(id, undefined, forever))[Symbol.asyncIterator]();
   await chunks.next();
   await archive.server.kill("SIGSTOP");
@@ -222,17 +222,17 @@ test("storage that hangs while a file is read is given up after 15 seconds", asy
   await archive.server.kill("SIGCONT");
 });
 
-test("a reader who leaves lets go of storage", async () => {
+test("a reader who stops releases the connection to storage", async () => {
   const archive = await startArchive();
   const clock = createManualClock(Date.now());
   const { generated } = archive.another({ clock });
-  const { id } = await keep(archive, wavOf(9 * mib));
+  const { id } = await store(archive, wavOf(9 * mib));
   const leaving = new AbortController();
   const chunks = await generated.open(id, undefined, leaving.signal);
   const reading = all(chunks);
   reading.catch(() => undefined);
-  leaving.abort(new Error("left"));
-  await expect(reading).rejects.toThrow("left");
+  leaving.abort(new Error("disconnected"));
+  await expect(reading).rejects.toThrow("disconnected");
   for await (const _ of await generated.open(id, undefined, forever)) break;
   expect(clock.pending()).toBe(0);
 });

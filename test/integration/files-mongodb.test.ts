@@ -33,17 +33,17 @@ const activates = (command: Command) => {
   return command["findAndModify"] === "uploads" && $set?.status === "active";
 };
 
-test("an upload whose record could not be written is 503, and its hold is let go", async () => {
+test("an upload whose record cannot be written is 503, and its hold is released", async () => {
   const archive = await startFar(once("lose the request", (command) => command["insert"] === "uploads"));
-  const begun = archive.far.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  const begun = archive.far.uploads.begin({ ...archive.ask(), maxBytes: mib });
   await expect(begun).rejects.toThrow(refused("no_capacity"));
   await eventually(async () => (await archive.money.account(archive.account))?.openHolds === 0);
   await archive.expectNothing();
 });
 
-test("an upload whose record was written, but nobody heard of it, leaves nothing", async () => {
+test("an upload whose insert succeeded without an answer leaves nothing", async () => {
   const archive = await startFar(once("lose the answer", (command) => command["insert"] === "uploads"));
-  const begun = archive.far.uploads.begin({ ...archive.ask(), mostBytes: mib });
+  const begun = archive.far.uploads.begin({ ...archive.ask(), maxBytes: mib });
   await expect(begun).rejects.toThrow(refused("no_capacity"));
   await eventually(async () => (await archive.records()).length === 0);
   await archive.expectNothing();
@@ -57,7 +57,7 @@ for (const fate of ["lose the answer", "lose the request"] as const)
     await archive.expectMoney(priceOf(pngOf().length));
   });
 
-test("a start of which storage heard, but whose record could not be written, leaves no parts", async () => {
+test("a multipart upload whose record cannot be updated leaves no parts", async () => {
   const updates = (command: Command) => command["findAndModify"] === "uploads";
   const archive = await startFar(once("lose the request", updates));
   const started = archive.far.uploads.start({ ...archive.ask(), bytes: 1_000, mime: "image/png" });
@@ -66,7 +66,7 @@ test("a start of which storage heard, but whose record could not be written, lea
   await archive.expectNothing();
 });
 
-test("a deletion that dies after its first write is finished by expiry", async () => {
+test("expiry finishes a deletion that crashed after its first write", async () => {
   let dead = false;
   const archive = await startFar((command) => {
     if (dead) return "lose the request";
@@ -80,7 +80,7 @@ test("a deletion that dies after its first write is finished by expiry", async (
   await archive.expectNothing(priceOf(pngOf().length));
 });
 
-test("while MongoDB cannot be asked, so much is said", async () => {
+test("while MongoDB does not answer, reads are 503 with Retry-After", async () => {
   const archive = await startFar(({ find, aggregate }) => (find || aggregate ? "lose the request" : "pass"));
   const { id } = await sent(archive, wavOf(1_000));
   const { uploads, generated } = archive.far;
@@ -98,7 +98,7 @@ test("while MongoDB cannot be asked, so much is said", async () => {
 
 test("a charge that cannot be decided leaves no active upload", async () => {
   const archive = await startArchive();
-  const money = { ...archive.money, decide: () => Promise.reject(new Error("away for too long")) };
+  const money = { ...archive.money, decide: () => Promise.reject(new Error("unavailable for too long")) };
   const files = archive.another({ money });
   await expect(upload({ ...archive, files }, pngOf())).rejects.toThrow(refused("no_capacity"));
   await archive.expectNothing();

@@ -49,7 +49,7 @@ test("an upload in parts is pending, with a link for each part, its price held a
   expect(await files.uploads.find(account, started.id)).toEqual(started);
 });
 
-test("a part's link takes exactly its bytes, carries no checksum, and ends after an hour", async () => {
+test("the link of a part accepts exactly its size, has no checksum, and expires after an hour", async () => {
   const archive = await startArchive();
   const { multipart } = await archive.files.uploads.start({ ...archive.ask(), bytes: 1_000, mime: "audio/wav" });
   const url = new URL(multipart?.parts[0]?.url as string);
@@ -85,7 +85,7 @@ test("parts sent in any order, one of them twice, become the file, charged once"
   await archive.expectMoney(priceOf(body.length));
 });
 
-test("missing parts are named, and the upload stays pending until they are there", async () => {
+test("missing parts are named, and the upload stays pending until they are sent", async () => {
   const archive = await startArchive();
   const { files, account } = archive;
   const body = wavOf(3 * partSize);
@@ -102,7 +102,7 @@ test("missing parts are named, and the upload stays pending until they are there
   await archive.expectMoney(priceOf(body.length));
 });
 
-test("more than 200 MB, none, half a byte, and types that are not accepted cannot be started", async () => {
+test("sizes over 200 MB, of 0 or of half a byte, and other types are refused at the start", async () => {
   const archive = await startArchive();
   const start = (bytes: number, mime = "video/mp4") => archive.files.uploads.start({ ...archive.ask(), bytes, mime });
   await expect(start(200 * mib + 1)).rejects.toThrow(refused("request_too_large", "bytes"));
@@ -117,7 +117,7 @@ test("more than 200 MB, none, half a byte, and types that are not accepted canno
   await archive.expectNothing();
 });
 
-test("a declared type that the bytes contradict is corrected, in the record and in what a reader is told", async () => {
+test("a declared type that the bytes contradict is corrected, in the record and in responses", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, pngOf(5_000), "video/mp4");
   const made = await archive.files.uploads.complete(archive.account, id);
@@ -125,7 +125,7 @@ test("a declared type that the bytes contradict is corrected, in the record and 
   expect((await fetch(made.url as string)).headers.get("content-type")).toBe("image/png");
 });
 
-test("a file of no accepted type is gone once it is assembled", async () => {
+test("an assembled file of another type is deleted", async () => {
   const archive = await startArchive();
   const { id, requestId } = await sent(archive, Buffer.from("<svg xmlns='http://www.w3.org/2000/svg'/>"), "image/png");
   const complete = () => archive.files.uploads.complete(archive.account, id);
@@ -139,7 +139,7 @@ test("a file of no accepted type is gone once it is assembled", async () => {
   await archive.expectNothing();
 });
 
-test("a completion goes on after a crash between storage and the record", async () => {
+test("a completion can be repeated after a crash between storage and the record", async () => {
   const archive = await startArchive();
   const body = wavOf(partSize + 1);
   const { id } = await sent(archive, body);
@@ -151,7 +151,7 @@ test("a completion goes on after a crash between storage and the record", async 
   await archive.expectMoney(priceOf(body.length));
 });
 
-test("a completion goes on after a crash between the charge and the record, and charges nothing more", async () => {
+test("a completion can be repeated after a crash between the charge and the record, without another charge", async () => {
   const archive = await startArchive();
   const body = wavOf(1_000_000);
   const started = await sent(archive, body);
@@ -161,7 +161,7 @@ test("a completion goes on after a crash between the charge and the record, and 
   await archive.expectMoney(priceOf(body.length));
 });
 
-test("an object of another size than was declared is gone", async () => {
+test("an object of another size than declared is deleted", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(1_000));
   const UploadId = await archive.uploadIdOf(id);
@@ -172,7 +172,7 @@ test("an object of another size than was declared is gone", async () => {
   await archive.expectNothing();
 });
 
-test("an upload whose parts are gone from storage ends", async () => {
+test("an upload whose parts are missing in storage ends", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, wavOf(1_000));
   const UploadId = await archive.uploadIdOf(id);
@@ -183,7 +183,7 @@ test("an upload whose parts are gone from storage ends", async () => {
   await archive.expectNothing();
 });
 
-test("a file that another completion is still putting together is waited for", async () => {
+test("a completion waits for a file that another completion is assembling", async () => {
   const archive = await startArchive();
   const body = wavOf(1_000);
   const { id } = await sent(archive, body);

@@ -18,7 +18,7 @@ import {
 import { brokenWire, type Fate } from "../support/money-proxy.ts";
 import { times } from "../support/money-setup.ts";
 
-test("two completions at once, in two processes, are one charge and one answer", async () => {
+test("two concurrent completions, in two processes, are one charge and one answer", async () => {
   const archive = await startArchive();
   const body = wavOf(partSize + 70_000);
   const { id } = await sent(archive, body);
@@ -32,7 +32,7 @@ test("two completions at once, in two processes, are one charge and one answer",
   await archive.expectNothing(priceOf(body.length));
 });
 
-test("two completions at once of a file of no accepted type leave nothing", async () => {
+test("two concurrent completions of a file of another type leave nothing", async () => {
   const archive = await startArchive();
   const { id } = await sent(archive, Buffer.alloc(100_000, "<html>"));
   const complete = () => archive.another().uploads.complete(archive.account, id);
@@ -41,7 +41,7 @@ test("two completions at once of a file of no accepted type leave nothing", asyn
   await archive.expectNothing();
 });
 
-test("a completion beside a deletion: charged if it was there first, else nothing; never an object", async () => {
+test("a completion concurrent with a deletion is charged only if it came first, and leaves no object", async () => {
   const archive = await startArchive();
   const body = wavOf(30_000);
   let paid = 0n;
@@ -91,7 +91,7 @@ test.for(Object.entries(endings))(
   },
 );
 
-test("a completion that comes too late gives nothing back of an upload that was active and then deleted", async () => {
+test("a late completion refunds nothing of an upload that was active and then deleted", async () => {
   const archive = await startArchive();
   const { files, account } = archive;
   const body = wavOf(30_000);
@@ -109,7 +109,7 @@ test("a completion that comes too late gives nothing back of an upload that was 
   await archive.expectNothing(priceOf(body.length));
 });
 
-test("an upload that becomes active while expiry has it in hand stays", async () => {
+test("an upload that becomes active during its expiry stays active", async () => {
   const archive = await startArchive();
   const { stores, money, clock } = archive;
   const body = wavOf(2_000);
@@ -129,7 +129,7 @@ test("an upload that becomes active while expiry has it in hand stays", async ()
   await archive.expectMoney(priceOf(body.length));
 });
 
-test("expiry beside a completion: active and charged, or gone and free", async () => {
+test("expiry concurrent with a completion: active and charged, or expired and free", async () => {
   const archive = await startArchive();
   const body = wavOf(30_000);
   let paid = 0n;
@@ -152,7 +152,7 @@ test("expiry beside a completion: active and charged, or gone and free", async (
   }
 });
 
-test("of two deletions at once one is told that it is gone", async () => {
+test("one of two concurrent deletions is 410", async () => {
   const archive = await startArchive();
   const body = wavOf(1_000);
   const { id } = await upload(archive, body);

@@ -14,7 +14,7 @@ import {
 
 const ref = (id: string, param: string, kind?: "image" | "audio") => ({ id, param, kind });
 
-test("uploads that a request names are told with their size and type, each once", async () => {
+test("check returns the size and type of each upload in a request, once", async () => {
   const archive = await startArchive();
   const image = await upload(archive, pngOf(500));
   const sound = await upload(archive, wavOf(900));
@@ -43,7 +43,7 @@ const unusable: Readonly<Record<string, [string, (archive: Archive) => Promise<s
   ],
   "that is still received": [
     "upload_not_found",
-    async ({ files, ask }) => (await files.uploads.begin({ ...ask(), mostBytes: 9 })).id,
+    async ({ files, ask }) => (await files.uploads.begin({ ...ask(), maxBytes: 9 })).id,
   ],
   "that is pending": ["invalid_value", async (archive) => (await sent(archive, pngOf(), "image/png")).id],
   "that has expired": [
@@ -73,7 +73,7 @@ test.for(Object.entries(unusable))("an upload %s is refused, naming the field", 
   await expect(archive.files.uploads.resolve(archive.account, refs, forever)).rejects.toThrow(error);
 });
 
-test("a provider gets the bytes, but not more than the provider takes", async () => {
+test("a provider gets the bytes, but not more than it accepts", async () => {
   const archive = await startArchive();
   const body = wavOf(300_000);
   const { id } = await upload(archive, body);
@@ -104,7 +104,7 @@ test.for(endpoints)("with the public address %s a provider gets a link: %s", asy
   expect(link && new URL(link).searchParams.get("X-Amz-Expires")).toBe(linked ? "3600" : undefined);
 });
 
-test("callers' links are made for the public address", async () => {
+test("callers' links have the public address", async () => {
   const archive = await startArchive();
   const port = new URL(archive.stores.S3_ENDPOINT).port;
   const files = archive.another({ env: { S3_PUBLIC_ENDPOINT: `http://localhost:${port}` } });
@@ -113,7 +113,7 @@ test("callers' links are made for the public address", async () => {
   expect((await fetch(url as string)).status).toBe(200);
 });
 
-test("reading ends when nobody wants it any more, and is 503 while storage is away", async () => {
+test("reading ends with the signal, and is 503 while storage is unavailable", async () => {
   const archive = await startOwnStorage();
   const { id } = await upload(archive, pngOf());
   const leaving = new AbortController();

@@ -6,23 +6,23 @@ import { dayMs, forever, minutesMs, startArchive, startOwnStorage } from "../sup
 
 const gone = expect.objectContaining({ name: "NoSuchKey" });
 
-test("a body is kept as it is until it is dropped", async () => {
+test("a body is stored unchanged until it is deleted", async () => {
   const { files } = await startArchive();
   const json = JSON.stringify({ text: "€😀\0".repeat(300_000) });
-  await files.putBody("req_files_kept", json);
-  expect(await files.getBody("req_files_kept", forever)).toBe(json);
-  await files.dropBody("req_files_kept");
-  await expect(files.getBody("req_files_kept", forever)).rejects.toThrow(gone);
-  await expect(files.dropBody("req_files_kept")).resolves.toBeUndefined();
+  await files.putBody("req_files_stored", json);
+  expect(await files.getBody("req_files_stored", forever)).toBe(json);
+  await files.deleteBody("req_files_stored");
+  await expect(files.getBody("req_files_stored", forever)).rejects.toThrow(gone);
+  await expect(files.deleteBody("req_files_stored")).resolves.toBeUndefined();
 });
 
-test("reading a body ends when nobody wants it any more", async () => {
+test("reading a body ends with the signal", async () => {
   const { files } = await startArchive();
   await files.putBody("req_files_aborted", "{}");
   await expect(files.getBody("req_files_aborted", AbortSignal.abort())).rejects.toThrow("abort");
 });
 
-test("an answer is kept as it is, beside the body of the same request", async () => {
+test("an answer is stored unchanged, beside the body of the same request", async () => {
   const { files } = await startArchive();
   await files.putBody("req_1", "the body");
   const answer = Buffer.from([0, 255, 128, 10]);
@@ -32,7 +32,7 @@ test("an answer is kept as it is, beside the body of the same request", async ()
   await expect(files.getAnswer("req_2")).rejects.toThrow(gone);
 });
 
-test("bodies and answers that a crash left are removed after a day", async () => {
+test("abandoned bodies and answers are deleted after a day", async () => {
   const { files, clock, objects } = await startArchive();
   const texts = Array.from({ length: 20 }, (_, i) => [
     files.putBody(`req_${i}`, "{}"),
@@ -49,7 +49,7 @@ test("bodies and answers that a crash left are removed after a day", async () =>
   expect(await objects()).toEqual([]);
 });
 
-test("with storage away keeping and reading fail", async () => {
+test("while storage is unavailable writes and reads fail", async () => {
   const { server, files } = await startOwnStorage();
   await files.ping();
   await server.stop();
@@ -60,7 +60,7 @@ test("with storage away keeping and reading fail", async () => {
   await expect(files.expireBodies()).rejects.toThrow(refused);
 });
 
-test("the bucket shows browsers the ETag of a part; the rules of others stay", async () => {
+test("the bucket exposes the ETag of a part to browsers; existing rules of others stay", async () => {
   const { files, s3, stores, ask } = await startArchive();
   const Bucket = stores.S3_BUCKET;
   const theirs = { ID: "theirs", AllowedMethods: ["GET"], AllowedOrigins: ["https://example.com"] };
@@ -81,12 +81,12 @@ test("the bucket shows browsers the ETag of a part; the rules of others stay", a
   expect(answer.headers.get("access-control-expose-headers")).toMatch(/etag/i);
 });
 
-test("what a server does not take of the bucket's settings is said, and stops nothing", async () => {
+test("bucket settings that the server refuses are logged, and stop nothing", async () => {
   const { stores, mongo, money, clock } = await startArchive();
   const lines: string[] = [];
   const log = createLogger("test", "silent");
   log.info = (...line: unknown[]) => void lines.push(JSON.stringify(line));
   const config = { ...stores, UPLOAD_USD_PER_GB_DAY: "0.10" };
   await createFiles({ config, mongo, money, clock, log }).prepareBucket();
-  expect(lines).toEqual([expect.stringContaining("lifecycle rules of the bucket cannot be set here")]);
+  expect(lines).toEqual([expect.stringContaining("lifecycle rules of the bucket could not be set")]);
 });

@@ -1,25 +1,120 @@
-import { FinishReason, HarmBlockThreshold, HarmCategory } from "@google/genai";
+// cspell:ignore Agenerate fchat
+import { FinishReason, FunctionCallingConfigMode, HarmBlockThreshold, HarmCategory, Type } from "@google/genai";
 import { describe, expect, test } from "vitest";
 import {
   asking,
   chargeOf,
+  chatProvider,
+  clientOf,
   costOf,
+  entriesOf,
   geminiService,
   google,
+  local,
+  messagesProvider,
   nativeModel,
   newCaller,
-  others,
   ownName,
+  responsesProvider,
   sent,
 } from "../support/gemini-client-setup.ts";
-import { mockChunk, mockUsage } from "../support/mock-openai.ts";
+import { pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
+import { mockGeminiError } from "../support/mock-gemini.ts";
+import { entryOf, nanoUsd } from "../support/service-setup.ts";
 
 const served = geminiService();
+
+describe("paths and keys", () => {
+  test.each([ownName, google.model, local.model, chatProvider.model, messagesProvider.model, `models/${local.model}`])(
+    "apiVersion v1 and v1beta: %s",
+    async (model) => {
+      for (const apiVersion of ["v1", "v1beta"]) {
+        const { client } = await newCaller(served, "10", { apiVersion });
+        const answer = await client.models.generateContent(asking(model));
+        expect(answer.text).toBeTruthy();
+      }
+    },
+  );
+
+  const body = { contents: [{ parts: [{ text: "Hello there" }] }] };
+
+  test.each([
+    "/v1beta/local/chat:generateContent",
+    "/v1beta/models/local/chat:generateContent",
+    "/v1beta/models/local%2Fchat:generateContent",
+    "/v1beta/local%2fchat:generateContent",
+    "/v1/models/local/chat:generateContent",
+    "/v1/local%2Fchat:generateContent",
+    "/v1beta/models/local/chat%3AgenerateContent",
+    `/v1beta/${ownName}:generateContent`,
+    `/v1beta/models/google%2F${ownName}:generateContent`,
+  ])("%s, with the key in each of its places", async (path) => {
+    const customer = await served.service.account("1");
+    const { key } = customer;
+    const send = (query: string, headers: Record<string, string>) =>
+      fetch(`${served.service.baseUrl}${path}${query}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify(body),
+      });
+    const answers = await Promise.all([
+      send("", { "x-goog-api-key": key }),
+      send(`?key=${key}`, {}),
+      send("", { authorization: `Bearer ${key}` }),
+      send("?alt=json&%24alt=json", { "x-goog-api-key": key }),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    for (const answer of answers)
+      expect(await answer.json()).toMatchObject({
+        candidates: [{ content: { parts: [{ text: expect.any(String) }] } }],
+      });
+  });
+
+  test("a bare name is Google's alone", async () => {
+    const { customer } = await newCaller(served);
+    const calling = clientOf(served.service, customer).models.generateContent(asking("gpt-4.1-mini"));
+    await expect(calling).rejects.toMatchObject({ status: 404 });
+  });
+});
+
 const { HARM_CATEGORY_HARASSMENT: harassment } = HarmCategory;
 const safetySettings = [{ category: harassment, threshold: HarmBlockThreshold.BLOCK_NONE }];
 
-describe("Google's own answer passes untouched", () => {
-  test("all fields of the request, known here or not, but for what is kept at the provider", async () => {
+describe("requests and responses of the provider's own format", () => {
+  test("the client's parameters reach the provider unchanged", async () => {
+    const { client } = await newCaller(served);
+    const contents = [
+      { role: "user", parts: [{ text: "Hello" }, { text: "there" }] },
+      { role: "model", parts: [{ text: "Hi." }] },
+      { role: "user", parts: [{ text: "And now?" }] },
+    ];
+    const generationConfig = {
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 40,
+      stopSequences: ["END", "STOP"],
+      seed: 7,
+      maxOutputTokens: 100,
+    };
+    const toolFields = {
+      tools: [{ functionDeclarations: [{ name: "f", description: "Does.", parameters: { type: Type.OBJECT } }] }],
+      toolConfig: {
+        functionCallingConfig: { mode: FunctionCallingConfigMode.ANY, allowedFunctionNames: ["f"] },
+      },
+    };
+    const config = { systemInstruction: "Be brief.", ...generationConfig, ...toolFields };
+    const answer = await client.models.generateContent({ model: ownName, contents, config });
+    expect(sent(served, google)).toEqual({
+      contents,
+      systemInstruction: { role: "user", parts: [{ text: "Be brief." }] },
+      generationConfig,
+      ...toolFields,
+      store: false,
+    });
+    expect(answer.sdkHttpResponse?.headers?.["x-ignored-params"]).toBeUndefined();
+  });
+
+  test("every field of a request passes through, known or not, but store is false", async () => {
     const customer = await served.service.account("10");
     const body = {
       contents: [{ role: "user", parts: [{ text: "Hello ü", partMetadata: { a: 1 } }] }],
@@ -37,7 +132,7 @@ describe("Google's own answer passes untouched", () => {
       store: true,
     };
     const response = await customer.post(`/v1beta/models/${ownName}:generateContent`, body);
-    // The stand-in knows what the provider's documentation names; more passes too, and is the provider's to refuse.
+    // The mock refuses fields that the provider's documentation does not have.
     expect([response.status, await response.text()]).toEqual([
       400,
       expect.stringContaining('Unknown name \\"labels\\"'),
@@ -45,7 +140,7 @@ describe("Google's own answer passes untouched", () => {
     expect(sent(served, google)).toEqual({ ...body, store: false });
   });
 
-  test("the answer, but for our model id; and each event of a stream", async () => {
+  test("a response and each event of a stream pass through with the service's model id", async () => {
     const candidate = {
       content: { role: "model", parts: [{ text: "Hi", thoughtSignature: "c2ln", x_part: 1 }] },
       finishReason: "STOP",
@@ -59,7 +154,7 @@ describe("Google's own answer passes untouched", () => {
       candidates: [candidate],
       usageMetadata,
       modelVersion: "own",
-      responseId: "theirs",
+      responseId: "r",
       x_new: { a: 1 },
     };
     served.gemini.respond({ body: answer }, { events: [{ ...answer, usageMetadata: undefined }, answer] });
@@ -74,7 +169,7 @@ describe("Google's own answer passes untouched", () => {
     );
   });
 
-  test("an answer that the provider could go on from is told without the means: the client takes what it has", async () => {
+  test("continuation tokens are removed, so that the client does not continue the answer", async () => {
     const { client } = await newCaller(served);
     const candidate = {
       content: { role: "model", parts: [{ text: "So far" }] },
@@ -93,7 +188,7 @@ describe("Google's own answer passes untouched", () => {
 
   test.each([
     ["blocked", { blockReason: "SAFETY" }],
-    ["blocked for what nobody may say", { blockReason: "PROHIBITED_CONTENT" }],
+    ["prohibited", { blockReason: "PROHIBITED_CONTENT" }],
   ])("a prompt that is %s: promptFeedback, no candidate, the prompt is charged", async (_, script) => {
     const { client, customer } = await newCaller(served);
     served.gemini.respond(script, script);
@@ -111,7 +206,7 @@ describe("Google's own answer passes untouched", () => {
     FinishReason.RECITATION,
     FinishReason.MALFORMED_FUNCTION_CALL,
     FinishReason.MAX_TOKENS,
-  ])("an end by %s", async (finishReason) => {
+  ])("finish reason %s", async (finishReason) => {
     const { client } = await newCaller(served);
     served.gemini.always({ finishReason, text: "so far" });
     const answer = await client.models.generateContent(asking(ownName));
@@ -123,36 +218,183 @@ describe("Google's own answer passes untouched", () => {
   });
 });
 
-describe("ends of other providers", () => {
-  const refusal = "I cannot help with that.";
-  const scripts: Readonly<Record<string, () => void>> = {
-    chat: () => {
-      const message = { role: "assistant", content: null, refusal };
-      served.provider.respond(
-        { body: { choices: [{ index: 0, message, finish_reason: "stop" }], usage: mockUsage() } },
-        {
-          events: [
-            mockChunk({ role: "assistant", refusal: "" }),
-            mockChunk({ refusal }),
-            mockChunk({}, "stop"),
-            mockChunk(undefined, null, { usage: mockUsage() }),
-          ],
-        },
-      );
+test("thought signatures come from the provider, and go back to it unchanged", async () => {
+  const { client } = await newCaller(served);
+  const name = "get_weather";
+  const parameters = { type: Type.OBJECT, properties: { city: { type: Type.STRING } }, required: ["city"] };
+  const config = { tools: [{ functionDeclarations: [{ name, description: "The weather of a city", parameters }] }] };
+  const chat = client.chats.create({ model: google.model, config });
+  const first = await chat.sendMessage({ message: name });
+  const part = first.candidates?.[0]?.content?.parts?.[0];
+  expect(part).toMatchObject({ thoughtSignature: "c2lnbmF0dXJl", functionCall: { name } });
+  const response = { output: "rain" };
+  await chat.sendMessage({ message: [{ functionResponse: { id: part?.functionCall?.id ?? "", name, response } }] });
+  const [, model] = sent(served, google)["contents"] as { parts: object[] }[];
+  expect(model?.parts).toEqual([part]);
+  const contents = [
+    { role: "user", parts: [{ text: "weather?" }] },
+    {
+      role: "model",
+      parts: [
+        { text: "Hm.", thought: true },
+        { text: "Let me see.", thoughtSignature: "dGV4dA==" },
+        { functionCall: { id: "a", name, args: { city: "Oslo" } }, thoughtSignature: "Y2FsbA==" },
+      ],
     },
-    responses: () => {
-      const content = [{ type: "refusal", refusal }];
-      served.provider.always({ output: [{ type: "message", role: "assistant", status: "completed", content }] });
-    },
-    messages: () => served.anthropic.always({ text: refusal, stopReason: "refusal" }),
-  };
+    { role: "user", parts: [{ functionResponse: { id: "a", name, response } }] },
+  ];
+  await client.models.generateContent({ model: google.model, contents, config });
+  expect(sent(served, google)["contents"]).toEqual(contents);
+});
 
-  test.each(others)("a refusal of $name ends with SAFETY", async ({ name, model }) => {
-    const { client } = await newCaller(served);
-    scripts[name]?.();
-    const answer = await client.models.generateContent(asking(model));
-    const chunks = await Array.fromAsync(await client.models.generateContentStream(asking(model)));
-    expect([answer, chunks.at(-1)].map((each) => each?.candidates?.[0]?.finishReason)).toEqual(["SAFETY", "SAFETY"]);
-    expect([answer.text, chunks.map(({ text = "" }) => text).join("")]).toEqual([refusal, refusal]);
+test("sound passes through by its bytes, by a link and as an upload", async () => {
+  const { client, customer } = await newCaller(served);
+  const inline = (data: string) => ({ inlineData: { mimeType: "audio/wav", data } });
+  const link = { fileData: { mimeType: "audio/mp3", fileUri: "https://example.com/a.mp3" } };
+  const sound = inline(wavOf(1).toString("base64"));
+  const upload = inline(await uploaded(served.service, customer, wavOf(1)));
+  await client.models.generateContent({ model: ownName, contents: [{ role: "user", parts: [sound, link, upload] }] });
+  expect(sent(served, google)["contents"]).toEqual([{ role: "user", parts: [sound, link, sound] }]);
+});
+
+const paths = () =>
+  [served.gemini, served.provider, served.anthropic].flatMap(({ requests }) => requests.map(({ path }) => path));
+
+test.each([
+  { ...google, by: "provider", path: `/v1beta/models/${ownName}:countTokens` },
+  { ...messagesProvider, by: "provider", path: "/v1/messages/count_tokens" },
+  { ...chatProvider, by: "estimate", path: undefined },
+  { ...responsesProvider, by: "estimate", path: undefined },
+  { ...local, by: "estimate", path: undefined },
+])("countTokens of $name is free: $by", async ({ model, by, path }) => {
+  const customer = await served.service.account("0");
+  const { totalTokens = 0, sdkHttpResponse } = await clientOf(served.service, customer).models.countTokens(
+    asking(model),
+  );
+  expect(totalTokens).toBeGreaterThan(1);
+  expect(totalTokens).toBeLessThan(20);
+  expect(sdkHttpResponse?.headers?.["x-xm-token-count"]).toBe(by);
+  expect(paths()).toEqual(path ? [path] : []);
+  const entries = await entriesOf(served.service, customer);
+  expect(entries.filter(({ amount_usd }) => amount_usd !== "0.00")).toEqual([]);
+  expect(await customer.available()).toBe("0.00");
+});
+
+describe("countTokens: generateContentRequest is counted with its instruction and tools", () => {
+  const contents = [{ role: "user", parts: [{ text: "Hello there" }] }];
+  const systemInstruction = { parts: [{ text: "Be as brief as you can be, and kind." }] };
+  const tools = [
+    {
+      functionDeclarations: [{ name: "get_weather", description: "Tells the weather", parameters: { type: "OBJECT" } }],
+    },
+  ];
+
+  test.each([google, messagesProvider, chatProvider, local])("$name", async ({ model }) => {
+    const customer = await served.service.account("0");
+    const count = async (body: object) => {
+      const response = await customer.post(`/v1beta/models/${model}:countTokens`, body);
+      expect(response.status).toBe(200);
+      return ((await response.json()) as { totalTokens: number }).totalTokens;
+    };
+    const alone = await count({ contents });
+    const request = { model: `models/${model}`, contents, systemInstruction, tools };
+    expect(await count({ generateContentRequest: request })).toBeGreaterThan(alone + 5);
+    const whole = { contents, systemInstruction, tools };
+    expect(served.gemini.requests.map((heard) => heard.body["generateContentRequest"])).toEqual(
+      model === google.model ? [{ contents }, whole].map((each) => ({ model: `models/${ownName}`, ...each })) : [],
+    );
   });
+});
+
+test("countTokens: uploads are counted with their bytes, and only for their own account", async () => {
+  const { client, customer } = await newCaller(served);
+  const id = await uploaded(served.service, customer, pngOf(3, 2));
+  const request = {
+    model: ownName,
+    contents: [{ role: "user", parts: [{ fileData: { mimeType: "image/png", fileUri: id } }] }],
+  };
+  await client.models.countTokens(request);
+  expect(JSON.stringify(served.gemini.requests.at(-1)?.body)).toContain(pngOf(3, 2).toString("base64"));
+  const { client: other } = await newCaller(served);
+  await expect(other.models.countTokens(request)).rejects.toMatchObject({ status: 404 });
+});
+
+test("countTokens: an estimate if the provider fails; its error if it refuses", async () => {
+  const { client } = await newCaller(served);
+  const by = async () => {
+    const { sdkHttpResponse } = await client.models.countTokens(asking(ownName));
+    return sdkHttpResponse?.headers?.["x-xm-token-count"];
+  };
+  expect(await by()).toBe("provider");
+  served.gemini.respond(mockGeminiError(500, "down"));
+  expect(await by()).toBe("estimate");
+  expect(await by()).toBe("provider");
+  served.gemini.respond(mockGeminiError(400, "Unsupported MIME type: image/x."));
+  await expect(client.models.countTokens(asking(ownName))).rejects.toMatchObject({
+    status: 400,
+    message: expect.stringContaining("Unsupported MIME type: image/x."),
+  });
+});
+
+const embeddingModel = "google/gemini-embedding-001";
+const embeddingPriceNanoUsd = 150n;
+const input = ["red apple", "blue sea", "red apple pie"];
+
+test("embeddings: every encoding gives the same vectors, in the order of the texts", async () => {
+  const { openai } = await served.service.account("1");
+  // The client asks for base64 by itself and decodes it.
+  const usual = await openai.embeddings.create({ model: embeddingModel, input });
+  expect(usual).toMatchObject({ object: "list", model: embeddingModel });
+  expect(usual.data.map(({ index, object }) => [index, object])).toEqual([0, 1, 2].map((at) => [at, "embedding"]));
+  expect(usual.data.map(({ embedding }) => embedding.indexOf(0.5))).toEqual([0, 1, 2]);
+  const float = await openai.embeddings.create({ model: embeddingModel, input, encoding_format: "float" });
+  expect(float.data).toEqual(usual.data);
+  const base64 = await openai.embeddings.create({ model: embeddingModel, input, encoding_format: "base64" });
+  const decoded = base64.data.map(({ embedding }) => {
+    const bytes = Buffer.from(embedding as unknown as string, "base64");
+    return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4));
+  });
+  expect(decoded).toEqual(usual.data.map(({ embedding }) => embedding));
+  const names = served.gemini.requests.map(({ path }) => path);
+  expect(names).toEqual(Array.from({ length: 3 }, () => "/v1beta/models/gemini-embedding-001:batchEmbedContents"));
+});
+
+test("embeddings: vectors of the requested dimensions are normalized", async () => {
+  const { openai } = await served.service.account("1");
+  const { data } = await openai.embeddings.create({ model: embeddingModel, input: "red", dimensions: 12 });
+  const [{ embedding } = { embedding: [] }] = data;
+  expect(embedding).toHaveLength(12);
+  expect(Math.hypot(...embedding)).toBeCloseTo(1, 6);
+  expect(served.gemini.requests[0]?.body).toMatchObject({ requests: [{ outputDimensionality: 12 }] });
+});
+
+test("embeddings: the provider's count is charged, else an estimate, marked as one", async () => {
+  const customer = await served.service.account("1");
+  const embeddings = [{ values: [1, 0] }, { values: [0, 1] }];
+  const call = async (usageMetadata?: object) => {
+    served.gemini.respond({ body: { embeddings, ...(usageMetadata && { usageMetadata }) } });
+    const { data, request_id } = await customer.openai.embeddings
+      .create({ model: embeddingModel, input: ["red apple", "blue sea"] })
+      .withResponse();
+    await served.service.settled();
+    const { request, amount_usd } = await entryOf(served.service, request_id);
+    expect(request.usage["input"]).toBe(data.usage.prompt_tokens);
+    expect(nanoUsd(amount_usd)).toBe(-embeddingPriceNanoUsd * BigInt(data.usage.prompt_tokens));
+    return { tokens: data.usage.prompt_tokens, estimated: request.estimated };
+  };
+  expect(await call({ promptTokenCount: 4 })).toEqual({ tokens: 4, estimated: false });
+  const estimate = await call();
+  expect(estimate.estimated).toBe(true);
+  expect(estimate.tokens).toBeGreaterThan(0);
+});
+
+test("embeddings: a refusal of the provider reaches the caller, and costs nothing", async () => {
+  const customer = await served.service.account("1");
+  served.gemini.respond(mockGeminiError(400, "The text is too long."));
+  await expect(customer.openai.embeddings.create({ model: embeddingModel, input })).rejects.toMatchObject({
+    status: 400,
+    message: expect.stringContaining("The text is too long."),
+  });
+  await served.service.settled();
+  expect(await customer.available()).toBe("1.00");
 });

@@ -11,9 +11,7 @@ const day = 24 * 3_600_000;
 interface There {
   readonly service: Client;
   readonly customer: Customer;
-  readonly ids: Readonly<
-    Record<"unknown" | "foreign" | "expired" | "deleted" | "pending" | "picture" | "sound", string>
-  >;
+  readonly ids: Readonly<Record<"unknown" | "foreign" | "expired" | "deleted" | "pending" | "image" | "sound", string>>;
 }
 let there: There;
 
@@ -45,7 +43,7 @@ beforeAll(async () => {
     expired,
     deleted: await removed(service, customer, await uploaded(service, customer, pngOf(3, 2))),
     pending: await begun(service, customer),
-    picture: await uploaded(service, customer, pngOf(3, 2)),
+    image: await uploaded(service, customer, pngOf(3, 2)),
     sound: await uploaded(service, customer, wavOf(1)),
   };
   there = { service, customer, ids };
@@ -54,7 +52,7 @@ beforeAll(async () => {
   };
 });
 
-const refusals: Readonly<Record<Exclude<keyof There["ids"], "picture" | "sound">, Refusal>> = {
+const refusals: Readonly<Record<Exclude<keyof There["ids"], "image" | "sound">, Refusal>> = {
   unknown: { status: 404, type: "not_found_error", code: "upload_not_found" },
   foreign: { status: 404, type: "not_found_error", code: "upload_not_found" },
   expired: { status: 410, type: "not_found_error", code: "upload_expired" },
@@ -63,9 +61,9 @@ const refusals: Readonly<Record<Exclude<keyof There["ids"], "picture" | "sound">
 };
 
 /** Every place where a request may name an upload. */
-const places: readonly (readonly [param: string, path: string, body: (id: string, picture: string) => object])[] = [
+const places: readonly (readonly [param: string, path: string, body: (id: string, image: string) => object])[] = [
   ["image", images, (image) => drawing("x", { image })],
-  ["image[1]", images, (id, picture) => drawing("x", { image: [picture, id] })],
+  ["image[1]", images, (id, image) => drawing("x", { image: [image, id] })],
   ["more.deep[0].file", images, (file) => drawing("x", { more: { deep: [{ file }] } })],
   ["input.image", media, (image) => ({ model: "local/video", input: { prompt: "x", duration: 1, image } })],
   ["input.file", media, (file) => ({ model: "local/transcription", input: { file } })],
@@ -93,7 +91,7 @@ describe.each(Object.keys(refusals) as (keyof typeof refusals)[])("an upload tha
   test.each(places)("at %s: refused by name; no hold, no charge", async (param, path, body) => {
     const { service, customer, ids } = there;
     const before = await customer.available();
-    const answer = await refusalOf(await customer.post(path, body(ids[state], ids.picture)));
+    const answer = await refusalOf(await customer.post(path, body(ids[state], ids.image)));
     expect(answer).toEqual(refusal({ ...refusals[state], param }));
     expect(answer.error.message).toContain(ids[state]);
     expect(await customer.available()).toBe(before);
@@ -111,21 +109,21 @@ const wrong = (param: string): Refusal => ({
 });
 
 test.each<readonly [what: string, path: string, body: (ids: There["ids"]) => object, param: string]>([
-  ["sound in the place of a picture", images, ({ sound }) => drawing("x", { image: sound }), "image"],
+  ["sound in the place of a image", images, ({ sound }) => drawing("x", { image: sound }), "image"],
   [
-    "sound in the place of a video's picture",
+    "sound in the place of a video's image",
     media,
     ({ sound }) => ({ model: "local/video", input: { prompt: "x", duration: 1, image: sound } }),
     "input.image",
   ],
   [
-    "a picture in the place of a recording",
+    "a image in the place of a recording",
     media,
-    ({ picture }) => ({ model: "local/transcription", input: { file: picture } }),
+    ({ image }) => ({ model: "local/transcription", input: { file: image } }),
     "input.file",
   ],
   [
-    "sound in the place of a chat's picture",
+    "sound in the place of a chat's image",
     "/v1/chat/completions",
     ({ sound }) => ({
       ...asking(localModel),
@@ -137,10 +135,10 @@ test.each<readonly [what: string, path: string, body: (ids: There["ids"]) => obj
   const { service, customer, ids } = there;
   const before = await customer.available();
   expect(await refusalOf(await customer.post(path, body(ids)))).toEqual(refusal(wrong(param)));
-  await expectUnheld(service, customer, before);
+  await expectNoHold(service, customer, before);
 });
 
-test("where the field itself says what it takes, no work is begun for anything else", async () => {
+test("a field with a fixed kind refuses other kinds before any work", async () => {
   const { customer, ids } = there;
   const entries = (await customer.ledger("usage")).length;
   expect((await customer.post(images, drawing("x", { image: ids.sound }))).status).toBe(400);
@@ -151,20 +149,20 @@ test("where the field itself says what it takes, no work is begun for anything e
 });
 
 /** The pending upload keeps its own hold. */
-async function expectUnheld(service: Client, customer: Customer, before: string) {
+async function expectNoHold(service: Client, customer: Customer, before: string) {
   await expect.poll(async () => (await service.check()).open_holds).toBe(1);
   expect(await customer.available()).toBe(before);
 }
 
-test("the first of several that is at fault is named", async () => {
+test("the first invalid upload is named", async () => {
   const { customer, ids } = there;
-  const image = [ids.picture, ids.deleted, ids.unknown];
+  const image = [ids.image, ids.deleted, ids.unknown];
   expect(await refusalOf(await customer.post(images, drawing("x", { image })))).toEqual(
     refusal({ ...refusals.deleted, param: "image[1]" }),
   );
 });
 
-test("a prompt that merely speaks of an upload is a prompt", async () => {
+test("an upload id in a prompt is only text", async () => {
   const { customer, ids } = there;
   const prompts = [`${ids.unknown}?`, `Draw ${ids.expired}`, `${ids.deleted}\n`];
   for (const prompt of prompts) expect((await customer.post(images, drawing(prompt))).status).toBe(200);
@@ -172,7 +170,7 @@ test("a prompt that merely speaks of an upload is a prompt", async () => {
   expect((await customer.post(images, drawing(ids.unknown))).status).toBe(200);
 });
 
-test("a hundred uploads in one request are looked up; more are refused by name, however many", async () => {
+test("up to a hundred uploads in one request are accepted; more are refused by name", async () => {
   const { customer, ids } = there;
   const named = (count: number) => Array.from({ length: count }, (_, at) => `upl_${String(at).padStart(24, "0")}`);
   const ask = async (more: readonly string[]) => refusalOf(await customer.post(images, drawing("x", { more })));
@@ -180,7 +178,7 @@ test("a hundred uploads in one request are looked up; more are refused by name, 
   const tooMany: Refusal = { status: 400, type: "invalid_request_error", code: "invalid_value", param: "more[100]" };
   for (const count of [101, 100_000])
     expect(await ask(named(count))).toEqual(refusal({ ...tooMany, message: /100 uploads/ }));
-  const content = Array.from({ length: 101 }, () => ({ type: "image_url", image_url: { url: ids.picture } }));
+  const content = Array.from({ length: 101 }, () => ({ type: "image_url", image_url: { url: ids.image } }));
   const chat = { ...asking(localModel), messages: [{ role: "user", content }] };
   expect(await refusalOf(await customer.post("/v1/chat/completions", chat))).toEqual(
     refusal({ ...tooMany, param: "messages[0].content[100].image_url.url" }),

@@ -114,7 +114,7 @@ describe("headers", () => {
   const exposed =
     "x-request-id, request-id, retry-after, x-should-retry, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, x-xm-cost-usd, payment-required, payment-response";
 
-  test("any page may call: CORS on answers, on errors and on preflights", async () => {
+  test("web pages may call: CORS headers on answers, errors and preflights", async () => {
     const customer = await running.service.account("1");
     const answers = await Promise.all([
       customer.post(chat, hi, { headers: { origin: "https://page.example" } }),
@@ -142,7 +142,7 @@ describe("headers", () => {
     expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
   });
 
-  test("the request id is ours, new for each request, whatever the caller sends", async () => {
+  test("the request id is new for each request, whatever the caller sends", async () => {
     const customer = await running.service.account("1");
     const ids = await Promise.all(
       [1, 2].map(async () => {
@@ -155,7 +155,7 @@ describe("headers", () => {
     for (const id of ids) expect(id).toMatch(/^req_[0-9A-Za-z]{20,}$/);
   });
 
-  test("a stream is not to be cached, changed or held back; JSON has its length", async () => {
+  test("a stream must not be cached, transformed or buffered; JSON has its length", async () => {
     const customer = await running.service.account("1");
     const stream = await customer.post(chat, { ...hi, stream: true }, { headers: { "accept-encoding": "gzip" } });
     await stream.text();
@@ -209,7 +209,7 @@ describe("bodies", () => {
     await expectUntouched(running.service, customer, before);
   });
 
-  test("an encoding that nobody knows is 415", async () => {
+  test("an unknown encoding is 415", async () => {
     const customer = await running.service.account("1");
     expect(await refusalOf(await customer.post(chat, hi, { headers: { "content-encoding": "zip" } }))).toEqual(
       refusal({
@@ -220,7 +220,7 @@ describe("bodies", () => {
     );
   });
 
-  test("over 25 MB, declared and not: 413, and the connection serves on", async () => {
+  test("over 25 MB, declared and not: 413, and the connection can be reused", async () => {
     const customer = await running.service.account("1");
     const body = requestOf(localModel, limitBytes + 1);
     expect(await refusalOf(await customer.post(chat, body))).toEqual(refusal(tooLarge));
@@ -229,7 +229,7 @@ describe("bodies", () => {
     expect((await customer.post(chat, hi)).status).toBe(200);
   });
 
-  test("a body that breaks off: nothing is held, nothing charged", async () => {
+  test("a body that breaks off holds and charges nothing", async () => {
     const customer = await running.service.account("1");
     const { hostname, port } = new URL(running.service.baseUrl);
     const socket = connect(Number(port), hostname);
@@ -249,7 +249,7 @@ describe("bodies", () => {
     ["a byte more, in storage", 64 * 1024 + 1],
     ["1 MB", 1024 * 1024],
     ["24 MB", 24 * 1024 * 1024],
-  ])("%s goes through unchanged, and nothing of it is left in storage", async (_, bytes) => {
+  ])("%s passes through unchanged and leaves nothing in storage", async (_, bytes) => {
     const customer = await running.service.account("100");
     const body = requestOf(providerModel, bytes);
     const response = await customer.post(chat, body);

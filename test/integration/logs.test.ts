@@ -33,13 +33,13 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
   [
     "a command that Redis does not know, with its arguments",
     /unknown command/,
-    async (stores) => (await connect(stores, "impatient")).call("NOTHING", prompt),
+    async (stores) => (await connect(stores, "fail-fast")).call("NOTHING", prompt),
   ],
   [
     "a frame for a key of another type",
     /WRONGTYPE/,
     async (stores) => {
-      const redis = await connect(stores, "patient");
+      const redis = await connect(stores, "waiting");
       await redis.set("reply:api_test", "x");
       const reply = createReplies({ redis, clock: systemClock }).open("api_test", "req_1", () => {});
       return reply.final(prompt, {});
@@ -49,7 +49,7 @@ const refusals: readonly (readonly [string, RegExp, (stores: Stores) => Promise<
     "a job for a queue whose key has another type",
     /WRONGTYPE/,
     async (stores) => {
-      const redis = await connect(stores, "impatient");
+      const redis = await connect(stores, "fail-fast");
       await redis.set("bull:chat:prioritized", "x");
       const queues = createQueues({ redis, log });
       onTestFinished(() => queues.close());
@@ -126,7 +126,7 @@ test("Redis refuses writes, jobs and frames: the log names the reason and quotes
   const { stores } = await ownServers({ redis: true });
   const service = await startService(stores, { env: { CALL_TIMEOUT_MS: "1500" } });
   const customer = await service.account("1");
-  const redis = await connect(stores, "patient");
+  const redis = await connect(stores, "waiting");
   const call = (stream: boolean) =>
     customer.post("/v1/chat/completions", { ...asking(localModel, prompt), stream }).then(async (answer) => {
       await answer.text();

@@ -21,15 +21,15 @@ const file = fileOf("png", bytes).fill("some bytes ", 1_000);
 async function made({ files, service }: Running, body: Buffer | AsyncIterable<Buffer> = file) {
   const { signal } = new AbortController();
   const ask = { account: "acct_of_the_test", requestId: newRequestId(), body, limitBytes: 200 * mebi, signal };
-  const kept = await files.generated.keep(ask);
-  return { ...kept, url: `${service.baseUrl}/media/${kept.id}` };
+  const file = await files.generated.store(ask);
+  return { ...file, url: `${service.baseUrl}/media/${file.id}` };
 }
 
 const bodyOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
 const gone = { status: 410, code: "file_expired" };
 const unknown = { status: 404, code: "not_found" };
 
-test("a file is served whole, by its id alone, and no cache keeps it longer than it lives", async () => {
+test("a file is served by its id alone, and caches may not store it beyond its lifetime", async () => {
   const { id, url, contentType, expiresAt } = await made(there);
   const response = await fetch(url);
   expect(response.status).toBe(200);
@@ -51,7 +51,7 @@ test("a file is served whole, by its id alone, and no cache keeps it longer than
   expect((await bodyOf(response)).equals(file)).toBe(true);
 });
 
-test("HEAD says the same and sends nothing", async () => {
+test("HEAD has the same headers and no body", async () => {
   const { url } = await made(there);
   const [head, whole] = await Promise.all([
     fetch(url, { method: "HEAD", headers: { range: "bytes=0-9" } }),
@@ -103,7 +103,7 @@ test.each(["bytes=0-1,5-6", "lines=0-1", "bytes", "bytes=one-two"])(
   },
 );
 
-test("who has it already gets 304; another tag or an older date gets the file", async () => {
+test("a caller with a current copy gets 304; another tag or an older date gets the file", async () => {
   const { url } = await made(there);
   const { headers } = await fetch(url, { method: "HEAD" });
   const [etag, modified] = [headers.get("etag") ?? "", headers.get("last-modified") ?? ""];
@@ -121,7 +121,7 @@ test("who has it already gets 304; another tag or an older date gets the file", 
   expect(await status({ "if-modified-since": new Date(0).toUTCString() })).toBe(200);
 });
 
-test("If-Range gives the part if the file is still that one, else all of it", async () => {
+test("If-Range returns the part if the validator matches, else the whole file", async () => {
   const { url } = await made(there);
   const { headers } = await fetch(url, { method: "HEAD" });
   const status = async (ifRange: string) => {
@@ -136,7 +136,7 @@ test("If-Range gives the part if the file is still that one, else all of it", as
   expect(await status(new Date(0).toUTCString())).toBe(200);
 });
 
-test("what never was is 404, however the id looks", async () => {
+test("an unknown id is 404, whatever it looks like", async () => {
   const { service } = there;
   const ids = [`file_${"0".repeat(40)}`, "file_1", "x", "%00", "..%2f..%2fbodies", `file_${"0".repeat(40)}.png`];
   for (const id of ids) expect(await refused(fetch(`${service.baseUrl}/media/${id}`))).toMatchObject(unknown);
@@ -160,7 +160,7 @@ test.each(["POST", "PUT", "DELETE"])("%s is 405", async (method) => {
   expect(await refused(response)).toMatchObject({ status: 405 });
 });
 
-test("a file is 410 from its last second on, and after its object is gone as well", async () => {
+test("a file is 410 after its lifetime, also once its object is deleted", async () => {
   const own = await startOn(await testStores());
   onTestFinished(own.stop);
   const { url } = await made(own);
@@ -248,7 +248,7 @@ async function* streamed(kind: Kind, length: number) {
   yield* piecesOf(kind, length);
 }
 
-test("a caller who does not read makes the service hold no more than a little, and one who leaves ends the reading", async () => {
+test("a caller who does not read costs little memory, and one who disconnects ends the reading", async () => {
   const { own, wire } = await behindWire();
   const large = 64 * mebi;
   const { url } = await made(own, streamed("mp4", large));
@@ -272,7 +272,7 @@ test("a caller who does not read makes the service hold no more than a little, a
   expect(wire.received() - before).toBeLessThan(large);
 });
 
-test("who leaves while storage is silent is not waited for", async () => {
+test("a caller who disconnects while storage hangs frees the connection at once", async () => {
   const { own, wire } = await behindWire();
   const { url } = await made(own);
   wire.silence();
@@ -283,7 +283,7 @@ test("who leaves while storage is silent is not waited for", async () => {
   await expect.poll(() => wire.waiting(), { timeout: 10_000 }).toBe(0);
 });
 
-test("when storage breaks a connection the file goes on where it was, and comes whole", async () => {
+test("when storage closes a connection the download resumes and completes", async () => {
   const { own, wire } = await behindWire();
   const large = 8 * mebi;
   const { url } = await made(own, streamed("mp4", large));
@@ -293,7 +293,7 @@ test("when storage breaks a connection the file goes on where it was, and comes 
   expect(whole.equals(Buffer.concat([...piecesOf("mp4", large)]))).toBe(true);
 });
 
-test("storage that is away is 503 with nothing of the file's headers; away in the middle it breaks the connection", async () => {
+test("storage that is unavailable is 503 without the file's headers; in the middle of a file the connection is cut", async () => {
   const { s3, stores } = await ownServers({ s3: true });
   const own = await startOn(stores);
   onTestFinished(own.stop);
@@ -307,14 +307,14 @@ test("storage that is away is 503 with nothing of the file's headers; away in th
     for (;;) if ((await reader.read()).done) return "ended well";
   })();
   await expect(reading).rejects.toThrow("terminated");
-  const away = await fetch(url);
-  expect(Number(away.headers.get("retry-after"))).toBeGreaterThan(0);
+  const unavailable = await fetch(url);
+  expect(Number(unavailable.headers.get("retry-after"))).toBeGreaterThan(0);
   for (const name of ["etag", "cache-control", "content-disposition", "last-modified"])
-    expect(away.headers.get(name)).toBeNull();
-  expect(await refused(away)).toMatchObject({ status: 503, code: "no_capacity" });
+    expect(unavailable.headers.get(name)).toBeNull();
+  expect(await refused(unavailable)).toMatchObject({ status: 503, code: "no_capacity" });
 });
 
-test("a download that runs when the service is told to stop is finished first", async () => {
+test("at shutdown a running download is finished", async () => {
   const own = await startOn(await testStores());
   const { url } = await made(own, streamed("mp4", 32 * mebi));
   const response = await fetch(url);

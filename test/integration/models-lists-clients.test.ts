@@ -71,7 +71,7 @@ describe("@anthropic-ai/sdk", () => {
     expect(await Array.fromAsync(page)).toEqual(expected());
   });
 
-  test("goes back from a model too, page by page", async () => {
+  test("pages backwards from a model too", async () => {
     const [start, ...before] = expected().slice(0, 5).toReversed();
     const page = await anthropic().models.list({ limit: 2, before_id: start?.id ?? "" });
     const pages: string[][] = [];
@@ -80,7 +80,7 @@ describe("@anthropic-ai/sdk", () => {
     expect(pages).toEqual([ids.slice(2), ids.slice(0, 2)]);
   });
 
-  test("filters by the stage of life, which is the same for all", async () => {
+  test("filters by lifecycle, which is the same for all models", async () => {
     const { models } = anthropic();
     expect((await models.list({ lifecycle: ["active", "deprecated"] })).data).toEqual(expected());
     expect((await models.list({ lifecycle: ["retired"] })).data).toEqual([]);

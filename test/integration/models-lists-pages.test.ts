@@ -56,7 +56,7 @@ describe("the Messages list", () => {
     expect(rest).toMatchObject({ has_more: false, data: [{ type: "model" }] });
   });
 
-  test("after a model and before it, without it; an empty page has no ids", async () => {
+  test("pages after and before a model exclude it; an empty page has no ids", async () => {
     const all = ids(await messages({}));
     const [first = "", second = "", third = ""] = all;
     const last = all.at(-1) ?? "";
@@ -69,7 +69,7 @@ describe("the Messages list", () => {
     expect(await messages({ before_id: first })).toEqual(empty);
   });
 
-  test("goes on after a model that is not listed any more, by either of its names", async () => {
+  test("continues after a model that is no longer listed, by either of its names", async () => {
     const all = ids(await messages({}));
     const at = all.indexOf("local/chat");
     expect([at > 0, at < all.length - 1]).toEqual([true, true]);
@@ -91,7 +91,7 @@ describe("the Gemini list", () => {
     expect(await gemini({ pageSize: "1000" })).not.toHaveProperty("nextPageToken");
   });
 
-  test("a token goes on where its page ended, also after models have come and gone", async () => {
+  test("a token continues where its page ended, also after models were added and removed", async () => {
     const all = await namesFrom("");
     const there = new Set(all);
     for (const pageSize of [1, 2, 5, all.length - 1]) {

@@ -10,7 +10,7 @@ async function modelOf(id: string): Promise<Record<string, unknown>> {
 }
 
 describe("a model for images or media", () => {
-  test("shows its input schema, and every price that it can have", async () => {
+  test("has its input schema and every price that it can have", async () => {
     expect(await modelOf("local/video")).toMatchObject({
       type: "video",
       endpoint: "/v1/media/generations",
@@ -30,7 +30,7 @@ describe("a model for images or media", () => {
     });
   });
 
-  test("is described so in the list too, where text models have no input schema", async () => {
+  test("has them in the list too, where text models have no input schema", async () => {
     const answer = await fetch(`${running.service.baseUrl}/v1/models`);
     const { data } = (await answer.json()) as { data: Record<string, unknown>[] };
     const local = data.filter(({ owned_by }) => owned_by === "local");

@@ -139,7 +139,7 @@ describe.each(streamFaces)("$name", (face) => {
     ["500", mockError(500, "down"), failed],
     ["503", mockError(503, "overloaded"), failed],
     ["429", mockError(429, "slow down", { headers: { "retry-after": "1" } }), full],
-    ["429, nothing left to pay", mockError(429, "slow down", { code: "insufficient_quota" }), failed],
+    ["429, no balance", mockError(429, "slow down", { code: "insufficient_quota" }), failed],
     [
       "400",
       mockError(400, "Bad tools.", { param: "tools" }),

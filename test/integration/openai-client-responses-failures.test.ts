@@ -8,7 +8,7 @@ import { expectUntouched, gate, localModel, nanoUsd, never, serviceOfFile } from
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const input = "Hello there";
-/** By the tokenizer, and what the template adds. */
+/** By the tokenizer, with the tokens of the template. */
 const inputTokens = 9n;
 const prices: Readonly<Record<string, readonly [bigint, bigint]>> = {
   [nativeModel]: [400n, 1_600n],
@@ -18,7 +18,7 @@ const failed = { code: "upstream_error", param: null };
 
 type Event = OpenAI.Responses.ResponseStreamEvent;
 
-/** The least of a stream in Responses' own format that has said "abcdefgh". */
+/** A minimal Responses stream that has sent "abcdefgh". */
 const response = { id: "resp_1", object: "response", created_at: 1, model: "x", output: [], status: "in_progress" };
 const at = { item_id: "msg_1", output_index: 0, content_index: 0, logprobs: [] };
 const item = { id: "msg_1", type: "message", role: "assistant", status: "in_progress", content: [] };
@@ -31,27 +31,27 @@ const nativeEvents = [
   { type: "response.output_text.delta", ...at, delta: "efgh" },
 ].map((event, sequence_number) => ({ ...event, sequence_number }));
 const chatEvents = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
-const begunOf = (model: string): readonly object[] => (model === nativeModel ? nativeEvents : chatEvents);
+const eventsOf = (model: string): readonly object[] => (model === nativeModel ? nativeEvents : chatEvents);
 
-/** Failures of the tests before must not open the breaker: a success between them closes it. */
+/** A success after the failures of earlier tests closes the breaker. */
 async function customerOfHealthyProvider(model: string): Promise<Customer> {
   const healthy = await running.service.account("1");
   await eventually(async () => (await healthy.post("/v1/responses", { model, input })).status === 200);
   return running.service.account("1");
 }
 
-/** Reads to the end or the error; `onSaid` once everything was said. */
-async function readAll(stream: AsyncIterable<Event>, onSaid: () => void) {
+/** Reads to the end or the error; `onComplete` after the whole text. */
+async function readAll(stream: AsyncIterable<Event>, onComplete: () => void) {
   const events: Event[] = [];
-  let said = "";
+  let delivered = "";
   const thrown = await (async () => {
     for await (const event of stream) {
       events.push(event);
-      if (event.type === "response.output_text.delta") said += event.delta;
-      if (said === "abcdefgh") onSaid();
+      if (event.type === "response.output_text.delta") delivered += event.delta;
+      if (delivered === "abcdefgh") onComplete();
     }
   })().catch((error: unknown) => error);
-  return { events, said, thrown };
+  return { events, delivered, thrown };
 }
 
 async function expectDelivered(model: string, customer: Customer, status: string): Promise<void> {
@@ -62,24 +62,24 @@ async function expectDelivered(model: string, customer: Customer, status: string
   expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-(inputTokens * perInput + 2n * perOutput));
 }
 
-const ways = (model: string): readonly (readonly [string, object, waits: boolean])[] => {
-  const begun = begunOf(model);
+const failuresOf = (model: string): readonly (readonly [string, object, waits: boolean])[] => {
+  const begun = eventsOf(model);
   const secret = "sk-secret overloaded";
   const cut = { events: [...begun, { type: "response.never" }], cutAfter: begun.length };
   const common = [
     ["is cut", cut, true],
-    ["ends without an end", { events: begun, done: false }, false],
-    ["turns into what is no JSON", { events: [...begun, "data: {oops\n\n"] }, true],
+    ["ends without a last event", { events: begun, done: false }, false],
+    ["has invalid JSON", { events: [...begun, "data: {oops\n\n"] }, true],
   ] as const;
   if (model === hostedModel)
-    return [...common, ["tells an error", { events: [...begun, { error: { message: secret, code: 500 } }] }, true]];
+    return [...common, ["sends an error", { events: [...begun, { error: { message: secret, code: 500 } }] }, true]];
   const error = { code: "server_error", message: secret };
   return [
     ...common,
-    ["tells an error", { events: [...begun, { type: "error", sequence_number: 5, ...error, param: null }] }, true],
-    ["tells a nested error", { events: [...begun, { type: "error", sequence_number: 5, error }] }, true],
+    ["sends an error", { events: [...begun, { type: "error", sequence_number: 5, ...error, param: null }] }, true],
+    ["sends a nested error", { events: [...begun, { type: "error", sequence_number: 5, error }] }, true],
     [
-      "fails by itself",
+      "sends response.failed",
       {
         events: [
           ...begun,
@@ -92,56 +92,59 @@ const ways = (model: string): readonly (readonly [string, object, waits: boolean
 };
 
 describe.each([nativeModel, hostedModel])("%s", (model) => {
-  test.each(ways(model))("a stream that %s: failed, then an error, and the client throws", async (_, answer, waits) => {
-    const customer = await customerOfHealthyProvider(model);
-    const released = gate();
-    running.provider.respond({
-      ...answer,
-      ...(waits && { beforeEvent: { [begunOf(model).length]: released.opened } }),
-    });
-    const stream = await customer.openai.responses.create({ model, input, stream: true });
-    const { events, said, thrown } = await readAll(stream, released.open);
-    expect(said).toBe("abcdefgh");
-    expect(thrown).toBeInstanceOf(OpenAI.APIError);
-    expect(thrown).toMatchObject(failed);
-    expect(String(thrown) + JSON.stringify(events)).not.toContain("sk-secret");
-    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, number) => number));
-    const last = events.at(-1);
-    expect(last).toMatchObject({
-      type: "response.failed",
-      response: {
-        status: "failed",
-        error: { code: "server_error" },
-        model: expect.stringMatching(/^openai\//) as string,
-      },
-    });
-    const created = events[0];
-    expect(created?.type === "response.created" && created.response.id).toBe(
-      last?.type === "response.failed" && last.response.id,
-    );
-    await expectDelivered(model, customer, "failed");
-  });
+  test.each(failuresOf(model))(
+    "a stream that %s: response.failed, then an error, and the client throws",
+    async (_, answer, waits) => {
+      const customer = await customerOfHealthyProvider(model);
+      const released = gate();
+      running.provider.respond({
+        ...answer,
+        ...(waits && { beforeEvent: { [eventsOf(model).length]: released.opened } }),
+      });
+      const stream = await customer.openai.responses.create({ model, input, stream: true });
+      const { events, delivered, thrown } = await readAll(stream, released.open);
+      expect(delivered).toBe("abcdefgh");
+      expect(thrown).toBeInstanceOf(OpenAI.APIError);
+      expect(thrown).toMatchObject(failed);
+      expect(String(thrown) + JSON.stringify(events)).not.toContain("sk-secret");
+      expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, number) => number));
+      const last = events.at(-1);
+      expect(last).toMatchObject({
+        type: "response.failed",
+        response: {
+          status: "failed",
+          error: { code: "server_error" },
+          model: expect.stringMatching(/^openai\//) as string,
+        },
+      });
+      const created = events[0];
+      expect(created?.type === "response.created" && created.response.id).toBe(
+        last?.type === "response.failed" && last.response.id,
+      );
+      await expectDelivered(model, customer, "failed");
+    },
+  );
 
   test("the helper rejects when its stream fails", async () => {
     const customer = await customerOfHealthyProvider(model);
-    running.provider.respond({ events: begunOf(model), done: false });
+    running.provider.respond({ events: eventsOf(model), done: false });
     const runner = customer.openai.responses.stream({ model, input });
     await expect(runner.finalResponse()).rejects.toMatchObject(failed);
   });
 
-  test("a caller who leaves a stream pays what was delivered", async () => {
+  test("a caller who disconnects from a stream pays what was delivered", async () => {
     const customer = await customerOfHealthyProvider(model);
     const before = running.provider.requests.length;
-    const begun = begunOf(model);
+    const begun = eventsOf(model);
     running.provider.respond({
       events: [...begun, { type: "response.never" }],
       beforeEvent: { [begun.length]: never },
     });
     const stream = await customer.openai.responses.create({ model, input, stream: true });
-    let said = "";
+    let delivered = "";
     for await (const event of stream) {
-      if (event.type === "response.output_text.delta") said += event.delta;
-      if (said === "abcdefgh") break;
+      if (event.type === "response.output_text.delta") delivered += event.delta;
+      if (delivered === "abcdefgh") break;
     }
     const request = await running.provider.request(before);
     await request.closed;
@@ -212,7 +215,7 @@ test.each([
   await expectUntouched(running.service, customer, "1.00");
 });
 
-test("the local model's broken stream", async () => {
+test("local: a failing stream ends with response.failed, and a whole response fails", async () => {
   const { openai } = await running.service.account("1");
   const stream = await openai.responses.create({ model: localModel, input: "stream-error:2", stream: true });
   const { events, thrown } = await readAll(stream, () => {});

@@ -8,7 +8,7 @@ const path = "/v1/responses";
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** Everything that passes, known here or not. */
+/** A request with known and unknown fields. */
 const everything = {
   input: [
     { role: "developer", content: "Be brief." },
@@ -76,8 +76,8 @@ const everything = {
   x_new: { deep: [1, null, "ü"] },
 };
 
-describe("what reaches the provider", () => {
-  test.each([nativeModel, providerModel])("%s: the caller's body, but for model, cap and store", async (model) => {
+describe("requests to the provider", () => {
+  test.each([nativeModel, providerModel])("%s: the body passes through but for model, cap and store", async (model) => {
     const customer = await running.service.account("1");
     const response = await customer.post(path, { model, ...everything, max_output_tokens: 77, store: true });
     expect(response.status).toBe(200);
@@ -90,7 +90,7 @@ describe("what reaches the provider", () => {
     expect(((await response.json()) as { model: string }).model).toBe(providerModel);
   });
 
-  test("the same of a stream, whose options pass", async () => {
+  test("the options of a stream pass through", async () => {
     const customer = await running.service.account("1");
     const stream = { stream: true, stream_options: { include_obfuscation: false } };
     const response = await customer.post(path, { model: nativeModel, ...everything, ...stream });
@@ -105,7 +105,7 @@ describe("what reaches the provider", () => {
     });
   });
 
-  test("nothing of the caller's: its key, its addresses", async () => {
+  test("neither the caller's key nor its addresses are sent", async () => {
     const customer = await running.service.account("1");
     await customer.openai.responses.create({ model: nativeModel, input: "hi" });
     const { headers } = running.provider.requests[0] ?? {};
@@ -114,11 +114,11 @@ describe("what reaches the provider", () => {
       expect(headers).not.toHaveProperty(name);
   });
 
-  test("a cap over the model's own is the model's; a poor caller's is what the balance covers", async () => {
+  test("the cap is limited by the model and by the balance", async () => {
     const customer = await running.service.account("1");
     await customer.post(path, { model: nativeModel, input: "hi", max_output_tokens: 1_000_000 });
-    const poor = await running.service.account("0.002");
-    await poor.post(path, { model: nativeModel, input: "hi" });
+    const insufficient = await running.service.account("0.002");
+    await insufficient.post(path, { model: nativeModel, input: "hi" });
     const [own, covered] = running.provider.requests.map(({ body }) => Number(body["max_output_tokens"]));
     expect(own).toBe(32_768);
     expect(covered).toBeGreaterThan(500);
@@ -146,7 +146,7 @@ describe("reasoning", () => {
     include: ["reasoning.encrypted_content" as const],
   };
 
-  test.each([false, true])("its state goes back unchanged, stream: %s", async (stream) => {
+  test.each([false, true])("reasoning state goes back unchanged, stream: %s", async (stream) => {
     const { openai } = await running.service.account("1");
     const input = [{ role: "user" as const, content: "Hello there" }];
     const first = stream
@@ -162,7 +162,7 @@ describe("reasoning", () => {
     expect(sent[1]).toEqual(thought);
   });
 
-  test("an item that only names it is left out: at the provider it would be another's, or no one's", async () => {
+  test("a reasoning item without state is removed", async () => {
     const customer = await running.service.account("1");
     const input = [
       { role: "user", content: "Hello" },
@@ -174,7 +174,7 @@ describe("reasoning", () => {
   });
 });
 
-test("usage: cached and reasoning tokens are told as they came, and charged at their prices", async () => {
+test("cached and reasoning tokens pass through, and are charged at their prices", async () => {
   const { openai } = await running.service.account("1");
   const usage = {
     input_tokens: 1_000,
@@ -198,7 +198,7 @@ test("usage: cached and reasoning tokens are told as they came, and charged at t
   }
 });
 
-test("without usage it is estimated", async () => {
+test("without usage from the provider an estimate is charged", async () => {
   const { openai } = await running.service.account("1");
   running.provider.always({ usage: false, text: "12345678" });
   const answer = await openai.responses.create({ model: nativeModel, input: "Hello there" });
@@ -214,7 +214,7 @@ test("without usage it is estimated", async () => {
     });
 });
 
-test("a stream's events pass as they are, known here or not, but for our model id", async () => {
+test("events pass through, known or not, but for the model id", async () => {
   const customer = await running.service.account("1");
   const response = { id: "resp_1", object: "response", model: "gpt-4.1-mini-2025", output: [], status: "in_progress" };
   const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };

@@ -204,7 +204,10 @@ test.each([
   });
   const chunks = provider.stream(call())[Symbol.asyncIterator]();
   await chunks.next();
-  expect(await errorOf(chunks.next())).toMatchObject({ kind: "unavailable", message: /one event/i });
+  expect(await errorOf(chunks.next())).toMatchObject({
+    kind: "unavailable",
+    message: expect.stringMatching(/one event/i) as string,
+  });
 });
 
 test("a stream is read no faster than its chunks are taken", async () => {

@@ -36,7 +36,7 @@ test("openapi.json is valid OpenAPI 3.1, version 1.0.0", async () => {
   expect(description.servers).toEqual([{ url: running.service.baseUrl }]);
 });
 
-test("it has every public route, and every route of it is there", async () => {
+test("it has exactly the public routes", async () => {
   const { paths } = (await (await get("/openapi.json")).json()) as Description;
   const described = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -81,7 +81,7 @@ test("it has every public route, and every route of it is there", async () => {
   );
 });
 
-test("payment by x402 is described at the two calls that take it, and at no other", async () => {
+test("payment by x402 is described only at the two calls that accept it", async () => {
   const { paths } = (await (await get("/openapi.json")).json()) as Description;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.values(methods).map((operation) => ({
@@ -111,7 +111,7 @@ test("payment by x402 is described at the two calls that take it, and at no othe
   }
 });
 
-test("Idempotency-Key, its answer and its conflict are described at every call that can be given again", async () => {
+test("Idempotency-Key, its answer and its conflict are described at every call that supports it", async () => {
   const { paths } = (await (await get("/openapi.json")).json()) as Description;
   const posts = Object.entries(paths).flatMap(([path, { post }]) => (post ? [[path, post] as const] : []));
   const has = posts.filter(([, post]) => JSON.stringify(post).includes('"Idempotency-Key"'));
@@ -135,7 +135,7 @@ test("Idempotency-Key, its answer and its conflict are described at every call t
   }
 });
 
-test("/docs loads everything from itself", async () => {
+test("/docs loads no scripts of other hosts", async () => {
   const page = await get("/docs");
   expect(page.status).toBe(200);
   const policy = page.headers.get("content-security-policy") ?? "";

@@ -1,12 +1,12 @@
 import { type Job, Queue, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
-import { createQueues, isPaidCall } from "#jobs";
+import { createQueues, toPaidCall } from "#jobs";
 import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 async function open(stores: Stores) {
-  const queues = createQueues({ redis: await connect(stores, "impatient"), log });
+  const queues = createQueues({ redis: await connect(stores, "fail-fast"), log });
   onTestFinished(() => queues.close());
   return queues;
 }
@@ -44,7 +44,7 @@ test("a job is delivered as it was added, under the request's id", async () => {
   const { taken } = await work(stores, "chat");
   await eventually(() => taken.length === 1);
   expect(taken[0]).toMatchObject({ id: "req_1", name: "chat", attemptsStarted: 1 });
-  expect(isPaidCall(taken[0]?.data)).toEqual(payload);
+  expect(toPaidCall(taken[0]?.data)).toEqual(payload);
 });
 
 test("a job that is added twice is one job", async () => {
@@ -54,7 +54,7 @@ test("a job that is added twice is one job", async () => {
   expect(await queues.backlog("chat")).toBe(1);
 });
 
-test("an account's burst lets the others go first", async () => {
+test("an account's burst does not delay other accounts", async () => {
   const stores = await testStores();
   const queues = await open(stores);
   for (let i = 0; i < 4; i++) await queues.enqueue("chat", paidCall(`req_burst${i}`), i);
@@ -73,7 +73,7 @@ test("an account's burst lets the others go first", async () => {
   ]);
 });
 
-test("a job that waits can be taken back, one that a worker has cannot", async () => {
+test("a waiting job can be removed, one that a worker has cannot", async () => {
   const stores = await testStores();
   const queues = await open(stores);
   await queues.enqueue("chat", paidCall("req_active"), 0);
@@ -114,11 +114,11 @@ test("the backlog counts what waits in its own pool, not what runs", async () =>
   expect(await queues.backlog("embeddings")).toBe(1);
 });
 
-test("schedules are made once, whoever makes them and however often, and are not put off", async () => {
+test("schedules are registered once, by any number of workers, and registering again does not postpone them", async () => {
   const stores = await testStores();
   const [one, other] = await Promise.all([open(stores), open(stores)]);
   await Promise.all([one.schedule(), other.schedule()]);
-  const queue = new Queue("maintenance", { connection: await connect(stores, "patient"), skipVersionCheck: true });
+  const queue = new Queue("maintenance", { connection: await connect(stores, "waiting"), skipVersionCheck: true });
   onTestFinished(() => queue.close());
   const runs = async () => {
     const jobs = await queue.getJobs(["delayed", "waiting", "prioritized"]);
@@ -142,7 +142,7 @@ test("schedules are made once, whoever makes them and however often, and are not
   expect(Object.fromEntries(schedulers.map(({ name, every }) => [name, every]))).toEqual(scheduled);
 });
 
-test("while Redis is away adding fails at once, not when it is back, and works again when it is back", async () => {
+test("while Redis is unavailable adding fails at once, not when it is back, and works again when it is back", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const queues = await open(stores);
   await queues.enqueue("chat", paidCall("req_1"), 0);

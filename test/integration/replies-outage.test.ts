@@ -4,7 +4,7 @@ import { breakable } from "../support/redis-proxy.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
-const nobodyLeft = () => {};
+const onGone = () => {};
 
 test("a connection that breaks in the middle of an answer loses no frame", async () => {
   const stores = await testStores();
@@ -16,7 +16,7 @@ test("a connection that breaks in the middle of an answer loses no frame", async
   proxy.breakNext();
   await Promise.all(
     calls.map(async (id) => {
-      const reply = replies.open("api_test", id, nobodyLeft);
+      const reply = replies.open("api_test", id, onGone);
       await reply.write("a", 1);
       await reply.write("b", 2);
       expect(await reply.final("c", {})).toBe(true);
@@ -27,7 +27,7 @@ test("a connection that breaks in the middle of an answer loses no frame", async
     await ended;
     expect(text()).toBe("abc");
   }
-  // The answers were lost, not the frames: they were written again, and told from the first by their count.
+  // The answers were lost, not the frames: they were written again, and distinguished from the first by their count.
   expect(collected.some(({ twice }) => twice.length > 0)).toBe(true);
 });
 
@@ -42,7 +42,7 @@ test.each(["SIGTERM", "SIGKILL"] as const)(
     const collected = calls.map((id) => collect(reader, id));
     const state = { writing: true };
     const written = calls.map(async (id) => {
-      const reply = replies.open("api_test", id, nobodyLeft);
+      const reply = replies.open("api_test", id, onGone);
       let text = "";
       for (let i = 0; state.writing; i++) {
         text += `${i} `;

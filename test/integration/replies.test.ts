@@ -9,7 +9,7 @@ import { testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 const key = "reply:api_test";
-const nobodyLeft = () => {};
+const onGone = () => {};
 
 async function bothEnds(clocks: { reader?: Clock; writer?: Clock } = {}) {
   const stores = await testStores();
@@ -27,7 +27,7 @@ test("the frames of calls that run side by side arrive in their order", async ()
   const collected = calls.map((id) => collect(reader, id));
   await Promise.all(
     calls.map(async (id) => {
-      const reply = replies.open("api_test", id, nobodyLeft);
+      const reply = replies.open("api_test", id, onGone);
       for (let i = 0; i < 20; i++) {
         await reply.write(`${id}:${i} `, i);
         if (i % 7 === 0) await reply.flush();
@@ -46,10 +46,10 @@ test("the frames of calls that run side by side arrive in their order", async ()
   }
 });
 
-test("what is announced goes with the first frame alone, the last word of it", async () => {
+test("announced headers go with the first frame alone, as last announced", async () => {
   const { reader, replies } = await bothEnds();
   const { frames, ended } = collect(reader, "req_1");
-  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  const reply = replies.open("api_test", "req_1", onGone);
   reply.announce({ "x-ignored-params": "a" });
   reply.announce({ "x-ignored-params": "b" });
   await reply.write("text", 1);
@@ -60,17 +60,17 @@ test("what is announced goes with the first frame alone, the last word of it", a
   expect(frames.map(({ outcome }) => outcome)).toEqual([{ headers: { "x-ignored-params": "b" } }, { cost: "5" }]);
 
   const whole = collect(reader, "req_2");
-  const other = replies.open("api_test", "req_2", nobodyLeft);
+  const other = replies.open("api_test", "req_2", onGone);
   other.announce({ "x-ignored-params": "a" });
   await other.final("all", { cost: "5" });
   expect((await whole.ended).outcome).toEqual({ cost: "5", headers: { "x-ignored-params": "a" } });
 });
 
-test("the first text goes at once, what follows is gathered", async () => {
+test("the first text is sent at once, what follows is gathered", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ writer: clock });
   const { frames } = collect(reader, "req_1");
-  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  const reply = replies.open("api_test", "req_1", onGone);
   await reply.write("a", 1);
   await eventually(() => reply.delivered() === 1);
   await reply.write("b", 2);
@@ -86,19 +86,19 @@ test("the first text goes at once, what follows is gathered", async () => {
   expect(clock.pending()).toBe(0);
 });
 
-test("the last frame takes along what was gathered, and leaves no timer", async () => {
+test("the last frame carries what was gathered, and no timer remains", async () => {
   const clock = createManualClock();
   const { reader, replies } = await bothEnds({ writer: clock });
   const { frames, ended } = collect(reader, "req_1");
-  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  const reply = replies.open("api_test", "req_1", onGone);
   await reply.write("a", 1);
   await reply.write("b", 2);
-  await reply.error(noCapacity("away"), { tokens: 2 });
+  await reply.error(noCapacity("unavailable"), { tokens: 2 });
   await ended;
   expect(frames.map(({ kind, data }) => (kind === "error" ? JSON.parse(data) : data))).toEqual([
     "a",
     "b",
-    noCapacity("away").fields(),
+    noCapacity("unavailable").fields(),
   ]);
   expect(reply.delivered()).toBe(2);
   expect(clock.pending()).toBe(0);
@@ -108,19 +108,19 @@ test("a large answer comes in parts that fit a frame, an error never", async () 
   const { reader, replies, commands } = await bothEnds();
   const answer = collect(reader, "req_1");
   const text = "€😀".repeat(200_000);
-  await replies.open("api_test", "req_1", nobodyLeft).final(text, {});
+  await replies.open("api_test", "req_1", onGone).final(text, {});
   await answer.ended;
   expect(answer.text()).toBe(text);
   for (const { data } of answer.frames) expect(Buffer.byteLength(data)).toBeLessThanOrEqual(limitBytes);
 
   const failed = collect(reader, "req_2");
-  await replies.open("api_test", "req_2", nobodyLeft).error(noCapacity("x".repeat(limitBytes)));
+  await replies.open("api_test", "req_2", onGone).error(noCapacity("x".repeat(limitBytes)));
   expect(JSON.parse((await failed.ended).data)).toMatchObject({ code: "no_capacity" });
   expect(failed.frames).toHaveLength(1);
   expect(await commands.exists(key)).toBe(1);
 });
 
-test("a frame for nobody makes the reader cancel the call, once a second", async () => {
+test("a frame of a call that no longer waits makes the reader cancel it, once a second", async () => {
   const clock = createManualClock();
   const { stores, replies, redis } = await bothEnds({ reader: clock });
   const { redis: subscriber } = await openWriter(stores);
@@ -128,13 +128,13 @@ test("a frame for nobody makes the reader cancel the call, once a second", async
   subscriber.on("message", (_channel, requestId: string) => heard.push(requestId));
   await subscriber.subscribe("cancel");
   const chunk = async (id: string) => {
-    const reply = replies.open("api_test", id, nobodyLeft);
+    const reply = replies.open("api_test", id, onGone);
     await reply.write("x", 1);
     await reply.flush();
   };
   await chunk("req_stray");
   await chunk("req_stray");
-  await replies.open("api_test", "req_over", nobodyLeft).final("x", {});
+  await replies.open("api_test", "req_over", onGone).final("x", {});
   await chunk("req_mark");
   await eventually(() => heard.includes("req_mark"));
   // The channel is one for all databases of the server.
@@ -147,19 +147,19 @@ test("a frame for nobody makes the reader cancel the call, once a second", async
   expect(heard[2]).toBe("req_stray");
 });
 
-test("who stopped waiting gets no frame", async () => {
+test("a receiver that stopped gets no frame", async () => {
   const { reader, replies } = await bothEnds();
   const heard: string[] = [];
   const stop = reader.expect("req_1", ({ data }) => heard.push(data));
   stop();
   const marked = collect(reader, "req_2");
-  await replies.open("api_test", "req_1", nobodyLeft).final("x", {});
-  await replies.open("api_test", "req_2", nobodyLeft).final("x", {});
+  await replies.open("api_test", "req_1", onGone).final("x", {});
+  await replies.open("api_test", "req_2", onGone).final("x", {});
   await marked.ended;
   expect(heard).toEqual([]);
 });
 
-test("an instance without a reply key is gone, and is told once", async () => {
+test("an instance without a reply key is gone, and is notified once", async () => {
   const { replies } = await openWriter(await testStores(), createManualClock());
   let gone = 0;
   const reply = replies.open("api_gone", "req_1", () => gone++);
@@ -175,7 +175,7 @@ test("an instance without a reply key is gone, and is told once", async () => {
 
 test("a stream counts as delivered up to the last text that Redis took", async () => {
   const { replies, redis } = await bothEnds();
-  const reply = replies.open("api_test", "req_1", nobodyLeft);
+  const reply = replies.open("api_test", "req_1", onGone);
   await reply.write("a", 1);
   await reply.write("b", 4);
   expect(await reply.flush()).toBe(true);
@@ -204,12 +204,12 @@ test("after a reconnect a missing reply key is waited for: the frame comes when 
     gone = true;
   });
   await reply.write("a", 1);
-  const told = reply.final("b", {});
+  const sent = reply.final("b", {});
   await eventually(() => clock.pending() > 0);
   expect(await replies.instanceLives("api_test")).toBe(true);
   await reader.start();
   clock.advance(100);
-  expect(await told).toBe(true);
+  expect(await sent).toBe(true);
   await ended;
   expect(text()).toBe("ab");
   expect(gone).toBe(false);
@@ -219,23 +219,23 @@ test("10 s after a reconnect a missing reply key means that the instance is gone
   const clock = createManualClock();
   const { replies } = await afterReconnect(clock);
   let gone = 0;
-  const told = replies.open("api_test", "req_1", () => gone++).final("a", {});
+  const sent = replies.open("api_test", "req_1", () => gone++).final("a", {});
   const late = replies.late("api_test", "req_1", noCapacity("died"));
   await eventually(() => clock.pending() === 2);
   clock.advance(10_000);
   await eventually(() => clock.pending() === 2);
   expect(gone).toBe(0);
   clock.advance(100);
-  expect(await told).toBe(false);
+  expect(await sent).toBe(false);
   expect(await late).toBe(false);
   expect(gone).toBe(1);
   expect(await replies.instanceLives("api_test")).toBe(false);
 });
 
-test("when Redis refuses a frame, the call hears of it and nothing follows", async () => {
+test("when Redis refuses a frame, the write rejects and nothing follows", async () => {
   const { replies, redis } = await openWriter(await testStores());
   await redis.set("reply:api_other", "not a stream");
-  const reply = replies.open("api_other", "req_1", nobodyLeft);
+  const reply = replies.open("api_other", "req_1", onGone);
   await reply.write("a", 1);
   await expect(reply.flush()).rejects.toThrow("WRONGTYPE");
   await redis.del("reply:api_other");
@@ -245,14 +245,14 @@ test("when Redis refuses a frame, the call hears of it and nothing follows", asy
   expect(await redis.xlen("reply:api_other")).toBe(1);
 });
 
-test("the outcome of a call that was not run stands outside the count", async () => {
+test("the outcome of a call that was not run is an unnumbered frame", async () => {
   const { reader, replies } = await bothEnds();
   const { ended } = collect(reader, "req_1");
   expect(await replies.late("api_test", "req_1", noCapacity("died"), { answerLost: true })).toBe(true);
   expect(await ended).toMatchObject({ seq: -1, kind: "error", outcome: { answerLost: true } });
 });
 
-test("the lease is renewed, and the stream is made again when it is missing", async () => {
+test("the lease is renewed, and a missing stream is created again", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ reader: clock });
   expect(await redis.ttl(key)).toBe(30);
@@ -266,11 +266,11 @@ test("the lease is renewed, and the stream is made again when it is missing", as
   await eventually(() => replies.instanceLives("api_test"));
   expect(await redis.ttl(key)).toBe(30);
   const { ended } = collect(reader, "req_1");
-  expect(await replies.open("api_test", "req_1", nobodyLeft).final("a", {})).toBe(true);
+  expect(await replies.open("api_test", "req_1", onGone).final("a", {})).toBe(true);
   expect((await ended).data).toBe("a");
 });
 
-test("a stream that was made again is read on, even by a server whose clock is behind", async () => {
+test("a stream that was created again is read, even on a server whose clock is behind", async () => {
   const clock = createManualClock();
   const { reader, replies, redis } = await bothEnds({ reader: clock });
   const before = collect(reader, "req_1");
@@ -281,11 +281,11 @@ test("a stream that was made again is read on, even by a server whose clock is b
   clock.advance(5_000);
   await eventually(() => replies.instanceLives("api_test"));
   const { ended } = collect(reader, "req_2");
-  expect(await replies.open("api_test", "req_2", nobodyLeft).final("b", {})).toBe(true);
+  expect(await replies.open("api_test", "req_2", onGone).final("b", {})).toBe(true);
   expect((await ended).data).toBe("b");
 });
 
-test("a server took over with an older stream: what it got before the reader came is read, and what it gets after", async () => {
+test("after a takeover by a server with an older stream, entries from before and after the reader's connection are read", async () => {
   const stores = await testStores();
   const [{ reader, commands }, { replies, redis }] = await Promise.all([openReader(stores), openWriter(stores)]);
   await reader.start();
@@ -294,14 +294,14 @@ test("a server took over with an older stream: what it got before the reader cam
   await before.ended;
   const [early, late] = ["req_2", "req_3"].map((id) => collect(reader, id));
   await redis.multi().del(key).xadd(key, "1-1", "lease", "1").expire(key, 30).exec();
-  expect(await replies.open("api_test", "req_2", nobodyLeft).final("b", {})).toBe(true);
+  expect(await replies.open("api_test", "req_2", onGone).final("b", {})).toBe(true);
   commands.disconnect(true);
   expect((await early?.ended)?.data).toBe("b");
-  expect(await replies.open("api_test", "req_3", nobodyLeft).final("c", {})).toBe(true);
+  expect(await replies.open("api_test", "req_3", onGone).final("c", {})).toBe(true);
   expect((await late?.ended)?.data).toBe("c");
 });
 
-test("what was handed over is trimmed, and nothing else", async () => {
+test("only entries that were handed over are trimmed", async () => {
   let now = 0;
   // Every look at this clock is a quarter of a second later: each batch is trimmed.
   const hasty: Clock = { ...systemClock, now: () => (now += 250) };
@@ -310,7 +310,7 @@ test("what was handed over is trimmed, and nothing else", async () => {
   const collected = calls.map((id) => collect(reader, id));
   await Promise.all(
     calls.map(async (id) => {
-      const reply = replies.open("api_test", id, nobodyLeft);
+      const reply = replies.open("api_test", id, onGone);
       for (let i = 0; i < 20; i++) {
         await reply.write(`${i} `, i);
         await reply.flush();
@@ -326,11 +326,11 @@ test("what was handed over is trimmed, and nothing else", async () => {
   expect(await redis.exists(key)).toBe(1);
 });
 
-test("a reader that stops leaves an empty stream for a moment: all was taken, and nobody waits any more", async () => {
+test("a reader that stops leaves an empty stream for a moment, which says that everything was read", async () => {
   const { reader, redis } = await bothEnds();
   await reader.stop();
   expect(await redis.xlen("reply:api_test")).toBe(0);
-  const leftMs = await redis.pttl("reply:api_test");
-  expect(leftMs).toBeGreaterThan(0);
-  expect(leftMs).toBeLessThanOrEqual(3_000);
+  const remainingMs = await redis.pttl("reply:api_test");
+  expect(remainingMs).toBeGreaterThan(0);
+  expect(remainingMs).toBeLessThanOrEqual(3_000);
 });

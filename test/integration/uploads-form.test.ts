@@ -40,7 +40,7 @@ test("the file of a form becomes an active upload, byte for byte; other fields d
   expect(sha256(stored)).toBe(sha256(file));
 });
 
-test("curl -F sends 95 MB, the most that a file in a form may have", async () => {
+test("curl -F sends 95 MB, the limit for a file in a form", async () => {
   const customer = await there.customer();
   const file = await diskFile("mp4", uploadLimit);
   const sent = await curl(
@@ -54,7 +54,7 @@ test("curl -F sends 95 MB, the most that a file in a form may have", async () =>
   expect(sent).toMatchObject({ code: 0, status: 200, body: { bytes: uploadLimit, status: "active" } });
 });
 
-test("one byte more is 413, whether the form says its length or comes in chunks", async () => {
+test("one byte more is 413, with a declared length or in chunks", async () => {
   const customer = await there.refused();
   const tooLarge = { status: 413, code: "request_too_large", param: "file" };
   const file = await diskFile("mp4", uploadLimit + 1);
@@ -64,7 +64,7 @@ test("one byte more is 413, whether the form says its length or comes in chunks"
   expect(await refused(chunked)).toMatchObject(tooLarge);
 });
 
-test("a form that is far too large is 413 before it is sent", async () => {
+test("a form that is far too large is 413 before its body is sent", async () => {
   const customer = await there.refused();
   const file = await diskFile("mp4", 100 * mebi);
   const sent = await curl(customer, "-F", `file=@${file}`, `${there.service.baseUrl}/v1/uploads`);
@@ -124,7 +124,7 @@ test.each([
   expect(await customer.available()).toBe("10.00");
 });
 
-test("a field that is too long is 400 naming it", async () => {
+test("a field that is too long is a 400 that names it", async () => {
   const customer = await there.refused();
   const body = [field("purpose", "x".repeat(70_000)), partHead("file"), fileOf("png", 100), formEnd];
   expect(await refused(sendForm(customer, ...body))).toMatchObject({ status: 400, param: "purpose" });
@@ -140,20 +140,20 @@ test.each([
   expect(await refused(form)).toMatchObject({ status: 400 });
 });
 
-test("what stands before and after the form, and quotes and cases in its header, do not matter", async () => {
+test("preamble, epilogue, quotes and letter case of a form are accepted", async () => {
   const customer = await there.customer();
   const body = [Buffer.from("preamble\r\n"), partHead("file"), fileOf("png", 100), formEnd, Buffer.from("epilogue")];
   const type = { "content-type": `Multipart/Form-Data; charset=utf-8; Boundary="${boundary}"` };
   expect(await ok(send(there, customer, body, type))).toMatchObject({ bytes: 100 });
 });
 
-test("a part that says its type and no name is a file too", async () => {
+test("a part with a content type and no file name is a file", async () => {
   const customer = await there.customer();
   const head = partHead("file", "\r\ncontent-type: image/png");
   expect(await ok(sendForm(customer, head, fileOf("png", 100), formEnd))).toMatchObject({ bytes: 100 });
 });
 
-test("a form whose end comes before the end of its body is answered when both are there", async () => {
+test("a form with an epilogue is answered after the end of the body", async () => {
   const customer = await there.customer();
   const wire = await wireTo(there.service);
   await wire.write(headOf(customer, { ...formType, "transfer-encoding": "chunked" }));
@@ -165,7 +165,7 @@ test("a form whose end comes before the end of its body is answered when both ar
   expect(text).toMatch(/^HTTP\/1\.1 200 [^]*"bytes":1000,/);
 });
 
-test("a caller who leaves in the middle of the file leaves nothing behind", async () => {
+test("a caller who disconnects in the middle of the file leaves nothing", async () => {
   const customer = await there.customer();
   const wire = await wireTo(there.service);
   await wire.write(headOf(customer, { ...formType, "content-length": 4 * mebi }));
@@ -177,7 +177,7 @@ test("a caller who leaves in the middle of the file leaves nothing behind", asyn
   expect(await customer.available()).toBe("10.00");
 });
 
-test("ten at once are stored whole", async () => {
+test("ten concurrent forms are stored completely", async () => {
   const customer = await there.customer();
   const uploads = await Promise.all(
     Array.from({ length: 10 }, (_, index) => {

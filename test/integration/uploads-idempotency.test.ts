@@ -143,7 +143,7 @@ test("an upload that an instance made without recording it before it died is fou
     account: customer.id,
     keyId: "key_of_the_test",
     requestId,
-    mostBytes: file.length,
+    maxBytes: file.length,
   });
   const upload = await receiving.store({ bytes: file.length, body: Readable.from([file]) });
   for (const _time of [1, 2]) {

@@ -6,7 +6,7 @@ const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 
 const hourMs = 3_600_000;
 
-test("an upload is found by its account, each time with a link of its own, and by nobody else", async () => {
+test("an upload is found only by its account, with a new link on every read", async () => {
   const customer = await there.customer();
   const upload = await ok(customer.raw(fileOf("png", 1_000)));
   there.advance(60_000);
@@ -22,7 +22,7 @@ test("an upload is found by its account, each time with a link of its own, and b
   expect(await refused(customer.get("/%zz"))).toMatchObject({ status: 400 });
 });
 
-test("deleting takes the file away at once, also of one that is pending; twice is 410", async () => {
+test("deleting removes the file at once, also of a pending upload; deleting again is 410", async () => {
   const customer = await there.customer();
   const active = await ok(customer.raw(fileOf("png", 1_000)));
   const pending = await ok(customer.start(1_000, "image/png"));
@@ -40,7 +40,7 @@ test("deleting takes the file away at once, also of one that is pending; twice i
   ]);
 });
 
-test("after 24 hours to the second an upload is 410", async () => {
+test("after exactly 24 hours an upload is 410", async () => {
   const customer = await there.customer();
   const { id, expires_at } = await ok(customer.raw(fileOf("png", 1_000)));
   const first = await ok(customer.get(`/${id}`));
@@ -80,7 +80,7 @@ test("the list has every state, newest first, in pages", async () => {
   ]);
 });
 
-test("the list of an account has its own uploads and no others", async () => {
+test("the list has only the account's own uploads", async () => {
   const [one, other] = [await there.customer(), await there.customer()];
   const upload = await ok(one.raw(fileOf("png", 1_000)));
   expect((await one.list()).map(({ id }) => id)).toEqual([upload.id]);
@@ -96,7 +96,7 @@ test.each([
   ["after=upl_nothing", "after"],
   ["after=", "after"],
   ["before=upl_1", "before"],
-])("a list asked for with '%s' is 400", async (query, param) => {
+])("a list with the query '%s' is 400", async (query, param) => {
   const customer = await there.refused();
   expect(await refused(customer.get(`?${query}`))).toMatchObject({ status: 400, code: "invalid_value", param });
 });

@@ -34,7 +34,7 @@ const bodyOf = ({ part_number, bytes }: UploadAnswer["part_urls"][number], head:
   return body;
 };
 
-test("200 MB go up in parts, at once and in any order, and are one file; one byte more is 413", async () => {
+test("200 MB in parts, concurrently and in any order, become one file; one byte more is 413", async () => {
   const customer = await there.customer();
   const bytes = 200 * mebi;
   expect(await refused(customer.start(bytes + 1, "video/mp4"))).toMatchObject({ status: 413, param: "bytes" });
@@ -82,7 +82,7 @@ test("200 MB go up in parts, at once and in any order, and are one file; one byt
   expect(await customer.available()).toBe("9.98046875");
 });
 
-test("a missing part is 400 naming it, the upload stays pending, and can be completed", async () => {
+test("a missing part is a 400 that names it; the upload stays pending and can be completed", async () => {
   const customer = await there.customer();
   const upload = await ok(customer.start(2 * partSize + 100, "audio/wav"));
   const [first, second, third] = upload.part_urls;
@@ -97,7 +97,7 @@ test("a missing part is 400 naming it, the upload stays pending, and can be comp
   expect(await ok(complete(customer, upload))).toMatchObject({ status: "active", kind: "audio" });
 });
 
-test("of a part that is sent twice the later counts, and completing twice is one charge and one answer", async () => {
+test("the later of two versions of a part counts, and completing twice is one charge and one answer", async () => {
   const customer = await there.customer();
   const upload = await ok(customer.start(1_000, "image/png"));
   const [part] = upload.part_urls;
@@ -142,14 +142,14 @@ test.each([
   [{ parts: "all" }, "parts"],
   [{ parts: [{ part_number: "1", etag: "x" }] }, "parts[0].part_number"],
   [{ parts: [{ part_number: 1 }] }, "parts[0].etag"],
-])("completing with %j is 400 naming the field", async (body, param) => {
+])("completing with %j is a 400 that names the field", async (body, param) => {
   const customer = await there.customer();
   const upload = await ok(customer.start(1_000, "image/png"));
   expect(await refused(complete(customer, upload, body))).toMatchObject({ status: 400, code: "invalid_value", param });
   expect((await customer.get(`/${upload.id}`, "DELETE")).status).toBe(200);
 });
 
-test("completing what is not there, somebody else's, or deleted is 404 or 410", async () => {
+test("completing an unknown, foreign or deleted upload is 404 or 410", async () => {
   const customer = await there.customer();
   const upload = await ok(customer.start(1_000, "image/png"));
   const other = await there.customer();
@@ -161,7 +161,7 @@ test("completing what is not there, somebody else's, or deleted is 404 or 410", 
   expect(await refused(complete(customer, upload))).toMatchObject({ status: 410, code: "upload_deleted" });
 });
 
-test("parts cannot be completed once the time for it is over", async () => {
+test("an upload in parts cannot be completed after its time", async () => {
   const customer = await there.customer();
   const upload = await ok(customer.start(1_000, "image/png"));
   await putPart(upload.part_urls[0]?.url as string, fileOf("png", 1_000));
@@ -171,7 +171,7 @@ test("parts cannot be completed once the time for it is over", async () => {
   await there.files.expire();
 });
 
-test("of 50 uploads in parts begun at once, 20 are let in; each that ends makes room for one", async () => {
+test("of 50 concurrent uploads in parts 20 are admitted; each that ends frees a slot", async () => {
   const customer = await there.customer();
   const start = async (by: Uploader = customer) => {
     const response = await by.start(1_000, "image/png");

@@ -8,7 +8,7 @@ import { ok, refused, startOn, type Uploader, uploaderOf, uploadServiceOfFile } 
 
 const there = uploadServiceOfFile({ UPLOAD_USD_PER_GB_DAY: "0.10" });
 
-test("a raw body becomes an active upload of the type that its bytes have, and its storage is charged", async () => {
+test("a raw body becomes an active upload of the detected type, and its storage is charged", async () => {
   const customer = await there.customer();
   const file = fileOf("png", 100_000);
   const response = await customer.raw(file, { "content-type": "video/mp4" });
@@ -45,7 +45,7 @@ test("a body without a content type, or with the one of a curl form, is raw", as
   expect((await ok(send(there, customer, piecesOf("mp4", 5_000), form))).mime).toBe("video/mp4");
 });
 
-test("fetch sends a stream when it says its length, and a file as it is", async () => {
+test("fetch can send a stream with a declared length, and a file", async () => {
   const customer = await there.customer();
   const bytes = 3 * mebi;
   const streamed = await fetch(`${there.service.baseUrl}/v1/uploads`, {
@@ -70,7 +70,7 @@ test("fetch sends a stream without a length: 411", async () => {
   expect(await refused(response)).toMatchObject({ status: 411, code: "length_required", param: "content-length" });
 });
 
-test("curl --data-binary sends 95 MB, the most that a raw body may have", async () => {
+test("curl --data-binary sends 95 MB, the limit for a raw body", async () => {
   const customer = await there.customer();
   const file = await diskFile("mp4", uploadLimit);
   const url = `${there.service.baseUrl}/v1/uploads`;
@@ -78,7 +78,7 @@ test("curl --data-binary sends 95 MB, the most that a raw body may have", async 
   expect(sent).toMatchObject({ code: 0, status: 200, body: { bytes: uploadLimit, kind: "video", status: "active" } });
 });
 
-test("one byte more is 413 before curl has sent any", async () => {
+test("one byte more is 413 before curl sends the body", async () => {
   const customer = await there.customer();
   const file = await diskFile("mp4", uploadLimit + 1);
   const url = `${there.service.baseUrl}/v1/uploads`;
@@ -86,7 +86,7 @@ test("one byte more is 413 before curl has sent any", async () => {
   expect(sent).toMatchObject({ code: 0, status: 413, sent: 0, body: { error: { code: "request_too_large" } } });
 });
 
-test("a caller who sends at once still reads the 413, and what comes later is not waited for long", async () => {
+test("a caller who sends at once can read the 413, and the connection is then closed soon", async () => {
   const customer = await there.customer();
   const bytes = uploadLimit + 1;
   const headers = { "content-type": "video/mp4", "content-length": bytes };
@@ -95,7 +95,7 @@ test("a caller who sends at once still reads the 413, and what comes later is no
   expect(await refused(customer.raw(blob))).toMatchObject({ status: 413 });
 });
 
-test("ten at once are stored whole, each charged once", async () => {
+test("ten concurrent uploads are stored completely, each charged once", async () => {
   const customer = await there.customer();
   const files = Array.from({ length: 10 }, (_, index) => {
     const file = fileOf("wav", 2 * mebi);
@@ -120,7 +120,7 @@ test("a connection that breaks in the middle leaves nothing and costs nothing", 
   await wire.write(fileOf("mp4", 4 * mebi).subarray(0, 2 * mebi));
   await holding();
   wire.socket.resetAndDestroy();
-  expect(await leftOf(customer)).toEqual(nothing);
+  expect(await tracesOf(customer)).toEqual(nothing);
 });
 
 test("a body that ends before its length leaves nothing and costs nothing", async () => {
@@ -131,7 +131,7 @@ test("a body that ends before its length leaves nothing and costs nothing", asyn
   await holding();
   wire.socket.end();
   await wire.closed;
-  expect(await leftOf(customer)).toEqual(nothing);
+  expect(await tracesOf(customer)).toEqual(nothing);
 });
 
 test("a body that goes on after its length is 400, leaves nothing and costs nothing", async () => {
@@ -142,19 +142,19 @@ test("a body that goes on after its length is 400, leaves nothing and costs noth
   await wire.write(fileOf("mp4", 10_100));
   await wire.received((text) => text.startsWith("HTTP/1.1 400 Bad Request"));
   await wire.closed;
-  expect(await leftOf(customer)).toEqual(nothing);
+  expect(await tracesOf(customer)).toEqual(nothing);
 });
 
 /** The service has begun to receive. */
 const holding = () => eventually(async () => (await there.service.check()).open_holds === 1);
 
-async function leftOf(customer: Uploader) {
+async function tracesOf(customer: Uploader) {
   await there.service.settled();
   return { available: await customer.available(), uploads: await customer.list() };
 }
 const nothing = { available: "10.00", uploads: [] };
 
-test("storage that is away is 503, raw or in a form, with nothing charged; the caller who comes again is served", async () => {
+test("while storage is unavailable uploads are 503 without a charge; a later retry succeeds", async () => {
   const { s3, stores } = await ownServers({ s3: true });
   const own = await startOn(stores);
   onTestFinished(own.stop);
@@ -172,7 +172,7 @@ test("storage that is away is 503, raw or in a form, with nothing charged; the c
   expect(await ok(customer.raw(fileOf("png", mebi)))).toMatchObject({ status: "active" });
 });
 
-test("an upload that runs when the service is told to stop is finished first, and a new one is 503", async () => {
+test("at shutdown a running upload is finished, and a new one is 503", async () => {
   const customer = await there.customer();
   const own = await there.another();
   const wire = await wireTo(own.service);

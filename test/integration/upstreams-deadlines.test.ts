@@ -9,20 +9,20 @@ test.each(["json", "stream"] as const)(
   async (way) => {
     const { mocks, call, clock } = await startUpstreams(2);
     mocks[0].always({ beforeHeaders: never });
-    const { progress, ...ways } = call();
+    const { record, ...ways } = call();
     const answer = ways[way]();
     const silent = await mocks[0].request(0);
     clock.advance(59_999);
-    expect(progress.attempts).toBe(1);
+    expect(record.attempts).toBe(1);
     clock.advance(1);
     await answer;
-    expect(progress).toMatchObject({ attempts: 2, upstream: "provider-1" });
+    expect(record).toMatchObject({ attempts: 2, upstream: "provider-1" });
     await silent.closed;
     expect(silent.aborted).toBe(true);
   },
 );
 
-test("headers without an event are no first byte", async () => {
+test("headers without an event do not count as the first byte", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   mocks[0].always({ events: [": still here\n\n", mockChunk({}, "stop")], beforeEvent: { 1: never } });
   const answer = errorOf(call().stream());
@@ -48,7 +48,7 @@ test("silence between two items ends the stream with 504, and the connection is 
   expect(await items.next()).toEqual({ done: true, value: undefined });
 });
 
-test("a slow reader is no silence of the upstream", async () => {
+test("a slow reader does not count as silence of the upstream", async () => {
   const { call, clock } = await startUpstreams(1);
   const items = await call().stream();
   let seen = 0;
@@ -59,7 +59,7 @@ test("a slow reader is no silence of the upstream", async () => {
   expect(seen).toBeGreaterThan(10);
 });
 
-test("every item begins a new silence", async () => {
+test("every item restarts the silence deadline", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   const gates = Array.from({ length: 5 }, gate);
   mocks[0].always({ beforeEvent: Object.fromEntries(gates.map(({ promise }, index) => [index + 1, promise])) });
@@ -73,7 +73,7 @@ test("every item begins a new silence", async () => {
   }
 });
 
-test("the whole has a deadline too, however lively it is", async () => {
+test("the whole attempt has a deadline, however many items come", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   const gates = Array.from({ length: 30 }, gate);
   mocks[0].always({
@@ -100,7 +100,7 @@ test.each(["json", "stream"] as const)(
     const { mocks, call, clock } = await startUpstreams(2);
     mocks[0].always({ beforeHeaders: never });
     const caller = new AbortController();
-    const reason = new Error("left");
+    const reason = new Error("disconnected");
     const answer = errorOf(call("test/model", caller.signal)[way]());
     const request = await mocks[0].request(0);
     caller.abort(reason);
@@ -112,13 +112,13 @@ test.each(["json", "stream"] as const)(
   },
 );
 
-test("a caller who leaves in the middle of a stream closes the connection at once, also while nobody reads", async () => {
+test("a caller who disconnects during a stream closes the connection at once, also between two reads", async () => {
   const { mocks, call, clock } = await startUpstreams(1);
   mocks[0].always({ beforeEvent: { 2: never } });
   const caller = new AbortController();
   const items = await call("test/model", caller.signal).stream();
   const request = await mocks[0].request(0);
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   caller.abort(reason);
   await request.closed;
   expect(request.aborted).toBe(true);
@@ -126,29 +126,27 @@ test("a caller who leaves in the middle of a stream closes the connection at onc
   expect(clock.pending()).toBe(0);
 });
 
-test("a deadline and a leaving caller end the wait, though an attempt hears neither", async () => {
-  const { catalog, clock, upstreams } = await startUpstreams(1);
-  const model = catalog.find("test/model");
-  if (!model) throw new Error("no model");
+test("a deadline and a disconnected caller end the wait, though the work ignores its signal", async () => {
+  const { call, clock, upstreams } = await startUpstreams(1);
   const caller = new AbortController();
-  const deaf = async () => {
+  const ignoring = async () => {
     const begun = gate();
-    const answer = upstreams.once(model, caller.signal, { attempts: 0 }, () => {
+    const answer = upstreams.once(call("test/model", caller.signal).request, () => {
       begun.resolve();
       return never;
     });
     await begun.promise;
     return { answer: errorOf(answer) };
   };
-  const late = await deaf();
+  const late = await ignoring();
   clock.advance(60_000);
   expect(await late.answer).toMatchObject({ code: "upstream_timeout" });
-  const left = await deaf();
-  caller.abort(new Error("left"));
-  expect(await left.answer).toBe(caller.signal.reason);
+  const disconnected = await ignoring();
+  caller.abort(new Error("disconnected"));
+  expect(await disconnected.answer).toBe(caller.signal.reason);
 });
 
-test("a reader who stops closes the connection", async () => {
+test("a reader that stops closes the connection", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].always({ beforeEvent: { 3: never } });
   for await (const _ of await call().stream()) break;

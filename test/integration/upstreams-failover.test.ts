@@ -9,11 +9,11 @@ const contentOf = (chunks: readonly Record<string, unknown>[]) =>
     .map(({ delta }) => delta.content ?? "")
     .join("");
 
-test("the first upstream that can serve does, under its own name for the model", async () => {
+test("the first available upstream serves, under its own name for the model", async () => {
   const { mocks, call } = await startUpstreams(2);
-  const { json, progress } = call();
+  const { json, record } = call();
   expect(await json()).toMatchObject({ choices: [{ message: { content: mockText } }] });
-  expect(progress).toMatchObject({ attempts: 1, upstream: "provider-0" });
+  expect(record).toMatchObject({ attempts: 1, upstream: "provider-0" });
   expect(mocks[0].requests[0]?.body["model"]).toBe("own-name-0");
   expect(mocks[0].requests[0]?.headers.authorization).toBe("Bearer sk-operator-0");
   expect(mocks[1]?.requests).toHaveLength(0);
@@ -25,9 +25,9 @@ test.each([500, 502, 503, 529, 408, 429, 401, 403, 404, 301])(
     const { mocks, call } = await startUpstreams(2);
     mocks[0].always(mockError(status, "not now"));
     for (const way of ["json", "stream"] as const) {
-      const { progress, ...ways } = call();
+      const { record, ...ways } = call();
       await ways[way]();
-      expect(progress.upstream).toBe("provider-1");
+      expect(record.upstream).toBe("provider-1");
     }
   },
 );
@@ -43,9 +43,9 @@ test.each([
 ])("%s moves on to the next upstream", async (_, answer) => {
   const { mocks, call } = await startUpstreams(2);
   mocks[0].always(answer);
-  const { json, progress } = call();
+  const { json, record } = call();
   await json();
-  expect(progress).toMatchObject({ attempts: 2, upstream: "provider-1" });
+  expect(record).toMatchObject({ attempts: 2, upstream: "provider-1" });
 });
 
 test.each([
@@ -55,24 +55,24 @@ test.each([
 ])("%s of a stream moves on to the next upstream", async (_, answer) => {
   const { mocks, call } = await startUpstreams(2);
   mocks[0].always(answer);
-  const { stream, progress } = call();
+  const { stream, record } = call();
   expect(contentOf(await Array.fromAsync(await stream()))).toBe(mockText);
-  expect(progress).toMatchObject({ attempts: 2, upstream: "provider-1" });
+  expect(record).toMatchObject({ attempts: 2, upstream: "provider-1" });
 });
 
 test("an upstream that cannot be reached moves on to the next", async () => {
   const { mocks, call } = await startUpstreams(2);
   await mocks[0].close();
-  const { json, progress } = call();
+  const { json, record } = call();
   await json();
-  expect(progress.upstream).toBe("provider-1");
+  expect(record.upstream).toBe("provider-1");
   mocks[0].close = () => Promise.resolve();
 });
 
-test("after the first item there is no way back: the failure reaches the reader", async () => {
+test("after the first item there is no failover: the failure reaches the reader", async () => {
   const { mocks, call } = await startUpstreams(2);
   mocks[0].always({ cutAfter: 3 });
-  const { stream, progress } = call();
+  const { stream, record } = call();
   const items = await stream();
   const seen: unknown[] = [];
   const read = async () => {
@@ -80,7 +80,7 @@ test("after the first item there is no way back: the failure reaches the reader"
   };
   expect(await errorOf(read())).toMatchObject({ code: "upstream_error", status: 502 });
   expect(seen).toHaveLength(3);
-  expect(progress).toMatchObject({ attempts: 1, upstream: "provider-0" });
+  expect(record).toMatchObject({ attempts: 1, upstream: "provider-0" });
   expect(mocks[1]?.requests).toHaveLength(0);
 });
 
@@ -90,21 +90,21 @@ test.each([400, 413, 415, 422])(
     const { mocks, call, upstreams } = await startUpstreams(2);
     mocks[0].always(mockError(status, "temperature is over 2", { param: "temperature" }));
     for (let i = 0; i < 6; i++) {
-      const { json, progress } = call();
+      const { json, record } = call();
       expect(await errorOf(json())).toMatchObject({
         code: "invalid_value",
         status: 400,
         message: "temperature is over 2",
         param: "temperature",
       });
-      expect(progress).toMatchObject({ attempts: 1, upstream: "provider-0" });
+      expect(record).toMatchObject({ attempts: 1, upstream: "provider-0" });
     }
     expect(upstreams.states()["provider-0"]).toBe("ready");
     expect(mocks[1]?.requests).toHaveLength(0);
   },
 );
 
-test("a bad key of the operator is 502, and shows nothing of the provider's account", async () => {
+test("an invalid key of the operator is 502, and shows nothing of the provider's account", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].always(mockError(401, "Incorrect API key provided: sk-oper*****or-0. Organization org-abcdefgh."));
   const error = await errorOf(call().json());
@@ -162,7 +162,7 @@ test.each([
   },
 );
 
-test("an upstream asked to be left alone for one model goes on serving others", async () => {
+test("an upstream with a cooldown for one model serves others", async () => {
   const { mocks, call } = await startUpstreams(1);
   mocks[0].respond(mockError(503, "busy", { headers: { "retry-after": "30" } }));
   await errorOf(call().json());
@@ -177,55 +177,51 @@ test("Retry-After is that of the upstream which comes back first", async () => {
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity", retryAfterSeconds: 9 });
 });
 
-test("an upstream without its key is passed over and said to have none", async () => {
-  const { call, upstreams } = await startUpstreams(2, { env: { MAKER_0_API_KEY: "" } });
+test("an upstream without its key is passed over, and its state says so", async () => {
+  const { call, upstreams } = await startUpstreams(2, { env: { PROVIDER_0_API_KEY: "" } });
   expect(upstreams.states()).toEqual({ "provider-0": "no key", "provider-1": "ready" });
-  const { json, progress } = call();
+  const { json, record } = call();
   await json();
-  expect(progress.upstream).toBe("provider-1");
+  expect(record.upstream).toBe("provider-1");
   expect(await errorOf(call("test/model-0").json())).toMatchObject({ code: "no_capacity" });
 });
 
-test("the environment's address goes before the catalog's", async () => {
+test("the environment's address overrides the catalog's", async () => {
   const other = await startUpstreams(1);
-  const { call, mocks } = await startUpstreams(1, { env: { MAKER_0_BASE_URL: other.mocks[0].url } });
+  const { call, mocks } = await startUpstreams(1, { env: { PROVIDER_0_BASE_URL: other.mocks[0].url } });
   await call().json();
   expect(mocks[0].requests).toHaveLength(0);
   expect(other.mocks[0].requests).toHaveLength(1);
 });
 
-test("an address that is none stops the start with a message that names its variable", async () => {
-  await expect(startUpstreams(1, { env: { MAKER_0_BASE_URL: "example.com:443" } })).rejects.toThrow(/MAKER_0_BASE_URL/);
+test("an invalid address stops the start with a message that names its variable", async () => {
+  await expect(startUpstreams(1, { env: { PROVIDER_0_BASE_URL: "example.com:443" } })).rejects.toThrow(
+    /PROVIDER_0_BASE_URL/,
+  );
 });
 
-test("an error of the attempt itself is no upstream's: it passes as it is, and the slot is free", async () => {
-  const { catalog, upstreams, call } = await startUpstreams(1, { concurrency: 1 });
-  const model = catalog.find("test/model");
-  if (!model) throw new Error("no model");
+test("an error of the work itself passes unchanged, and the slot is free", async () => {
+  const { upstreams, call } = await startUpstreams(1, { concurrency: 1 });
   const defect = new Error("a defect");
-  const { signal } = new AbortController();
-  const failing = upstreams.once(model, signal, { attempts: 0 }, () => Promise.reject(defect));
+  const failing = upstreams.once(call().request, () => Promise.reject(defect));
   await expect(failing).rejects.toBe(defect);
   await call().json();
 });
 
-test("an upstream whose provider cannot do it is not asked", async () => {
-  const { catalog, upstreams } = await startUpstreams(2);
-  const model = catalog.find("test/model");
-  if (!model) throw new Error("no model");
-  const who = (progress: { attempts: number }, can?: (provider: Provider) => boolean) =>
-    upstreams.once(model, signal, progress, ({ provider }) => Promise.resolve(provider), undefined, can);
-  const { signal } = new AbortController();
-  const first = await who({ attempts: 0 });
-  const progress = { attempts: 0 };
-  expect(await who(progress, (provider) => provider !== first)).not.toBe(first);
-  expect(progress).toMatchObject({ attempts: 1, upstream: "provider-1" });
-  await expect(who({ attempts: 0 }, () => false)).rejects.toMatchObject({ status: 503 });
+test("an upstream whose provider lacks what the call needs is not called", async () => {
+  const { upstreams, call } = await startUpstreams(2);
+  const served = (request: ReturnType<typeof call>["request"], supports: (provider: Provider) => boolean) =>
+    upstreams.once({ ...request, supports }, async ({ upstream }) => upstream.provider);
+  const first = await served(call().request, () => true);
+  const { request, record } = call();
+  expect(await served(request, (provider) => provider !== first)).not.toBe(first);
+  expect(record).toMatchObject({ attempts: 1, upstream: "provider-1" });
+  await expect(served(call().request, () => false)).rejects.toMatchObject({ status: 503 });
 });
 
-test("a call whose caller has left asks nobody", async () => {
+test("a call whose caller has disconnected calls no upstream", async () => {
   const { mocks, call } = await startUpstreams(1);
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   await expect(call("test/model", AbortSignal.abort(reason)).json()).rejects.toBe(reason);
   expect(mocks[0].requests).toHaveLength(0);
 });
@@ -234,10 +230,10 @@ test("failover ends with the first item, not with the headers", async () => {
   const { mocks, call } = await startUpstreams(2);
   const first = gate();
   mocks[0].respond({ beforeEvent: { 0: first.promise }, cutAfter: 0 });
-  const { stream, progress } = call();
+  const { stream, record } = call();
   const items = stream();
   await mocks[0].request(0);
   first.resolve();
   await Array.fromAsync(await items);
-  expect(progress.upstream).toBe("provider-1");
+  expect(record.upstream).toBe("provider-1");
 });

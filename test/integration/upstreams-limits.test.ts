@@ -9,7 +9,7 @@ const failTimes = async (mock: MockOpenai, times: number, call: () => { json(): 
   }
 };
 
-test("five failures in a row open the breaker; then one call at a time may try", async () => {
+test("five failures in a row open the breaker; then one call at a time probes", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 4, call);
   expect(upstreams.states()["provider-0"]).toBe("ready");
@@ -22,13 +22,13 @@ test("five failures in a row open the breaker; then one call at a time may try",
   expect(upstreams.states()["provider-0"]).toBe("ready");
   const answer = gate();
   mocks[0].respond({ beforeHeaders: answer.promise });
-  const trying = call().json();
+  const probing = call().json();
   await mocks[0].request(5);
   expect(upstreams.states()["provider-0"]).toBe("open");
   expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity" });
   expect(mocks[0].requests).toHaveLength(6);
   answer.resolve();
-  await trying;
+  await probing;
   expect(upstreams.states()["provider-0"]).toBe("ready");
   await Promise.all([call().json(), call().json()]);
 });
@@ -44,22 +44,22 @@ test("two callers' probes that fail keep the breaker open, twice as long", async
   expect(upstreams.states()["provider-0"]).toBe("ready");
 });
 
-test("a caller who leaves while trying decides nothing: the next call tries", async () => {
+test("a disconnected caller's probe decides nothing: the next call probes", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
   mocks[0].respond({ beforeHeaders: new Promise(() => {}) });
   const caller = new AbortController();
-  const trying = errorOf(call("test/model", caller.signal).json());
+  const probing = errorOf(call("test/model", caller.signal).json());
   await mocks[0].request(5);
-  caller.abort(new Error("left"));
-  await trying;
+  caller.abort(new Error("disconnected"));
+  await probing;
   expect(upstreams.states()["provider-0"]).toBe("ready");
   await failTimes(mocks[0], 2, call);
   expect(upstreams.states()["provider-0"]).toBe("open");
 });
 
-test("an upstream that refuses a request is well: that closes the breaker", async () => {
+test("an upstream that refuses a request is healthy: that closes the breaker", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
@@ -112,7 +112,7 @@ test("what one account's requests provoke takes the model from that account alon
   expect(upstreams.states()["provider-0"]).toBe("ready");
 });
 
-test("a probe that hangs keeps the others waiting for five seconds at most", async () => {
+test("a probe that hangs delays the others by five seconds at most", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   await failTimes(mocks[0], 5, call);
   clock.advance(5_000);
@@ -138,9 +138,9 @@ test("failures are counted by model: the upstream is open once all that it serve
   expect(upstreams.states()["provider-0"]).toBe("open");
 });
 
-test("connections that do not come about close the upstream whoever calls, and whatever model", async () => {
+test("failed connections open the breaker for all accounts and models", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, {
-    env: { MAKER_0_BASE_URL: "http://127.0.0.1:1" },
+    env: { PROVIDER_0_BASE_URL: "http://127.0.0.1:1" },
   });
   for (let i = 0; i < 5; i++) {
     expect(upstreams.states()["provider-0"]).toBe("ready");
@@ -154,15 +154,15 @@ test("connections that do not come about close the upstream whoever calls, and w
   expect(mocks[0].requests).toHaveLength(0);
 });
 
-test("neither callers who leave nor refusals nor 429 open the breaker", async () => {
+test("neither disconnected callers nor refusals nor 429 open the breaker", async () => {
   const { mocks, call, clock, upstreams } = await startUpstreams(1, { oneModel: true });
   for (let i = 0; i < 6; i++) {
     const caller = new AbortController();
     mocks[0].respond({ beforeHeaders: new Promise(() => {}) });
-    const left = errorOf(call("test/model", caller.signal).json());
+    const disconnected = errorOf(call("test/model", caller.signal).json());
     await mocks[0].request(3 * i);
     caller.abort();
-    await left;
+    await disconnected;
     mocks[0].respond(mockError(400, "no"), mockError(429, "no"));
     await errorOf(call().json());
     await errorOf(call().json());
@@ -180,18 +180,18 @@ test("a full upstream is passed over for the next; when all are full, the first 
   const third = call();
   const running = [first.json(), second.json()];
   await Promise.all(mocks.map((mock) => mock.request(0)));
-  expect([first.progress.upstream, second.progress.upstream]).toEqual(["provider-0", "provider-1"]);
+  expect([first.record.upstream, second.record.upstream]).toEqual(["provider-0", "provider-1"]);
 
   const waiting = third.json();
-  expect(third.progress.attempts).toBe(0);
+  expect(third.record.attempts).toBe(0);
   answers[1]?.resolve();
   await waiting;
-  expect(third.progress).toMatchObject({ attempts: 1, upstream: "provider-1" });
+  expect(third.record).toMatchObject({ attempts: 1, upstream: "provider-1" });
   answers[0]?.resolve();
   await Promise.all(running);
 });
 
-test("those who wait are served in the order in which they came, and one who leaves is out of the line", async () => {
+test("waiting calls are served in their order, and a disconnected caller no longer waits", async () => {
   const { mocks, call } = await startUpstreams(1, { concurrency: 1 });
   const answer = gate();
   mocks[0].respond({ beforeHeaders: answer.promise });
@@ -203,7 +203,7 @@ test("those who wait are served in the order in which they came, and one who lea
     await call("test/model", number === 1 ? leaver.signal : undefined).json();
     order.push(number);
   });
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   leaver.abort(reason);
   await expect(waiting[1]).rejects.toBe(reason);
   answer.resolve();
@@ -212,7 +212,7 @@ test("those who wait are served in the order in which they came, and one who lea
   expect(mocks[0].requests).toHaveLength(3);
 });
 
-test("whoever waits for an upstream that wants to be left alone meanwhile does not get through to it", async () => {
+test("a call that waits for an upstream is not sent to it when a cooldown begins meanwhile", async () => {
   const { mocks, call } = await startUpstreams(1, { concurrency: 1 });
   const answer = gate();
   mocks[0].respond({ ...mockError(429, "no", { headers: { "retry-after": "20" } }), beforeHeaders: answer.promise });
@@ -245,7 +245,7 @@ test("the slot is free again however a call ended", async () => {
       },
     ],
     [
-      "the caller left while nobody read",
+      "the caller disconnected between two items",
       async () => {
         const caller = new AbortController();
         mocks[0].respond({ beforeEvent: { 2: new Promise(() => {}) } });
@@ -264,9 +264,9 @@ test("the slot is free again however a call ended", async () => {
   ];
   for (const [name, end] of ends) {
     await end();
-    const { json, progress } = call();
+    const { json, record } = call();
     await json();
-    expect({ name, ...progress }).toMatchObject({ name, attempts: 1 });
+    expect({ name, ...record }).toMatchObject({ name, attempts: 1 });
   }
   expect(clock.pending()).toBe(0);
 });

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { announce, createQueues, createWorkerRegistry, type WorkerRecord } from "#jobs";
+import { createQueues, createWorkerRegistry, registerWorker, type WorkerRecord } from "#jobs";
 import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
@@ -9,19 +9,19 @@ const chatWorker: WorkerRecord = { pools: { chat: { free: 5, running: 0 } }, ups
 
 async function openWorker(stores: Stores, worker: string, record = chatWorker) {
   const clock = createManualClock();
-  const redis = await connect(stores, "patient");
-  const presence = announce({ worker, redis, clock, log, record: () => record });
-  return { presence, redis, clock };
+  const redis = await connect(stores, "waiting");
+  const registration = registerWorker({ worker, redis, clock, log, record: () => record });
+  return { registration, redis, clock };
 }
 
 async function openApi(stores: Stores) {
   const clock = createManualClock();
-  const redis = await connect(stores, "impatient");
+  const redis = await connect(stores, "fail-fast");
   const queues = createQueues({ redis, log });
   const registry = createWorkerRegistry({ redis, queues, clock, log });
   onTestFinished(() => registry.stop());
   await registry.start();
-  /** Resolves when the registry, looking every second, shows it. */
+  /** Resolves when the registry, which reads every second, shows it. */
   const shows = (what: () => boolean) =>
     eventually(() => {
       clock.advance(1_000);
@@ -36,14 +36,14 @@ test("before any worker was seen nothing is served, and nothing is known", async
   expect(registry.upstream("local")).toBe("no key");
 });
 
-test("a worker is in the registry a second after it came, and out of it a second after it left", async () => {
+test("a worker is in the registry a second after it came, and out of it a second after it stopped", async () => {
   const stores = await testStores();
   const { registry, shows } = await openApi(stores);
-  const { presence } = await openWorker(stores, "wrk_1");
-  await presence.write();
+  const { registration } = await openWorker(stores, "wrk_1");
+  await registration.write();
   await shows(() => registry.serving("chat") === 1);
   expect([registry.known(), registry.serving("embeddings"), registry.upstream("local")]).toEqual([true, 0, "ready"]);
-  await presence.stop();
+  await registration.stop();
   await shows(() => registry.serving("chat") === 0);
 });
 
@@ -55,18 +55,18 @@ test("an upstream is as ready as it is in the best worker", async () => {
     worker("wrk_1", { a: "ready", b: "open", c: "no key", d: "no key" }),
     worker("wrk_2", { a: "open", b: "no key", c: "ready", d: "no key" }),
   ]);
-  await Promise.all(workers.map(({ presence }) => presence.write()));
+  await Promise.all(workers.map(({ registration }) => registration.write()));
   const { registry } = await openApi(stores);
   expect(registry.serving("chat")).toBe(2);
-  const states = ["a", "b", "c", "d", "unheard"].map((id) => registry.upstream(id));
+  const states = ["a", "b", "c", "d", "unknown"].map((id) => registry.upstream(id));
   expect(states).toEqual(["ready", "open", "ready", "no key", "no key"]);
 });
 
 test("a record is written every second, and expires 5 s after the last", async () => {
   const stores = await testStores();
-  const { presence, redis, clock } = await openWorker(stores, "wrk_1");
-  onTestFinished(() => presence.stop());
-  await presence.write();
+  const { registration, redis, clock } = await openWorker(stores, "wrk_1");
+  onTestFinished(() => registration.stop());
+  await registration.write();
   expect(await redis.ttl("worker:wrk_1")).toBe(5);
   await redis.del("worker:wrk_1");
   clock.advance(1_000);
@@ -75,23 +75,23 @@ test("a record is written every second, and expires 5 s after the last", async (
 
 test("when the last worker's record expires nothing is served, but the last known upstreams stay", async () => {
   const stores = await testStores();
-  const { presence, redis } = await openWorker(stores, "wrk_1");
-  await presence.write();
+  const { registration, redis } = await openWorker(stores, "wrk_1");
+  await registration.write();
   const { registry, shows } = await openApi(stores);
   await redis.pexpire("worker:wrk_1", 0);
   await shows(() => registry.serving("chat") === 0);
   expect([registry.known(), registry.upstream("local")]).toEqual([true, "ready"]);
   // Another worker takes over: what only the first one had is gone.
   const other = await openWorker(stores, "wrk_2", { ...chatWorker, upstreams: { other: "open" } });
-  await other.presence.write();
+  await other.registration.write();
   await shows(() => registry.serving("chat") === 1);
   expect([registry.upstream("local"), registry.upstream("other")]).toEqual(["no key", "open"]);
 });
 
 test("a worker that died is forgotten after a minute", async () => {
   const stores = await testStores();
-  const { presence, redis } = await openWorker(stores, "wrk_1");
-  await presence.write();
+  const { registration, redis } = await openWorker(stores, "wrk_1");
+  await registration.write();
   await redis.del("worker:wrk_1");
   const { clock } = await openApi(stores);
   expect(await redis.zcard("worker:index")).toBe(1);
@@ -102,21 +102,21 @@ test("a worker that died is forgotten after a minute", async () => {
   });
 });
 
-test("a worker of a newer version, with pools unheard of, is in the registry", async () => {
+test("a worker of a newer version, with unknown pools, is in the registry", async () => {
   const stores = await testStores();
-  const { presence } = await openWorker(stores, "wrk_1", {
+  const { registration } = await openWorker(stores, "wrk_1", {
     ...chatWorker,
     pools: { ...chatWorker.pools, video: { free: 1, running: 0 } },
   });
-  await presence.write();
+  await registration.write();
   const { registry } = await openApi(stores);
   expect(registry.serving("chat")).toBe(1);
 });
 
-test("what was added is no backlog while a worker has room for it, or when it has ended", async () => {
+test("what was added is no backlog while a worker has a free slot for it, or when it has ended", async () => {
   const stores = await testStores();
-  const [{ presence }, { registry, shows }] = [await openWorker(stores, "wrk_1"), await openApi(stores)];
-  await presence.write();
+  const [{ registration }, { registry, shows }] = [await openWorker(stores, "wrk_1"), await openApi(stores)];
+  await registration.write();
   await shows(() => registry.serving("chat") === 1);
   for (let i = 0; i < 5; i++) registry.added("chat");
   expect(registry.backlog("chat")).toBe(0);
@@ -126,7 +126,7 @@ test("what was added is no backlog while a worker has room for it, or when it ha
   expect(registry.backlog("chat")).toBe(2);
 });
 
-test("the backlog is what waits, with what was added since it was read", async () => {
+test("the backlog is what waits and what was added since it was read", async () => {
   const stores = await testStores();
   const { registry, queues, shows } = await openApi(stores);
   await Promise.all([0, 1, 2].map((i) => queues.enqueue("chat", paidCall(`req_${i}`), i)));
@@ -139,14 +139,14 @@ test("the backlog is what waits, with what was added since it was read", async (
   expect(registry.backlog("chat")).toBe(4);
 });
 
-test("while Redis is away the last registry stays, and a worker can stop", async () => {
+test("while Redis is unavailable the last registry stays, and a worker can stop", async () => {
   const { redis: server, stores } = await ownServers({ redis: true });
-  const { presence, redis } = await openWorker(stores, "wrk_1");
-  await presence.write();
+  const { registration, redis } = await openWorker(stores, "wrk_1");
+  await registration.write();
   const { registry, clock } = await openApi(stores);
   await server.stop();
   await eventually(() => redis.status !== "ready");
   clock.advance(1_000);
-  await presence.stop();
+  await registration.stop();
   expect([registry.serving("chat"), registry.upstream("local")]).toEqual([1, "ready"]);
 });

@@ -31,8 +31,8 @@ export const embeddingsModel: Json = {
 };
 
 export const imageModel: Json = {
-  id: "acme/picture",
-  name: "Picture",
+  id: "acme/image",
+  name: "Image",
   owned_by: "acme",
   type: "image",
   task: "images",
@@ -50,7 +50,7 @@ export const imageModel: Json = {
   },
   units: { image: { field: "n" } },
   pricing: { image: "0.04" },
-  upstreams: [{ upstream: "acme", model: "picture" }],
+  upstreams: [{ upstream: "acme", model: "image" }],
 };
 
 const media = (over: Json): Json => ({ ...imageModel, endpoint: "/v1/media/generations", ...over });

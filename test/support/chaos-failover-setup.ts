@@ -57,7 +57,7 @@ export async function redisPair(): Promise<RedisPair> {
     for (const socket of open.keys()) socket.destroy();
     proxy.close();
   });
-  const left = () => [...open].flatMap(([socket, member]) => (member === leading ? [] : [socket]));
+  const remaining = () => [...open].flatMap(([socket, member]) => (member === leading ? [] : [socket]));
   const pair: RedisPair = {
     address: `redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     primary: () => members[leading] as Member,
@@ -65,9 +65,9 @@ export async function redisPair(): Promise<RedisPair> {
     lead: () => {
       leading = 1 - leading;
     },
-    behind: () => left().length,
+    behind: () => remaining().length,
     cut: () => {
-      for (const socket of left()) socket.destroy();
+      for (const socket of remaining()) socket.destroy();
     },
   };
   await eventually(async () => (await offsetOf(pair.replica().control)) === (await offsetOf(pair.primary().control)));

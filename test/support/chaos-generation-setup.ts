@@ -51,7 +51,7 @@ export async function outcomeOf(answer: Promise<Response>) {
 }
 export type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
 
-/** One of the errors that a caller is told to come again after; nothing was charged for it. */
+/** One of the errors after which a caller is to retry; nothing was charged for it. */
 export function isRefusal({ status, code, retryAfter }: Outcome): boolean {
   return status === 503 && (code === "no_capacity" || code === "generation_in_progress") && Number(retryAfter) > 0;
 }

@@ -2,9 +2,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { Queue } from "bullmq";
 import { createParser } from "eventsource-parser";
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
+import type { Pool } from "#jobs";
 import { formatUsd } from "#money";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
 import type { Stores } from "./servers.ts";
@@ -16,8 +18,8 @@ export const path = "/v1/chat/completions";
 const catalogFile = fileURLToPath(new URL("chaos-catalog.json", import.meta.url));
 /** What the mock's usual answer costs: 9 input and 8 output tokens. */
 export const fullCostUsd = "0.000025";
-/** What is left of 1 USD after so many usual answers. */
-export const leftAfter = (answers: number) => formatUsd(1_000_000_000n - 25_000n * BigInt(answers));
+/** What remains of 1 USD after so many usual answers. */
+export const balanceAfter = (answers: number) => formatUsd(1_000_000_000n - 25_000n * BigInt(answers));
 /** Never comes: a provider that is silent for as long as the test lasts. */
 export const never = new Promise<never>(() => {});
 
@@ -197,6 +199,14 @@ export function redisOf({ REDIS_URL }: Pick<Stores, "REDIS_URL">): Redis {
   return redis;
 }
 
+/** How many jobs of a pool wait, and how many a worker has. */
+export async function jobCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
+  const queue = new Queue(pool, { connection: redis, skipVersionCheck: true });
+  const counts = await queue.getJobCounts("prioritized", "active");
+  await queue.close();
+  return { waiting: counts["prioritized"] ?? 0, active: counts["active"] ?? 0 };
+}
+
 /** The lease of an API instance that died runs out at once. Resolves once there was one. */
 export async function endLeases(redis: Redis): Promise<void> {
   const keys = await redis.keys("reply:*");
@@ -218,7 +228,7 @@ export async function loseAnswers(redis: Redis, requestIds: readonly string[]): 
 }
 
 /** A wire to a server. While it is held nothing gets through, and what is sent is lost; then its connections break. */
-export async function heldWire(address: string): Promise<{ address: string; hold(): void; mend(): void }> {
+export async function heldWire(address: string): Promise<{ address: string; hold(): void; reconnect(): void }> {
   const { hostname, port } = new URL(address);
   const sockets = new Set<Socket>();
   let holding = false;
@@ -248,7 +258,7 @@ export async function heldWire(address: string): Promise<{ address: string; hold
     hold: () => {
       holding = true;
     },
-    mend: () => {
+    reconnect: () => {
       holding = false;
       for (const socket of sockets) socket.destroy();
       sockets.clear();

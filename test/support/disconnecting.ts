@@ -9,7 +9,7 @@ export async function leave(
   const caller = new AbortController();
   const answer = errorOf(ask(caller.signal));
   const request = await mock.request(0);
-  const reason = new Error("left");
+  const reason = new Error("disconnected");
   caller.abort(reason);
   const hearsWhy = (await answer) === reason;
   await request.closed;

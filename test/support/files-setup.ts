@@ -143,7 +143,7 @@ export async function* pieces(body: Buffer, size = 64 * 1024): AsyncGenerator<Bu
 
 /** A raw upload from its beginning to its end. */
 export async function upload({ files, ask }: Pick<Archive, "files" | "ask">, body: Buffer): Promise<Upload> {
-  const receiving = await files.uploads.begin({ ...ask(), mostBytes: body.length });
+  const receiving = await files.uploads.begin({ ...ask(), maxBytes: body.length });
   return receiving.store({ bytes: body.length, body: pieces(body) });
 }
 

@@ -20,7 +20,7 @@ export interface Answer {
   readonly responseId: string;
 }
 
-export const ours = { model: "local/chat", created: 1_700_000_000, id: "req_abc" };
+export const identity = { model: "local/chat", created: 1_700_000_000, id: "req_abc" };
 export const estimate = { input: 7, output: 9 };
 export const showThoughts = { generationConfig: { thinkingConfig: { includeThoughts: true } } };
 export const google = (thought_signature: string) => ({ extra_content: { google: { thought_signature } } });
@@ -51,7 +51,7 @@ export function assemble(events: readonly Answer[]): Json {
   const candidates = new Map<number, { parts: Part[]; finishReason?: string | undefined }>();
   let usageMetadata: Json | undefined;
   for (const event of events) {
-    expect(event).toMatchObject({ modelVersion: ours.model, responseId: ours.id });
+    expect(event).toMatchObject({ modelVersion: identity.model, responseId: identity.id });
     for (const { content, index, finishReason } of event.candidates) {
       expect(content.role).toBe("model");
       expect(content.parts.length).toBeGreaterThan(0);
@@ -68,6 +68,6 @@ export function assemble(events: readonly Answer[]): Json {
 }
 
 export function streamed(chunks: readonly Json[], request: Json = {}): Answer[] {
-  const stream = geminiConverter.streamFromChat(ours, request);
+  const stream = geminiConverter.streamFromChat(identity, request);
   return framesOf(chunks.map((each) => stream.write(each)).join("") + stream.end(estimate));
 }

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** The events of a stream, each with its name on the event line. */
+/** The events of a stream. Checks that the event line of each has its type. */
 export function eventsOf(text: string): Json[] {
   const frames = text.split("\n\n");
   expect(frames.pop()).toBe("");
@@ -18,13 +18,24 @@ export function eventsOf(text: string): Json[] {
 
 interface Item {
   readonly id: string;
+  readonly type: string;
   content: { type: string; text: string; refusal: string; logprobs: unknown[] }[];
   summary: { type: string; text: string }[];
   arguments: string;
   input: string;
 }
 
-/** What a client makes of the events that believes only the deltas. Everything else must agree with them. */
+/** The events of an item between `added` and `done`, without "response.". */
+const eventOrder: Readonly<Record<string, RegExp>> = {
+  message:
+    /^(content_part\.added ((output_text\.delta )+output_text\.done|(refusal\.delta )+refusal\.done) content_part\.done )+$/,
+  reasoning:
+    /^(reasoning_summary_part\.added (reasoning_summary_text\.delta )+reasoning_summary_text\.done reasoning_summary_part\.done )+$/,
+  function_call: /^(function_call_arguments\.delta )+function_call_arguments\.done $/,
+  custom_tool_call: /^(custom_tool_call_input\.delta )*custom_tool_call_input\.done $/,
+};
+
+/** The response that the deltas of a stream make up. Checks that its other events agree with them. */
 export function assemble(events: readonly Json[]): Json {
   expect(events.map((event) => event["sequence_number"])).toEqual(events.map((_, e) => e));
   const types = events.map((event) => event["type"]);
@@ -32,12 +43,14 @@ export function assemble(events: readonly Json[]): Json {
   expect(types.at(-1)).toMatch(/^response\.(completed|incomplete)$/);
   const items: Item[] = [];
   const done: unknown[] = [];
+  const orders: string[] = [];
   for (const event of events.slice(2, -1)) {
     const { type, output_index, item_id, delta, part } = event;
     const at = output_index as number;
     if (type === "response.output_item.added") {
       expect(at).toBe(items.length);
       items.push(structuredClone(event["item"]) as Item);
+      orders.push("");
       continue;
     }
     const item = items[at] as Item;
@@ -46,10 +59,12 @@ export function assemble(events: readonly Json[]): Json {
       const { status: _, ...whole } = event["item"] as Json;
       const { status: __, ...built } = item as unknown as Json;
       expect(built).toEqual(whole);
+      expect(orders[at]).toMatch(eventOrder[item.type] ?? /^$/);
       done[at] = event["item"];
       continue;
     }
     expect(item_id).toBe(item.id);
+    orders[at] += `${String(type).replace("response.", "")} `;
     const c = event["content_index"] as number;
     const s = event["summary_index"] as number;
     const content = item.content?.[c] as Item["content"][number];
@@ -109,7 +124,7 @@ export function assemble(events: readonly Json[]): Json {
   return response;
 }
 
-/** What the provider's own client makes of a stream. */
+/** The response that the official client reads from a stream. */
 export function clientAnswer(body: string) {
   const client = new OpenAI({
     apiKey: "key",

@@ -1,7 +1,7 @@
 import { GoogleGenAI, type HttpOptions } from "@google/genai";
 import { type MockAnthropic, startMockAnthropic } from "./mock-anthropic.ts";
 import { type MockGemini, startMockGemini } from "./mock-gemini.ts";
-import { mockText } from "./mock-openai.ts";
+import { mockChunk, mockText, mockUsage } from "./mock-openai.ts";
 import type { MockProvider } from "./mock-provider.ts";
 import { ofFile } from "./of-file.ts";
 import type { Client, Customer } from "./service.ts";
@@ -19,14 +19,14 @@ import {
 
 export { entriesOf, never } from "./service-setup.ts";
 
-/** Google's model by its own name, and ours of the other providers: each behind an interface of its own. */
+/** The provider's own name of the native model; the other models are each behind another API format. */
 export const ownName = "gemini-2.5-flash";
 export const nativeModel = `google/${ownName}`;
 const chatModel = providerModel;
 const responsesModel = "openai/gpt-5.5";
 const messagesModel = "anthropic/claude-sonnet-5";
 
-/** In nano-USD a token, by price key; set here, so that a price list that moves does not move the tests. */
+/** In nano-USD per token, by price key; independent of the catalog's price list. */
 const prices: Prices = {
   [localModel]: { input: 100n, cached_input: 50n, output: 400n },
   [nativeModel]: { input: 300n, cached_input: 30n, audio_input: 1_000n, output: 2_500n },
@@ -40,13 +40,13 @@ const pricing = Object.fromEntries(
     model,
     {
       pricing: Object.fromEntries(Object.entries(keys).map(([key, price]) => [key, String(Number(price) / 1_000)])),
-      // What is cut is not read on for its usage.
+      // A cut stream is not read to its end for usage.
       ...(model !== localModel && { hidden_reasoning: false }),
     },
   ]),
 );
 
-/** What so many units cost at the list prices. */
+/** The cost of these units at `prices`. */
 export const costOf = costBy(prices);
 
 export interface Served extends Running {
@@ -54,12 +54,12 @@ export interface Served extends Running {
   readonly anthropic: MockAnthropic;
 }
 
-/** Who answers a call: the worker itself, Google, or another provider behind its own interface. */
+/** What answers a call: the local model, Google, or a provider of another API format. */
 export interface Target {
   readonly name: string;
   readonly model: string;
   readonly mock?: (served: Served) => MockProvider;
-  /** What it says to "Hello there". */
+  /** The answer to "Hello there". */
   readonly says: string;
 }
 
@@ -95,8 +95,8 @@ export const messagesProvider: Target = {
 export const others: readonly Target[] = [chatProvider, responsesProvider, messagesProvider];
 export const targets: readonly Target[] = [local, google, ...others];
 
-/** One service for all tests of a file; the providers have forgotten everything before each. */
-export const geminiService = (env: Readonly<Record<string, string>> = {}): Served =>
+/** One service for all tests of a file; the mocks are reset before each. */
+export const geminiService = (): Served =>
   ofFile(
     async (onEnd) => {
       const [gemini, anthropic] = await Promise.all([startMockGemini(), startMockAnthropic()]);
@@ -106,7 +106,6 @@ export const geminiService = (env: Readonly<Record<string, string>> = {}): Serve
         ANTHROPIC_API_KEY: "sk-ant-operator",
         ANTHROPIC_BASE_URL: anthropic.url,
         CATALOG_FILE: catalogWith({}, pricing),
-        ...env,
       };
       const running = await startWithProvider(providers, onEnd);
       onEnd(() => Promise.all([running.provider.close(), gemini.close(), anthropic.close()]));
@@ -117,25 +116,48 @@ export const geminiService = (env: Readonly<Record<string, string>> = {}): Serve
     },
   );
 
-/** The official client as its documentation sets it up, with this customer's key. */
+/** The official client with the customer's key. */
 export const clientOf = (service: Client, { key }: Customer, httpOptions: HttpOptions = {}) =>
   new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: service.baseUrl, ...httpOptions } });
 
-/** A customer with a balance, and its client. */
 export async function newCaller({ service }: Served, usd = "10", httpOptions?: HttpOptions) {
   const customer = await service.account(usd);
   return { customer, client: clientOf(service, customer, httpOptions) };
 }
 
-/** The least that a request needs. */
+/** A minimal request. */
 export const asking = (model: string, contents = "Hello there") => ({ model, contents });
 
-/** The last body that the provider of the target got. */
+/** The body of the last request to the target's provider. */
 export const sent = (served: Served, { mock }: Target): Readonly<Record<string, unknown>> =>
   mock?.(served).requests.at(-1)?.body ?? {};
 
-/** What was taken from the balance for the latest call. */
+/** The charge of the latest call. */
 export async function chargeOf(service: Client, customer: Customer): Promise<bigint> {
   const [entry] = await entriesOf(service, customer);
   return -nanoUsd(entry?.amount_usd ?? "0.00");
+}
+
+/** The mock of OpenAI's chat calls no tools by itself. */
+export function scriptChatCalls({ provider }: Served, names: readonly string[], { stream = false } = {}): void {
+  const calls = names.map((name, index) => ({
+    index,
+    id: `call_${index}`,
+    type: "function",
+    function: { name, arguments: '{"city":"Oslo"}' },
+  }));
+  const message = { role: "assistant", content: null, refusal: null, tool_calls: calls };
+  const body = { id: "x", choices: [{ index: 0, message, finish_reason: "tool_calls" }], usage: mockUsage() };
+  const delta = (index: number, more: object) => mockChunk({ tool_calls: [{ index, ...more }] });
+  const events = [
+    mockChunk({ role: "assistant", content: null }),
+    ...calls.map(({ index, function: { name }, ...call }) =>
+      delta(index, { ...call, function: { name, arguments: "" } }),
+    ),
+    ...calls.map(({ index }) => delta(index, { function: { arguments: '{"city":' } })),
+    ...calls.map(({ index }) => delta(index, { function: { arguments: '"Oslo"}' } })),
+    mockChunk({}, "tool_calls"),
+    mockChunk(undefined, null, { usage: mockUsage() }),
+  ];
+  provider.respond(stream ? { events } : { body });
 }

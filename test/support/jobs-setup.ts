@@ -2,13 +2,13 @@ import { onTestFinished } from "vitest";
 import { createReplies, createReplyReader, type Frame, type PaidCall } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
-import { connectRedis, type RedisManner } from "#platform/redis";
+import { connectRedis, type RedisMode } from "#platform/redis";
 import type { Stores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");
 
 /** A connection that ends with the test. */
-export async function connect({ REDIS_URL }: Stores, manner: RedisManner) {
+export async function connect({ REDIS_URL }: Stores, manner: RedisMode) {
   const redis = connectRedis(REDIS_URL, manner, log);
   onTestFinished(() => redis.disconnect());
   await redis.connect();
@@ -17,7 +17,7 @@ export async function connect({ REDIS_URL }: Stores, manner: RedisManner) {
 
 /** The API's end, on connections of its own. */
 export async function openReader(stores: Stores, clock: Clock = systemClock, instance = "api_test") {
-  const [blocking, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "impatient")]);
+  const [blocking, commands] = await Promise.all([connect(stores, "blocking"), connect(stores, "fail-fast")]);
   const reader = createReplyReader({ instance, reader: blocking, commands, clock, log });
   onTestFinished(() => reader.stop());
   return { reader, commands };
@@ -25,7 +25,7 @@ export async function openReader(stores: Stores, clock: Clock = systemClock, ins
 
 /** The worker's end. */
 export async function openWriter(stores: Stores, clock: Clock = systemClock) {
-  const redis = await connect(stores, "patient");
+  const redis = await connect(stores, "waiting");
   return { redis, replies: createReplies({ redis, clock }) };
 }
 

@@ -23,7 +23,7 @@ export interface Instance {
 export async function startInstance(stores: Stores, clock: Clock = systemClock): Promise<Instance> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(stores.MONGODB_URI, clock, log);
-  const redis = connectRedis(stores.REDIS_URL, "impatient", log);
+  const redis = connectRedis(stores.REDIS_URL, "fail-fast", log);
   await redis.connect();
   onTestFinished(async () => {
     redis.disconnect();

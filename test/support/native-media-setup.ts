@@ -88,7 +88,7 @@ async function openFiles(stores: Stores) {
   };
 }
 
-/** Nothing was charged, nothing is held, no file is left. */
+/** Nothing was charged, nothing is held, no file remains. */
 export async function expectNothing({ service, filesOf }: MediaService, customer: Customer, usd: string) {
   await expectUntouched(service, customer, usd);
   expect(await charges(customer)).toEqual([]);

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Face } from "./native-formats.ts";
 import type { Refusal } from "./service-setup.ts";
 
-/** What a silent stream gets of each format: wire-details, "Streams". */
+/** The ping of each format in a silent stream: docs/api/wire-details.md. */
 export const pings: Readonly<Record<string, string>> = {
   chat: ": ping\n\n",
   responses: ": ping\n\n",

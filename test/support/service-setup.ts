@@ -66,7 +66,7 @@ export const refusal = ({ status, type, code, param = null, message = /./ }: Ref
   error: { type, code, param, message: expect.stringMatching(message) as string },
 });
 
-/** An error answer: specification, part 2. What holds for every one (wire-details, "Errors") is checked here. */
+/** An error answer (docs/api/inference.md, part 2). What holds for every error (docs/api/wire-details.md) is checked here. */
 export async function refusalOf(response: Response): Promise<{ status: number; error: { message: string } }> {
   const { status, headers } = response;
   const { request_id, ...body } = (await response.json()) as { request_id: string; error: { message: string } };

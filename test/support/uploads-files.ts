@@ -51,7 +51,8 @@ const zeros = Buffer.alloc(64 * 1024);
 export function* piecesOf(kind: Kind, bytes: number): Generator<Buffer> {
   const head = heads[kind](bytes);
   yield head;
-  for (let left = bytes - head.length; left > 0; left -= zeros.length) yield zeros.subarray(0, left);
+  for (let remaining = bytes - head.length; remaining > 0; remaining -= zeros.length)
+    yield zeros.subarray(0, remaining);
 }
 
 export const boundary = "----a-boundary-of-the-tests";

@@ -22,7 +22,7 @@ import { type Client, type Customer, type Environment, eventually, startService 
 
 type Body = NonNullable<RequestInit["body"]>;
 
-/** Specification, part 2, "Upload". */
+/** docs/api/inference.md, "Upload". */
 export interface UploadAnswer {
   readonly id: string;
   readonly object: "upload";
@@ -101,11 +101,11 @@ export async function startOn(given: Stores, env: Environment = {}): Promise<Run
 
 /**
  * One service for the tests of a file, with a bucket of its own. After each test storage holds the active uploads and
- * nothing else: no object, no open upload in parts, no file of a form; and no hold is open.
+ * nothing else: no object, no open multipart upload, no spooled form, and no open hold.
  */
 export function uploadServiceOfFile(env: Environment = {}): UploadService {
   let running: Running | undefined;
-  const uploaders: Uploader[] = [];
+  const customers: Uploader[] = [];
   let refused: Promise<Uploader> | undefined;
   const before = spoolNames();
   beforeAll(async () => {
@@ -130,12 +130,12 @@ export function uploadServiceOfFile(env: Environment = {}): UploadService {
   };
   afterEach(async () => {
     const { stores, service, s3 } = there();
-    const mine = uploaders.splice(0);
+    const mine = customers.splice(0);
     const lists = await Promise.all(mine.map((uploader) => uploader.list()));
     const active = lists.map((list) => list.filter(({ status }) => status === "active"));
-    const kept = active.flat().map(({ id }) => `uploads/${id}`);
-    await eventually(async () => (await keysOf(s3, stores.S3_BUCKET)).length === kept.length);
-    expect(await keysOf(s3, stores.S3_BUCKET)).toEqual(kept.toSorted());
+    const expected = active.flat().map(({ id }) => `uploads/${id}`);
+    await eventually(async () => (await keysOf(s3, stores.S3_BUCKET)).length === expected.length);
+    expect(await keysOf(s3, stores.S3_BUCKET)).toEqual(expected.toSorted());
     for (const [at, uploader] of mine.entries())
       await Promise.all((active[at] ?? []).map(({ id }) => uploader.get(`/${id}`, "DELETE")));
     const parts = await s3.send(new ListMultipartUploadsCommand({ Bucket: stores.S3_BUCKET }));
@@ -164,7 +164,7 @@ export function uploadServiceOfFile(env: Environment = {}): UploadService {
     another,
     async customer(usd = "10.00") {
       const uploader = uploaderOf(there().service, await there().service.account(usd));
-      uploaders.push(uploader);
+      customers.push(uploader);
       return uploader;
     },
     refused: () =>

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { loadCatalog } from "../../shared/catalog/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
-import { createUpstreams } from "../../workers/upstreams/index.ts";
+import { type AttemptRecord, createUpstreams } from "../../workers/upstreams/index.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
 
@@ -17,7 +17,7 @@ interface Options {
   readonly concurrency?: number;
   /** Only `test/model`: what is open for it is open for all that its upstreams serve. */
   readonly oneModel?: true;
-  /** Variables that the catalog's upstreams find; `MAKER_0_API_KEY` and so on are there unless said otherwise. */
+  /** Variables that the catalog's upstreams find; `PROVIDER_0_API_KEY` and so on are there unless said otherwise. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -31,8 +31,8 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
     {
       provider: "openai",
       base_url: mock.url,
-      base_url_env: `MAKER_${index}_BASE_URL`,
-      key_env: `MAKER_${index}_API_KEY`,
+      base_url_env: `PROVIDER_${index}_BASE_URL`,
+      key_env: `PROVIDER_${index}_API_KEY`,
       concurrency,
       first_byte_timeout_ms: 60_000,
       silence_timeout_ms: 20_000,
@@ -64,8 +64,8 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
   const catalog = loadCatalog(file);
   rmSync(folder, { recursive: true });
 
-  const keys = Object.fromEntries(mocks.map((_, index) => [`MAKER_${index}_API_KEY`, `sk-operator-${index}`]));
-  const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock, log });
+  const keys = Object.fromEntries(mocks.map((_, index) => [`PROVIDER_${index}_API_KEY`, `sk-operator-${index}`]));
+  const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock });
   onTestFinished(async () => {
     await upstreams.close();
     await Promise.all(mocks.map((mock) => mock.close()));
@@ -73,23 +73,21 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
 
   let accounts = 0;
   /** Of an account of its own, unless said otherwise. */
-  const call = (
-    id = "test/model",
-    signal = new AbortController().signal,
-    account: string | undefined = `acct_${++accounts}`,
-  ) => {
+  const call = (id = "test/model", signal = new AbortController().signal, account = `acct_${++accounts}`) => {
     const model = catalog.find(id);
     if (!model) throw new Error(`no ${id}`);
-    const progress: { account: string; attempts: number; upstream?: string } = { account, attempts: 0 };
+    const record: AttemptRecord = { attempts: 0 };
+    const request = { model, account, signal, record, log };
     return {
-      progress,
+      record,
+      request,
       json: () =>
-        upstreams.once(model, signal, progress, ({ provider, model }, signal) =>
-          provider.answer({ ...asChat, model, body: { ...question, model }, signal, log }),
+        upstreams.once(request, ({ upstream, model }, signal) =>
+          upstream.provider.answer({ ...asChat, model, body: { ...question, model }, signal, log }),
         ),
       stream: () =>
-        upstreams.stream(model, signal, progress, ({ provider, model }, signal) =>
-          oneByOne(provider.stream({ ...asChat, model, body: { ...question, model }, signal, log })),
+        upstreams.stream(request, async ({ upstream, model }, signal) =>
+          oneByOne(upstream.provider.stream({ ...asChat, model, body: { ...question, model }, signal, log })),
         ),
     };
   };

@@ -15,7 +15,7 @@ test.each([
   "::ffff:8.8.8.8",
   "::ffff:808:808",
   "64:ff9b::8.8.8.8",
-])("%s is an address of the internet", (ip) => {
+])("%s is a public address", (ip) => {
   expect(isPublicIp(ip)).toBe(true);
 });
 
@@ -24,24 +24,21 @@ test.each([
   ["loopback", ["127.0.0.1", "127.255.255.254", "::1"]],
   ["private", ["10.0.0.1", "10.255.255.255", "172.16.0.0", "172.31.255.255", "192.168.0.1", "fc00::1", "fdff::1"]],
   ["shared by a carrier", ["100.64.0.0", "100.127.255.255"]],
-  ["link-local, where clouds tell secrets", ["169.254.169.254", "fe80::1", "fe80::1%eth0", "febf::1"]],
+  ["link-local, where clouds serve credentials", ["169.254.169.254", "fe80::1", "fe80::1%eth0", "febf::1"]],
   ["documentation", ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1", "3fff::1"]],
   ["for measurements and assignments", ["198.18.0.1", "198.19.255.255", "192.0.0.8", "2001::1", "2001:1ff::1"]],
-  [
-    "multicast, broadcast and what is not given out",
-    ["224.0.0.1", "240.0.0.1", "255.255.255.255", "ff02::1", "4000::1"],
-  ],
+  ["multicast, broadcast and unassigned", ["224.0.0.1", "240.0.0.1", "255.255.255.255", "ff02::1", "4000::1"]],
   [
     "an IPv4 address within",
     ["::ffff:10.0.0.1", "::ffff:7f00:1", "64:ff9b::a9fe:a9fe", "::127.0.0.1", "2002:7f00:1::"],
   ],
   ["local NAT64", ["64:ff9b:1::808:808"]],
   ["no address", ["", "localhost", "1.2.3", "1.2.3.4.5", "999.1.1.1", "[::1]", "8.8.8.8:80"]],
-])("%s is none", (_, ips) => {
+])("%s is not public", (_, ips) => {
   expect(ips.filter(isPublicIp)).toEqual([]);
 });
 
-test("a host is judged by its address in any notation, or by its name", () => {
+test("a host is checked by its address in any notation, or by its name", () => {
   const open = ["example.com", "EXAMPLE.com.", "8.8.8.8", "0x08080808", "2606:4700::1111", "[2606:4700::1111]"];
   expect(open.filter((host) => !isPublicHost(host))).toEqual([]);
   const names = [

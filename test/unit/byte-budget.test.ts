@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 
-test("an owner holds at most as much as is still free, and what is given back is free at once", () => {
+test("an owner holds at most as much as remains free, and returned bytes are free at once", () => {
   const budget = createByteBudget(120);
   const [first, second, third] = [budget.share("a"), budget.share("a"), budget.share("b")];
   expect(first.resize(50)).toBe(true);
   expect(second.resize(11)).toBe(false);
   expect(second.resize(10)).toBe(true);
-  // 60 are left: another owner may have half of them.
+  // 60 are free: another owner may hold half of them.
   expect(third.resize(31)).toBe(false);
   expect(third.resize(30)).toBe(true);
   expect(first.resize(51)).toBe(false);

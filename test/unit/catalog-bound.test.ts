@@ -117,7 +117,7 @@ describe("bound", () => {
     );
   });
 
-  test("turns a smaller hold into a cap that it pays for, and one token more it would not", () => {
+  test("turns a smaller hold into the largest cap that it pays for", () => {
     fc.assert(
       fc.property(scenario, (given) => {
         const { catalog, model } = build({ ...given, prices: given.prices.slice(0, 1) });
@@ -136,7 +136,7 @@ describe("bound", () => {
     );
   });
 
-  test("gives the whole cap for the whole hold or more, and nothing where nothing is left for output", () => {
+  test("returns the whole cap for the whole hold or more, and 0 where nothing remains for output", () => {
     const { catalog, model } = catalogWith(textModel);
     const bound = catalog.bound(model, sizeOf(), "standard");
     expect(bound.capFor(bound.mostNanoUsd)).toBe(4_000);
@@ -146,7 +146,7 @@ describe("bound", () => {
     expect(bound.capFor(0n)).toBe(0);
   });
 
-  test("leaves no room for a token whose half nano-USD would round the cost above the hold", () => {
+  test("excludes a token whose half nano-USD would round the cost above the hold", () => {
     const { catalog, model } = catalogWith({ ...textModel, pricing: { input: "0.001", output: "0.0005" } });
     const bound = catalog.bound(model, sizeOf(), "standard");
     const input = BigInt(bound.inputTokens);
@@ -163,7 +163,7 @@ describe("bound", () => {
     expect(tokens({ inputBytes: 5_000_000 })).toBe(100_000);
   });
 
-  test("adds the most that each part can count as, and the whole context for one without a maximum", () => {
+  test("adds the maximum of each part, and the whole context for one without a maximum", () => {
     const { catalog, model } = catalogWith(withAudio);
     const tokens = (...parts: MediaPart[]) =>
       catalog.bound(model, sizeOf({ inputBytes: 0, messages: 0, parts }), "standard").inputTokens;
@@ -196,7 +196,7 @@ describe("bound", () => {
     for (const content of ["video", "other"] as const) expect(tokens(part("file", { content, bytes: 7 }))).toBe(20_000);
   });
 
-  test("prices input as audio only where there is audio, or a file that may be a film", () => {
+  test("prices input as audio only where there is audio, or a file that may be a video", () => {
     const { catalog, model } = catalogWith(withAudio);
     const most = (...parts: MediaPart[]) =>
       catalog.bound(model, sizeOf({ inputBytes: 1_000_000, parts, outputCap: 1 }), "standard").mostNanoUsd;
@@ -210,7 +210,7 @@ describe("bound", () => {
     expect(most(part("file", { content: "video", bytes: 9 }))).toBe(heard);
   });
 
-  test("prices input as a cache write only where one is asked for, or made unasked", () => {
+  test("prices input as a cache write only where one is requested or automatic", () => {
     const cached = { ...textModel, pricing: { input: "2", cache_write: "2.5", cache_write_1h: "4", output: "10" } };
     const most = (json: Json, cacheWrites?: "short" | "long") => {
       const { catalog, model } = catalogWith(json);
@@ -247,7 +247,7 @@ describe("bound", () => {
     expect(four.mostNanoUsd - one.mostNanoUsd).toBe(3n * 50n * 10_000n);
   });
 
-  test("asks for the whole hold where the caller named the cap, and for one token where not", () => {
+  test("requires the whole hold where the caller set the cap, and one token otherwise", () => {
     const { catalog, model } = catalogWith(textModel);
     const named = catalog.bound(model, sizeOf({ outputCap: 50 }), "standard");
     expect(named.leastNanoUsd).toBe(named.mostNanoUsd);
@@ -255,7 +255,7 @@ describe("bound", () => {
     expect(free.mostNanoUsd - free.leastNanoUsd).toBe(3_999n * 2n * 10_000n);
   });
 
-  test("takes the dearest tier that the prompt can reach, also where a longer one is cheaper", () => {
+  test("uses the most expensive tier that the prompt can reach, also where a longer one is cheaper", () => {
     const { catalog, model } = catalogWith({
       ...textModel,
       tiers: [
@@ -283,6 +283,6 @@ describe("bound", () => {
 
   test("refuses a model that is not billed by tokens", () => {
     const { catalog, model } = catalogWith(imageModel);
-    expect(() => catalog.bound(model, sizeOf(), "standard")).toThrow(/acme\/picture is not billed by tokens/);
+    expect(() => catalog.bound(model, sizeOf(), "standard")).toThrow(/acme\/image is not billed by tokens/);
   });
 });

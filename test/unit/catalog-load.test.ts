@@ -78,12 +78,12 @@ describe("a model that stops the load", () => {
     ],
     ["embeddings with features", { ...embeddingsModel, features: ["tools"] }, "features: do not fit"],
     [
-      "a picture without a price for pictures",
+      "an image model without a price for images",
       { ...imageModel, pricing: {} },
       "pricing: needs a price for one of image",
     ],
     [
-      "a picture priced by tokens",
+      "an image model priced by tokens",
       { ...imageModel, pricing: { image: "1", input: "1" } },
       "pricing.input: does not fit",
     ],
@@ -106,13 +106,13 @@ describe("a model that stops the load", () => {
     );
   });
 
-  test("one of many, all of whose faults are told at once", () => {
+  test("the message lists the faults of all entries", () => {
     const load = () => catalogOf([pricing({ input: "0" }), { ...embeddingsModel, pricing: {} }]);
     expect(load).toThrow("model acme/one: pricing.input: is 0");
     expect(load).toThrow("model acme/vectors: pricing.input: is missing");
   });
 
-  test("one that has no id, by its place", () => {
+  test("an entry without an id is named by its index", () => {
     expect(() => catalogOf([textModel, without(textModel, "id")])).toThrow("models[1]: id: ");
   });
 });
@@ -124,24 +124,28 @@ describe("an upstream that stops the load", () => {
     ["with a slash at the end of its address", { ...good, base_url: "https://acme.test/v1/" }, "base_url: "],
     ["with a password in its address", { ...good, base_url: "https://me:secret@acme.test" }, "base_url: "],
     ["with an address that is none", { ...good, base_url: "acme" }, "base_url: "],
-    ["with a key variable of another kind", { ...good, key_env: "ADMIN_TOKEN" }, "key_env: must be a variable's name"],
+    [
+      "with a key variable of another kind",
+      { ...good, key_env: "ADMIN_TOKEN" },
+      "key_env: must be the name of a variable",
+    ],
     ["with an address variable of another kind", { ...good, base_url_env: "MONGODB_URI" }, "base_url_env: must be"],
     ["of Anthropic without an address", { provider: "anthropic" }, "base_url: is missing, and base_url_env too"],
     [
       "of another provider than OpenAI's with formats",
       { ...good, provider: "gemini", formats: ["chat"] },
-      "formats: are for the provider 'openai' alone: 'gemini' always speaks the same",
+      "formats: are for the provider 'openai' only: those of 'gemini' are fixed",
     ],
     [
       "of another provider than OpenAI's with quirks",
       { ...good, provider: "gemini", quirks: { unknown_fields: "pass" } },
-      "quirks: are for the provider 'openai' alone",
+      "quirks: are for the provider 'openai' only",
     ],
     ["with a quirk that there is not", { ...good, quirks: { unknown_fields: "keep" } }, "quirks.unknown_fields"],
     [
       "with a format that OpenAI's interface has not",
       { ...good, formats: ["chat", "messages"] },
-      "formats: 'messages' is not spoken by the provider 'openai', only chat and responses",
+      "formats: 'messages' is not supported by the provider 'openai', only chat and responses",
     ],
     ["with a format twice", { ...good, formats: ["chat", "chat"] }, "formats: names a format twice"],
     ["without formats", { ...good, formats: [] }, "formats: "],
@@ -197,13 +201,13 @@ describe("a model on an upstream that cannot serve it stops the load", () => {
       "in a format that its upstream does not speak",
       on("openai"),
       says(["responses"]),
-      "'responses' is not among what",
+      "'responses' is not among the formats of",
     ],
     [
       "of a provider that has but one format",
       on("anthropic"),
       says(["messages"]),
-      "are for the provider 'openai' alone: 'anthropic' always speaks the same",
+      "are for the provider 'openai' only: those of 'anthropic' are fixed",
     ],
     ["in no format", on("openai"), says([]), ""],
   ])("%s", (_, file, over, complaint) => {
@@ -211,9 +215,9 @@ describe("a model on an upstream that cannot serve it stops the load", () => {
     expect(load).toThrow(`model acme/one: upstreams.0.formats: ${complaint}`);
   });
 
-  test("in a format where it is no text that it makes", () => {
+  test("in a format, if the model is not for text", () => {
     expect(() => catalogOf([{ ...imageModel, ...says(["chat"]) }], on("openai"))).toThrow(
-      "model acme/picture: upstreams.0.formats: do not fit a model of type 'image'",
+      "model acme/image: upstreams.0.formats: do not fit a model of type 'image'",
     );
   });
 });
@@ -240,7 +244,7 @@ describe("a catalog that loads", () => {
 
   test("gives models by id, in the order of the file, with their defaults", () => {
     const catalog = catalogOf([{ ...textModel, aliases: ["one"], features: ["tools"] }, embeddingsModel, imageModel]);
-    expect(catalog.list().map((model) => model.id)).toEqual(["acme/one", "acme/vectors", "acme/picture"]);
+    expect(catalog.list().map((model) => model.id)).toEqual(["acme/one", "acme/vectors", "acme/image"]);
     expect(catalog.find("acme/one")).toMatchObject({
       name: "One",
       ownedBy: "acme",
@@ -257,11 +261,11 @@ describe("a catalog that loads", () => {
       upstreams: [{ upstream: "acme", model: "one" }],
     });
     expect(catalog.find("acme/vectors")).toMatchObject({ endpoint: "/v1/embeddings", maxOutputTokens: 0 });
-    expect(catalog.find("acme/picture")).toMatchObject({ endpoint: "/v1/images/generations", contextLength: 0 });
+    expect(catalog.find("acme/image")).toMatchObject({ endpoint: "/v1/images/generations", contextLength: 0 });
     for (const id of ["one", "acme/two", "__proto__", ""]) expect(catalog.find(id)).toBeUndefined();
   });
 
-  test("gives upstreams long deadlines and room, unless it says otherwise", () => {
+  test("has long timeouts and high concurrency for upstreams by default", () => {
     const catalog = catalogOf([textModel], {
       upstreams: {
         acme: { provider: "openai", base_url_env: "ACME_BASE_URL" },
@@ -320,7 +324,7 @@ describe("a catalog that loads", () => {
 });
 
 describe("a file that stops the load", () => {
-  test("because it is not there, or not JSON, or of another shape", () => {
+  test("because it is missing, not JSON, or of another shape", () => {
     expect(() => loadCatalog("/nowhere/catalog.json")).toThrow(/\/nowhere\/catalog.json cannot be read/);
     expect(() => loadCatalog(import.meta.filename)).toThrow(/cannot be read/);
     expect(() => catalogOf([], {})).toThrow("models: ");

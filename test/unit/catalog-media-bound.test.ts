@@ -78,7 +78,7 @@ const files = {
 };
 
 type Caching = "none" | "short" | "long";
-const cachings = fc.constantFrom<Caching>("none", "short", "long");
+const cacheModes = fc.constantFrom<Caching>("none", "short", "long");
 const lifetimes: Readonly<Record<Caching, object>> = {
   none: {},
   short: { cache_control: { type: "ephemeral" } },
@@ -171,7 +171,7 @@ test.each(Object.entries(formats))(
   "a call's bound is not below its bill, on any model, with any parts: %s",
   (_, bodyOf) => {
     fc.assert(
-      fc.property(files.image, files.audio, files.file, cachings, (images, sounds, others, caching) => {
+      fc.property(files.image, files.audio, files.file, cacheModes, (images, sounds, others, caching) => {
         for (const [kinds, alike] of groups) {
           const given = [...images, ...sounds, ...others].filter(({ kind }) => kinds.includes(kind));
           const made = bodyOf(given, caching);

@@ -24,16 +24,16 @@ describe("a model for images or media stops the load", () => {
     ["with a task of another type", { ...imageModel, task: "speech" }, "task: must be one of images"],
     ["with an unknown task", { ...imageModel, task: "dance" }, "task: "],
     ["without an input schema", without(imageModel, "input_schema"), "input_schema: is missing"],
-    ["whose input is no object", schema({ type: "string" }), "input_schema.type: must be 'object'"],
+    ["whose input is not an object", schema({ type: "string" }), "input_schema.type: must be 'object'"],
     [
-      "whose schema zod cannot hold inputs to",
+      "whose schema zod does not support",
       schema({ type: "object", properties: { n: upTo(4), x: { not: { type: "string" } } } }),
-      "input_schema: is no schema that inputs can be held to: not is not supported",
+      "input_schema: is not a supported schema: not is not supported",
     ],
     [
-      "whose schema has a pattern that is none",
+      "whose schema has an invalid pattern",
       withField(imageModel, "style", { type: "string", pattern: "(" }),
-      "input_schema: is no schema that inputs can be held to: Invalid regular expression",
+      "input_schema: is not a supported schema: Invalid regular expression",
     ],
     ["with a price that nothing counts", units({}), "units.image: and its price need each other"],
     [
@@ -69,48 +69,48 @@ describe("a model for images or media stops the load", () => {
       "input_schema.properties.n: must be an enum or of type integer",
     ],
     [
-      "whose count is sometimes none",
+      "with an enum value that is not a count",
       withField(videoModel, "duration", { enum: ["4", "auto"], default: "4" }),
-      "input_schema.properties.duration: has values that are no count",
+      "input_schema.properties.duration: has values that are not counts",
     ],
     [
       "whose count is in another unit",
       withField(videoModel, "duration", { enum: ["4s", "4ms"], default: "4s" }),
-      "input_schema.properties.duration: has values that are no count",
+      "input_schema.properties.duration: has values that are not counts",
     ],
     [
-      "whose count may be left out, and then is not known",
+      "whose count is optional and has no default",
       withField(imageModel, "n", { type: "integer", minimum: 1, maximum: 4 }),
       "input_schema.properties.n: is neither required nor has a default",
     ],
     [
       "whose default is more than its maximum",
       withField(imageModel, "n", { ...upTo(4), default: 100 }),
-      "input_schema.properties.n.default: is not what the field takes",
+      "input_schema.properties.n.default: does not match the schema of the field",
     ],
     [
       "whose default has no price",
       withField(imageModel, "size", { enum: ["512x512", "1024x1024"], default: "auto" }),
-      "input_schema.properties.size.default: is not what the field takes",
+      "input_schema.properties.size.default: does not match the schema of the field",
     ],
     ["that makes more than four images", withField(imageModel, "n", upTo(5)), "properties.n: must have a maximum of 4"],
     [
-      "whose text has no end",
+      "whose text has no maximum length",
       withField(speechModel, "text", { type: "string" }),
       "input_schema.properties.text: needs a maxLength, because units.character counts it",
     ],
     [
-      "whose text is not one",
+      "whose text is not a string",
       withField(speechModel, "text", { type: "array", maxLength: 9 }),
       "input_schema.properties.text: must be of type string",
     ],
     [
-      "whose recording is not one",
+      "whose recording is not a string",
       withField(transcriptionModel, "file", { type: "object" }),
       "input_schema.properties.file: must be of type string",
     ],
     [
-      "whose recording has no longest length",
+      "whose recording has no maximum length",
       { ...transcriptionModel, units: { minute: { minutes_of: "file", bytes_per_second: 500 } } },
       "units.minute",
     ],
@@ -130,7 +130,7 @@ describe("a model for images or media stops the load", () => {
     ],
     ["with a variant whose name is taken", variants(large, large), "variants.1.name: 'large' is taken already"],
     ["with a variant without a name", variants(without(large, "name")), "variants.0.name: "],
-    ["with a variant that always fits", variants({ ...large, when: {} }), "variants.0.when: names no field"],
+    ["with a variant that always matches", variants({ ...large, when: {} }), "variants.0.when: names no field"],
     ["with a variant without a price", variants({ ...large, pricing: {} }), "variants.0.pricing: has no price"],
     [
       "with a variant that adds a price",
@@ -144,9 +144,9 @@ describe("a model for images or media stops the load", () => {
       "variants.0.when.depth: is not in input_schema",
     ],
     [
-      "with a variant of a value that is never given",
+      "with a variant of a value that the field does not have",
       variants({ ...large, when: { size: ["2048x2048"] } }),
-      'variants.0.when.size: has "2048x2048", which it never is',
+      'variants.0.when.size: has "2048x2048", which is not a value of the field',
     ],
     [
       "with a variant of a field that takes any value",
@@ -154,7 +154,7 @@ describe("a model for images or media stops the load", () => {
       "variants.0.when.prompt: must be an enum in input_schema, so that every value has a price",
     ],
     [
-      "with a dearer variant of a field that may be left to the provider",
+      "with a more expensive variant of an optional field without a default",
       variants({ ...large, when: { quality: ["high"] } }),
       "variants.0.when.quality: has no default, and image is dearer with it than without",
     ],
@@ -178,10 +178,10 @@ describe("a model for images or media stops the load", () => {
 });
 
 describe("a model for images or media that loads", () => {
-  test("shows its task and its input schema, which text models have not", () => {
+  test("has its task and its input schema, unlike text models", () => {
     const catalog = catalogOf([textModel, imageModel, videoModel, speechModel, transcriptionModel]);
     expect(catalog.list().map(({ task }) => task)).toEqual([undefined, "images", "video", "speech", "transcription"]);
-    expect(catalog.find("acme/picture")?.inputSchema).toEqual(imageModel["input_schema"]);
+    expect(catalog.find("acme/image")?.inputSchema).toEqual(imageModel["input_schema"]);
     expect(catalog.find("acme/one")).not.toHaveProperty("inputSchema");
   });
 

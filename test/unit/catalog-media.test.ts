@@ -29,21 +29,21 @@ function fault(entry: Json, value: Json, at: "" | "input" = "input"): Pick<Servi
 }
 
 describe("checkInput", () => {
-  test("takes what the schema takes, and more where the provider does", () => {
+  test("accepts what the schema accepts, and more where the provider does", () => {
     const { catalog, model } = catalogWith(imageModel);
     for (const value of [{ prompt: "a" }, { prompt: "a", n: 4, size: "1024x1024", image: ["x"], own: { deep: 1 } }])
       expect(() => catalog.checkInput(model, { value, at: "" })).not.toThrow();
   });
 
-  test("gives the parameters with the defaults that they are priced by, for the provider", () => {
+  test("returns the parameters with the defaults that determine the price", () => {
     const { catalog, model } = catalogWith(videoModel);
     const value = { prompt: "a", resolution: "720p" };
     const filled = catalog.checkInput(model, { value, at: "input" });
     expect(filled).toEqual({ prompt: "a", duration: "4", resolution: "720p", sound: false });
     expect(value).toEqual({ prompt: "a", resolution: "720p" });
-    const picture = catalogWith(imageModel);
+    const image = catalogWith(imageModel);
     const own = { prompt: "a", style: { deep: 1 } };
-    expect(picture.catalog.checkInput(picture.model, { value: own, at: "" })).toEqual({
+    expect(image.catalog.checkInput(image.model, { value: own, at: "" })).toEqual({
       ...own,
       n: 1,
       size: "512x512",
@@ -104,7 +104,7 @@ describe("units", () => {
     expect(unitsOf(speechModel, { text: "häß 🙂" })).toEqual({ character: 5 });
   });
 
-  test("are the minutes that a recording can have at most, by its bytes and by what the provider takes", () => {
+  test("are the maximum minutes of a recording, by its bytes and the provider's limit", () => {
     const minutes = (bytes: number) => unitsOf(transcriptionModel, { file: "upl_a" }, new Map([["upl_a", bytes]]));
     expect(minutes(60_000)).toEqual({ minute: 2 });
     expect(minutes(1)).toEqual({ minute: 0.000034 });
@@ -112,7 +112,7 @@ describe("units", () => {
     expect(unitsOf(transcriptionModel, { file: "upl_unknown" })).toEqual({ minute: 25 });
   });
 
-  test("are the pictures given, a lone one, a list or none, and one for the call", () => {
+  test("are the input images, a single one, a list or none, and one request", () => {
     const edits = {
       ...imageModel,
       units: { image: { field: "n" }, input_image: { items_of: ["image"] }, request: { count: 1 } },
@@ -123,7 +123,7 @@ describe("units", () => {
     expect(unitsOf(edits, { prompt: "a", image: ["x", "y"], n: 2 })).toEqual({ image: 2, input_image: 2, request: 1 });
   });
 
-  test("are counted again for every image where the provider bills them so", () => {
+  test("are counted for every image where the provider bills them so", () => {
     const edits = {
       ...imageModel,
       units: { image: { field: "n" }, character: { characters_of: "prompt", per: "image" } },
@@ -176,14 +176,14 @@ describe("cost", () => {
     expect(cost({ sound: true })).toBe(300_000_000n);
   });
 
-  test("is what the provider delivered, which may be less than was asked for", () => {
+  test("is that of what the provider delivered, which may be less than requested", () => {
     expect(costOf(imageModel, { image: 2 }, { prompt: "a", n: 4 })).toBe(80_000_000n);
     expect(costOf(videoModel, { second: 3.25 }, { prompt: "a", duration: "8" })).toBe(325_000_000n);
     expect(costOf(transcriptionModel, { minute: 0.123457 }, { file: "upl_a" })).toBe(740_742n);
     expect(costOf(transcriptionModel, { minute: 0.123457 }, { file: "upl_a" }, "elite")).toBe(666_668n);
   });
 
-  test("has what the input alone decides, whether the provider reports it or not, if anything was delivered", () => {
+  test("includes what the input determines, reported or not, if anything was delivered", () => {
     const priced = {
       ...imageModel,
       units: {
@@ -202,7 +202,7 @@ describe("cost", () => {
     expect(costOf(speechModel, { character: 5 })).toBe(75_000n);
   });
 
-  test("is not that of what was made where the input alone decides", () => {
+  test("ignores delivered counts where the input alone determines the cost", () => {
     const priced = { ...videoModel, units: { request: { count: 1 } }, pricing: { request: "0.60" } };
     expect(costOf(priced, { second: 30 }, { prompt: "a" })).toBe(600_000_000n);
     expect(costOf(priced, { second: 30, request: 1 }, { prompt: "a" })).toBe(600_000_000n);
@@ -211,7 +211,7 @@ describe("cost", () => {
     expect(costOf(speechModel, { second: 3, character: 5 })).toBe(75_000n);
   });
 
-  test("has the least that a recording is billed as, in the hold too", () => {
+  test("includes the billed minimum of a recording, in the hold too", () => {
     const rule = { minutes_of: "file", bytes_per_second: 500, max: 25, min: 0.5 };
     const { catalog, model } = catalogWith({ ...transcriptionModel, units: { minute: rule } });
     expect(catalog.units(model, { file: "upl_a" }, new Map([["upl_a", 1]]))).toEqual({ minute: 0.5 });
@@ -219,14 +219,14 @@ describe("cost", () => {
     expect(catalog.cost(model, { minute: 0.6 }, "standard", { file: "upl_a" })).toBe(3_600_000n);
   });
 
-  test("is not told without the input that it depends on", () => {
+  test("throws without the input that it depends on", () => {
     const variants = [{ name: "large", when: { size: ["1024x1024"] }, pricing: { image: "0.08" } }];
     expect(() => costOf({ ...imageModel, variants }, { image: 1 })).toThrow(TypeError);
     expect(() => costOf(speechModel, {})).toThrow(TypeError);
     expect(costOf(imageModel, { image: 1 })).toBe(40_000_000n);
   });
 
-  test("refuses a unit that the model has no price for, and a count that is none", () => {
+  test("refuses a unit without a price, and a malformed count", () => {
     expect(() => costOf(imageModel, { second: 1 }, { prompt: "a" })).toThrow(/no price for 'second'/);
     expect(() => costOf(imageModel, { image: 1.5 }, { prompt: "a" })).toThrow(RangeError);
   });

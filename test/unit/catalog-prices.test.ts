@@ -82,7 +82,7 @@ describe("cost", () => {
     );
   });
 
-  test("counts pieces whole, and seconds and minutes to the millionth", () => {
+  test("counts whole pieces, and seconds and minutes with six decimals", () => {
     const pricing = { second: "0.123456789", minute: "7.000000001", request: "0.000000001" };
     const units = { second: { field: "duration" }, minute: { field: "minutes" }, request: { count: 1 } };
     const minutes = { type: "number", minimum: 0.1, maximum: 9, default: 1 };
@@ -114,7 +114,7 @@ describe("cost", () => {
     expect(writes.catalog.cost(writes.model, { cache_write_1h: 1_000 }, "standard")).toBe(2_000_000n);
   });
 
-  test("refuses a count that the model has no price for, and one that is no count", () => {
+  test("refuses a count without a price, and a malformed one", () => {
     const { catalog, model } = catalogWith(embeddingsModel);
     const cost = (usage: Usage) => () => catalog.cost(model, usage, "standard");
     expect(cost({ output: 1 })).toThrow(/no price for 'output'/);
@@ -140,7 +140,7 @@ describe("cost", () => {
 });
 
 describe("pricing", () => {
-  test("shows exact decimal strings for both tiers, with prices of long prompts on lines of their own", () => {
+  test("has exact decimal strings for both tiers, with separate lines for long prompts", () => {
     const { catalog, model } = catalogWith({
       ...textModel,
       elite_discount_bps: 1_234,
@@ -155,12 +155,12 @@ describe("pricing", () => {
     });
   });
 
-  test("names the piece as the unit of what is not counted in tokens", () => {
+  test("has the piece as the unit of keys that do not count tokens", () => {
     const { catalog, model } = catalogWith(imageModel);
     expect(catalog.pricing(model)).toEqual({ image: { unit: "image", list_usd: "0.04", elite_usd: "0.036" } });
   });
 
-  test("shows only prices that the catalog states, not what stands in for them", () => {
+  test("has only the prices in the catalog, not their fallbacks", () => {
     const { catalog, model } = catalogWith(textModel);
     expect(Object.keys(catalog.pricing(model))).toEqual(["input", "output"]);
   });

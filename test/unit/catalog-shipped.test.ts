@@ -14,7 +14,7 @@ const listUsd = (id: string) =>
 const mediaModels = catalog.list().filter((model) => model.inputSchema !== undefined);
 
 describe("the catalog that is shipped", () => {
-  test("has the two local models, which need no key and cost a little", () => {
+  test("has the two local models, which need no key and have a small price", () => {
     const chat = catalog.find("local/chat");
     expect(chat).toMatchObject({ type: "text", contextLength: 131_072, maxOutputTokens: 8_192 });
     expect(chat?.features).toEqual(new Set(["tools", "json", "image"]));
@@ -45,7 +45,7 @@ describe("the catalog that is shipped", () => {
     expect(ours.filter((model) => model.outputCapField !== "max_completion_tokens")).toEqual([]);
   });
 
-  test("knows the models whose reasoning is billed and not, or not fully, in their stream", () => {
+  test("marks the models whose billed reasoning is not fully in their stream", () => {
     const hiding = new Set(
       catalog
         .list()
@@ -64,7 +64,7 @@ describe("the catalog that is shipped", () => {
     expect(modelOf("deepseek/deepseek-v4-pro").hiddenReasoning).toBe(false);
   });
 
-  test("calls OpenAI's models in the one format in which they do all that they can", () => {
+  test("calls OpenAI's models in the format with all their features", () => {
     const only = (format: string) =>
       catalog.list().filter(({ upstreams }) => upstreams.some(({ formats }) => formats?.join() === format));
     // Chat completions refuse tools to those of them that reason; responses have no sound.
@@ -79,7 +79,7 @@ describe("the catalog that is shipped", () => {
   const of = (upstream: string) =>
     catalog.list().filter(({ type, upstreams }) => type === "text" && upstreams[0]?.upstream === upstream);
 
-  test("offers what Claude and Gemini take in their own formats, each document held as a whole context", () => {
+  test("offers the features of Claude and Gemini, each document bounded by the whole context", () => {
     expect(of("anthropic").length).toBeGreaterThan(5);
     expect(of("gemini").length).toBeGreaterThan(5);
     for (const { features, maxPartTokens, contextLength } of of("anthropic")) {
@@ -105,7 +105,7 @@ describe("the catalog that is shipped", () => {
     expect(names.filter((name) => name.includes("COMPAT"))).toEqual([]);
   });
 
-  test("prices what is kept longer in a provider's cache, which every model that bills its writes can do", () => {
+  test("prices long cache retention for every model that bills cache writes", () => {
     const writes = catalog.list().filter((model) => "cache_write" in catalog.pricing(model));
     expect(writes.length).toBeGreaterThan(15);
     for (const { id, features, ownedBy } of writes) {
@@ -186,7 +186,7 @@ describe("the models for images and media that are shipped", () => {
     expect(check).toThrow("size: Invalid string: expected <width>x<height>, each side 16 to 2048.");
   });
 
-  test("price GPT Image by quality and size as its provider's table does, and what is left to the provider as the dearest", () => {
+  test("price GPT Image by quality and size as in the provider's table, and `auto` as the most expensive", () => {
     const cost = (input: Json) => costUsd("openai/gpt-image-2", { prompt: "", ...input }, { image: 1 });
     const sizes = ["1024x1024", "1536x1024", "1024x1536"];
     const row = (quality: string) => sizes.map((size) => cost({ quality, size }));
@@ -208,7 +208,7 @@ describe("the models for images and media that are shipped", () => {
   const seconds = (id: string, field: string, values: readonly unknown[], more: Json = {}) =>
     values.map((value) => costUsd(id, { prompt: "", ...more, [field]: value }, { second: 1 }));
 
-  test("price films by what their providers' tables go by", () => {
+  test("price videos as in their providers' tables", () => {
     const sizes = ["360p", "720p", "1080p", "4k"];
     expect(seconds("google/gemini-omni-1.2-flash", "resolution", sizes)).toEqual([0.024, 0.07, 0.105, 0.21]);
     expect(seconds("google/gemini-omni-1.1-flash", "resolution", sizes)).toEqual([0.03, 0.1, 0.15, 0.3]);
@@ -240,7 +240,7 @@ describe("the models for images and media that are shipped", () => {
     ]);
   });
 
-  test("price a film that begins with a picture as one that does not, but for what the picture costs", () => {
+  test("price a video from an image as one from text, plus the price of the image", () => {
     const both = mediaModels.flatMap(({ id }) => /^(.*)-image-to-video$/.exec(id)?.[1] ?? []);
     expect(both.length).toBeGreaterThan(4);
     for (const id of both) expect(listUsd(`${id}-image-to-video`)).toEqual(listUsd(id));
@@ -249,13 +249,13 @@ describe("the models for images and media that are shipped", () => {
     expect(cost).toBeCloseTo(8 * 0.07 + 3 * 0.00306 + 0.0015, 9);
   });
 
-  test("price Gemini's images by resolution, with what is shown to them", () => {
+  test("price Gemini's images by resolution, with their input images", () => {
     const cost = (input: Json) => costUsd("google/gemini-3-pro-image", { prompt: "", ...input }, { image: 1 });
     expect(["1K", "2K", "4K"].map((resolution) => cost({ resolution }))).toEqual([0.134, 0.134, 0.24]);
     expect(cost({ image: ["upl_a", "upl_b"] })).toBeCloseTo(0.134 + 2 * 0.0011, 9);
   });
 
-  test("price music by the minutes that are begun, of lengths that stay clear of the next", () => {
+  test("price music by started minutes", () => {
     const cost = (ms: number) => costUsd("elevenlabs/eleven-music", { prompt: "a", music_length_ms: ms }, {});
     const properties = modelOf("elevenlabs/eleven-music").inputSchema?.["properties"];
     const { music_length_ms } = properties as { music_length_ms: { enum: number[] } };
@@ -273,7 +273,7 @@ describe("the models for images and media that are shipped", () => {
     expect(costUsd("openai/gpt-image-2.5-flare", edit, { image: 1 })).toBeCloseTo(once, 9);
   });
 
-  test("take nothing that would cost extra without a price", () => {
+  test("accept no parameter that would cost extra without a price", () => {
     const refused: readonly (readonly [string, Json])[] = [
       ["openai/gpt-image-2.5-flare", { partial_images: 3 }],
       ["openai/gpt-image-2.6-flare", { output_format: "gif" }],
@@ -302,7 +302,7 @@ describe("the models for images and media that are shipped", () => {
     }
   });
 
-  test("bill ten seconds of a recording at least where the provider does", () => {
+  test("bill at least ten seconds of a recording where the provider does", () => {
     expect(costUsd("openai/whisper-large-v3", { file: "upl_a" }, { minute: 0.01 })).toBeCloseTo(0.00185 / 6, 6);
     expect(costUsd("openai/whisper-1", { file: "upl_a" }, { minute: 0.01 })).toBeCloseTo(0.00006, 9);
   });

@@ -1,44 +1,23 @@
+import { setImmediate } from "node:timers/promises";
 import { beforeAll, expect, test } from "vitest";
+import { promptOf } from "../../workers/counting/prompt.ts";
+import { gather, sampleOf } from "../../workers/counting/sample.ts";
 import { alone, never, said, shareCounting } from "../support/counting-setup.ts";
 
 const counting = shareCounting();
 beforeAll(() => counting.estimate(said("hi"), never), 60_000);
 
-/** Processor time of this thread, whatever else runs here. */
-function spentMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
+/** How many turns the event loop takes until the work is done. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let [turns, isDone] = [0, false];
+  const end = () => void (isDone = true);
+  work.then(end, end);
+  for (; !isDone; turns++) await setImmediate();
+  return turns;
 }
 
-/** The longest that this thread worked without a turn of its event loop. */
-async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
-  let [longest, last, goesOn] = [0, spentMs(), true];
-  const note = () => {
-    const now = spentMs();
-    longest = Math.max(longest, now - last);
-    last = now;
-  };
-  const tick = () => {
-    note();
-    if (goesOn) setTimeout(tick, 1);
-  };
-  setTimeout(tick, 1);
-  await work();
-  goesOn = false;
-  note();
-  return longest;
-}
-
-/**
- * Holding nothing up: some 60 ms on the machine where a text that is tokenized uncut takes seconds, and as much more where
- * all is slower, because the measure is work of the same kind: a body of 5 MB written and read as JSON.
- */
-function mostTurnMs(): number {
-  const body = { messages: manySmall() };
-  const before = spentMs();
-  JSON.parse(JSON.stringify(body));
-  return 1.5 * (spentMs() - before);
-}
+/** So many bytes at most are processed in one turn. */
+const turnBytes = 512 * 1024;
 
 const manySmall = () => Array.from({ length: 100_000 }, () => ({ role: "user", content: "hello world" }));
 
@@ -69,35 +48,37 @@ const hostile: readonly (readonly [string, string, number])[] = [
   ["halves of characters", "\ud800".repeat(30 * kb), 3_900],
 ];
 
-test.each(hostile)("100 KB of %s is counted, and holds nothing up", { timeout: 60_000 }, async (_, text, expected) => {
-  let tokens = 0;
-  const longest = await longestTurnMs(async () => {
-    tokens = await counting.estimate(said(text), never);
-  });
-  expect(Math.abs(tokens - alone - expected) / expected).toBeLessThan(0.05);
-  expect(longest).toBeLessThan(mostTurnMs());
-});
+test.each(hostile)(
+  "100 KB of %s is counted while the event loop goes on",
+  { timeout: 60_000 },
+  async (_, text, expected) => {
+    const counted = counting.estimate(said(text), never);
+    // If it were tokenized here, the event loop would take a handful of turns.
+    expect(await turnsDuring(counted)).toBeGreaterThan(100);
+    expect(Math.abs((await counted) - alone - expected) / expected).toBeLessThan(0.05);
+  },
+);
 
-test("20 MB is counted by a sample from all of it, and holds nothing up", { timeout: 60_000 }, async () => {
-  // Flat in memory, as what JSON.parse makes is.
+test("20 MB is counted by a sample from all of it, in many turns of the event loop", { timeout: 60_000 }, async () => {
+  // Flat in memory, like the strings of JSON.parse.
   const english = Buffer.from("The quick brown fox jumps over the lazy dog. ".repeat(222_222)).toString();
   const digits = Buffer.from("0123456789".repeat(1_000_000)).toString();
   // Nine words and a dot to 45 bytes; three digits to a token.
   const exact = 222_222 * 10 + 3_333_334;
-  let tokens = 0;
-  const longest = await longestTurnMs(async () => {
-    tokens = await counting.estimate(said([english, digits].map((text) => ({ type: "text", text }))), never);
-  });
+  const request = said([english, digits].map((text) => ({ type: "text", text })));
+  const tokens = await counting.estimate(request, never);
   expect(Math.abs(tokens - exact) / exact).toBeLessThan(0.05);
-  expect(longest).toBeLessThan(mostTurnMs());
+  const gathering = gather(promptOf(request, undefined));
+  expect(await turnsDuring(gathering)).toBeGreaterThan(20_000_000 / turnBytes);
+  expect(await turnsDuring(sampleOf(await gathering))).toBeGreaterThan(20_000_000 / turnBytes);
 });
 
-test("a hundred thousand small messages are counted, and hold nothing up", { timeout: 60_000 }, async () => {
-  const messages = manySmall();
-  let tokens = 0;
-  const longest = await longestTurnMs(async () => {
-    tokens = await counting.estimate({ messages }, never);
-  });
-  expect(tokens).toBe(600_003);
-  expect(longest).toBeLessThan(mostTurnMs());
+test("a hundred thousand small messages are counted, in many turns of the event loop", {
+  timeout: 60_000,
+}, async () => {
+  const request = { messages: manySmall() };
+  expect(await counting.estimate(request, never)).toBe(600_003);
+  const gathering = gather(promptOf(request, undefined));
+  expect(await turnsDuring(gathering)).toBeGreaterThan(15);
+  expect(await turnsDuring(sampleOf(await gathering))).toBeGreaterThan(5);
 });

@@ -85,7 +85,7 @@ test("audio counts ten tokens a second", async () => {
   expect(await audio(16_000 * 3, "mp3")).toBe(30);
 });
 
-test("a file counts by its pages, as its bytes let them be guessed", async () => {
+test("a file counts by its pages, estimated from its size", async () => {
   const file = (file_data: string) => estimate({ type: "file", file: { file_data } });
   expect(await file("https://example.com/a.pdf")).toBe(1_500);
   expect(await file(dataOf(Buffer.alloc(1_000), "application/pdf"))).toBe(1_500);
@@ -149,7 +149,7 @@ test.each(models)("media of a model count within 15 % of what its provider bills
   }
 });
 
-test("a document made to take long is answered all the same, and the next one with it", async () => {
+test("a hostile document is counted, and so is the next one", async () => {
   const bomb = deflateSync(Buffer.alloc(48 * 1024 * 1024, "BT (x) Tj ET "));
   const stream = Buffer.concat([
     Buffer.from(`1 0 obj<</Filter/FlateDecode/Length ${bomb.length}>>stream\n`),

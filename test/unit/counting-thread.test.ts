@@ -9,7 +9,7 @@ const text = "a".repeat(10_000);
 const counted = alone + 1_250;
 const byBytes = alone + 2_500;
 
-test("all share one thread, started at first use", async () => {
+test("all counts share one thread, started at first use", async () => {
   const { counting, threads } = startCounting();
   expect(threads).toHaveLength(0);
   await Promise.all([counting.estimate(said(text), never), counting.estimate(said(text), never)]);
@@ -31,7 +31,7 @@ test("many at once are answered in their order", async () => {
   expect(order).toEqual(words);
 });
 
-test("those for whom no place is left to wait are answered by their bytes, at once", async () => {
+test("prompts beyond the waiting limit are answered by their bytes, at once", async () => {
   const { counting, clock } = startCounting();
   const short = "a".repeat(80);
   const waiting = Array.from({ length: 256 }, () => counting.estimate(said(short), never));
@@ -40,7 +40,7 @@ test("those for whom no place is left to wait are answered by their bytes, at on
   expect(new Set(await Promise.all(waiting))).toEqual(new Set([alone + 10]));
 });
 
-test("what takes too long is answered by its bytes, its thread is ended, and the next gets a new one", async () => {
+test("a count that takes too long is answered by its bytes, its thread is ended, and the next gets a new one", async () => {
   const { counting, clock, threads, begun, log } = startCounting();
   await counting.estimate(said("hi"), never);
   const secret = "sesame ".repeat(20_000);
@@ -54,11 +54,11 @@ test("what takes too long is answered by its bytes, its thread is ended, and the
   await ended;
   expect(await counting.estimate(said(text), never)).toBe(counted);
   expect(threads).toHaveLength(2);
-  expect(log()).toContain("over its time");
+  expect(log()).toContain("timeout");
   expect(log()).not.toContain("sesame");
 });
 
-test("what waits too long for its turn is answered by its bytes", async () => {
+test("a prompt that waits too long for its turn is answered by its bytes", async () => {
   const { counting, clock, begun } = startCounting();
   const answers = [counting.estimate(said(text), never), counting.estimate(said(text), never)];
   await begun();
@@ -80,7 +80,7 @@ test("a thread that does not get ready is ended", async () => {
   expect(await counting.estimate(said(text), never)).toBe(counted);
 });
 
-test("a thread that dies costs one answer its exactness, and is replaced", async () => {
+test("a thread that dies makes one count an estimate, and is replaced", async () => {
   const { counting, threads, begun } = startCounting();
   await counting.estimate(said("hi"), never);
   const answer = counting.estimate(said(text), never);
@@ -92,11 +92,11 @@ test("a thread that dies costs one answer its exactness, and is replaced", async
   expect(threads).toHaveLength(2);
 });
 
-test("one that is aborted leaves at once, and the others get their own answers", async () => {
+test("an aborted count rejects at once, and the others get their own answers", async () => {
   const { counting, clock, threads, begun } = startCounting();
   await counting.estimate(said("hi"), never);
   const [running, waiting] = [new AbortController(), new AbortController()];
-  const left = [
+  const aborted = [
     counting.estimate(said(text), running.signal),
     counting.estimate(said(text), waiting.signal),
     counting.estimate(said(text), AbortSignal.abort("gone before")),
@@ -109,14 +109,14 @@ test("one that is aborted leaves at once, and the others get their own answers",
   waiting.abort("gone too");
   // The limits of the one that is counted and of the one that stays.
   expect(clock.pending()).toBe(2);
-  const results = await Promise.allSettled(left);
+  const results = await Promise.allSettled(aborted);
   expect(isAnswered).toBe(false);
   expect(results).toMatchObject([{ reason: "gone" }, { reason: "gone too" }, { reason: "gone before" }]);
   expect(await stays).toBe(alone + 2);
   expect(threads).toHaveLength(1);
 });
 
-test("a thread that hangs for one who left is ended all the same", async () => {
+test("a thread that hangs on an aborted count is ended all the same", async () => {
   const { counting, clock, threads, begun } = startCounting();
   await counting.estimate(said("hi"), never);
   const gone = new AbortController();
@@ -130,7 +130,7 @@ test("a thread that hangs for one who left is ended all the same", async () => {
   expect(await counting.estimate(said(text), never)).toBe(counted);
 });
 
-test("closing ends the thread; what is under way and what comes later is answered by bytes", async () => {
+test("closing ends the thread; running and later counts are answered by bytes", async () => {
   const { counting, clock, threads, begun } = startCounting();
   await counting.estimate(said("hi"), never);
   const exited = threads[0] && once(threads[0], "exit");
@@ -144,7 +144,7 @@ test("closing ends the thread; what is under way and what comes later is answere
   expect(clock.pending()).toBe(0);
 });
 
-test("the thread keeps no process alive", async () => {
+test("the thread does not keep the process alive", async () => {
   const of = (path: string) => JSON.stringify(new URL(`../../${path}`, import.meta.url).href);
   const script = `
     import { createCounting } from ${of("workers/counting/index.ts")};

@@ -64,7 +64,7 @@ test("code and other scripts are tokenized", async () => {
   expect(await estimate(said("for (let i = 0; i < 10; i++) {}"))).toBe(alone + 16);
 });
 
-test("what reads like a control token counts as the text that it is", async () => {
+test("text that looks like a control token counts as text", async () => {
   expect(await estimate(said("text <|endoftext|> more"))).toBe(alone + 9);
 });
 

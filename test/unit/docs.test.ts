@@ -3,6 +3,7 @@ import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
 import { pages } from "../../infra/cli/docs.ts";
 
+const thisFile = "test/unit/docs.test.ts";
 const folders = ["api", "workers", "shared", "infra", "test", "docs"];
 const files = (folder: string, ending: RegExp): string[] =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -55,5 +56,11 @@ describe("documents", () => {
         .map((path) => `${source}: ${path}`),
     );
     expect(missing).toEqual([]);
+  });
+
+  test("comments cite documents by their path", () => {
+    const sources = folders.flatMap((folder) => files(folder, /\.ts$/)).filter((source) => source !== thisFile);
+    const unnamed = /\bARCHITECTURE\b|wire-details(?!\.md)|\bspecification, (?:part|section)/i;
+    expect(sources.filter((source) => unnamed.test(text(source)))).toEqual([]);
   });
 });

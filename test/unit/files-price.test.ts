@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { storagePrice } from "../../shared/files/price.ts";
+import { storagePrice } from "../../shared/files/charges.ts";
 
 test("storage is priced by the exact size, rounded once, half up to a nano-USD", () => {
   const price = storagePrice("0.10");
@@ -16,6 +16,6 @@ test("storage is priced by the exact size, rounded once, half up to a nano-USD",
   expect(storagePrice("999999.999999999")(2 ** 30)).toBe(999_999_999_999_999n);
 });
 
-test("what is no price stops the start", () => {
+test("a malformed price stops the start", () => {
   for (const text of ["", "-1", "1e3", "0.0000000001"]) expect(() => storagePrice(text)).toThrow(RangeError);
 });

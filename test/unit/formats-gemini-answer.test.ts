@@ -2,14 +2,15 @@ import { expect, test } from "vitest";
 import { completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import type { FormatConverter } from "../../workers/conversion/converter.ts";
 import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
-import { tokenUsage } from "../../workers/conversion/index.ts";
+import { tokenUsage } from "../../workers/conversion/usage.ts";
+import { estimate, framesOf } from "../support/formats-gemini-assemble.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 const { native } = geminiConverter;
 const fromChat: FormatConverter["responseFromChat"] = (...all) => geminiConverter.responseFromChat(...all);
 const toChatAnswer = (answer: Json): Json => geminiConverter.responseToChat(answer);
-const ours = { model: "google/gemini-3.8-flash", created: 1_700_000_000, id: "req_abc" };
+const identity = { model: "google/gemini-3.8-flash", created: 1_700_000_000, id: "req_abc" };
 const google = (thought_signature: string) => ({ extra_content: { google: { thought_signature } } });
 const usageMetadata = {
   promptTokenCount: 19,
@@ -33,10 +34,10 @@ const chatOf = (candidate: Json, fields: Json = {}) => {
 const parts = (...all: Json[]): Json => ({ content: { role: "model", parts: all } });
 const geminiOf = (message: Json, choice: Json = {}, request: Json = {}) => {
   const answer = { choices: [{ index: 0, message, finish_reason: "stop", ...choice }], usage: { prompt_tokens: 1 } };
-  return (fromChat(answer, ours, request)["candidates"] as Json[])[0];
+  return (fromChat(answer, identity, request)["candidates"] as Json[])[0];
 };
 
-test("an answer of the provider's becomes a chat answer", () => {
+test("a provider's response as chat", () => {
   expect(
     toChatAnswer(
       answered(
@@ -80,7 +81,7 @@ test("an answer of the provider's becomes a chat answer", () => {
   });
 });
 
-test("what is billed is what the provider counts, each token once", () => {
+test("usage bills each token that the provider counts once", () => {
   const billed = (usage: Json) => tokenUsage(native.usage({ usageMetadata: usage }));
   expect(billed(usageMetadata)).toEqual({
     input: 79,
@@ -110,7 +111,7 @@ test("what is billed is what the provider counts, each token once", () => {
   expect(native.usage({ usageMetadata: { promptTokenCount: "9" } })).toBeUndefined();
 });
 
-test("an answer ends for the reason that chat has for it", () => {
+test("finish reasons as chat", () => {
   const finish = (finishReason: string) => chatOf({ finishReason })?.finish_reason;
   expect(finish("STOP")).toBe("stop");
   expect(finish("MAX_TOKENS")).toBe("length");
@@ -123,7 +124,7 @@ test("an answer ends for the reason that chat has for it", () => {
   expect(chatOf({ finishReason: undefined })?.finish_reason).toBeNull();
 });
 
-test("a prompt that was blocked is a refusal, not an empty success", () => {
+test("a blocked prompt is a refusal", () => {
   const blocked = { candidates: undefined, promptFeedback: { blockReason: "PROHIBITED_CONTENT" } };
   expect(chatOf({}, blocked)).toEqual({
     index: 0,
@@ -132,7 +133,7 @@ test("a prompt that was blocked is a refusal, not an empty success", () => {
   });
 });
 
-test("logprobs cross both ways", () => {
+test("log probabilities are converted both ways", () => {
   const chosen = { token: "Hi", logProbability: -0.1 };
   const logprobsResult = { chosenCandidates: [chosen], topCandidates: [{ candidates: [chosen] }] };
   const token = { token: "Hi", logprob: -0.1, bytes: null };
@@ -141,7 +142,7 @@ test("logprobs cross both ways", () => {
   expect(geminiOf({ content: "Hi" }, { logprobs })).toMatchObject({ logprobsResult });
 });
 
-test("a chat answer becomes an answer of the format", () => {
+test("a chat response as Gemini", () => {
   const usage = {
     prompt_tokens: 10,
     completion_tokens: 8,
@@ -182,12 +183,14 @@ test("a chat answer becomes an answer of the format", () => {
     modelVersion: "google/gemini-3.8-flash",
     responseId: "req_abc",
   });
-  expect(fromChat(answer, ours, includeThoughts)).toEqual(expected({ text: "Hm.", thought: true }, ...words, ...calls));
-  // Thoughts are for those who ask for them.
-  expect(fromChat(answer, ours, {})).toEqual(expected(...words, ...calls));
+  expect(fromChat(answer, identity, includeThoughts)).toEqual(
+    expected({ text: "Hm.", thought: true }, ...words, ...calls),
+  );
+  // Without includeThoughts there are none.
+  expect(fromChat(answer, identity, {})).toEqual(expected(...words, ...calls));
 });
 
-test("chat's ends and refusals have the format's names, and no content is without a part", () => {
+test("chat's finish reasons and refusals; every content has a part", () => {
   expect(geminiOf({ content: "Hi" }, { finish_reason: "length" })).toMatchObject({ finishReason: "MAX_TOKENS" });
   expect(geminiOf({ content: null }, { finish_reason: "content_filter" })).toMatchObject({
     content: { role: "model", parts: [{ text: "" }] },
@@ -200,7 +203,7 @@ test("chat's ends and refusals have the format's names, and no content is withou
   expect(geminiOf({ content: [{ type: "text", text: "Hi" }] })).toMatchObject({ content: { parts: [{ text: "Hi" }] } });
 });
 
-test("arguments that are no object are no call", () => {
+test("arguments that are not an object end with MALFORMED_FUNCTION_CALL", () => {
   const calls = (args: unknown, finish_reason = "tool_calls") =>
     geminiOf({ tool_calls: [{ id: "a", function: { name: "f", arguments: args } }] }, { finish_reason });
   for (const args of ['{"x":', "[1]", '"x"', "1", `${'{"a":'.repeat(5000)}1${"}".repeat(5000)}`])
@@ -214,15 +217,15 @@ test("arguments that are no object are no call", () => {
   expect(calls({ x: 1 })).toMatchObject({ content: { parts: [{ functionCall: { args: { x: 1 } } }] } });
 });
 
-test("several choices become several candidates", () => {
+test("several choices are several candidates", () => {
   const choices = [1, 0].map((index) => ({ index, message: { content: String(index) }, finish_reason: "stop" }));
-  expect(fromChat({ choices }, ours, {})["candidates"]).toEqual([
+  expect(fromChat({ choices }, identity, {})["candidates"]).toEqual([
     { content: { role: "model", parts: [{ text: "1" }] }, finishReason: "STOP", index: 1 },
     { content: { role: "model", parts: [{ text: "0" }] }, finishReason: "STOP", index: 0 },
   ]);
 });
 
-test("an answer comes back from chat as it went in", () => {
+test("a response converted to chat and back is the same", () => {
   const answer = answered(
     parts(
       { text: "Hm.", thought: true },
@@ -231,12 +234,12 @@ test("an answer comes back from chat as it went in", () => {
     ),
     { usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3, totalTokenCount: 14, thoughtsTokenCount: 2 } },
   );
-  const chat = completeChat(toChatAnswer(answer), ours, { input: 0, output: 0 });
+  const chat = completeChat(toChatAnswer(answer), identity, { input: 0, output: 0 });
   const request = { generationConfig: { thinkingConfig: { includeThoughts: true } } };
-  expect(fromChat(chat, { ...ours, model: "gemini-3.8-flash", id: "QHiLaa6L" }, request)).toEqual(answer);
+  expect(fromChat(chat, { ...identity, model: "gemini-3.8-flash", id: "QHiLaa6L" }, request)).toEqual(answer);
 });
 
-test("past chat only the model, the cap and what is kept change", () => {
+test("pass-through changes only the model, the cap and store", () => {
   const request = {
     model: "models/gemini-3.8-flash",
     contents: [{ parts: [{ text: "Hi", thought_signature: "c2ln" }] }],
@@ -253,6 +256,17 @@ test("past chat only the model, the cap and what is kept change", () => {
     store: false,
   });
   const answer = answered({ groundingMetadata: { a: 1 }, citationMetadata: { b: 2 } });
-  expect(native.finish(answer, ours, { input: 0, output: 0 })).toEqual({ ...answer, modelVersion: ours.model });
-  expect(native.finish({ candidates: [] }, ours, { input: 0, output: 0 })).toEqual({ candidates: [] });
+  expect(native.finish(answer, identity, estimate)).toEqual({ ...answer, modelVersion: identity.model });
+  expect(native.finish({ candidates: [] }, identity, estimate)).toEqual({ candidates: [] });
+});
+
+test("continuation tokens are removed, whole and in a stream", () => {
+  const candidate = { content: { parts: [{ text: "So far" }], role: "model" }, finishReason: "CONTINUATION" };
+  const without = { candidates: [candidate, { index: 1 }] };
+  const answer = { candidates: [{ ...candidate, continuationToken: "dG9rZW4=" }, { index: 1 }] };
+  expect(native.finish(answer, identity, estimate)).toEqual(without);
+  expect(framesOf(native.stream(identity).write(answer))).toEqual([without]);
+  expect(native.finish(without, identity, estimate)).toBe(without);
+  for (const candidates of [undefined, null, "x", {}, [null, "x", 5]])
+    expect(native.finish({ candidates }, identity, estimate)).toEqual({ candidates });
 });

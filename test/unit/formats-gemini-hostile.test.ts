@@ -6,7 +6,7 @@ import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const ours = { model: "m", created: 0, id: "r" };
+const identity = { model: "m", created: 0, id: "r" };
 const estimate = { input: 1, output: 1 };
 const codec = geminiCodec("gemini-3.8-flash", false, true);
 
@@ -133,7 +133,7 @@ const junk = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** Every place in the value. */
+/** Every path in the value. */
 const placesOf = (value: unknown): (string | number)[][] =>
   typeof value !== "object" || value === null
     ? [[]]
@@ -147,11 +147,11 @@ function put(value: unknown, [first, ...rest]: readonly (string | number)[], wha
   return { ...fields, [first]: put(fields[first], rest, what) };
 }
 
-/** The value with junk in one or two places. */
-const spoiled = (value: Json): fc.Arbitrary<Json> => {
+/** The value with junk at one or two paths. */
+const corrupted = (value: Json): fc.Arbitrary<Json> => {
   const places = placesOf(value).filter((place) => place.length > 0);
-  const spoil = fc.tuple(fc.constantFrom(...places), junk);
-  return fc.tuple(spoil, fc.option(spoil)).map(([[place, what], second]) => {
+  const corruption = fc.tuple(fc.constantFrom(...places), junk);
+  return fc.tuple(corruption, fc.option(corruption)).map(([[place, what], second]) => {
     const once = put(value, place, what) as Json;
     if (!second) return once;
     const [at, other] = second;
@@ -159,7 +159,7 @@ const spoiled = (value: Json): fc.Arbitrary<Json> => {
   });
 };
 
-/** A refusal that names a field is right, and so is any answer; nothing else is. */
+/** Only a refusal that names a field may be thrown. */
 function verdict(work: () => unknown): string {
   try {
     JSON.stringify(work());
@@ -171,10 +171,10 @@ function verdict(work: () => unknown): string {
 
 const runs = { numRuns: 1500 };
 
-test("a spoiled request is taken or refused by name, on every way that it can go", () => {
+test("a corrupted request is accepted or refused by name, by every function", () => {
   fc.assert(
-    fc.property(spoiled(request), (body) => {
-      const ways = [
+    fc.property(corrupted(request), (body) => {
+      const functions = [
         () => codec.parse(body, 100),
         () => geminiCountCodec("m").parse({ generateContentRequest: body }, 100),
         () => countedRequest(body),
@@ -186,34 +186,34 @@ test("a spoiled request is taken or refused by name, on every way that it can go
             address: `https://${id}`,
             base64: "",
           })),
-        () => geminiConverter.responseFromChat(chatAnswer, ours, body),
+        () => geminiConverter.responseFromChat(chatAnswer, identity, body),
       ];
-      expect(ways.map(verdict)).toEqual(ways.map(() => "fine"));
+      expect(functions.map(verdict)).toEqual(functions.map(() => "fine"));
     }),
     runs,
   );
 });
 
-test("a spoiled chat request is taken or refused by name", () => {
+test("a corrupted chat request is accepted or refused by name", () => {
   fc.assert(
-    fc.property(spoiled(chatRequest), (body) => {
+    fc.property(corrupted(chatRequest), (body) => {
       expect(verdict(() => geminiConverter.requestFromChat(body))).toBe("fine");
     }),
     runs,
   );
 });
 
-/** An answer is never refused: what cannot be read is not there. */
-test("a spoiled answer of the provider's is read as far as it goes", () => {
+/** A response is never refused: what cannot be read is dropped. */
+test("a corrupted response of the provider is read as far as possible", () => {
   fc.assert(
-    fc.property(spoiled(answer), (body) => {
+    fc.property(corrupted(answer), (body) => {
       const stream = geminiConverter.streamToChat();
-      const native = geminiConverter.native.stream(ours);
+      const native = geminiConverter.native.stream(identity);
       const all = () => [
         geminiConverter.responseToChat(body),
         stream.write(body),
         stream.usage(),
-        geminiConverter.native.finish(body, ours, estimate),
+        geminiConverter.native.finish(body, identity, estimate),
         geminiConverter.native.usage(body),
         native.write(body) + native.end(estimate),
         native.usage(),
@@ -224,12 +224,12 @@ test("a spoiled answer of the provider's is read as far as it goes", () => {
   );
 });
 
-test("a spoiled chat answer is read as far as it goes", () => {
+test("a corrupted chat response is read as far as possible", () => {
   fc.assert(
-    fc.property(spoiled(chatAnswer), (body) => {
-      const stream = geminiConverter.streamFromChat(ours, request);
+    fc.property(corrupted(chatAnswer), (body) => {
+      const stream = geminiConverter.streamFromChat(identity, request);
       const all = () => [
-        geminiConverter.responseFromChat(body, ours, request),
+        geminiConverter.responseFromChat(body, identity, request),
         stream.write(body),
         stream.end(estimate),
       ];
@@ -239,7 +239,7 @@ test("a spoiled chat answer is read as far as it goes", () => {
   );
 });
 
-test("arguments nested without end are refused in a request, and not passed on from an answer", () => {
+test("deeply nested arguments are refused in a request, and dropped from a response", () => {
   const deep = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`) as Json;
   const part = { functionCall: { name: "f", args: deep } };
   const contents = [{ role: "model", parts: [part] }];

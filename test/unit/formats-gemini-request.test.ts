@@ -7,10 +7,10 @@ type Json = Readonly<Record<string, unknown>>;
 
 const codec = geminiCodec("gemini-3.8-flash", true, true);
 const request = (fields: Json = {}): Json => ({ contents: [{ role: "user", parts: [{ text: "Hello" }] }], ...fields });
-const said = (...parts: Json[]): Json => request({ contents: [{ role: "user", parts }] });
+const withParts = (...parts: Json[]): Json => request({ contents: [{ role: "user", parts }] });
 const configured = (generationConfig: Json): Json => request({ generationConfig });
 const parse = (body: unknown) => codec.parse(body, JSON.stringify(body).length);
-const blamed = (body: unknown, by = codec): string | undefined => {
+const refusedParam = (body: unknown, by = codec): string | undefined => {
   try {
     by.parse(body, JSON.stringify(body).length);
   } catch (error) {
@@ -19,7 +19,7 @@ const blamed = (body: unknown, by = codec): string | undefined => {
   return undefined;
 };
 
-test("admission hears of the path's model and stream, and of the body's cap, choices and contents", () => {
+test("a call has the model and stream of its path, and the size of its body", () => {
   const body = request({
     systemInstruction: { parts: [{ text: "Be kind." }] },
     generationConfig: { maxOutputTokens: 100, candidateCount: 2 },
@@ -38,7 +38,7 @@ test("admission hears of the path's model and stream, and of the body's cap, cho
   });
 });
 
-test("fields are read under both of their names, and one object stands for a list of one", () => {
+test("fields have two spellings, and one object may stand for a list", () => {
   const snake = {
     contents: {
       role: "USER",
@@ -52,17 +52,17 @@ test("fields are read under both of their names, and one object stands for a lis
   expect(call.size).toMatchObject({ messages: 2, outputCap: 7, parts: [{ kind: "image" }] });
   expect(call.size.inputBytes).toBeLessThan(500);
   expect([...call.features.keys()]).toEqual(["tools", "json", "image"]);
-  expect(blamed({ ...request(), cached_content: "cachedContents/a" })).toBe("cachedContent");
-  expect(blamed({ ...request(), Cached_Content: "cachedContents/a" })).toBe("cachedContent");
-  expect(blamed({ ...request(), cachedContent: null, cached_content: "cachedContents/a" })).toBe("cachedContent");
+  expect(refusedParam({ ...request(), cached_content: "cachedContents/a" })).toBe("cachedContent");
+  expect(refusedParam({ ...request(), Cached_Content: "cachedContents/a" })).toBe("cachedContent");
+  expect(refusedParam({ ...request(), cachedContent: null, cached_content: "cachedContents/a" })).toBe("cachedContent");
   const twice = { fileUri: "https://a.example/x", file_uri: "https://a.example/y" };
-  expect(blamed(said({ fileData: twice }))).toBe("contents[0].parts[0].fileData.fileUri");
+  expect(refusedParam(withParts({ fileData: twice }))).toBe("contents[0].parts[0].fileData.fileUri");
 });
 
-test("media count as parts, not as bytes, wherever they stand", () => {
+test("media count as parts, not as bytes, wherever they are", () => {
   const image = { inlineData: { mimeType: "image/png", data: `iVBORw0KGgo${"A".repeat(5000)}` } };
   const call = parse(
-    said(
+    withParts(
       image,
       { inlineData: { mimeType: "audio/wav", data: `UklGRgAAAABXQVZF${"B".repeat(5000)}` } },
       { fileData: { mimeType: "application/pdf", fileUri: "https://a.example/x.pdf" } },
@@ -79,8 +79,8 @@ test("media count as parts, not as bytes, wherever they stand", () => {
   ]);
 });
 
-test("uploads are named in either field, and their content takes their place there", () => {
-  const body = said(
+test("uploads are found in either field, and resolved there", () => {
+  const body = withParts(
     { fileData: { mimeType: "image/png", fileUri: "upl_a" } },
     { inlineData: { mimeType: "audio/wav", data: "upl_b" } },
     {
@@ -105,7 +105,7 @@ test("uploads are named in either field, and their content takes their place the
   const bytes = { inlineData: { mimeType: "image/webp", data: "QUJD" } };
   expect(seen).toEqual(uploads);
   expect(placed).toEqual(
-    said(
+    withParts(
       bytes,
       bytes,
       { functionResponse: { name: "f", response: {}, parts: [bytes] } },
@@ -114,8 +114,8 @@ test("uploads are named in either field, and their content takes their place the
   );
 });
 
-test("what is kept at the provider is refused by name", () => {
-  const linked = (fileUri: string) => blamed(said({ fileData: { mimeType: "image/png", fileUri } }));
+test("data stored at the provider is refused by name", () => {
+  const linked = (fileUri: string) => refusedParam(withParts({ fileData: { mimeType: "image/png", fileUri } }));
   for (const uri of [
     "https://generativelanguage.googleapis.com/v1beta/files/abc",
     "HTTPS://GenerativeLanguage.googleapis.com./v1beta/files/abc",
@@ -130,26 +130,32 @@ test("what is kept at the provider is refused by name", () => {
     expect([uri, linked(uri)]).toEqual([uri, "contents[0].parts[0].fileData.fileUri"]);
   for (const uri of ["https://a.example/@me/x.png", "http://a.example", "https://storage.googleapis.com/b/x.png"])
     expect([uri, linked(uri)]).toEqual([uri, undefined]);
-  expect(blamed(request({ cachedContent: "cachedContents/abc" }))).toBe("cachedContent");
-  expect(blamed(request({ cachedContent: "" }))).toBeUndefined();
-  expect(blamed(request({ generationOutputConfig: { outputUriPrefix: "gs://a" } }))).toBe("generationOutputConfig");
+  expect(refusedParam(request({ cachedContent: "cachedContents/abc" }))).toBe("cachedContent");
+  expect(refusedParam(request({ cachedContent: "" }))).toBeUndefined();
+  expect(refusedParam(request({ generationOutputConfig: { outputUriPrefix: "gs://a" } }))).toBe(
+    "generationOutputConfig",
+  );
 });
 
-test("what has no bound or no price is refused by name", () => {
-  expect(blamed(request({ tools: [{ googleSearch: {} }] }))).toBe("tools[0].googleSearch");
-  expect(blamed(request({ tools: [{ functionDeclarations: [] }, { code_execution: {} }] }))).toBe(
+test("content without a bound or a price is refused by name", () => {
+  expect(refusedParam(request({ tools: [{ googleSearch: {} }] }))).toBe("tools[0].googleSearch");
+  expect(refusedParam(request({ tools: [{ functionDeclarations: [] }, { code_execution: {} }] }))).toBe(
     "tools[1].codeExecution",
   );
-  expect(blamed(request({ tools: [{ somethingNew: {} }] }))).toBe("tools[0].somethingNew");
-  expect(blamed(request({ continuationToken: "abc" }))).toBe("continuationToken");
-  expect(blamed(configured({ routingConfig: {} }))).toBe("generationConfig.routingConfig");
-  expect(blamed(configured({ responseModalities: ["TEXT", "IMAGE"] }))).toBe("generationConfig.responseModalities");
-  expect(blamed(configured({ responseFormat: { image: {} } }))).toBe("generationConfig.responseFormat");
-  expect(blamed(said({ executableCode: { code: "1" } }))).toBe("contents[0].parts[0].executableCode");
-  expect(blamed(said({ text: "x", mediaProcessing: "AGENTIC" }))).toBe("contents[0].parts[0].mediaProcessing");
+  expect(refusedParam(request({ tools: [{ somethingNew: {} }] }))).toBe("tools[0].somethingNew");
+  expect(refusedParam(request({ continuationToken: "abc" }))).toBe("continuationToken");
+  expect(refusedParam(configured({ routingConfig: {} }))).toBe("generationConfig.routingConfig");
+  expect(refusedParam(configured({ responseModalities: ["TEXT", "IMAGE"] }))).toBe(
+    "generationConfig.responseModalities",
+  );
+  expect(refusedParam(configured({ responseFormat: { image: {} } }))).toBe("generationConfig.responseFormat");
+  expect(refusedParam(withParts({ executableCode: { code: "1" } }))).toBe("contents[0].parts[0].executableCode");
+  expect(refusedParam(withParts({ text: "x", mediaProcessing: "AGENTIC" }))).toBe(
+    "contents[0].parts[0].mediaProcessing",
+  );
 });
 
-test("what costs apart or is not everywhere is a feature, with the field that asks for it", () => {
+test("features have the field that requests them", () => {
   const features = (fields: Json) => [...parse(request(fields)).features];
   expect(features({ tools: [{ functionDeclarations: [{ name: "now" }] }] })).toEqual([["tools", "tools"]]);
   expect(features({ generationConfig: { responseSchema: { type: "OBJECT" } } })).toEqual([
@@ -166,21 +172,21 @@ test("what costs apart or is not everywhere is a feature, with the field that as
   expect(features({ serviceTier: "standard" })).toEqual([]);
 });
 
-test("a malformed body is refused with the first field at fault", () => {
-  expect(blamed({})).toBe("contents");
+test("a malformed body is refused with its first invalid field", () => {
+  expect(refusedParam({})).toBe("contents");
   expect(() => parse([])).toThrow(ServiceError);
   expect(() => codec.parse("x", 1)).toThrow(ServiceError);
-  expect(blamed({ contents: [] })).toBe("contents");
-  expect(blamed({ contents: "Hello" })).toBe("contents");
-  expect(blamed({ contents: [{ role: "system", parts: [] }] })).toBe("contents[0].role");
-  expect(blamed(said({ text: 1 }))).toBe("contents[0].parts[0].text");
-  expect(blamed(said({ functionCall: { args: {} } }))).toBe("contents[0].parts[0].functionCall.name");
-  expect(blamed(said({ inlineData: { data: "QUJD" } }))).toBe("contents[0].parts[0].inlineData.mimeType");
-  expect(blamed(configured({ max_output_tokens: 0 }))).toBe("generationConfig.maxOutputTokens");
-  expect(blamed(configured({ temperature: 3 }))).toBe("generationConfig.temperature");
+  expect(refusedParam({ contents: [] })).toBe("contents");
+  expect(refusedParam({ contents: "Hello" })).toBe("contents");
+  expect(refusedParam({ contents: [{ role: "system", parts: [] }] })).toBe("contents[0].role");
+  expect(refusedParam(withParts({ text: 1 }))).toBe("contents[0].parts[0].text");
+  expect(refusedParam(withParts({ functionCall: { args: {} } }))).toBe("contents[0].parts[0].functionCall.name");
+  expect(refusedParam(withParts({ inlineData: { data: "QUJD" } }))).toBe("contents[0].parts[0].inlineData.mimeType");
+  expect(refusedParam(configured({ max_output_tokens: 0 }))).toBe("generationConfig.maxOutputTokens");
+  expect(refusedParam(configured({ temperature: 3 }))).toBe("generationConfig.temperature");
 });
 
-test("a count takes the contents alone or a whole request", () => {
+test("countTokens accepts contents or a whole request", () => {
   const count = geminiCountCodec("gemini-3.8-flash");
   const whole = { generate_content_request: { model: "models/x", ...request() } };
   expect(count.parse(request(), 50)).toMatchObject({ model: "gemini-3.8-flash", stream: false, textBytes: 5 });
@@ -188,12 +194,12 @@ test("a count takes the contents alone or a whole request", () => {
   expect(countedRequest(whole)).toEqual(request());
   expect(countedRequest(request())).toEqual(request());
   const stored = { generateContentRequest: { ...request(), cachedContent: "cachedContents/a" } };
-  expect(blamed(stored, count)).toBe("generateContentRequest.cachedContent");
-  expect(blamed({ generateContentRequest: {} }, count)).toBe("generateContentRequest.contents");
-  expect(blamed({ ...request(), ...whole }, count)).toBe("contents");
+  expect(refusedParam(stored, count)).toBe("generateContentRequest.cachedContent");
+  expect(refusedParam({ generateContentRequest: {} }, count)).toBe("generateContentRequest.contents");
+  expect(refusedParam({ ...request(), ...whole }, count)).toBe("contents");
 });
 
-test("errors have the provider's names of states", () => {
+test("errors have the provider's status names", () => {
   const status = (code: ErrorCode) => {
     const body = codec.error(new ServiceError({ code, message: "No." }), "req_1");
     return (JSON.parse(body) as { error: { status: string } }).error.status;
@@ -226,19 +232,19 @@ test("errors have the provider's names of states", () => {
   });
 });
 
-test("a failure in a stream is a frame of its own, or the last element of the array", () => {
+test("a failure of a stream is an event, or the last element of the array", () => {
   const error = new ServiceError({ code: "upstream_error", message: "No." });
   const body = { error: { code: 502, message: "No.", status: "INTERNAL" } };
   expect(codec.streamError(error, "req_1", true)).toBe(`data: ${JSON.stringify(body)}\n\n`);
   expect(codec.ping).toBe(": ping\n\n");
   expect(codec.streamType).toBeUndefined();
   const array = geminiCodec("m", true, false);
-  const ours = { model: "m", created: 0, id: "r" };
+  const identity = { model: "m", created: 0, id: "r" };
   const begun = (writes: string[], wasBegun: boolean): unknown =>
     JSON.parse([array.ping, ...writes, array.ping, array.streamError(error, "req_1", wasBegun)].join(""));
   expect(begun([], false)).toEqual([body]);
-  const stream = geminiArrayConverter.streamFromChat(ours, {});
+  const stream = geminiArrayConverter.streamFromChat(identity, {});
   const first = stream.write({ choices: [{ delta: { content: "Hi" } }] });
-  expect(begun([first], true)).toEqual([expect.objectContaining({ responseId: ours.id }), body]);
+  expect(begun([first], true)).toEqual([expect.objectContaining({ responseId: identity.id }), body]);
   expect(array.streamType).toMatch(/^application\/json/);
 });

@@ -10,7 +10,7 @@ const model = (...parts: Json[]): Json => ({ role: "model", parts });
 const request = (fields: Json = {}): Json => ({ contents: [user({ text: "Hello" })], ...fields });
 const configured = (generationConfig: Json) => toChat(request({ generationConfig }));
 const messages = (...contents: Json[]): unknown => toChat({ contents }).request["messages"];
-const blamed = (body: Json): string | undefined => {
+const refusedParam = (body: Json): string | undefined => {
   try {
     toChat(body);
   } catch (error) {
@@ -25,7 +25,7 @@ const result = (name: string, response: Json, id?: string): Json => ({
   functionResponse: { ...(id && { id }), name, response },
 });
 
-test("the instruction and the contents become messages; thoughts are left out", () => {
+test("instruction and contents are messages, without thoughts", () => {
   expect(
     toChat({
       system_instruction: { parts: [{ text: "Be kind." }, { text: "Be brief." }] },
@@ -43,7 +43,7 @@ test("the instruction and the contents become messages; thoughts are left out", 
   });
 });
 
-test("media cross as the parts that chat has for them", () => {
+test("media are parts of chat", () => {
   const inline = (mimeType: string) => ({ inlineData: { mimeType, data: "QUJD" } });
   const linked = (mimeType: string, fileUri: string) => ({ fileData: { mimeType, fileUri } });
   expect(
@@ -78,14 +78,14 @@ test("media cross as the parts that chat has for them", () => {
       ],
     },
   ]);
-  const of = (part: Json) => blamed({ contents: [user(part)] });
+  const of = (part: Json) => refusedParam({ contents: [user(part)] });
   expect(of(inline("video/mp4"))).toBe("contents[0].parts[0].inlineData.mimeType");
   expect(of(linked("video/mp4", "https://a.example/x"))).toBe("contents[0].parts[0].fileData.mimeType");
   expect(of(linked("audio/wav", "https://a.example/x"))).toBe("contents[0].parts[0].fileData.fileUri");
-  expect(blamed({ contents: [model(inline("image/png"))] })).toBe("contents[0].parts[0]");
+  expect(refusedParam({ contents: [model(inline("image/png"))] })).toBe("contents[0].parts[0]");
 });
 
-test("calls and their results keep their ids and signatures", () => {
+test("calls and their results have their ids and signatures", () => {
   const google = (thought_signature: string) => ({ extra_content: { google: { thought_signature } } });
   expect(
     messages(
@@ -115,7 +115,7 @@ test("calls and their results keep their ids and signatures", () => {
   ]);
 });
 
-test("results of one function are told apart by their ids", () => {
+test("results of one function are matched by id", () => {
   expect(
     messages(
       model(call("f", {}, "a"), call("f", {}, "b")),
@@ -160,13 +160,13 @@ test("calls without ids are matched by name and order, step by step", () => {
     },
     { role: "tool", tool_call_id: "call_5_0", content: "4" },
   ]);
-  expect(blamed({ contents: [user(result("f", {}))] })).toBe("contents[0].parts[0].functionResponse.name");
-  expect(blamed({ contents: [model(call("f")), user(result("f", {}), result("f", {}))] })).toBe(
+  expect(refusedParam({ contents: [user(result("f", {}))] })).toBe("contents[0].parts[0].functionResponse.name");
+  expect(refusedParam({ contents: [model(call("f")), user(result("f", {}), result("f", {}))] })).toBe(
     "contents[1].parts[1].functionResponse.name",
   );
 });
 
-test("media of a result follow it in the user's message", () => {
+test("media of a result move to the user message after it", () => {
   const image = { inlineData: { mimeType: "image/png", data: "QUJD" } };
   expect(
     messages(
@@ -190,7 +190,7 @@ test("media of a result follow it in the user's message", () => {
   ]);
 });
 
-test("sampling, limits, logprobs and tiers cross; hints are left out by name", () => {
+test("sampling, limits, log probabilities and tiers; other hints are ignored by name", () => {
   expect(
     toChat(
       request({
@@ -238,7 +238,7 @@ test("sampling, limits, logprobs and tiers cross; hints are left out by name", (
   });
 });
 
-test("thinking crosses as an effort", () => {
+test("thinking as effort", () => {
   const effort = (thinkingConfig: Json) => configured({ thinkingConfig }).request["reasoning_effort"];
   expect(effort({ thinkingLevel: "LOW" })).toBe("low");
   expect(effort({ thinking_level: "minimal" })).toBe("minimal");
@@ -252,6 +252,127 @@ test("thinking crosses as an effort", () => {
   ]);
 });
 
-test("contents that say nothing are refused", () => {
-  expect(blamed({ contents: [user(), model({ text: "Hm.", thought: true })] })).toBe("contents");
+test("contents without content are refused", () => {
+  expect(refusedParam({ contents: [user(), model({ text: "Hm.", thought: true })] })).toBe("contents");
+});
+
+test("tools with either kind of schema, and the function choice", () => {
+  const tools = [
+    {
+      functionDeclarations: [
+        {
+          name: "one",
+          description: "First.",
+          parameters: {
+            type: "OBJECT",
+            properties: {
+              type: { type: "STRING", nullable: true, enum: ["a"], format: "enum" },
+              any_of: { type: "ARRAY", min_items: "1", items: { type: "INTEGER" } },
+              either: { nullable: true, anyOf: [{ type: "NUMBER" }, { type: "BOOLEAN" }] },
+            },
+            required: ["type"],
+            propertyOrdering: ["type"],
+          },
+          behavior: "BLOCKING",
+        },
+        { name: "two", parametersJsonSchema: { type: "object", additionalProperties: false } },
+      ],
+    },
+    { functionDeclarations: [{ name: "three" }] },
+  ];
+  const { request: chat, ignored } = toChat(request({ tools }));
+  expect(chat["tools"]).toEqual([
+    {
+      type: "function",
+      function: {
+        name: "one",
+        description: "First.",
+        parameters: {
+          type: "object",
+          properties: {
+            type: { type: ["string", "null"], enum: ["a", null] },
+            any_of: { type: "array", minItems: 1, items: { type: "integer" } },
+            either: { anyOf: [{ type: "number" }, { type: "boolean" }, { type: "null" }] },
+          },
+          required: ["type"],
+        },
+      },
+    },
+    { type: "function", function: { name: "two", parameters: { type: "object", additionalProperties: false } } },
+    { type: "function", function: { name: "three" } },
+  ]);
+  expect(chat["tool_choice"]).toBeUndefined();
+  expect(ignored).toEqual(["behavior"]);
+  const chosen = (functionCallingConfig: Json) => {
+    const { tools: converted, tool_choice } = toChat(request({ tools, toolConfig: { functionCallingConfig } })).request;
+    const names = (converted as { function: Json }[]).map((tool) => [tool.function["name"], tool.function["strict"]]);
+    return [tool_choice, names.map(([name, strict]) => `${String(name)}${strict ? "!" : ""}`).join(" ")];
+  };
+  expect(chosen({ mode: "AUTO" })).toEqual(["auto", "one two three"]);
+  expect(chosen({ mode: "NONE" })).toEqual(["none", "one two three"]);
+  expect(chosen({ mode: "any" })).toEqual(["required", "one two three"]);
+  expect(chosen({ mode: "ANY", allowed_function_names: ["two"] })).toEqual([
+    { type: "function", function: { name: "two" } },
+    "one two three",
+  ]);
+  expect(chosen({ mode: "ANY", allowedFunctionNames: ["two", "three"] })).toEqual(["required", "two three"]);
+  expect(chosen({ mode: "VALIDATED", allowedFunctionNames: ["two"] })).toEqual(["auto", "two!"]);
+  expect(refusedParam(request({ toolConfig: { functionCallingConfig: { mode: "ANY" } } }))).toBe(
+    "toolConfig.functionCallingConfig.mode",
+  );
+});
+
+test("JSON answers with their schema, strict where possible", () => {
+  const format = (config: Json) => configured(config).request["response_format"];
+  const strict = (schema: Json) => ({ type: "json_schema", json_schema: { name: "answer", schema, strict: true } });
+  const loose = (schema: Json) => ({ type: "json_schema", json_schema: { name: "answer", schema } });
+  const responseMimeType = "application/json";
+  expect(format({ responseMimeType })).toEqual({ type: "json_object" });
+  expect(format({ responseMimeType: "text/plain" })).toBeUndefined();
+  const whole = { type: "OBJECT", properties: { a: { type: "STRING" } }, required: ["a"] };
+  const closed = {
+    type: "object",
+    properties: { a: { type: "string" } },
+    required: ["a"],
+    additionalProperties: false,
+  };
+  expect(format({ responseMimeType, responseSchema: whole })).toEqual(strict(closed));
+  const { additionalProperties: _, ...open } = closed;
+  expect(format({ responseMimeType, responseJsonSchema: open })).toEqual(strict(closed));
+  const optional = { ...open, required: [] };
+  expect(format({ responseJsonSchema: optional })).toEqual(loose(optional));
+  const nested = [
+    { type: "array", items: optional },
+    { type: "object", properties: { a: optional }, required: ["a"] },
+    { ...open, additionalProperties: true },
+    { type: "object" },
+  ];
+  for (const schema of nested) expect(format({ responseJsonSchema: schema })).toEqual(loose(schema));
+  expect(format({ responseJsonSchema: { type: "array", items: open } })).toEqual(
+    strict({ type: "array", items: closed }),
+  );
+  expect(format({ responseFormat: [{ text: { mime_type: responseMimeType, schema: closed } }] })).toEqual(
+    strict(closed),
+  );
+  expect(refusedParam(request({ generationConfig: { responseMimeType: "text/x.enum" } }))).toBe(
+    "generationConfig.responseMimeType",
+  );
+  expect(refusedParam(request({ generationConfig: { responseModalities: ["AUDIO"] } }))).toBe(
+    "generationConfig.responseModalities",
+  );
+});
+
+test("a deeply nested schema is refused", () => {
+  let schema: Json = { type: "STRING" };
+  for (let i = 0; i < 1000; i++) schema = { type: "ARRAY", items: schema };
+  expect(refusedParam(request({ generationConfig: { responseSchema: schema } }))).toBe(
+    "generationConfig.responseSchema",
+  );
+  expect(refusedParam(request({ generationConfig: { responseJsonSchema: schema } }))).toBe(
+    "generationConfig.responseJsonSchema",
+  );
+  const functionDeclarations = [{ name: "f", parameters: schema }];
+  expect(refusedParam(request({ tools: [{ functionDeclarations }] }))).toBe(
+    "tools[0].functionDeclarations[0].parameters",
+  );
 });

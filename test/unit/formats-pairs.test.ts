@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Format, formats } from "#formats";
 import { converters } from "../../workers/conversion/index.ts";
-import { estimate, ours } from "../support/formats-gemini-assemble.ts";
+import { estimate, identity as ours } from "../support/formats-gemini-assemble.ts";
 import { callers } from "../support/formats-pairs-callers.ts";
 import { type Cut, type Json, providers, type Said } from "../support/formats-pairs-providers.ts";
 

@@ -5,7 +5,7 @@ import { responsesConverter } from "../../workers/conversion/responses/index.ts"
 type Json = Readonly<Record<string, unknown>>;
 
 const tail = "0123456789abcdefghijklmn";
-const ours = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
+const identity = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
 const usage = {
   prompt_tokens: 10,
   completion_tokens: 5,
@@ -15,12 +15,12 @@ const usage = {
 };
 const answer = (message: Json, choice: Json = {}) => ({ choices: [{ index: 0, message, ...choice }], usage });
 const fromChat = (response: Json, request: Json = {}) =>
-  responsesConverter.responseFromChat(completeChat(response, ours, { input: 7, output: 8 }), ours, {
+  responsesConverter.responseFromChat(completeChat(response, identity, { input: 7, output: 8 }), identity, {
     input: "x",
     ...request,
   });
 
-test("an answer is the whole object, with the defaults of what was not asked for", () => {
+test("a response has every field, with defaults", () => {
   expect(fromChat(answer({ content: "Hello" }, { finish_reason: "stop" }))).toEqual({
     id: `resp_${tail}`,
     object: "response",
@@ -68,7 +68,7 @@ test("an answer is the whole object, with the defaults of what was not asked for
   });
 });
 
-test("what was asked for is echoed, but that nothing is stored", () => {
+test("settings of the request are repeated, but store is false", () => {
   const asked = {
     instructions: "Be brief.",
     max_output_tokens: 9,
@@ -148,7 +148,7 @@ test("reasoning, text, refusal and calls are items in this order", () => {
 test.each([
   ["length", "max_output_tokens"],
   ["content_filter", "content_filter"],
-])("an answer that ended by %s is incomplete", (finish_reason, reason) => {
+])("a response that ended by %s is incomplete", (finish_reason, reason) => {
   expect(fromChat(answer({ content: "Hel" }, { finish_reason }))).toMatchObject({
     status: "incomplete",
     incomplete_details: { reason },
@@ -156,7 +156,7 @@ test.each([
   });
 });
 
-test("log probabilities stand with the text that they are of", () => {
+test("log probabilities belong to their text", () => {
   const logprobs = {
     content: [{ token: "Hi", logprob: -0.1, bytes: null, top_logprobs: [{ token: "Ho", logprob: -2 }] }],
   };
@@ -174,7 +174,7 @@ test("log probabilities stand with the text that they are of", () => {
   ]);
 });
 
-test("an answer without usage shows the estimate", () => {
+test("a response without usage has the estimate", () => {
   expect(fromChat({ choices: [] })).toMatchObject({
     status: "completed",
     output: [],

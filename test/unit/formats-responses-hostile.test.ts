@@ -5,7 +5,7 @@ import { responsesCodec } from "../../shared/formats/responses/index.ts";
 import { responsesConverter, responsesFailure } from "../../workers/conversion/responses/index.ts";
 import { eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
-const ours = { model: "local/chat", created: 9, id: "chatcmpl-req_1" };
+const identity = { model: "local/chat", created: 9, id: "chatcmpl-req_1" };
 const estimate = { input: 1, output: 2 };
 
 const names = `
@@ -38,18 +38,18 @@ const { anything } = fc.letrec<{ anything: unknown }>((tie) => ({
 }));
 const objects = fc.dictionary(fc.constantFrom(...names), anything, { maxKeys: 6 });
 
-/** Whether it refuses, if so by the name of a field; whatever else it throws, the test fails with. */
-function outcome(act: () => unknown): "crossed" | "refused" {
+/** Throws everything but a refusal that names a field. */
+function outcome(act: () => unknown): "converted" | "refused" {
   try {
     act();
-    return "crossed";
+    return "converted";
   } catch (error) {
     if (error instanceof ServiceError && error.param) return "refused";
     throw error;
   }
 }
 
-test("a request of any shape crosses either way, or is refused with the name of a field", () => {
+test("a request of any shape is converted or refused by name, in both directions", () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(objects, (request) => {
@@ -61,7 +61,7 @@ test("a request of any shape crosses either way, or is refused with the name of 
     }),
     { numRuns: 3000 },
   );
-  expect([...seen].sort()).toEqual(["crossed", "refused"]);
+  expect([...seen].sort()).toEqual(["converted", "refused"]);
 });
 
 const parsed = fc.dictionary(
@@ -70,26 +70,26 @@ const parsed = fc.dictionary(
   { maxKeys: 4 },
 );
 
-test("whatever comes from a caller is parsed, or refused with the name of a field; what is parsed crosses or is refused", () => {
+test("any body is parsed or refused by name; a parsed one is converted or refused by name", () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(parsed, (fields) => {
       const body = { model: "gpt-5", input: "Hello", ...fields };
       const read = outcome(() => responsesCodec.parse(body, 100));
       seen.add(read);
-      if (read === "crossed") outcome(() => responsesConverter.requestToChat(body));
+      if (read === "converted") outcome(() => responsesConverter.requestToChat(body));
     }),
     { numRuns: 3000 },
   );
-  expect([...seen].sort()).toEqual(["crossed", "refused"]);
+  expect([...seen].sort()).toEqual(["converted", "refused"]);
 });
 
-test("an answer of any shape is rendered", () => {
+test("a response of any shape is converted", () => {
   fc.assert(
     fc.property(objects, objects, (answer, request) => {
-      expect(responsesConverter.responseFromChat(answer, ours, request)).toMatchObject({ object: "response" });
+      expect(responsesConverter.responseFromChat(answer, identity, request)).toMatchObject({ object: "response" });
       expect(JSON.stringify(responsesConverter.responseToChat(answer))).toBeTruthy();
-      expect(responsesConverter.native.finish(answer, ours, estimate)["model"]).toBe("local/chat");
+      expect(responsesConverter.native.finish(answer, identity, estimate)["model"]).toBe("local/chat");
       responsesConverter.native.usage(answer);
       responsesFailure(answer);
     }),
@@ -102,13 +102,13 @@ test("chunks and events of any shape make whole events, numbered in order", () =
     fc.property(fc.array(objects, { maxLength: 5 }), (each) => {
       const toChat = responsesConverter.streamToChat();
       for (const event of each) expect(Array.isArray(toChat.write(event))).toBe(true);
-      const streams = [responsesConverter.streamFromChat(ours, {}), responsesConverter.native.stream(ours)];
+      const streams = [responsesConverter.streamFromChat(identity, {}), responsesConverter.native.stream(identity)];
       for (const stream of streams) {
         const text = each.map((item) => stream.write(item)).join("");
         eventsOf(text + stream.end(estimate) + stream.fail?.(upstreamError("Broken.")));
         expect(stream.outputBytes()).toBeGreaterThanOrEqual(0);
       }
-      const chat = responsesConverter.streamFromChat(ours, {});
+      const chat = responsesConverter.streamFromChat(identity, {});
       const events = eventsOf(each.map((item) => chat.write(item)).join("") + chat.end(estimate));
       expect(events.map((event: Json) => event["sequence_number"])).toEqual(events.map((_, e) => e));
     }),

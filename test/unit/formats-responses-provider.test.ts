@@ -44,7 +44,7 @@ const provider = (fields: Json = {}): Json => ({
   ...fields,
 });
 
-test("the provider's answer is a chat completion, with its state and its usage", () => {
+test("a provider's response as chat, with reasoning state and usage", () => {
   const shared = { id: "rs_1", format: "openai-responses-v1", index: 0 };
   expect(responsesConverter.responseToChat(provider())).toEqual({
     id: "resp_1",
@@ -87,11 +87,11 @@ test.each([
   [{ output: [] }, "stop"],
   [{ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } }, "length"],
   [{ status: "incomplete", incomplete_details: { reason: "content_filter" } }, "content_filter"],
-])("%j ends a chat answer by %s", (fields, finish_reason) => {
+])("%j has the finish reason %s", (fields, finish_reason) => {
   expect(responsesConverter.responseToChat(provider(fields))).toMatchObject({ choices: [{ finish_reason }] });
 });
 
-test("reasoning goes to chat and back to the provider unchanged", () => {
+test("reasoning converted to chat and back is the same", () => {
   const { choices } = responsesConverter.responseToChat(provider()) as { choices: [{ message: Json }] };
   const { request } = responsesConverter.requestFromChat({ model: "gpt-5", messages: [choices[0].message] });
   expect(request["input"]).toMatchObject([
@@ -102,7 +102,7 @@ test("reasoning goes to chat and back to the provider unchanged", () => {
   ]);
 });
 
-test("a failure is told as an error, whole or as an event, flat or nested", () => {
+test("failures are errors, whole or as an event, flat or nested", () => {
   const error = { code: "server_error", message: "Broken." };
   expect(responsesFailure(provider())).toBeUndefined();
   expect(responsesFailure({ type: "response.completed", response: provider() })).toBeUndefined();
@@ -122,7 +122,7 @@ const toChat = (events: readonly Json[]) => {
 const deltas = (events: readonly Json[]) =>
   toChat(events).chunks.map(({ choices }) => (choices as { delta: Json }[])[0]?.delta);
 
-test("the provider's events are chunks that begin with the role and end with the usage", () => {
+test("the provider's events are chunks, from the role to the usage", () => {
   const { chunks, stream } = toChat([
     { type: "response.created", response: provider({ status: "in_progress", output: [], usage: null }) },
     { type: "response.in_progress" },
@@ -139,12 +139,12 @@ test("the provider's events are chunks that begin with the role and end with the
   expect(stream.usage()).toMatchObject({ prompt_tokens: 10, completion_tokens: 5 });
 });
 
-test("parts of the reasoning are paragraphs, and its state comes when it is done", () => {
-  const delta = (summary_index: number, said: string) => ({
+test("parts of reasoning are paragraphs, and its state comes at its end", () => {
+  const delta = (summary_index: number, text: string) => ({
     type: "response.reasoning_summary_text.delta",
     output_index: 0,
     summary_index,
-    delta: said,
+    delta: text,
   });
   const item = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "secret" };
   expect(
@@ -166,7 +166,7 @@ test("parts of the reasoning are paragraphs, and its state comes when it is done
   ]);
 });
 
-test("a call that comes without deltas is whole nevertheless, and one with them is not doubled", () => {
+test("a call is whole without deltas, and not doubled with them", () => {
   const at = { output_index: 3 };
   const item = { type: "function_call", id: "fc_1", call_id: "call_a", name: "f", arguments: "" };
   const whole = { ...item, arguments: '{"a":1}' };
@@ -185,16 +185,16 @@ test("a call that comes without deltas is whole nevertheless, and one with them 
   ).toEqual([begun, rest('{"a"'), rest(":1}")]);
 });
 
-test("a failing stream is a chunk that has the error", () => {
+test("a failing stream ends with an error chunk", () => {
   const error = { code: "server_error", message: "Broken." };
   expect(toChat([{ type: "response.failed", response: { status: "failed", error } }]).chunks).toEqual([{ error }]);
   expect(toChat([{ type: "error", ...error }]).chunks).toEqual([{ error }]);
 });
 
 const { native } = responsesConverter;
-const ours = { model: "openai/gpt-5", created: 9, id: "resp_x" };
+const identity = { model: "openai/gpt-5", created: 9, id: "resp_x" };
 
-test("to the provider everything passes but the model, the cap, and what it would have kept", () => {
+test("a native request changes only in model, cap, store and stored reasoning", () => {
   const request = {
     model: "openai/gpt-5",
     input: [
@@ -222,9 +222,9 @@ test("to the provider everything passes but the model, the cap, and what it woul
   });
 });
 
-test("the provider's answer passes with our model id, and is billed by its usage", () => {
+test("a native response has our model id, and is billed by its usage", () => {
   const answer = provider({ billing: { payer: "developer" } });
-  expect(native.finish(answer, ours, { input: 0, output: 0 })).toEqual({ ...answer, model: "openai/gpt-5" });
+  expect(native.finish(answer, identity, { input: 0, output: 0 })).toEqual({ ...answer, model: "openai/gpt-5" });
   expect(native.usage(answer)).toMatchObject({ prompt_tokens: 10, completion_tokens: 5 });
   expect(native.usage(provider({ usage: null }))).toBeUndefined();
 });
@@ -241,8 +241,8 @@ const events: Json[] = [
   { type: "response.completed", response: provider({ output: [{ ...message, content: [part] }] }) },
 ].map((event, sequence_number) => ({ ...event, sequence_number }));
 
-test("the provider's stream passes as it came, with our model id, and is billed by its usage", async () => {
-  const stream = native.stream(ours);
+test("a native stream has our model id, and is billed by its usage", async () => {
+  const stream = native.stream(identity);
   const text = events.map((event) => stream.write(event)).join("") + stream.end({ input: 0, output: 0 });
   expect(eventsOf(text)).toEqual(
     events.map((event) => ({
@@ -255,8 +255,8 @@ test("the provider's stream passes as it came, with our model id, and is billed 
   expect((await clientAnswer(text)).output_text).toBe("Hello");
 });
 
-test("a stream that the provider breaks off is told as failed, numbered on from where it was", async () => {
-  const stream = native.stream(ours);
+test("a native stream that is cut ends with response.failed and error, numbered on", async () => {
+  const stream = native.stream(identity);
   const text = events
     .slice(0, 4)
     .map((event) => stream.write(event))
@@ -271,12 +271,12 @@ test("a stream that the provider breaks off is told as failed, numbered on from 
     { type: "error", sequence_number: 5, code: "upstream_error", message: "Broken off." },
   ]);
   await expect(clientAnswer(text + failed)).rejects.toThrow("Broken off.");
-  const silent = native.stream(ours);
+  const silent = native.stream(identity);
   silent.write(events[0] as Json);
   expect(eventsOf(silent.end({ input: 0, output: 0 }))).toMatchObject([{ type: "response.failed" }, { type: "error" }]);
 });
 
-test("an input of nothing but reasoning that is kept at the provider is refused", () => {
+test("an input of reasoning without state only is refused", () => {
   const input = [{ type: "reasoning", id: "rs_1", summary: [] }];
   expect(() => responsesConverter.native.prepare({ input }, { model: "m", cap: 1, capField: "max_tokens" })).toThrow(
     expect.objectContaining({ code: "invalid_value", param: "input" }),

@@ -8,7 +8,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 const ask = (fields: Json = {}): Json => ({ model: "gpt-5", input: "Hello", ...fields });
 const parse = (body: unknown) => responsesCodec.parse(body, Buffer.byteLength(JSON.stringify(body)));
-const said = (...content: Json[]) => ask({ input: [{ role: "user", content }] });
+const withContent = (...content: Json[]) => ask({ input: [{ role: "user", content }] });
 
 function refusal(body: unknown): ServiceError {
   try {
@@ -23,7 +23,10 @@ function refusal(body: unknown): ServiceError {
 test("a request is sized by its text, its parts and its cap", () => {
   const image = dataAddress("image/png", png(30, 20));
   const body = {
-    ...said({ type: "input_text", text: "What is it?" }, { type: "input_image", image_url: image, detail: "auto" }),
+    ...withContent(
+      { type: "input_text", text: "What is it?" },
+      { type: "input_image", image_url: image, detail: "auto" },
+    ),
     instructions: "Be brief.",
     max_output_tokens: 100,
     stream: true,
@@ -61,12 +64,12 @@ test.each([
   [{ service_tier: "flex" }, "service_tier", "service_tier"],
   [{ web_search_options: {} }, "web_search", "web_search_options"],
   [{ prompt_cache_options: { ttl: "12h" } }, "cache_retention", "prompt_cache_options.ttl"],
-] as const)("%j needs a model that has %s", (fields, feature, field) => {
+] as const)("%j needs the feature %s", (fields, feature, field) => {
   expect(parse(ask(fields)).features.get(feature)).toBe(field);
 });
 
 test.each([{ text: { format: { type: "text" } } }, { service_tier: "auto" }, { top_logprobs: 0 }])(
-  "%j needs nothing of the model",
+  "%j needs no feature",
   (fields) => {
     expect(parse(ask(fields)).features.size).toBe(0);
   },
@@ -105,7 +108,7 @@ test.each([
     { input: [{ type: "shell_call", call_id: "c", action: {}, environment: { container_id: "cntr_1" } }] },
     "input[0].environment.container_id",
   ],
-])("what is kept at the provider is refused by name: %j", (fields, param) => {
+])("data stored at the provider is refused by name: %j", (fields, param) => {
   expect(refusal(ask(fields))).toMatchObject({ code: "invalid_value", param });
 });
 
@@ -132,18 +135,18 @@ test.each([
   [{ input: [{ type: "function_call", name: "f", arguments: "{}" }] }, "input[0].call_id"],
   [{ max_output_tokens: 0 }, "max_output_tokens"],
   [{ tools: [{ type: "function" }] }, "tools[0].name"],
-])("what has no bound, or is not valid, is refused by name: %j", (fields, param) => {
+])("invalid or unbounded content is refused by name: %j", (fields, param) => {
   expect(refusal(ask(fields))).toMatchObject({ code: "invalid_value", param });
 });
 
-test("a function's own parameter may be called file_id, and a stored answer may be asked for", () => {
+test("parameters of functions may have any name, and store may be true", () => {
   const parameters = { type: "object", properties: { file_id: { type: "string" }, container: {} } };
   expect(parse(ask({ store: true, tools: [{ type: "function", name: "f", parameters, strict: null }] })).model).toBe(
     "gpt-5",
   );
 });
 
-test("what is nested too deep to be written out again is refused by name", () => {
+test("deeply nested content is refused by name", () => {
   let schema: Json = {};
   for (let depth = 0; depth < 200; depth++) schema = { properties: schema };
   expect(refusal(ask({ tools: [{ type: "function", name: "f", parameters: schema }] }))).toMatchObject({
@@ -153,7 +156,7 @@ test("what is nested too deep to be written out again is refused by name", () =>
 
 const placed = { mime: "image/png", address: "https://s3.example/x", base64: "QUJD" };
 
-test("uploads are found in every place that takes a file, and replaced there", () => {
+test("uploads are found wherever files are accepted, and resolved there", () => {
   const body = ask({
     input: [
       {
@@ -203,7 +206,7 @@ test("uploads are found in every place that takes a file, and replaced there", (
   ]);
 });
 
-test("an error has the common shape, and in a stream that of an event", () => {
+test("an error has the common body, and in a stream is an event", () => {
   const error = noCapacity("No upstream is free.");
   expect(JSON.parse(responsesCodec.error(error, "req_1"))).toEqual({
     error: { message: "No upstream is free.", type: "server_error", code: "no_capacity", param: null },

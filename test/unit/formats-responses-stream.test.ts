@@ -1,12 +1,14 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { noCapacity, rateLimited } from "#errors";
+import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
-import { clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
+import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
 const tail = "0123456789abcdefghijklmn";
-const ours = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
+const identity = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
 const request = { model: "local/chat", input: "Hello" };
-const begin = () => responsesConverter.streamFromChat(ours, request);
+const begin = () => responsesConverter.streamFromChat(identity, request);
 const chunk = (delta: Json, fields: Json = {}) => ({ choices: [{ index: 0, delta, ...fields }] });
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
 const estimate = { input: 1, output: 2 };
@@ -19,7 +21,7 @@ function writeAll(chunks: readonly Json[]) {
 
 const types = (text: string) => eventsOf(text).map((event) => event["type"]);
 
-test("a text has every event of the format, in order", () => {
+test("text has every event of the format, in order", () => {
   const { text } = writeAll([
     chunk({ role: "assistant", content: "" }),
     chunk({ content: "Hel" }),
@@ -72,7 +74,7 @@ test("a text has every event of the format, in order", () => {
   });
 });
 
-test("reasoning, a refusal and calls have their own events; what came before is done when they begin", () => {
+test("reasoning, refusals and calls have their own events, and end the item before them", () => {
   const call = (index: number, name: string, given: string) => ({
     index,
     id: `call_${index}`,
@@ -111,7 +113,7 @@ test("reasoning, a refusal and calls have their own events; what came before is 
   expect(stream.outputBytes()).toBe("HmNo.f{g}".length);
 });
 
-test("a stream that is cut short ends as incomplete, and its last item is", () => {
+test("a stream that reached the cap is incomplete, and so is its last item", () => {
   const { text } = writeAll([chunk({ content: "Hel" }), chunk({}, { finish_reason: "length" })]);
   expect(eventsOf(text).at(-1)).toMatchObject({
     type: "response.incomplete",
@@ -124,14 +126,14 @@ test("a stream that is cut short ends as incomplete, and its last item is", () =
   });
 });
 
-test("a stream that says nothing is whole nevertheless", async () => {
+test("an empty stream is complete", async () => {
   const { text, stream } = writeAll([{ choices: [], usage }]);
   expect(types(text)).toEqual(["response.created", "response.in_progress", "response.completed"]);
   expect(stream.usage()).toEqual(usage);
   expect((await clientAnswer(text)).output_text).toBe("");
 });
 
-test("a failure in the middle is told by the response and by an event, which the client throws", async () => {
+test("a failure ends the stream with response.failed and error, which the client throws", async () => {
   const stream = begin();
   const text = stream.write(chunk({ content: "Hel" })) + stream.fail?.(rateLimited("Slow down.", 5));
   expect(eventsOf(text).slice(-2)).toMatchObject([
@@ -151,7 +153,7 @@ test("a failure in the middle is told by the response and by an event, which the
   expect(types(early)).toEqual(["response.created", "response.in_progress", "response.failed", "error"]);
 });
 
-test("sloppy chunks make whole calls: no index, no id, a name that comes late, arguments as an object", () => {
+test("calls from incomplete chunks: no index, no id, a late name, arguments as an object", () => {
   const { text } = writeAll([
     chunk({ tool_calls: [{ function: { name: "f", arguments: '{"a"' } }] }),
     chunk({ tool_calls: [{ function: { arguments: ":1}" } }] }),
@@ -169,7 +171,7 @@ test("sloppy chunks make whole calls: no index, no id, a name that comes late, a
   ]);
 });
 
-test("what is said after something else began is an item of its own", async () => {
+test("text after another item is an item of its own", async () => {
   const { text } = writeAll([
     chunk({ content: "A" }),
     chunk({ reasoning_content: "Hm" }),
@@ -182,4 +184,143 @@ test("what is said after something else began is an item of its own", async () =
     { id: `msg_${tail}_2`, content: [{ text: "B" }] },
   ]);
   expect((await clientAnswer(text)).output_text).toBe("AB");
+});
+
+const pieces = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 });
+const calls = fc.array(
+  fc.record({ isCustom: fc.boolean(), id: fc.boolean(), name: fc.string({ minLength: 1 }), pieces }),
+  { maxLength: 3 },
+);
+const answers = fc.record({
+  reasoning: fc.oneof(fc.constant<string[]>([]), pieces),
+  content: fc.oneof(fc.constant<string[]>([]), pieces),
+  refusal: fc.oneof(fc.constant<string[]>([]), pieces),
+  calls,
+  finish: fc.constantFrom("stop", "length", "content_filter", "tool_calls"),
+  /** The order of the calls' pieces. */
+  turns: fc.array(fc.nat(), { maxLength: 12 }),
+});
+
+/** The interleaved deltas of the calls, which begin in order. */
+function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, turns: readonly number[]) {
+  const deltas = each.map(({ isCustom, id, name, pieces }, index) =>
+    pieces.map((piece, p) => {
+      const payload = isCustom
+        ? { custom: { ...(p === 0 && { name }), input: piece } }
+        : { function: { ...(p === 0 && { name }), arguments: piece } };
+      return {
+        index,
+        ...(p === 0 && { type: isCustom ? "custom" : "function", ...(id && { id: `call_${index}` }) }),
+        ...payload,
+      };
+    }),
+  );
+  for (const call of deltas) yield call.shift();
+  for (let turn = 0; ; turn++) {
+    const remaining = deltas.filter(({ length }) => length > 0);
+    if (remaining.length === 0) return;
+    yield remaining[(turns[turn % turns.length] ?? 0) % remaining.length]?.shift();
+  }
+}
+
+/** A chat response, whole and in chunks. */
+const both = answers.map(({ reasoning, content, refusal, calls, finish, turns }) => {
+  const chunks = [
+    chunk({ role: "assistant", content: null }),
+    ...reasoning.map((piece) => chunk({ reasoning_content: piece })),
+    ...content.map((piece) => chunk({ content: piece }, { logprobs: { content: [{ token: piece, logprob: -1 }] } })),
+    ...refusal.map((piece) => chunk({ refusal: piece })),
+    ...[...inTurns(calls, turns)].map((delta) => chunk({ tool_calls: [delta] })),
+    chunk({}, { finish_reason: finish }),
+    { choices: [], usage },
+  ];
+  const message = {
+    reasoning_content: reasoning.join(""),
+    content: content.join("") || null,
+    refusal: refusal.join("") || null,
+    tool_calls: calls.map(({ isCustom, id, name, pieces }, c) => ({
+      ...(id && { id: `call_${c}` }),
+      ...(isCustom
+        ? { type: "custom", custom: { name, input: pieces.join("") } }
+        : { type: "function", function: { name, arguments: pieces.join("") } }),
+    })),
+  };
+  const logprobs = { content: content.map((piece) => ({ token: piece, logprob: -1 })) };
+  const whole = completeChat({ choices: [{ message, logprobs, finish_reason: finish }], usage }, identity, estimate);
+  return { chunks, whole };
+});
+
+function streamed(chunks: readonly Json[]): string {
+  const stream = responsesConverter.streamFromChat(identity, request);
+  return chunks.map((each) => stream.write(each)).join("") + stream.end(estimate);
+}
+
+test("an assembled stream is the whole response, wherever it was cut; also for the official client", async () => {
+  await fc.assert(
+    fc.asyncProperty(both, async ({ chunks, whole }) => {
+      const expected = responsesConverter.responseFromChat(whole, identity, request);
+      const text = streamed(chunks);
+      expect(assemble(eventsOf(text))).toEqual(expected);
+      const { output, status, usage: counted } = await clientAnswer(text);
+      expect({ output, status, usage: counted }).toMatchObject({
+        output: expected["output"],
+        status: expected["status"],
+        usage: expected["usage"],
+      });
+    }),
+    { numRuns: 150 },
+  );
+});
+
+type Message = Record<string, unknown>;
+
+/** A chat message from its chunks, with tool calls as `{id, type, name, input}`. */
+function assembleChat(chunks: readonly Json[]): Message {
+  const message: Message = { role: "assistant", content: null, refusal: null };
+  const calls: Record<string, string>[] = [];
+  for (const { choices } of chunks as { choices: { delta: Json }[] }[])
+    for (const [field, value] of choices.flatMap(({ delta }) => Object.entries(delta))) {
+      if (typeof value === "string" && field !== "role")
+        message[field] = ((message[field] ?? "") as string) + value || null;
+      if (field !== "tool_calls") continue;
+      for (const { index, ...delta } of value as { index: number }[]) {
+        const { id, type, name, input } = flatCall(delta);
+        const call = (calls[index] ??= { id, type, name, input: "" });
+        call["input"] += input;
+      }
+    }
+  return { ...message, ...(calls.length > 0 && { tool_calls: calls }) };
+}
+
+function flatCall(call: Json): Record<"id" | "type" | "name" | "input", string> {
+  const { id, type, function: called, custom } = call as Record<string, string | Record<string, string> | undefined>;
+  const { name, arguments: args, input } = (called ?? custom) as Record<string, string>;
+  return { id, type, name, input: args ?? input } as Record<"id" | "type" | "name" | "input", string>;
+}
+
+test("the provider's stream as chat is its whole response as chat", () => {
+  fc.assert(
+    fc.property(both, ({ chunks, whole }) => {
+      const provider = responsesConverter.responseFromChat(whole, identity, request);
+      const { choices, usage: counted } = responsesConverter.responseToChat(provider) as {
+        choices: Json[];
+        usage: Json;
+      };
+      const stream = responsesConverter.streamToChat();
+      const out = eventsOf(streamed(chunks)).flatMap((event) => stream.write(event));
+      const [choice] = choices as { message: Json; finish_reason: unknown }[];
+      const calls = ((choice?.message["tool_calls"] ?? []) as Json[]).map(flatCall);
+      expect(assembleChat(out)).toEqual({ ...choice?.message, ...(calls.length > 0 && { tool_calls: calls }) });
+      const finishes = out.flatMap((each) =>
+        (each["choices"] as Json[]).flatMap((last) => last["finish_reason"] ?? []),
+      );
+      expect(finishes).toEqual([choice?.finish_reason]);
+      expect(stream.usage()).toEqual(counted);
+      // A chat caller is billed by the same usage.
+      const writer = chatStream(identity);
+      for (const each of out) writer.write(each);
+      expect(writer.usage()).toEqual(counted);
+    }),
+    { numRuns: 300 },
+  );
 });

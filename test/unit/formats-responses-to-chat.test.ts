@@ -14,10 +14,10 @@ function refusal(fields: Json): ServiceError {
     if (error instanceof ServiceError) return error;
     throw error;
   }
-  throw new Error("The request crossed.");
+  throw new Error("The request was converted.");
 }
 
-test("a text is a user's message, after the instructions", () => {
+test("a string is a user message after the instructions", () => {
   expect(toChat({ input: "Hello", instructions: "Be brief." })).toEqual({
     request: {
       model: "local/chat",
@@ -30,7 +30,7 @@ test("a text is a user's message, after the instructions", () => {
   });
 });
 
-test("parameters cross under their names in chat", () => {
+test("parameters have their names in chat", () => {
   const schema = { type: "object", properties: {} };
   const { request, ignored } = toChat({
     input: "x",
@@ -89,17 +89,17 @@ test.each([
     { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "f" }] },
     { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [{ type: "function", function: { name: "f" } }] } },
   ],
-] as const)("the choice of a tool crosses: %j", (given, chat) => {
+] as const)("tool choice: %j", (given, chat) => {
   const tools = [{ type: "function", name: "f", parameters: {} }];
   expect(toChat({ input: "x", tools, tool_choice: given }).request["tool_choice"]).toEqual(chat);
 });
 
-test("without tools nothing is said of how to choose among them", () => {
+test("without tools there is no tool choice", () => {
   const { request } = toChat({ input: "x", tools: [], tool_choice: "auto", parallel_tool_calls: false });
   expect(Object.keys(request)).toEqual(["model", "messages"]);
 });
 
-test("hints are left out by name, and only such names as a header takes", () => {
+test("hints are ignored by name, if a header can have the name", () => {
   const { request, ignored } = toChat({
     input: "x",
     user: "u",
@@ -132,7 +132,7 @@ test("hints are left out by name, and only such names as a header takes", () => 
   );
 });
 
-test("parts of a message cross, with the id of an upload in its place", () => {
+test("parts of a message, with ids of uploads", () => {
   const audio = { data: "QUJD", format: "wav" };
   expect(
     messages([
@@ -169,7 +169,7 @@ const call = (id: string) => ({ type: "function_call", call_id: id, name: "f", a
 const chatCall = (id: string) => ({ id, type: "function", function: { name: "f", arguments: "{}" } });
 const result = (id: string, output: unknown = "ok") => ({ type: "function_call_output", call_id: id, output });
 
-test("what the assistant says and calls before anyone answers is one message; each turn is its own", () => {
+test("text and calls of one assistant turn are one message", () => {
   expect(
     messages([
       { role: "developer", content: "Be brief." },
@@ -198,7 +198,7 @@ test("what the assistant says and calls before anyone answers is one message; ea
   ]);
 });
 
-test("media in the results of tools follow them in a user's message", () => {
+test("media of results move to a user message after them", () => {
   const image = { type: "input_image", image_url: "https://a.example/x.png" };
   expect(
     messages([
@@ -228,7 +228,7 @@ test("media in the results of tools follow them in a user's message", () => {
   ]);
 });
 
-test("tools that take free text cross with their calls and results", () => {
+test("custom tools with their calls and results", () => {
   expect(
     messages([
       { type: "custom_tool_call", call_id: "a", name: "h", input: "x = 1" },
@@ -244,7 +244,7 @@ test("tools that take free text cross with their calls and results", () => {
   ]);
 });
 
-test("reasoning that only its provider can read is left out by name", () => {
+test("encrypted reasoning is ignored by name", () => {
   const hollow = { type: "reasoning", id: "rs_1", summary: [] };
   expect(toChat({ input: [{ ...hollow, encrypted_content: "secret" }] }).ignored).toEqual([
     "reasoning.encrypted_content",
@@ -259,6 +259,6 @@ test.each([
   [{ input: "x", tool_choice: { type: "shell" } }, "tool_choice.type"],
   [{ input: "x", tool_choice: { type: "allowed_tools", tools: [{ type: "shell" }] } }, "tool_choice.tools[0].type"],
   [{ input: "x", text: { format: { type: "grammar" } } }, "text.format.type"],
-])("what only the provider knows is refused by name: %j", (fields, param) => {
+])("refused by name: %j", (fields, param) => {
   expect(refusal(fields)).toMatchObject({ code: "invalid_value", param });
 });

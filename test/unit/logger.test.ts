@@ -20,7 +20,7 @@ test("an error is logged with its causes", () => {
   });
 });
 
-test("an error that nothing can be written on, or in, is logged all the same", () => {
+test("frozen and unreadable errors are logged too", () => {
   const frozen = Object.assign(new Error("HTTP 429"), { context: Object.freeze({ message: "Too Many Requests" }) });
   for (const error of [frozen, Object.freeze(new Error("HTTP 429"))])
     expect(written(error)).toMatchObject({ msg: "why", err: { message: "HTTP 429", stack: expect.any(String) } });
@@ -73,7 +73,7 @@ test("nor does it with the message of an error alone", () => {
   expect(written(message).err).not.toContain("diary");
 });
 
-test("an error that nobody catches ends the process with a line of its log, and nothing else", async () => {
+test("an uncaught error ends the process with one log line and no other output", async () => {
   const script = `
     import { createProcessLogger } from "./shared/platform/logger.ts";
     createProcessLogger("test", "info");
@@ -81,6 +81,6 @@ test("an error that nobody catches ends the process with a line of its log, and 
   const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
   const ended = (await run.catch((error: unknown) => error)) as { code: number; stdout: string; stderr: string };
   expect(ended).toMatchObject({ code: 1, stderr: "" });
-  expect(JSON.parse(ended.stdout)).toMatchObject({ msg: "uncaught", err: { message: "refused" } });
+  expect(JSON.parse(ended.stdout)).toMatchObject({ msg: "uncaught exception", err: { message: "refused" } });
   expect(ended.stdout).not.toContain("diary");
 });

@@ -29,7 +29,7 @@ test("a form may end long before its body does", async () => {
   expect(Buffer.concat(taken).toString()).toBe("bytes");
 });
 
-test("a file is whole however the body is cut, also where it looks like a boundary", async () => {
+test("a file is complete however the body is chunked, also where it looks like a boundary", async () => {
   const file = "a\r\n--\r\n--C\r\r\n-B--B\r\n".repeat(50);
   const form = `--B\r\ncontent-disposition: form-data; name="x"\r\n\r\nvalue\r\n${fileHead}${file}\r\n--B--\r\n`;
   for (let size = 1; size < 80; size += 3) {
@@ -42,7 +42,7 @@ test("a file is whole however the body is cut, also where it looks like a bounda
   }
 });
 
-test("a form on which the parser gets stuck is refused after a minute", async () => {
+test("a form on which the parser hangs is refused after a minute", async () => {
   const { read, clock } = reading([`--B\r\n\r\n${"x".repeat(70_000)}\r\n--B--\r\n`, "more"]);
   const refused = read.catch((error: unknown) => error);
   while (clock.pending() === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -51,7 +51,7 @@ test("a form on which the parser gets stuck is refused after a minute", async ()
   expect(clock.pending()).toBe(0);
 });
 
-test("a file that cannot be written ends the reading with what was wrong", async () => {
+test("an error while writing the file ends the reading with that error", async () => {
   const broken = new Error("the disk is full");
   const take = async (file: Readable) => {
     for await (const _ of file) throw broken;
@@ -61,7 +61,7 @@ test("a file that cannot be written ends the reading with what was wrong", async
   expect(clock.pending()).toBe(0);
 });
 
-test("a form that breaks off after its file could not be written is an error like any other", async () => {
+test("a form that breaks off after a write error throws that error", async () => {
   const take = async (file: Readable) => {
     for await (const _ of file) throw new Error("the disk is full");
   };

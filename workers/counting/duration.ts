@@ -1,8 +1,6 @@
-/** Seconds of a recording, by its head where that says them, else by the bytes that the usual one has. */
-
-/** WAV of 24 kHz, 16 bits, one channel; what is compressed has 128 kbit/s. */
-const usualWav = 48_000;
-const usualCompressed = 16_000;
+/** Bytes per second where the header does not say: WAV of 24 kHz, 16 bits, one channel; 128 kbit/s where compressed. */
+const usualWavRate = 48_000;
+const usualCompressedRate = 16_000;
 const headBytes = 64 * 1024;
 
 function wavBytesPerSecond(head: Buffer): number {
@@ -10,14 +8,14 @@ function wavBytesPerSecond(head: Buffer): number {
   return at < 0 || at + 20 > head.length ? 0 : head.readUInt32LE(at + 16);
 }
 
-/** kbit/s of layer 3, by the four bits of the frame's header: MPEG-1, and the two after it. */
+/** kbit/s of layer 3 by the four bits in the frame header: MPEG-1, and MPEG-2 and 2.5. */
 const bitrates = {
   first: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
   later: [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 } as const;
 const rates = [44_100, 48_000, 32_000] as const;
 
-/** What is tagged begins later. */
+/** The offset of the first MP3 frame, after an ID3 tag if there is one. */
 function firstFrame(head: Buffer): number {
   let at = 0;
   if (head.toString("latin1", 0, 3) === "ID3" && head.length > 10)
@@ -33,17 +31,18 @@ function mp3Seconds(head: Buffer, bytes: number): number | undefined {
   const code = head[at + 2] ?? 0;
   const kbits = bitrates[version === 3 ? "first" : "later"][code >> 4] ?? 0;
   const rate = (rates[(code >> 2) & 3] ?? 0) / (version === 3 ? 1 : version === 2 ? 2 : 4);
-  // A variable bitrate says in its first frame how many there are.
-  const note = head.subarray(at, at + 64);
-  const mark = Math.max(note.indexOf("Xing"), note.indexOf("Info"));
-  if (mark >= 0 && rate > 0 && mark + 12 <= note.length && (note.readUInt32BE(mark + 4) & 1) === 1)
-    return (note.readUInt32BE(mark + 8) * (version === 3 ? 1_152 : 576)) / rate;
+  // With a variable bitrate the first frame says how many frames there are.
+  const first = head.subarray(at, at + 64);
+  const mark = Math.max(first.indexOf("Xing"), first.indexOf("Info"));
+  if (mark >= 0 && rate > 0 && mark + 12 <= first.length && (first.readUInt32BE(mark + 4) & 1) === 1)
+    return (first.readUInt32BE(mark + 8) * (version === 3 ? 1_152 : 576)) / rate;
   return kbits > 0 ? (bytes - at) / (kbits * 125) : undefined;
 }
 
+/** Seconds of a recording, by its header where that says so, else by its size. */
 export function secondsOf(base64: string, format: string): number {
   const bytes = Math.floor((base64.length * 3) / 4);
   const head = Buffer.from(base64.slice(0, (headBytes / 3) * 4), "base64");
-  if (format === "wav") return bytes / (wavBytesPerSecond(head) || usualWav);
-  return (format === "mp3" ? mp3Seconds(head, bytes) : undefined) ?? bytes / usualCompressed;
+  if (format === "wav") return bytes / (wavBytesPerSecond(head) || usualWavRate);
+  return (format === "mp3" ? mp3Seconds(head, bytes) : undefined) ?? bytes / usualCompressedRate;
 }

@@ -2,66 +2,66 @@ import { type Dimensions, dimensionsOf, type JsonObject, object, text } from "#f
 import { secondsOf } from "./duration.ts";
 import type { PdfSize } from "./pdf.ts";
 
-/** A document whose pages are counted in the thread; `tokens` of what was found there. */
+/** A document that the thread measures; `tokens` turns its size into a count. */
 export interface Document {
   readonly base64: string;
   readonly tokens: (size: PdfSize | undefined) => number;
 }
 
-/** How a provider counts what is no text. */
+/** How a provider counts media. */
 interface Rules {
-  /** One that cannot be measured counts as `unknownImage`. */
   readonly image: (size: Dimensions, detail: string) => number;
+  /** For one that cannot be measured. */
   readonly unknownImage: number;
   readonly audioSecond: number;
-  /** The picture of a page. */
+  /** A page of a document, as an image. */
   readonly page: number;
-  /** Whether the text of a page is billed besides. */
+  /** Whether the text of a page is billed as well. */
   readonly hasPageText: boolean;
 }
 
 const megapixel: Dimensions = { width: 1_024, height: 1_024 };
 const { ceil, floor, max, min } = Math;
 
-/** Within a square of so many pixels, and never enlarged. */
-function within({ width, height }: Dimensions, edge: number): Dimensions {
+/** Scaled down to fit a square of `edge` pixels. */
+function fitWithin({ width, height }: Dimensions, edge: number): Dimensions {
   const scale = min(1, edge / max(width, height, 1));
   return { width: width * scale, height: height * scale };
 }
 
-/** OpenAI's older models: 512 by 512 pixels to a tile, of a picture whose shorter side has 768. */
+/** OpenAI's older models: tiles of 512 by 512 pixels, of an image scaled to a shorter side of 768. */
 const tiles =
   (base: number, each: number) =>
   (size: Dimensions, detail: string): number => {
     if (detail === "low") return base;
-    const fit = within(size, 2_048);
+    const fit = fitWithin(size, 2_048);
     const scale = min(1, 768 / max(1, min(fit.width, fit.height)));
     return base + each * ceil((fit.width * scale) / 512) * ceil((fit.height * scale) / 512);
   };
 
-/** OpenAI's newer models: 32 by 32 pixels to a patch, so many at most, and a factor by model. */
+/** OpenAI's newer models: patches of 32 by 32 pixels up to a maximum, times a factor of the model. */
 const patches =
-  (factor: number, most: number, mostOriginal: number) =>
+  (factor: number, maxPatches: number, maxOriginal: number) =>
   (size: Dimensions, detail: string): number => {
-    const fit = detail === "low" ? within(size, 512) : size;
+    const fit = detail === "low" ? fitWithin(size, 512) : size;
     const count = ceil(fit.width / 32) * ceil(fit.height / 32);
-    return ceil(min(count, detail === "original" ? mostOriginal : most) * factor);
+    return ceil(min(count, detail === "original" ? maxOriginal : maxPatches) * factor);
   };
 
-/** Anthropic: 750 pixels to a token, of a picture within an edge and a number of tokens. */
-const pixels = (edge: number, most: number) => (size: Dimensions) => {
-  const { width, height } = within(size, edge);
-  return min(most, ceil((width * height) / 750));
+/** Anthropic: a token per 750 pixels, of an image scaled to a maximum edge. */
+const pixels = (edge: number, maxTokens: number) => (size: Dimensions) => {
+  const { width, height } = fitWithin(size, edge);
+  return min(maxTokens, ceil((width * height) / 750));
 };
 
-/** Gemini before 3: one tile if it is small, else tiles of two thirds of the shorter side. */
+/** Gemini before 3: one tile for a small image, else tiles of two thirds of the shorter side. */
 function geminiTiles({ width, height }: Dimensions): number {
   if (width <= 384 && height <= 384) return 258;
   const unit = min(768, max(256, floor(min(width, height) / 1.5)));
   return 258 * min(16, ceil(width / unit) * ceil(height / unit));
 }
 
-/** A page of the usual format, as it is drawn. */
+/** A page as providers render it. */
 const letter: Dimensions = { width: 1_212, height: 1_568 };
 
 function openai(model: string): Rules {
@@ -91,8 +91,8 @@ function google(model: string): Rules {
   return { image, unknownImage: image(megapixel), audioSecond: 32, page: isOlder ? 258 : 560, hasPageText: false };
 }
 
-/** Where it is not known whose model counts: between them all. An image has a token for 750 pixels, 85 to 1,600. */
-const anyone: Rules = {
+/** For an unknown owner: an average. */
+const average: Rules = {
   image: ({ width, height }, detail) => (detail === "low" ? 85 : min(1_600, max(85, ceil((width * height) / 750)))),
   unknownImage: 1_400,
   audioSecond: 10,
@@ -100,7 +100,7 @@ const anyone: Rules = {
   hasPageText: false,
 };
 
-/** By the owner of a model and its name: published rules of OpenAI, Anthropic and Google, as of November 2026. */
+/** The rules that OpenAI, Anthropic and Google published for their models, as of November 2026. */
 export function rulesOf(owner: string | undefined, model: string): Rules {
   switch (owner ?? "") {
     case "openai":
@@ -110,7 +110,7 @@ export function rulesOf(owner: string | undefined, model: string): Rules {
     case "google":
       return google(model);
     default:
-      return anyone;
+      return average;
   }
 }
 
@@ -119,10 +119,9 @@ const dataOf = (address: string): string => {
   return comma < 0 ? address : address.slice(comma + 1);
 };
 const isAddress = (value: string): boolean => /^https?:/i.test(value);
-/** Of base64. */
-const bytesOf = (data: string): number => ceil((data.length * 3) / 4);
+const decodedBytes = (data: string): number => ceil((data.length * 3) / 4);
 
-/** `{url, detail?}`, or the bare address. */
+/** `image`: `{url, detail?}`, or the address alone. */
 export function imageTokens(image: unknown, rules: Rules): number {
   const address = text(image) || text(object(image)["url"]);
   const detail = text(object(image)["detail"]);
@@ -135,15 +134,15 @@ export const audioTokens = ({ data, format }: JsonObject, { audioSecond }: Rules
   ceil(secondsOf(dataOf(text(data)), text(format)) * audioSecond);
 
 const charactersPerToken = 4;
-/** Of a document that is not read: as the usual ones have it. */
+/** For a document that could not be read. */
 const usualPageBytes = 64 * 1024;
 
-/** Tokens, or a document that is yet to be read. */
+/** Tokens, or a document that the thread has to measure. */
 export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Document {
   const address = text(file_data);
   if (isAddress(address)) return rules.page;
   const base64 = dataOf(address);
-  const bytes = bytesOf(base64);
+  const bytes = decodedBytes(base64);
   if (/^data:image\//i.test(address)) return imageTokens(address, rules);
   if (/^data:audio\//i.test(address)) {
     const [, format = ""] = /^data:audio\/(?:x-)?(\w+)/i.exec(address) ?? [];
@@ -152,8 +151,8 @@ export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Do
   if (/^data:(text\/|application\/json)/i.test(address)) return ceil(bytes / charactersPerToken);
   const tokens: Document["tokens"] = (size) => {
     const pages = size?.pages || max(1, ceil(bytes / usualPageBytes));
-    const said = size && rules.hasPageText ? ceil(size.characters / charactersPerToken) : 0;
-    return pages * rules.page + said;
+    const textTokens = size && rules.hasPageText ? ceil(size.characters / charactersPerToken) : 0;
+    return pages * rules.page + textTokens;
   };
   return { base64, tokens };
 }

@@ -1,14 +1,14 @@
 import { inflateSync } from "node:zlib";
 
-/** What a provider bills of a document: a picture of each page, and for some the text on them. */
+/** What a provider bills of a document: an image of each page, and for some the text on them. */
 export interface PdfSize {
   readonly pages: number;
   readonly characters: number;
 }
 
-/** What may be spent on the documents of one prompt. */
+/** The limits for all documents of a prompt. */
 export interface Budget {
-  /** Of `performance.now()`. */
+  /** In the time of `performance.now()`. */
   readonly untilMs: number;
   inflatedBytes: number;
 }
@@ -20,29 +20,29 @@ interface Found {
 }
 
 const page = /\/Type\s*\/Page(?![A-Za-z])/g;
-/** How far before its type a page's object may begin. */
+/** A page's object begins at most so far before its type. */
 const objectCharacters = 1_024;
 const tree = /\/Type\s*\/Pages\b/;
-/** More than any provider takes. */
-const mostPages = 10_000;
+/** More than any provider accepts. */
+const maxPages = 10_000;
 
 function notePages(objects: string, where: string, found: Found): void {
   for (const { index } of objects.matchAll(page)) {
-    if (found.pages.size >= mostPages) break;
+    if (found.pages.size >= maxPages) break;
     const before = objects.slice(Math.max(0, index - objectCharacters), index);
     const begins = before.lastIndexOf("obj");
-    // A page that was changed is there again under the same number; those in object streams have none beside them.
+    // A changed page appears again under the same number; pages in object streams have no number beside them.
     const [, id] = /(\d{1,10})\s+\d{1,5}\s+$/.exec(before.slice(Math.max(0, begins - 24), Math.max(0, begins))) ?? [];
     found.pages.add(id ?? `${where}:${index}`);
   }
   if (!tree.test(objects)) return;
   for (const { 1: count } of objects.matchAll(/\/Count\s+(\d{1,6})\b/g))
-    found.count = Math.max(found.count, Math.min(mostPages, Number(count)));
+    found.count = Math.max(found.count, Math.min(maxPages, Number(count)));
 }
 
 const [open, close, less, more, escape] = ["(", ")", "<", ">", "\\"].map((sign) => sign.charCodeAt(0));
 
-/** The end of the string that begins here, and the characters it shows. Fonts of many signs have two bytes to each. */
+/** The end of the string at `start`, and the characters it shows. Large fonts have two bytes per character. */
 function readString(content: string, start: number): { end: number; characters: number } {
   const isHex = content.charCodeAt(start) === less;
   let [at, depth, zeros] = [start + 1, 1, 0];
@@ -60,7 +60,7 @@ function readString(content: string, start: number): { end: number; characters: 
   return { end: at, characters: zeros * 4 > length ? length / 2 : length };
 }
 
-/** The strings that a page's content shows, read once from end to end: it may be made to hold up who looks back. */
+/** Adds the characters of a page's content, in one pass: hostile content could make backtracking slow. */
 function noteText(content: string, found: Found): void {
   if (!content.includes("BT") || !/T[jJ]/.test(content)) return;
   for (let at = 0; at < content.length; at++) {
@@ -74,7 +74,7 @@ function noteText(content: string, found: Found): void {
   }
 }
 
-/** Streams that show nothing: pictures, fonts, tables, and what describes the document. */
+/** Streams without text: images, fonts, tables, and metadata. */
 const silent =
   /\/Subtype\s*\/(?!Form)\w|\/Type\s*\/(?:XRef|Metadata|EmbeddedFile)|\/Length1\b|\/FunctionType|\/ShadingType/;
 
@@ -91,12 +91,12 @@ function inflated(data: Buffer, dictionary: string, budget: Budget): string | un
   }
 }
 
-/** Of a document of which nothing could be read: text is compressed to a third or a quarter. */
+/** For a document of which nothing could be read: text is compressed to a third or a quarter. */
 const usualCharactersPerByte = 4;
 
 /**
- * Reads what it can within the budget; of what is left over it takes as much text for each byte as of what was read. Page
- * objects and the tree's own count may contradict each other: the larger counts.
+ * Reads what it can within the budget, and extrapolates to the rest. Where the page objects and the page tree's count
+ * contradict each other, the larger counts.
  */
 export function measurePdf(bytes: Buffer, budget: Budget): PdfSize {
   const whole = bytes.toString("latin1");
@@ -125,5 +125,5 @@ export function measurePdf(bytes: Buffer, budget: Budget): PdfSize {
   const perByte = readBytes > 0 ? found.characters / readBytes : usualCharactersPerByte;
   const characters = Math.ceil(found.characters + (contentBytes - readBytes) * perByte);
   const pages = isRead ? found.pages.size : Math.ceil((found.pages.size * whole.length) / Math.max(1, at));
-  return { pages: Math.min(mostPages, Math.max(pages, found.count)), characters };
+  return { pages: Math.min(maxPages, Math.max(pages, found.count)), characters };
 }

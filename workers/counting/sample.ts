@@ -8,78 +8,76 @@ export interface Texts {
   readonly bytes: number;
 }
 
-/** So much is tokenized, in 25 ms (code) to 110 ms (one emoji); on a busy machine five times that. */
-const limitBytes = 128 * 1024;
-/** What a text takes on its way to the thread whatever its length, as bytes. */
-const textBytes = 32;
+/** Tokenized in 25 ms (code) to 110 ms (one emoji); on a busy machine five times that. */
+const maxSampleBytes = 128 * 1024;
+/** The fixed cost of sending a text to the thread, as bytes. */
+const overheadBytes = 32;
 const windowCharacters = 4 * 1024;
-/** What is longer is measured in parts. */
-const textCharacters = 128 * 1024;
-/** Looked at in about a millisecond; then the event loop gets a turn. */
+/** Longer texts are measured in parts. */
+const maxPartCharacters = 128 * 1024;
+/** Processed in about a millisecond; then the event loop gets a turn. */
 const turnBytes = 256 * 1024;
 
-const weightOf = ({ texts, bytes }: Texts): number => bytes + textBytes * texts.length;
+/** Whether the event loop is due for a turn, after so many more bytes. */
+function createTurns(): (bytes: number) => boolean {
+  let sinceTurn = 0;
+  return (bytes) => {
+    sinceTurn = sinceTurn < turnBytes ? sinceTurn + bytes : bytes;
+    return sinceTurn >= turnBytes;
+  };
+}
 
-function* cut(text: string, characters: number): Generator<string> {
+function* split(text: string, characters: number): Generator<string> {
   for (let at = 0; at < text.length; at += characters) yield text.slice(at, at + characters);
 }
 
-function* inParts(prompt: Iterable<Piece>): Generator<Piece> {
-  for (const each of prompt)
-    if (typeof each !== "string" || each.length <= textCharacters) yield each;
-    else yield* cut(each, textCharacters);
-}
-
 interface Gathered extends Texts {
-  /** Tokens by a rule. */
+  /** Tokens that are known without the tokenizer. */
   readonly allowance: number;
   readonly documents: readonly Document[];
 }
 
-/** The texts of the prompt, measured, and what else it has. */
+/** Sorts the pieces of a prompt, and measures its texts. */
 export async function gather(prompt: Iterable<Piece>): Promise<Gathered> {
+  const isTurnDue = createTurns();
   const texts: string[] = [];
   const documents: Document[] = [];
-  let [bytes, allowance, sinceTurn] = [0, 0, 0];
-  for (const each of inParts(prompt)) {
-    const length = typeof each === "string" ? Buffer.byteLength(each) : 0;
-    if (typeof each === "number") allowance += each;
-    else if (typeof each === "object") documents.push(each);
-    else if (length > 0) texts.push(each);
-    bytes += length;
-    sinceTurn += length + textBytes;
-    if (sinceTurn < turnBytes) continue;
-    sinceTurn = 0;
-    await setImmediate();
+  let [bytes, allowance] = [0, 0];
+  for (const piece of prompt) {
+    if (typeof piece === "number") allowance += piece;
+    else if (typeof piece === "object") documents.push(piece);
+    else
+      for (const part of split(piece, maxPartCharacters)) {
+        const length = Buffer.byteLength(part);
+        texts.push(part);
+        bytes += length;
+        if (isTurnDue(length)) await setImmediate();
+      }
+    if (isTurnDue(overheadBytes)) await setImmediate();
   }
   return { texts, bytes, allowance, documents };
 }
 
-function* windowsOf(texts: readonly string[]): Generator<string> {
-  for (const text of texts) yield* cut(text, windowCharacters);
-}
-
 /**
- * All of the texts, or windows from everywhere in them as evenly as the limit lets: how a prompt begins does not tell how
- * the rest of it is written.
+ * All of the texts, or windows spread over them as evenly as the limit allows: how a prompt begins does not tell how the
+ * rest of it is written.
  */
 export async function sampleOf(all: Texts): Promise<Texts> {
-  const share = limitBytes / weightOf(all);
+  const share = maxSampleBytes / (all.bytes + overheadBytes * all.texts.length);
   if (share >= 1) return all;
+  const isTurnDue = createTurns();
   const texts: string[] = [];
-  let [bytes, taken, seen, sinceTurn] = [0, 0, 0, 0];
-  for (const window of windowsOf(all.texts)) {
-    const length = Buffer.byteLength(window);
-    if (taken <= seen * share) {
-      texts.push(window);
-      bytes += length;
-      taken += length + textBytes;
+  let [bytes, taken, seen] = [0, 0, 0];
+  for (const text of all.texts)
+    for (const window of split(text, windowCharacters)) {
+      const length = Buffer.byteLength(window);
+      if (taken <= seen * share) {
+        texts.push(window);
+        bytes += length;
+        taken += length + overheadBytes;
+      }
+      seen += length + overheadBytes;
+      if (isTurnDue(length + overheadBytes)) await setImmediate();
     }
-    seen += length + textBytes;
-    sinceTurn += length + textBytes;
-    if (sinceTurn < turnBytes) continue;
-    sinceTurn = 0;
-    await setImmediate();
-  }
   return { texts, bytes };
 }

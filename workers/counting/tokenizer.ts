@@ -3,17 +3,16 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PdfSize } from "./pdf.ts";
 
-/** Being counted. */
-const limitMs = 1_000;
-/** Waiting for its turn; the first also for the thread. */
-const waitLimitMs = 5_000;
-/** Reading the ranks takes 0.2 s, on a busy machine a second or two. */
-const startLimitMs = 10_000;
-const mostWaiting = 256;
-/** A third of it would do; what takes more ends the thread, not the process. */
+const maxCountMs = 1_000;
+/** The first prompt also waits for the thread to start. */
+const maxWaitMs = 5_000;
+/** Loading the ranks takes 0.2 s, on a busy machine a second or two. */
+const maxStartMs = 10_000;
+const maxWaiting = 256;
+/** A third of it suffices. More ends the thread, not the process. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-/** What the thread is given of one prompt. */
+/** What the thread gets of one prompt. */
 export interface Countable {
   readonly texts: readonly string[];
   /** In base64. */
@@ -21,81 +20,81 @@ export interface Countable {
 }
 
 export interface Counted {
-  /** Of the texts. */
+  /** Of all texts. */
   readonly tokens: number;
-  /** In the order of the documents; undefined for one that is none. */
+  /** In the order of the documents; undefined for one that could not be read. */
   readonly documents: readonly (PdfSize | undefined)[];
 }
 
 interface Job {
   readonly prompt: Countable;
-  /** Ends the wait for its turn. */
-  readonly leave: () => void;
+  readonly stopWaiting: () => void;
   readonly settle: (counted: Counted | undefined) => void;
 }
 
 export interface Tokenizer {
-  /** Undefined where too many wait, or the time is over, or the thread ended. In the order of the calls. */
+  /** Resolves in the order of the calls; with undefined if too many wait, the time is over, or the thread ended. */
   count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined>;
   close(): Promise<void>;
 }
 
-/** One thread for all, started at first use and again after it ended. It keeps no process alive. */
+/** One thread, started at first use and again after it ended. It does not keep the process alive. */
 export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): Tokenizer {
   const waiting = new Set<Job>();
   let thread: Worker | undefined;
   let isReady = false;
   let running: Job | undefined;
-  let endWatch = () => {};
+  let stopTimer = () => {};
   let isClosed = false;
 
-  function watch(ms: number): void {
-    endWatch();
-    endWatch = clock.after(ms, () => lose("over its time"));
+  function startTimer(ms: number): void {
+    stopTimer();
+    stopTimer = clock.after(ms, () => replaceThread("timeout"));
   }
 
   function start(): Worker {
     const url = new URL("./thread.ts", import.meta.url);
     const started = new Worker(url, { name: "counting", env: {}, execArgv: [], resourceLimits });
-    started.on("message", (said: unknown) => {
-      if (thread === started) heard(said);
+    started.on("message", (message: unknown) => {
+      if (thread === started) onMessage(message);
     });
-    // Messages of errors may quote a prompt.
+    // Error messages may quote a prompt.
     started.on("error", ({ name }: Error) => {
-      if (thread === started) lose(name);
+      if (thread === started) replaceThread(name);
     });
     started.on("exit", () => {
-      if (thread === started) lose("exited");
+      if (thread === started) replaceThread("exited");
     });
     started.unref();
-    watch(startLimitMs);
+    startTimer(maxStartMs);
     return started;
   }
 
-  function heard(said: unknown): void {
-    endWatch();
+  /** A count, or the first message, which says that the thread is ready. */
+  function onMessage(message: unknown): void {
+    stopTimer();
     isReady = true;
     const done = running;
     running = undefined;
-    done?.settle(typeof said === "object" ? (said as Counted) : undefined);
+    done?.settle(typeof message === "object" ? (message as Counted) : undefined);
     next();
   }
 
-  function lose(why: string): void {
-    log.warn({ why }, "the counting thread is lost");
-    // One that does not start would not start for the next either.
+  function replaceThread(reason: string): void {
+    log.warn({ reason }, "the counting thread ended");
+    // If it did not start, it would not start for the next prompt either.
     if (!isReady) for (const job of waiting) job.settle(undefined);
     void end();
     next();
   }
 
   async function end(): Promise<void> {
-    const [ended, left] = [thread, running];
+    const [ended, unfinished] = [thread, running];
     thread = undefined;
     running = undefined;
     isReady = false;
-    endWatch();
-    left?.settle(undefined);
+    stopTimer();
+    unfinished?.settle(undefined);
     await ended?.terminate();
   }
 
@@ -104,9 +103,9 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
     if (!job || running || isClosed) return;
     thread ??= start();
     if (!isReady) return;
-    job.leave();
+    job.stopWaiting();
     running = job;
-    watch(limitMs);
+    startTimer(maxCountMs);
     thread.postMessage(job.prompt);
   }
 
@@ -114,22 +113,22 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
     count: (prompt, signal) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
-        if (isClosed || waiting.size >= mostWaiting) return resolve(undefined);
-        const endWait = clock.after(waitLimitMs, () => job.settle(undefined));
-        const leave = () => {
+        if (isClosed || waiting.size >= maxWaiting) return resolve(undefined);
+        const endWait = clock.after(maxWaitMs, () => job.settle(undefined));
+        const stopWaiting = () => {
           endWait();
           waiting.delete(job);
         };
-        // A thread that counts for nobody goes on, and is watched as ever.
+        // An aborted count goes on in the thread, within its time limit.
         const onAbort = () => {
-          leave();
+          stopWaiting();
           reject(signal.reason);
         };
         const job: Job = {
           prompt,
-          leave,
+          stopWaiting,
           settle(counted) {
-            leave();
+            stopWaiting();
             signal.removeEventListener("abort", onAbort);
             resolve(counted);
           },

@@ -8,7 +8,7 @@
 import { unitNanoUsd } from "#money";
 import { type BuybackExecutor, buybackConfig, networkOf, walletOf } from "#payments";
 import type { Clock } from "#platform/clock";
-import { type Config, incomplete } from "#platform/config";
+import { type Config, configError } from "#platform/config";
 import { createJupiter, type JupiterOptions } from "./jupiter/index.ts";
 
 export type Executor = BuybackExecutor & { readonly close: () => Promise<void> };
@@ -27,7 +27,7 @@ const recordOnly: Executor = {
   close: async () => {},
 };
 
-const invalid = (fault: string) => incomplete(`${fault}: BUYBACK_EXECUTOR is jupiter`);
+const invalid = (fault: string) => configError(`${fault}: BUYBACK_EXECUTOR is jupiter`);
 const missing = (name: string) => invalid(`${name} is missing`);
 
 async function jupiterOptions(config: Config): Promise<JupiterOptions> {

@@ -1,138 +1,118 @@
 import { estimateTokens } from "#formats";
 import { completionTokens, type StreamWriter, tokenUsage } from "../conversion/index.ts";
-import type { Answer, Attempt } from "../run-call.ts";
-import type { AbortCause } from "../running.ts";
-import type { AskedUpstream } from "../upstreams/index.ts";
-import { type ConvertedCall, chatOf, convertCall, countedOf, tokensOf } from "./convert.ts";
+import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
+import { Aborted, isHandedOver } from "../running.ts";
+import { type ConvertedCall, chatRequestOf, convertCall, tokensOf, usageOrEstimate } from "./convert.ts";
 import { countInput, refuseDenseFiles } from "./count.ts";
-import { createCut } from "./cut.ts";
+import { watchInterruption } from "./interruption.ts";
 
 /** A call that is answered in text, in whatever format the caller speaks. */
-export async function chat(attempt: Attempt): Promise<Answer> {
-  await refuseDenseFiles(attempt);
-  return attempt.payload.stream ? streamed(attempt) : whole(attempt);
-}
-
-async function* later<T>(items: Promise<AsyncIterable<T>>): AsyncGenerator<T, void, undefined> {
-  yield* await items;
-}
-
-/** Ends of a stream that are charged though nothing was delivered, once a provider was asked, or has answered. */
-const isChargedBefore = (cause: AbortCause | undefined, attempts: number, hasAnswered: boolean): boolean =>
-  (cause === "disconnected" && attempts > 0) || (cause === "deadline" && hasAnswered);
-
-/**
- * What a stream that ended early is charged for: what the provider says was used, else the input and the output
- * delivered. Undefined, nothing: it failed, or its API instance died, before anything was delivered.
- */
-async function countCut(attempt: Attempt, stream: StreamWriter | undefined, cause: AbortCause | undefined) {
-  const { progress, reply } = attempt;
-  const delivered = reply.delivered();
-  if (delivered === 0 && !isChargedBefore(cause, progress.attempts, stream !== undefined)) return undefined;
-  const output = estimateTokens(delivered);
-  const last = tokenUsage(stream?.usage());
-  if (last && completionTokens(last) >= output) return { usage: last, estimated: false };
-  // What was told of the prompt alone counts no output yet.
-  const told = last ?? tokenUsage(stream?.usage(true));
-  const usage = told ?? { input: await inputOf(attempt), output: 0 };
-  return { usage: { ...usage, output: Math.max(usage.output, output) }, estimated: true };
-}
-
-/** Counted when the call is over: no signal of it may end that, and it is no attempt. */
-async function inputOf(attempt: Attempt): Promise<number> {
-  const { payload, log } = attempt;
-  try {
-    const { signal } = new AbortController();
-    return (await countInput({ ...attempt, signal, progress: { account: payload.account, attempts: 0 } })).tokens;
-  } catch (error) {
-    log.warn({ err: error }, "the input of a cut stream is counted by its bytes");
-    return payload.inputEstimate;
-  }
-}
-
-/** Whether the provider bills reasoning that the stream does not show, so that only its own count tells the cost. */
-function reasonsUnseen(attempt: Attempt): boolean {
-  const { model } = attempt;
-  if (!model.hiddenReasoning) return false;
-  const effort = chatOf(attempt)?.["reasoning_effort"];
-  // Claude reasons only when it is asked to.
-  return effort === undefined ? model.ownedBy !== "anthropic" : effort !== "none";
+export async function chat(call: CallContext): Promise<Answer> {
+  await refuseDenseFiles(call);
+  return call.payload.stream ? answerStream(call) : answerWhole(call);
 }
 
 const ignoredHeaders = ({ ignored }: ConvertedCall) =>
   ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
 
-async function whole(attempt: Attempt): Promise<Answer> {
-  const { model, upstreams, signal, disconnected, progress, log } = attempt;
-  const call = await convertCall(attempt);
-  const { exchange, given } = await upstreams.once(
-    model,
-    signal,
-    progress,
-    async (asked, signal) => {
-      // After a failure no other provider is asked for a caller who is gone.
-      disconnected.throwIfAborted();
-      const exchange = await call.with(asked);
-      return { exchange, given: await asked.provider.answer({ ...exchange.call, signal, log }) };
-    },
-    log,
-  );
-  const { body, counted } = exchange.answer(given);
-  return { ...counted, text: JSON.stringify(body), ...ignoredHeaders(exchange) };
+async function answerWhole(call: CallContext): Promise<Answer> {
+  const convert = await convertCall(call);
+  const { converted, response } = await call.upstreams.once(call, async (candidate, signal) => {
+    // After a failure no other upstream is tried for a disconnected caller.
+    call.disconnected.throwIfAborted();
+    const converted = await convert.forCandidate(candidate);
+    const { provider } = candidate.upstream;
+    return { converted, response: await provider.answer({ ...converted.call, signal, log: call.log }) };
+  });
+  const { body, counted } = converted.answer(response);
+  return { ...counted, text: JSON.stringify(body), ...ignoredHeaders(converted) };
 }
 
-async function streamed(attempt: Attempt): Promise<Answer> {
-  const { model, upstreams, progress, reply, log, clock } = attempt;
-  const call = await convertCall(attempt);
-  progress.fail = call.fail;
-  let exchange: ConvertedCall | undefined;
+async function answerStream(call: CallContext): Promise<Answer> {
+  const { upstreams, record, reply, log } = call;
+  const convert = await convertCall(call);
+  let converted: ConvertedCall | undefined;
   let stream: StreamWriter | undefined;
-  const cut = createCut(
-    attempt,
-    () => progress.attempts > 0 && stream?.usage() === undefined && reasonsUnseen(attempt),
+  const interruption = watchInterruption(
+    call,
+    () => record.attempts > 0 && stream?.usage() === undefined && hidesReasoning(call),
   );
-  progress.countCut = (cause) => countCut(attempt, stream, cause);
-  const begin = (begun: ConvertedCall, asked: AskedUpstream, signal: AbortSignal) => {
-    exchange = begun;
-    return asked.provider.stream({ ...begun.call, signal, log });
-  };
   try {
-    const items = await upstreams.stream(
-      model,
-      cut.signal,
-      progress,
-      (asked, signal) => {
-        // Nobody else is asked for a stream that is read on for its usage.
-        if (cut.reason() !== undefined) throw cut.reason();
-        const begun = call.with(asked);
-        return begun instanceof Promise
-          ? later(begun.then((each) => begin(each, asked, signal)))
-          : begin(begun, asked, signal);
-      },
-      log,
-    );
-    if (!exchange) throw new TypeError("a stream of no upstream");
-    stream = exchange.stream();
-    const { headers } = ignoredHeaders(exchange);
+    const items = await upstreams.stream({ ...call, signal: interruption.signal }, async (candidate, signal) => {
+      // No other upstream is tried for a stream that is only read on for its usage.
+      if (interruption.reason() !== undefined) throw interruption.reason();
+      converted = await convert.forCandidate(candidate);
+      return candidate.upstream.provider.stream({ ...converted.call, signal, log });
+    });
+    if (!converted) throw new TypeError("a stream of no upstream");
+    stream = converted.stream();
+    const { headers } = ignoredHeaders(converted);
     if (headers) reply.announce(headers);
-    if (stream.fail) progress.fail = stream.fail;
     for await (const events of items) {
       let text = "";
       for (const event of events) text += stream.write(event);
-      if (cut.reason() !== undefined) {
+      if (interruption.reason() !== undefined) {
         if (stream.usage() !== undefined) break;
         continue;
       }
-      if (!text) continue;
-      progress.firstTokenAt ??= clock.now();
-      await reply.write(text, stream.outputBytes());
+      if (text) await reply.write(text, stream.outputBytes());
     }
-    if (cut.reason() !== undefined) throw cut.reason();
-    const counted = countedOf(attempt, stream.usage(), () => stream?.outputBytes() ?? 0);
+    if (interruption.reason() !== undefined) throw interruption.reason();
+    const counted = usageOrEstimate(call, stream.usage(), () => stream?.outputBytes() ?? 0);
     return { ...counted, text: stream.end(tokensOf(counted)) };
   } catch (error) {
-    throw cut.reason() ?? error;
+    const reason = failureReason(call.signal, interruption.reason() ?? error);
+    // What the worker itself ended costs nothing, whatever the provider did.
+    const counted = isHandedOver(call.signal) ? undefined : await countDelivered(call, stream, reason);
+    throw new FailedWork(reason, { counted, closing: stream?.fail ?? convert.fail });
   } finally {
-    cut.close();
+    interruption.close();
+  }
+}
+
+/** Whether the provider bills reasoning that the stream does not show, so that only its own count tells the cost. */
+function hidesReasoning(call: CallContext): boolean {
+  const { model } = call;
+  if (!model.hiddenReasoning) return false;
+  const effort = chatRequestOf(call)?.["reasoning_effort"];
+  // Claude reasons only when it is asked to.
+  return effort === undefined ? model.ownedBy !== "anthropic" : effort !== "none";
+}
+
+/**
+ * What a stream that ended early is charged for: the usage that the provider reported, else the input and the output
+ * delivered. Undefined: nothing was delivered, and it failed or its API instance died.
+ */
+async function countDelivered(
+  call: CallContext,
+  stream: StreamWriter | undefined,
+  reason: unknown,
+): Promise<Counted | undefined> {
+  // Exactly what Redis took of a stream is charged: wait until that is known.
+  await call.reply.flush().catch(() => undefined);
+  const delivered = call.reply.delivered();
+  const cause = reason instanceof Aborted ? reason.cause : undefined;
+  const isCharged =
+    delivered > 0 ||
+    (cause === "disconnected" && call.record.attempts > 0) ||
+    (cause === "deadline" && stream !== undefined);
+  if (!isCharged) return undefined;
+  const output = estimateTokens(delivered);
+  const reported = tokenUsage(stream?.usage());
+  if (reported && completionTokens(reported) >= output) return { usage: reported, estimated: false };
+  // Usage that was reported with the prompt does not count the output yet.
+  const partial = reported ?? tokenUsage(stream?.usage(true));
+  const usage = partial ?? { input: await inputTokensOf(call), output: 0 };
+  return { usage: { ...usage, output: Math.max(usage.output, output) }, estimated: true };
+}
+
+/** Counted when the call is over: its signals do not end that, and it is no attempt of the call. */
+async function inputTokensOf(call: CallContext): Promise<number> {
+  const { signal } = new AbortController();
+  try {
+    return (await countInput({ ...call, signal, record: { attempts: 0 } })).tokens;
+  } catch (error) {
+    call.log.warn({ err: error }, "the input of an interrupted stream is estimated by its bytes");
+    return call.payload.inputEstimate;
   }
 }

@@ -14,112 +14,107 @@ import {
   withoutUnknown,
 } from "../conversion/index.ts";
 import type { JsonObject, TextCall } from "../providers/index.ts";
-import type { Attempt, Counted } from "../run-call.ts";
-import type { AskedUpstream } from "../upstreams/index.ts";
+import type { CallContext, Counted } from "../run-call/context.ts";
+import type { Candidate } from "../upstreams/index.ts";
 import { withUploads } from "./uploads.ts";
 
 /**
- * A call on its way to one upstream and back. Where the upstream speaks the caller's format its body passes through, but
- * for the model and the cap; else it goes by way of chat, each way.
+ * A call in the format of one upstream, and the way back. An upstream that speaks the caller's format gets the body
+ * unchanged but for the model and the cap; else both ways go through chat.
  */
 export interface ConvertedCall {
   readonly call: Omit<TextCall, "signal" | "log">;
-  /** Hints of the caller's that this upstream does not get, by name. */
+  /** Ignored parameters: the caller's hints that this upstream does not get. */
   readonly ignored: readonly string[];
-  answer(given: JsonObject): { readonly body: JsonObject; readonly counted: Counted };
+  answer(response: JsonObject): { readonly body: JsonObject; readonly counted: Counted };
   stream(): StreamWriter;
 }
 
-/** One call, before it is known which upstream will serve it. */
-export interface Conversion {
-  /** A promise only where uploads have to be read. */
-  with(asked: AskedUpstream): ConvertedCall | Promise<ConvertedCall>;
+/** Converts one call for whichever upstream serves it. */
+export interface CallConverter {
+  forCandidate(candidate: Candidate): Promise<ConvertedCall>;
   /** What closes a stream of which nothing was written, where that is more than the error itself. */
   readonly fail: (error: ServiceError) => string | undefined;
 }
 
-/** What the caller speaks. */
-export const formatOf = ({ format = "chat" }: Attempt["payload"]): Format => format;
+export const callerFormat = ({ format = "chat" }: CallContext["payload"]): Format => format;
 
-/** What an upstream is spoken to in: what the caller speaks, if it can. */
-export const spokenBy = ({ formats }: AskedUpstream, callers: Format): Format =>
-  formats.includes(callers) ? callers : (formats[0] ?? "chat");
+/** The caller's format if the upstream speaks it, else the upstream's first. */
+export const upstreamFormat = ({ formats }: Candidate, caller: Format): Format =>
+  formats.includes(caller) ? caller : (formats[0] ?? "chat");
 
-export const converterOf = (payload: Attempt["payload"]): FormatConverter =>
-  payload.framing === "array" ? geminiArrayConverter : converters[formatOf(payload)];
+export const callerConverter = (payload: CallContext["payload"]): FormatConverter =>
+  payload.framing === "array" ? geminiArrayConverter : converters[callerFormat(payload)];
 
-const oursOf = ({ payload, clock }: Attempt): ResponseIdentity => ({
-  model: payload.model,
-  created: Math.floor(clock.now() / 1000),
-  id: `chatcmpl-${payload.requestId}`,
-});
-
-/** The request in chat shape, for what is counted or asked of it; undefined where it cannot be had. */
-export function chatOf({ payload, request }: Attempt): JsonObject | undefined {
+/** The request in chat shape, to count or inspect it; undefined where it cannot be converted. */
+export function chatRequestOf({ payload, request }: CallContext): JsonObject | undefined {
   try {
-    return converters[formatOf(payload)].requestToChat(request).request;
+    return converters[callerFormat(payload)].requestToChat(request).request;
   } catch {
     return undefined;
   }
 }
 
-export async function convertCall(attempt: Attempt): Promise<Conversion> {
-  const caller = converterOf(attempt.payload);
-  const ours = oursOf(attempt);
-  const requestFor = await withUploads(attempt, caller);
+export async function convertCall(call: CallContext): Promise<CallConverter> {
+  const { payload, clock } = call;
+  const caller = callerConverter(payload);
+  const identity: ResponseIdentity = {
+    model: payload.model,
+    created: Math.floor(clock.now() / 1000),
+    id: `chatcmpl-${payload.requestId}`,
+  };
+  const requestFor = await withUploads(call, caller);
   return {
-    with(asked) {
-      const request = requestFor(asked.provider);
-      const begin = (request: JsonObject) => exchange(attempt, caller, ours, request, asked);
-      return request instanceof Promise ? request.then(begin) : begin(request);
-    },
-    fail: (error) => caller.streamFromChat(ours, attempt.request).fail?.(error),
+    forCandidate: async (candidate) =>
+      convertFor(candidate, call, caller, identity, await requestFor(candidate.upstream.provider)),
+    fail: (error) => caller.streamFromChat(identity, call.request).fail?.(error),
   };
 }
 
-function exchange(
-  attempt: Attempt,
+function convertFor(
+  candidate: Candidate,
+  call: CallContext,
   caller: FormatConverter,
-  ours: ResponseIdentity,
+  identity: ResponseIdentity,
   request: JsonObject,
-  asked: AskedUpstream,
 ): ConvertedCall {
-  const { payload, model } = attempt;
-  const format = formatOf(payload);
-  const spoken = spokenBy(asked, format);
-  const to = { model: asked.model, capField: model.outputCapField, cap: payload.outputCap };
+  const { payload, model } = call;
+  const format = callerFormat(payload);
+  const spoken = upstreamFormat(candidate, format);
+  const target = { model: candidate.model, capField: model.outputCapField, cap: payload.outputCap };
   if (spoken === format) {
     const { native } = caller;
     const { headers = {} } = payload;
-    const isStrict = format === "chat" && asked.unknownFields === "drop";
+    const isStrict = format === "chat" && candidate.upstream.unknownFields === "drop";
     const { request: known, ignored } = isStrict ? withoutUnknown(request) : { request, ignored: [] };
     return {
-      call: { format, model: asked.model, body: native.prepare(known, to), headers },
+      call: { format, model: candidate.model, body: native.prepare(known, target), headers },
       ignored,
-      answer(given) {
-        const counted = countedOf(attempt, native.usage(given), () => answerBytes(caller.responseToChat(given)));
-        return { body: native.finish(given, ours, tokensOf(counted)), counted };
+      answer(response) {
+        const counted = usageOrEstimate(call, native.usage(response), () =>
+          answerBytes(caller.responseToChat(response)),
+        );
+        return { body: native.finish(response, identity, tokensOf(counted)), counted };
       },
-      stream: () => native.stream(ours),
+      stream: () => native.stream(identity),
     };
   }
   const upstream = converters[spoken];
-  const crossed = convertRequest(caller, upstream, request, to);
+  const { request: body, ignored } = convertRequest(caller, upstream, request, target);
   return {
-    call: { format: spoken, model: asked.model, body: crossed.request, headers: {} },
-    ignored: crossed.ignored,
-    answer(given) {
-      const answer = upstream.responseToChat(given);
-      const counted = countedOf(attempt, answer["usage"], () => answerBytes(answer));
-      const whole = converters.chat.native.finish(answer, ours, tokensOf(counted));
-      return { body: caller.responseFromChat(whole, ours, request), counted };
+    call: { format: spoken, model: candidate.model, body, headers: {} },
+    ignored,
+    answer(response) {
+      const answer = upstream.responseToChat(response);
+      const counted = usageOrEstimate(call, answer["usage"], () => answerBytes(answer));
+      const whole = converters.chat.native.finish(answer, identity, tokensOf(counted));
+      return { body: caller.responseFromChat(whole, identity, request), counted };
     },
-    stream: () => translated(upstream.streamToChat(), caller.streamFromChat(ours, request)),
+    stream: () => throughChat(upstream.streamToChat(), caller.streamFromChat(identity, request)),
   };
 }
 
-/** The upstream's events as chat chunks, and these as the caller's events. */
-function translated(reader: ReturnType<FormatConverter["streamToChat"]>, writer: StreamWriter): StreamWriter {
+function throughChat(reader: ReturnType<FormatConverter["streamToChat"]>, writer: StreamWriter): StreamWriter {
   return {
     ...writer,
     write(event) {
@@ -131,10 +126,10 @@ function translated(reader: ReturnType<FormatConverter["streamToChat"]>, writer:
   };
 }
 
-/** What the provider says was used; where it says nothing, what four bytes to a token make of it. */
-export function countedOf({ payload }: Attempt, usage: unknown, bytes: () => number): Counted {
-  const exact = tokenUsage(usage);
-  if (exact) return { usage: exact, estimated: false };
+/** The usage that the provider reports, else an estimate by bytes. */
+export function usageOrEstimate({ payload }: CallContext, usage: unknown, bytes: () => number): Counted {
+  const reported = tokenUsage(usage);
+  if (reported) return { usage: reported, estimated: false };
   return { usage: { input: payload.inputEstimate, output: estimateTokens(bytes()) }, estimated: true };
 }
 

@@ -1,46 +1,41 @@
 import { invalidValue, ServiceError } from "#errors";
 import { countAnswer, countedRequest } from "#formats";
 import { converters, convertRequest } from "../conversion/index.ts";
-import { type JsonObject, type TextCall, UpstreamFailure } from "../providers/index.ts";
-import type { Answer, Attempt } from "../run-call.ts";
-import type { AskedUpstream } from "../upstreams/index.ts";
-import { chatOf, converterOf, formatOf, spokenBy } from "./convert.ts";
+import { type JsonObject, type Provider, type TextCall, UpstreamFailure } from "../providers/index.ts";
+import type { Answer, CallContext } from "../run-call/context.ts";
+import type { Candidate } from "../upstreams/index.ts";
+import { callerConverter, callerFormat, chatRequestOf, upstreamFormat } from "./convert.ts";
 import { withUploads } from "./uploads.ts";
 
-/** A provider that counts for longer than this is not waited for. */
-const providerMs = 10_000;
+const providerTimeoutMs = 10_000;
 
-/**
- * The tokens of a request, which costs nothing: as the provider counts them where one can be asked, else by an estimate;
- * `x-xm-token-count` says which it was.
- */
-export async function count(attempt: Attempt): Promise<Answer> {
-  const { tokens, isExact } = await countInput(attempt);
-  attempt.reply.announce({ "x-xm-token-count": isExact ? "provider" : "estimate" });
-  const body = formatOf(attempt.payload) === "gemini" ? countAnswer(tokens) : { input_tokens: tokens };
+/** The tokens of a request, which is free. `x-xm-token-count` says whether a provider counted them or they are estimated. */
+export async function count(call: CallContext): Promise<Answer> {
+  const { tokens, isExact } = await countInput(call);
+  call.reply.announce({ "x-xm-token-count": isExact ? "provider" : "estimate" });
+  const body = callerFormat(call.payload) === "gemini" ? countAnswer(tokens) : { input_tokens: tokens };
   return { text: JSON.stringify(body), usage: {}, estimated: !isExact };
 }
 
-/**
- * The tokens of what a call asks: as a provider counts them where one can be asked, else by an estimate. Asking costs
- * nothing and is no attempt of the call.
- */
-export async function countInput(attempt: Attempt): Promise<{ readonly tokens: number; readonly isExact: boolean }> {
-  const { payload } = attempt;
-  const request = formatOf(payload) === "gemini" ? countedRequest(attempt.request) : attempt.request;
-  const asking = { ...attempt, request };
-  const requestFor = await withUploads(asking, converterOf(payload));
-  const exact = await askProvider(asking, async (asked) => callFor(asking, await requestFor(asked.provider), asked));
-  return { tokens: exact ?? (await estimate(asking)), isExact: exact !== undefined };
+/** The input tokens of a call, as a provider counts them where one can, else by an estimate. */
+export async function countInput(call: CallContext): Promise<{ readonly tokens: number; readonly isExact: boolean }> {
+  const { payload } = call;
+  const request = callerFormat(payload) === "gemini" ? countedRequest(call.request) : call.request;
+  const counting = { ...call, request };
+  const requestFor = await withUploads(counting, callerConverter(payload));
+  const exact = await countByProvider(counting, async (candidate) =>
+    countRequest(counting, await requestFor(candidate.upstream.provider), candidate),
+  );
+  return { tokens: exact ?? (await estimate(counting)), isExact: exact !== undefined };
 }
 
 /**
- * A document can hold more pages and text than its bytes let expect: then it would be billed beyond what is held. Throws
- * 400 naming it, before any provider is asked.
+ * A document can hold more pages and text than its size suggests, and would then be billed beyond what is held. Throws 400
+ * naming it, before any provider is called.
  */
-export async function refuseDenseFiles(attempt: Attempt): Promise<void> {
-  const { fileBound } = attempt.payload;
-  if (!fileBound || (await estimate(attempt)) <= fileBound.tokens) return;
+export async function refuseDenseFiles(call: CallContext): Promise<void> {
+  const { fileBound } = call.payload;
+  if (!fileBound || (await estimate(call)) <= fileBound.tokens) return;
   const { param } = fileBound;
   throw invalidValue(
     param,
@@ -48,40 +43,37 @@ export async function refuseDenseFiles(attempt: Attempt): Promise<void> {
   );
 }
 
-type CountCall = Omit<TextCall, "signal" | "log">;
+type CountRequest = Omit<TextCall, "signal" | "log">;
 
 /**
- * Undefined where no upstream of the model counts, or none can be asked now. Throws what the provider refuses. No failure is
- * told to the upstream's breaker: providers limit counting apart, and counts are free, so nobody's may keep paid calls away.
+ * Undefined where no upstream of the model counts, or none is available. Throws what the provider refuses. Other failures
+ * do not reach the upstream's breaker: providers limit counting separately, and counts are free, so they must not block
+ * paid calls.
  */
-async function askProvider(
-  attempt: Attempt,
-  callFor: (asked: AskedUpstream) => Promise<CountCall>,
+async function countByProvider(
+  call: CallContext,
+  requestFor: (candidate: Candidate) => Promise<CountRequest>,
 ): Promise<number | undefined> {
-  const { model, upstreams, signal, progress, log, clock } = attempt;
-  const limit = new AbortController();
-  const stop = clock.after(providerMs, () => limit.abort());
+  const { upstreams, log, clock } = call;
+  const timeout = new AbortController();
+  const stop = clock.after(providerTimeoutMs, () => timeout.abort());
+  const request = {
+    ...call,
+    signal: AbortSignal.any([call.signal, timeout.signal]),
+    supports: (provider: Provider) => provider.count !== undefined,
+  };
   try {
-    return await upstreams.once(
-      model,
-      AbortSignal.any([signal, limit.signal]),
-      progress,
-      async (asked, signal) => {
-        const call = await callFor(asked);
-        return asked.provider.count?.({ ...call, signal, log }).catch((error: unknown) => {
-          if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
-          log.info(
-            { upstream: progress.upstream, kind: error.kind, reason: error.message },
-            "the provider did not count",
-          );
-          throw new Error("the provider did not count", { cause: error });
-        });
-      },
-      log,
-      (provider) => provider.count !== undefined,
-    );
+    return await upstreams.once(request, async (candidate, signal) => {
+      const body = await requestFor(candidate);
+      const { id, provider } = candidate.upstream;
+      return provider.count?.({ ...body, signal, log }).catch((error: unknown) => {
+        if (!(error instanceof UpstreamFailure) || error.kind === "refused") throw error;
+        log.info({ upstream: id, kind: error.kind, reason: error.message }, "the provider did not count");
+        throw new Error("the provider did not count", { cause: error });
+      });
+    });
   } catch (error) {
-    signal.throwIfAborted();
+    call.signal.throwIfAborted();
     if (error instanceof ServiceError && error.status === 400) throw error;
     return undefined;
   } finally {
@@ -89,20 +81,26 @@ async function askProvider(
   }
 }
 
-/** Untouched in the caller's own format: nothing is asked to be made, so there is no cap. */
-function callFor({ payload, model }: Attempt, request: JsonObject, asked: AskedUpstream): CountCall {
-  const format = formatOf(payload);
-  const spoken = spokenBy(asked, format);
+/** Unchanged in the caller's own format: nothing is generated, so there is no cap to set. */
+function countRequest({ payload, model }: CallContext, request: JsonObject, candidate: Candidate): CountRequest {
+  const format = callerFormat(payload);
+  const spoken = upstreamFormat(candidate, format);
+  const upstreamModel = candidate.model;
   if (spoken === format)
-    return { format, model: asked.model, body: { ...request, model: asked.model }, headers: payload.headers ?? {} };
-  const to = { model: asked.model, capField: model.outputCapField, cap: model.maxOutputTokens };
-  const { request: body } = convertRequest(converterOf(payload), converters[spoken], request, to);
-  return { format: spoken, model: asked.model, body, headers: {} };
+    return {
+      format,
+      model: upstreamModel,
+      body: { ...request, model: upstreamModel },
+      headers: payload.headers ?? {},
+    };
+  const target = { model: upstreamModel, capField: model.outputCapField, cap: model.maxOutputTokens };
+  const { request: body } = convertRequest(callerConverter(payload), converters[spoken], request, target);
+  return { format: spoken, model: upstreamModel, body, headers: {} };
 }
 
-/** By the tokenizer; what cannot be read as chat, by its bytes. */
-async function estimate(attempt: Attempt): Promise<number> {
-  const { counting, payload, model, signal } = attempt;
-  const chat = chatOf(attempt);
+/** By the tokenizer; a request that cannot be converted to chat, by its bytes. */
+async function estimate(call: CallContext): Promise<number> {
+  const { counting, payload, model, signal } = call;
+  const chat = chatRequestOf(call);
   return chat ? counting.estimate({ ...chat, model: model.id }, signal, model.ownedBy) : payload.inputEstimate;
 }

@@ -2,139 +2,147 @@ import type { Usage } from "#catalog";
 import { invalidValue, noCapacity, ServiceError, upstreamError } from "#errors";
 import { imagesCodec, mediaCodec, type ParsedCall } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
+import { dayMs } from "#platform/clock";
 import { type GeneratedFile, imageResponse, mediaResponse } from "../conversion/index.ts";
-import type { GenerationCall, JsonObject } from "../providers/index.ts";
-import type { Answer, Attempt } from "../run-call.ts";
+import type { JsonObject } from "../providers/index.ts";
+import { type Answer, type CallContext, FailedWork, failureReason } from "../run-call/context.ts";
 
-const lifeMs = 24 * 3_600_000;
 /** A minute of the best video that providers sell has some hundred megabytes. */
-const fileLimitBytes = 512 * 1024 * 1024;
-const inlineImageLimitBytes = 64 * 1024 * 1024;
-/** What most images have: there must be memory for as much before a provider is asked. */
+const maxFileBytes = 512 * 1024 * 1024;
+const maxInlineImageBytes = 64 * 1024 * 1024;
+/** The size of most images: memory for as much is reserved before a provider is called. */
 const usualImageBytes = 2 * 1024 * 1024;
 /** An image, its base64 and the answer's text are not held at once, but two of them are. */
 const inlineImageCopies = 3;
 
-/** A call for images on an upstream that makes them. */
-export async function image(attempt: Attempt, memory: ByteShare): Promise<Answer> {
-  const call = imagesCodec.parse(attempt.request, 0);
-  if (attempt.request["response_format"] === "b64_json") {
-    const { made, ...rest } = await generate(attempt, call, inline(attempt, memory), memory);
-    return { ...rest, text: JSON.stringify(imageResponse(lifeOf(attempt), made)) };
+/** A call for images. */
+export async function image(call: CallContext, memory: ByteShare): Promise<Answer> {
+  const parsed = imagesCodec.parse(call.request, 0);
+  if (call.request["response_format"] === "b64_json") {
+    const { files, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
+    return { ...rest, text: JSON.stringify(imageResponse(lifeOf(call), files)) };
   }
-  const { made, ...rest } = await generate(attempt, call, stored(attempt), memory);
-  const images = made.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
-  return { ...rest, text: JSON.stringify(imageResponse(lifeOf(attempt, made), images)) };
+  const { files, ...rest } = await generate(call, parsed, storedFiles(call), memory);
+  const images = files.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
+  return { ...rest, text: JSON.stringify(imageResponse(lifeOf(call, files), images)) };
 }
 
-/** Any other call that makes files, or reads one. */
-export async function media(attempt: Attempt, memory: ByteShare): Promise<Answer> {
-  const { requestId, model } = attempt.payload;
-  const call = mediaCodec.parse(attempt.request, 0);
-  const { made, output, ...rest } = await generate(attempt, call, stored(attempt), memory);
-  const ours = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(attempt, made) };
-  return { ...rest, text: JSON.stringify(mediaResponse(ours, output, made)) };
+/** Any other call that generates files, or reads one. */
+export async function media(call: CallContext, memory: ByteShare): Promise<Answer> {
+  const { requestId, model } = call.payload;
+  const parsed = mediaCodec.parse(call.request, 0);
+  const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
+  const identity = { id: requestId.replace("req_", "gen_"), model, ...lifeOf(call, files) };
+  return { ...rest, text: JSON.stringify(mediaResponse(identity, output, files)) };
 }
 
-/** Of an answer: that of its first file, or of its own if it has none. */
-function lifeOf({ clock }: Attempt, made: readonly Kept[] = []) {
-  const createdAt = made[0]?.createdAt ?? clock.now();
-  return { createdAt, expiresAt: createdAt + lifeMs };
+/** An answer lives as long as its first file, or from now if it has none. */
+function lifeOf({ clock }: CallContext, files: readonly StoredFile[] = []) {
+  const createdAt = files[0]?.createdAt ?? clock.now();
+  return { createdAt, expiresAt: createdAt + dayMs };
 }
 
-/** Where what an upstream makes is kept. */
-interface Keeping<Made> {
-  keep(body: Buffer | AsyncIterable<Buffer>, about: JsonObject, signal: AbortSignal): Promise<Made>;
-  drop(made: readonly Made[]): Promise<void>;
+/** Where generated files go. */
+interface FileSink<T> {
+  store(body: Buffer | AsyncIterable<Buffer>, about: JsonObject, signal: AbortSignal): Promise<T>;
+  discard(files: readonly T[]): Promise<void>;
 }
 
-interface Result<Made> {
-  readonly made: readonly Made[];
+interface Result<T> {
+  readonly files: readonly T[];
   readonly output: JsonObject;
   readonly usage: Usage;
   readonly estimated: false;
   readonly input: JsonObject;
+  readonly isResumable: boolean;
 }
 
-async function generate<Made>(
-  attempt: Attempt,
-  call: ParsedCall,
-  keeping: Keeping<Made>,
+async function generate<T>(
+  call: CallContext,
+  parsed: ParsedCall,
+  sink: FileSink<T>,
   memory: ByteShare,
-): Promise<Result<Made>> {
-  const { payload, catalog, model, upstreams, signal, disconnected, progress, log, files, job } = attempt;
-  // With its defaults: what is priced is what is asked for.
-  const input = call.input ? catalog.checkInput(model, call.input) : {};
-  const task = model.task;
-  if (!task) throw new TypeError(`the model '${model.id}' makes no files`);
-  const uploads = await files.uploads.resolve(payload.account, call.uploads, signal);
-  // The provider would be paid for what could not be kept.
+): Promise<Result<T>> {
+  const { payload, catalog, model, upstreams, disconnected, log, files, job } = call;
+  // With the model's defaults, so that what is priced is what is requested.
+  const input = parsed.input ? catalog.checkInput(model, parsed.input) : {};
+  const { task } = model;
+  if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
+  const uploads = await files.uploads.resolve(payload.account, parsed.uploads, call.signal);
+  // Otherwise the provider would be paid for what cannot be stored.
   await files.ping().catch((error: unknown) => {
-    throw noCapacity("Storage for generated files is away; nothing was charged.", 5, error);
+    throw noCapacity("Storage for generated files is unavailable; nothing was charged.", 5, error);
   });
-  let made: Made[] = [];
-  const remember: GenerationCall["remember"] = async (id) => {
-    await files.generated.remember(payload.requestId, { upstream: progress.upstream ?? "", job: id });
-    progress.job = id;
+  let generated: T[] = [];
+  let isResumable = job !== undefined;
+  const hold = (bytes: number) => {
+    if (!memory.take(bytes)) throw noMemory();
   };
   // Only the upstream that has the job can go on with it.
-  const ways = job ? model.upstreams.filter(({ upstream }) => upstream === job.upstream) : model.upstreams;
+  const candidates = job ? model.upstreams.filter(({ upstream }) => upstream === job.upstream) : model.upstreams;
   try {
     const { output, usage } = await upstreams.once(
-      { ...model, upstreams: ways },
-      signal,
-      progress,
-      async ({ provider, model }, signal) => {
-        await keeping.drop(made);
-        made = [];
-        // Nobody waits for what a provider would have to begin.
+      { ...call, model: { ...model, upstreams: candidates } },
+      async ({ upstream, model }, signal) => {
+        await sink.discard(generated);
+        generated = [];
+        // No provider starts work for a disconnected caller.
         if (!job) disconnected.throwIfAborted();
-        const keep: GenerationCall["store"] = async (body, about = {}) => {
-          made.push(await keeping.keep(body, about, signal));
-        };
-        const hold = (bytes: number) => {
-          if (!memory.take(bytes)) throw noMemory();
-        };
-        const asked = { task, model, input, uploads, job: job?.job };
-        return provider.generate({ ...asked, remember, store: keep, hold, signal, disconnected, log });
+        return upstream.provider.generate({
+          task,
+          model,
+          input,
+          uploads,
+          job: job?.job,
+          async remember(id) {
+            await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
+            isResumable = true;
+          },
+          async store(body, about = {}) {
+            generated.push(await sink.store(body, about, signal));
+          },
+          hold,
+          signal,
+          disconnected,
+          log,
+        });
       },
-      log,
     );
-    if (Object.values(usage).every((count) => !count)) throw upstreamError("The upstream made nothing.");
-    return { made, output, usage, estimated: false, input };
+    if (Object.values(usage).every((count) => !count)) throw upstreamError("The upstream generated nothing.");
+    return { files: generated, output, usage, estimated: false, input, isResumable };
   } catch (error) {
-    await keeping.drop(made);
-    throw call.input?.at === "input" ? inInput(error) : error;
+    await sink.discard(generated);
+    const named = parsed.input?.at === "input" ? inInput(error) : error;
+    throw new FailedWork(failureReason(call.signal, named), { isResumable });
   }
 }
 
-/** Providers name their own fields, which here stand in `input`. */
+/** Providers name their own fields, which here are in `input`. */
 function inInput(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
   return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);
 }
 
-type Kept = GeneratedFile & { readonly id: string; readonly createdAt: number };
+type StoredFile = GeneratedFile & { readonly id: string; readonly createdAt: number };
 
-const stored = ({ files, payload }: Attempt): Keeping<Kept> => ({
-  async keep(body, about, signal) {
+const storedFiles = ({ files, payload }: CallContext): FileSink<StoredFile> => ({
+  async store(body, about, signal) {
     const { account, requestId, publicUrl = "" } = payload;
-    const file = await files.generated.keep({ account, requestId, body, limitBytes: fileLimitBytes, signal });
+    const file = await files.generated.store({ account, requestId, body, limitBytes: maxFileBytes, signal });
     return { ...file, url: `${publicUrl}/media/${file.id}`, about };
   },
-  async drop(made) {
-    if (made.length > 0) await files.generated.drop(made.map(({ id }) => id));
+  async discard(stored) {
+    if (stored.length > 0) await files.generated.delete(stored.map(({ id }) => id));
   },
 });
 
 const noMemory = () => noCapacity("There is no memory for an answer of this size right now; nothing was charged.", 2);
 
 /** For an answer that carries the bytes itself. */
-function inline(
-  { request }: Attempt,
+function inlineImages(
+  { request: { n } }: CallContext,
   memory: ByteShare,
-): Keeping<{ readonly b64_json: string; readonly about: JsonObject }> {
-  const { n } = request;
+): FileSink<{ readonly b64_json: string; readonly about: JsonObject }> {
   let takenBytes = 0;
   let neededBytes = 0;
   const take = (bytes: number) => {
@@ -144,20 +152,20 @@ function inline(
   };
   take(inlineImageCopies * usualImageBytes * (typeof n === "number" ? n : 1));
   return {
-    async keep(body, about) {
-      const pieces: Buffer[] = [];
+    async store(body, about) {
+      const chunks: Buffer[] = [];
       let bytes = 0;
-      for await (const piece of Buffer.isBuffer(body) ? [body] : body) {
-        bytes += piece.length;
-        if (bytes > inlineImageLimitBytes) throw upstreamError("The upstream's image is too large.");
-        neededBytes += inlineImageCopies * piece.length;
+      for await (const chunk of Buffer.isBuffer(body) ? [body] : body) {
+        bytes += chunk.length;
+        if (bytes > maxInlineImageBytes) throw upstreamError("The upstream's image is too large.");
+        neededBytes += inlineImageCopies * chunk.length;
         take(neededBytes);
-        pieces.push(piece);
+        chunks.push(chunk);
       }
-      return { b64_json: Buffer.concat(pieces).toString("base64"), about };
+      return { b64_json: Buffer.concat(chunks).toString("base64"), about };
     },
-    async drop(made) {
-      for (const { b64_json } of made) neededBytes -= inlineImageCopies * Buffer.byteLength(b64_json, "base64");
+    async discard(images) {
+      for (const { b64_json } of images) neededBytes -= inlineImageCopies * Buffer.byteLength(b64_json, "base64");
     },
   };
 }

@@ -2,34 +2,34 @@ import { invalidValue } from "#errors";
 import type { UploadRef } from "#formats";
 import type { FormatConverter, ResolvedUpload } from "../conversion/index.ts";
 import type { InputFile, Provider } from "../providers/index.ts";
-import type { Attempt } from "../run-call.ts";
+import type { CallContext } from "../run-call/context.ts";
 
 /** The most that providers take of a file inside a request, and of all of them. */
-const inlineLimitBytes = 20 * 1024 * 1024;
-const inlineTotalBytes = 50 * 1024 * 1024;
+const maxInlineBytes = 20 * 1024 * 1024;
+const maxInlineTotalBytes = 50 * 1024 * 1024;
 
-/** The request for one provider: links where it takes them and storage can be reached from outside, else the bytes. */
-export type RequestFor = (provider: Provider) => Attempt["request"] | Promise<Attempt["request"]>;
+/** The request for one provider: links where it takes them and storage has a public address, else the bytes. */
+type RequestFor = (provider: Provider) => Promise<CallContext["request"]>;
 
-const nothing: ResolvedUpload = { mime: "", address: "", base64: "" };
+const placeholder: ResolvedUpload = { mime: "", address: "", base64: "" };
 
 /** Puts the content of uploads into a request in the caller's format. */
 export async function withUploads(
-  { request, payload, files, signal }: Attempt,
-  { resolveUploads: placeUploads }: Pick<FormatConverter, "resolveUploads">,
+  { request, payload, files, signal }: CallContext,
+  { resolveUploads }: Pick<FormatConverter, "resolveUploads">,
 ): Promise<RequestFor> {
-  if (!payload.uploads) return () => request;
+  if (!payload.uploads) return async () => request;
   const refs: UploadRef[] = [];
-  placeUploads(request, (ref) => {
+  resolveUploads(request, (ref) => {
     refs.push(ref);
-    return nothing;
+    return placeholder;
   });
   const uploads = await files.uploads.resolve(payload.account, refs, signal);
   const read = new Map<string, Promise<ResolvedUpload>>();
   const asBytes = (file: InputFile) => {
-    const placed = read.get(file.id) ?? inBytes(file, refs.filter(({ id }) => id === file.id).length);
-    read.set(file.id, placed);
-    return placed;
+    const content = read.get(file.id) ?? inBytes(file, refs.filter(({ id }) => id === file.id).length);
+    read.set(file.id, content);
+    return content;
   };
   return async (provider) => {
     const linkOf = ({ id, kind }: UploadRef) =>
@@ -38,26 +38,29 @@ export async function withUploads(
     let inlineBytes = 0;
     for (const ref of refs) {
       if (linkOf(ref) === undefined) inlineBytes += uploads.get(ref.id)?.bytes ?? 0;
-      if (inlineBytes > inlineTotalBytes)
+      if (inlineBytes > maxInlineTotalBytes)
         throw invalidValue(
           ref.param,
-          `${ref.param}: the uploads of a request have at most ${inlineTotalBytes} bytes together.`,
+          `${ref.param}: the uploads of a request have at most ${maxInlineTotalBytes} bytes together.`,
         );
     }
-    // By field: the same upload may go one way here, and another there.
-    const placed = new Map<string, ResolvedUpload>();
+    // By field: the same upload may be a link in one and bytes in another.
+    const resolved = new Map<string, ResolvedUpload>();
     for (const ref of refs) {
       const file = uploads.get(ref.id) as InputFile;
       const link = linkOf(ref);
-      placed.set(ref.param, link === undefined ? await asBytes(file) : { mime: file.mime, address: link, base64: "" });
+      resolved.set(
+        ref.param,
+        link === undefined ? await asBytes(file) : { mime: file.mime, address: link, base64: "" },
+      );
     }
-    return placeUploads(request, ({ param }) => placed.get(param) as ResolvedUpload);
+    return resolveUploads(request, ({ param }) => resolved.get(param) as ResolvedUpload);
   };
 }
 
 async function inBytes(file: InputFile, times: number): Promise<ResolvedUpload> {
   const head = `data:${file.mime};base64,`;
-  const address = head + (await file.base64(inlineLimitBytes, times));
-  // A part of the address, not a second copy.
+  const address = head + (await file.base64(maxInlineBytes, times));
+  // A slice shares the address's memory.
   return { mime: file.mime, address, base64: address.slice(head.length) };
 }

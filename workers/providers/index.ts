@@ -14,7 +14,6 @@ import type { Provider, Target } from "./provider.ts";
 import { createReplicate } from "./replicate/index.ts";
 
 export {
-  type GenerationCall,
   type InputFile,
   type JsonObject,
   type Provider,

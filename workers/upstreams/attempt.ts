@@ -3,135 +3,94 @@ import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { Breaker, Outcome } from "./breaker.ts";
+import { type Deadlines, startDeadlines } from "./deadlines.ts";
 import type { Slots } from "./slots.ts";
-import { verdict } from "./verdict.ts";
-import { type Watch, watch } from "./watch.ts";
 
-const longestCooldownMs = 60_000;
+const maxCooldownMs = 60_000;
 
-/** One upstream, as long as the process lives. */
+/** One upstream, for the life of the process. */
 export interface UpstreamState {
   readonly id: string;
   readonly provider: Provider;
   readonly slots: Slots;
-  /** Of connections, which no request can keep from coming about: failures count whoever calls. */
-  readonly connecting: Breaker;
-  /** By its own name for the model. */
-  readonly breakerOf: (model: string) => Breaker;
+  /** For connections that fail: no request can cause that, so failures count whoever calls. */
+  readonly connectionBreaker: Breaker;
+  readonly modelBreaker: (model: string) => Breaker;
   readonly unknownFields: Upstream["unknownFields"];
   readonly deadlines: Upstream["deadlines"];
-  /** Until when it wants to be left alone, by its own name for the model. Unix milliseconds. */
+  /** By model: until when the upstream asked not to be called. Unix milliseconds. */
   readonly cooldowns: Map<string, number>;
 }
 
-/** A upstream under a model's name: one candidate for a call. */
+/** An upstream that may serve a call, under its own name for the model. */
 export interface Candidate {
   readonly upstream: UpstreamState;
-  readonly slots: Slots;
   readonly model: string;
   readonly formats: readonly Format[];
 }
 
-/** One attempt under candidate: it holds a slot until it has succeeded, failed or been left. */
+/** One attempt at an upstream: it holds a slot until it succeeds, fails or is abandoned. */
 export interface UpstreamAttempt {
   readonly candidate: Candidate;
   readonly signal: AbortSignal;
-  readonly within: Watch["within"];
-  /** The first item is there. */
-  answered(): void;
-  succeeded(): void;
-  left(): void;
-  /** Ends it, and gives the error that counts: a deadline or the caller's leaving before what followed from it. */
-  failed(error: unknown): unknown;
+  readonly within: Deadlines["within"];
+  /** The first item has arrived. */
+  markResponding(): void;
+  succeed(): void;
+  abandon(): void;
+  /** Returns the error that counts: a deadline or the caller's abort takes precedence over what followed from it. */
+  fail(error: unknown): unknown;
 }
 
-export function begin(candidate: Candidate, account: string, caller: AbortSignal, clock: Clock): UpstreamAttempt {
-  const { upstream, slots, model } = candidate;
-  const connecting = upstream.connecting.begin(account);
-  const report = upstream.breakerOf(model).begin(account);
-  const { signal, within, abort, close } = watch(clock, upstream.deadlines, caller);
-  let over = false;
+export function startAttempt(
+  candidate: Candidate,
+  account: string,
+  caller: AbortSignal,
+  clock: Clock,
+): UpstreamAttempt {
+  const { upstream, model } = candidate;
+  const connection = upstream.connectionBreaker.begin(account);
+  const response = upstream.modelBreaker(model).begin(account);
+  const { signal, within, abort, close } = startDeadlines(clock, upstream.deadlines, caller);
+  let hasEnded = false;
   const end = (outcome: Outcome, connected: Outcome = outcome === "succeeded" ? outcome : "unknown") => {
-    if (over) return;
-    over = true;
+    if (hasEnded) return;
+    hasEnded = true;
     close();
-    connecting.end(connected);
-    report.end(outcome);
-    slots.release();
+    connection.end(connected);
+    response.end(outcome);
+    upstream.slots.release();
   };
-  // Also while nobody waits for an item: a leaver's slot and connection are free at once.
+  // An abort between two items releases the slot and the connection at once.
   signal.addEventListener("abort", () => end(caller.aborted ? "unknown" : "failed"), { once: true });
 
   return {
-    candidate: candidate,
+    candidate,
     signal,
     within,
-    answered() {
-      connecting.answered();
-      report.answered();
+    markResponding() {
+      connection.markResponding();
+      response.markResponding();
     },
-    succeeded: () => end("succeeded"),
-    left() {
+    succeed: () => end("succeeded"),
+    abandon() {
       end("unknown");
-      abort(new Error("the reader left"));
+      abort(new Error("the stream was not read to its end"));
     },
-    failed(error) {
+    fail(error) {
       const reason: unknown = signal.aborted ? signal.reason : error;
       if (reason instanceof UpstreamFailure) {
-        const { kind, status, unreachable } = reason;
-        const isFailure = kind === "unavailable" || kind === "timeout";
-        if (!isFailure) report.answered();
+        const { kind, status, unreachable, retryAfterMs } = reason;
+        const isUnhealthy = kind === "unavailable" || kind === "timeout";
+        if (!isUnhealthy) response.markResponding();
         if (unreachable) end("unknown", "failed");
-        else end(isFailure ? "failed" : "unknown", status === undefined ? "unknown" : "succeeded");
-        if (reason.retryAfterMs !== undefined)
-          upstream.cooldowns.set(model, clock.now() + Math.min(longestCooldownMs, reason.retryAfterMs));
+        else end(isUnhealthy ? "failed" : "unknown", status === undefined ? "unknown" : "succeeded");
+        if (retryAfterMs !== undefined)
+          upstream.cooldowns.set(model, clock.now() + Math.min(maxCooldownMs, retryAfterMs));
       }
       end("unknown");
       abort(reason);
       return reason;
-    },
-  };
-}
-
-export function itemsOf<T>(
-  call: UpstreamAttempt,
-  first: IteratorResult<T>,
-  source: AsyncIterator<T>,
-  onFailure: (failure: UpstreamFailure) => void,
-): AsyncIterableIterator<T> {
-  let ready: IteratorResult<T> | undefined = first;
-  let over = false;
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    async next() {
-      if (over) return { done: true, value: undefined };
-      try {
-        call.signal.throwIfAborted();
-        const step = ready ?? (await call.within("silenceMs", source.next()));
-        ready = undefined;
-        if (step.done) {
-          over = true;
-          call.succeeded();
-        }
-        return step;
-      } catch (error) {
-        over = true;
-        const failure = call.failed(error);
-        if (!(failure instanceof UpstreamFailure)) throw failure;
-        onFailure(failure);
-        throw verdict([failure], false, Number.POSITIVE_INFINITY);
-      }
-    },
-    async return() {
-      if (!over) {
-        over = true;
-        call.left();
-        // It is over, whatever the source makes of it.
-        await source.return?.().catch(() => {});
-      }
-      return { done: true, value: undefined };
     },
   };
 }

@@ -1,46 +1,45 @@
 import type { Clock } from "#platform/clock";
 
 /**
- * Opens after 5 failures without a success between them, for 5 s; then it is half open: calls probe one at a time, and the
- * first success closes it. A probe that fails opens it for twice as long, up to a minute.
+ * A circuit breaker that tells accounts apart, because a request can provoke a 500 or a timeout by its content. It opens
+ * for 5 s after 5 failures without a success between them. Then it is half-open: calls probe one at a time, and the first
+ * success closes it. A failed probe opens it for twice as long, up to a minute.
  *
- * For whom it opens depends on who saw the failures, because a request can provoke a 500 or a timeout by its content:
+ * - Failures of one account open it for that account alone; another account's next success closes it. Where one account
+ *   is the only caller, it is in effect open.
+ * - Failures of two accounts (`accountsToOpen`) open it for everyone.
+ * - While it is half-open, a failed probe keeps only its own account out, and a slow probe delays the others by 5 s at
+ *   most: one account's bad requests cannot keep it open, failed probes of two accounts can.
  *
- * - Failures of one account open it for that account alone. Others are not held up, and their next success closes it.
- * - Failures of two accounts (`accountsToOpen`) open it for everyone. Where one account is the only caller, what opens for
- *   that account is all there is to open.
- * - While it is half open, a failed probe of one account keeps only that account out, and a probe that takes long keeps
- *   the others waiting for 5 s at most: one account's bad requests cannot keep it open. Two accounts' failed probes can.
- *
- * With `accountsToOpen` 1 it opens for everyone, whoever calls: for failures that no request can provoke.
- *
- * Of the accounts it remembers those whose failures count now: a handful, however many there are.
- *
- * cockatiel's breaker was weighed: it reads the clock of the machine, takes a disconnected caller for a success of the
- * probe, and keeps all others waiting until the probe has ended, where they could go elsewhere.
+ * With `accountsToOpen` 1 it opens for everyone: for failures that no request can provoke. It remembers only the accounts
+ * whose failures count now. docs/adr/0001 says why this is not cockatiel.
  */
 export interface Breaker {
-  /** Milliseconds until a call of this account may be sent, 0 if it may now; without an account: of one without failures. */
-  closedForMs(account?: string): number;
-  /** Only while `closedForMs(account)` is 0. */
-  begin(account: string): Report;
+  /** Milliseconds until this account may call, 0 if it may now; without an account: one without failures. */
+  blockedForMs(account?: string): number;
+  /** Only while `blockedForMs(account)` is 0. */
+  begin(account: string): BreakerCall;
 }
 
-/** `unknown`: it says nothing of the upstream's health (the caller disconnected, the request was refused). */
+/** `unknown`: says nothing of the upstream's health (the caller disconnected, the request was refused). */
 export type Outcome = "succeeded" | "failed" | "unknown";
 
-/** What one call tells its breaker. After `end` nothing counts. */
-export interface Report {
-  /** The upstream answers: that is enough to close the breaker, though the rest of a long stream is to come. */
-  answered(): void;
+/** One call, as its breaker sees it. After `end` nothing counts. */
+export interface BreakerCall {
+  /** The upstream responds: this closes the breaker although the rest of a long stream is to come. */
+  markResponding(): void;
   end(outcome: Outcome): void;
 }
 
+/** A call that was let through while the breaker was half-open. */
+type Probe = BreakerCall;
+
 const failuresToOpen = 5;
 const firstOpenMs = 5_000;
-const longestOpenMs = 60_000;
-const probeAloneMs = 5_000;
-const whileProbingMs = 1_000;
+const maxOpenMs = 60_000;
+/** For this long no other account probes beside one. */
+const soleProbeMs = 5_000;
+const probeRetryMs = 1_000;
 
 export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
   let failures = 0;
@@ -48,8 +47,8 @@ export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
   let openMs = 0;
   let openUntil: number | undefined;
   /** It was open for everyone, and nothing has succeeded since. */
-  let recovering = false;
-  const probes = new Map<string, Report>();
+  let isRecovering = false;
+  const probes = new Map<string, Probe>();
   let lastProbeAt = 0;
 
   const close = () => {
@@ -57,35 +56,35 @@ export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
     failing.clear();
     openMs = 0;
     openUntil = undefined;
-    recovering = false;
+    isRecovering = false;
   };
   const open = () => {
-    const isOver = openUntil === undefined || openUntil <= clock.now();
-    if (isOver) openMs = Math.min(longestOpenMs, openMs === 0 ? firstOpenMs : openMs * 2);
+    const wasOver = openUntil === undefined || openUntil <= clock.now();
+    if (wasOver) openMs = Math.min(maxOpenMs, openMs === 0 ? firstOpenMs : openMs * 2);
     openUntil = clock.now() + openMs;
-    recovering ||= failing.size >= accountsToOpen;
+    isRecovering ||= failing.size >= accountsToOpen;
   };
   const isFailing = (account: string | undefined) => account !== undefined && failing.has(account);
 
   return {
-    closedForMs(account) {
+    blockedForMs(account) {
       if (openUntil === undefined) return 0;
-      const leftMs = openUntil - clock.now();
-      if (leftMs > 0 && (failing.size >= accountsToOpen || isFailing(account))) return leftMs;
-      if (!recovering && !isFailing(account)) return 0;
-      if (account !== undefined && probes.has(account)) return whileProbingMs;
-      return probes.size > 0 && clock.now() - lastProbeAt < probeAloneMs ? whileProbingMs : 0;
+      const remainingMs = openUntil - clock.now();
+      if (remainingMs > 0 && (failing.size >= accountsToOpen || isFailing(account))) return remainingMs;
+      if (!isRecovering && !isFailing(account)) return 0;
+      if (account !== undefined && probes.has(account)) return probeRetryMs;
+      return probes.size > 0 && clock.now() - lastProbeAt < soleProbeMs ? probeRetryMs : 0;
     },
     begin(account) {
-      const report: Report = {
-        answered() {
-          if (probes.get(account) === report) close();
+      const call: BreakerCall = {
+        markResponding() {
+          if (probes.get(account) === call) close();
         },
         end(outcome) {
-          const isProbe = probes.get(account) === report;
+          const isProbe = probes.get(account) === call;
           if (isProbe) probes.delete(account);
           // A call that began before the breaker opened says nothing of the upstream as it is now.
-          const isStale = recovering || (openUntil !== undefined && failing.has(account));
+          const isStale = isRecovering || (openUntil !== undefined && failing.has(account));
           if (isStale && !isProbe) return;
           if (outcome === "succeeded") close();
           if (outcome !== "failed") return;
@@ -93,13 +92,13 @@ export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
           if (++failures >= failuresToOpen) open();
         },
       };
-      if (openUntil !== undefined && (recovering || failing.has(account))) {
+      if (openUntil !== undefined && (isRecovering || failing.has(account))) {
         // Of a round of probes only its own failures count.
         if (failing.size >= accountsToOpen) failing.clear();
-        probes.set(account, report);
+        probes.set(account, call);
         lastProbeAt = clock.now();
       }
-      return report;
+      return call;
     },
   };
 }

@@ -1,57 +1,53 @@
-/** A bound on the calls in flight. */
+/** A bound on concurrent attempts. */
 export interface Slots {
   take(): boolean;
   release(): void;
-  /** For `firstFree`. */
-  readonly line: Set<Waiter>;
+  /** For `takeFirstSlot`. */
+  readonly queue: Set<Waiter>;
 }
 
-interface Waiter {
-  grant(slots: Slots): void;
-}
+type Waiter = (slots: Slots) => void;
 
 export function createSlots(limit: number): Slots {
   let free = limit;
-  const line = new Set<Waiter>();
+  const queue = new Set<Waiter>();
   const slots: Slots = {
-    line,
+    queue,
     take() {
       if (free === 0) return false;
       free--;
       return true;
     },
     release() {
-      // Handed over, not freed: nobody who comes just now goes before those in line.
-      for (const waiter of line) return waiter.grant(slots);
+      // Passed on directly, so that a call that has just arrived does not overtake those that wait.
+      for (const grant of queue) return grant(slots);
       free++;
     },
   };
   return slots;
 }
 
-/** Takes a slot of any of these: the first that has one, else the first that gets one. Rejects with the signal's reason. */
-export async function firstFree<T extends { readonly slots: Slots }>(
+/** Takes the first free slot among the candidates, or waits for one. Rejects with the signal's reason. */
+export async function takeFirstSlot<T extends { readonly upstream: { readonly slots: Slots } }>(
   candidates: readonly T[],
   signal: AbortSignal,
 ): Promise<T> {
-  const free = candidates.find(({ slots }) => slots.take());
+  const free = candidates.find(({ upstream }) => upstream.slots.take());
   if (free) return free;
   return new Promise((resolve, reject) => {
-    const leave = () => {
-      for (const { slots } of candidates) slots.line.delete(waiter);
+    const stopWaiting = () => {
+      for (const { upstream } of candidates) upstream.slots.queue.delete(grant);
       signal.removeEventListener("abort", onAbort);
     };
     const onAbort = () => {
-      leave();
+      stopWaiting();
       reject(signal.reason);
     };
-    const waiter: Waiter = {
-      grant(granted) {
-        leave();
-        resolve(candidates.find(({ slots }) => slots === granted) as T);
-      },
+    const grant: Waiter = (granted) => {
+      stopWaiting();
+      resolve(candidates.find(({ upstream }) => upstream.slots === granted) as T);
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    for (const { slots } of candidates) slots.line.add(waiter);
+    for (const { upstream } of candidates) upstream.slots.queue.add(grant);
   });
 }

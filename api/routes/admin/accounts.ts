@@ -4,7 +4,7 @@ import { notFound } from "#errors";
 import type { Keys } from "#keys";
 import { type Account, formatUsd, type Money } from "#money";
 import { mint, name, pageQuery, parse } from "../../http/input.ts";
-import { readList, unixSeconds } from "./list.ts";
+import { renderPage, unixSeconds } from "./render.ts";
 
 const tier = z.enum(["standard", "elite"]);
 
@@ -37,7 +37,7 @@ export function accountHandlers({ money, keys }: { money: Money; keys: Keys }) {
     },
 
     list: async (req, res) => {
-      res.json(await readList(parse(pageQuery, req.query), (page) => money.accounts(page), render));
+      res.json(await renderPage(parse(pageQuery, req.query), (page) => money.accounts(page), render));
     },
 
     get: async (req, res) => {

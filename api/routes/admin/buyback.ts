@@ -3,7 +3,7 @@ import { z } from "zod";
 import { formatUsd, unitNanoUsd } from "#money";
 import type { Batch, Payments } from "#payments";
 import { pageQuery, parse } from "../../http/input.ts";
-import { readList, unixSeconds } from "./list.ts";
+import { renderPage, unixSeconds } from "./render.ts";
 
 const noQuery = z.strictObject({});
 
@@ -18,14 +18,14 @@ const render = (batch: Batch) => ({
   executor: batch.executor ?? null,
   transaction: batch.signature ?? null,
   spent_usd: batch.spent === undefined ? null : formatUsd(batch.spent * unitNanoUsd),
-  // In the token's smallest unit, whose size only its mint knows.
+  // In the token's smallest unit, because only the mint knows its decimals.
   received: batch.received === undefined ? null : String(batch.received),
   done_at: batch.doneAt ? unixSeconds(batch.doneAt) : null,
 });
 
 export function buybackHandlers({ payments: { buyback } }: { payments: Pick<Payments, "buyback"> }) {
   return {
-    /** There are as many as tokens: no pages. */
+    /** One per token, so there are no pages. */
     accruals: async (req, res) => {
       parse(noQuery, req.query);
       const data = (await buyback.accrued()).map(({ token, nanoUsd, entries }) => ({
@@ -38,7 +38,7 @@ export function buybackHandlers({ payments: { buyback } }: { payments: Pick<Paym
     },
 
     batches: async (req, res) => {
-      res.json(await readList(parse(pageQuery, req.query), (page) => buyback.list(page), render));
+      res.json(await renderPage(parse(pageQuery, req.query), (page) => buyback.list(page), render));
     },
   } satisfies Record<string, RequestHandler>;
 }

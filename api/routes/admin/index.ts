@@ -1,22 +1,21 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
 import { mongo } from "mongoose";
-import { noCapacity } from "#errors";
+import { invalidApiKey, noCapacity } from "#errors";
 import type { Keys } from "#keys";
 import type { Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Config } from "#platform/config";
+import { bearer } from "../../admission/authenticate.ts";
 import { createBodyReader } from "../../http/body.ts";
 import { methodNotAllowed } from "../../http/errors.ts";
 import { accountHandlers } from "./accounts.ts";
 import { buybackHandlers } from "./buyback.ts";
-import { creditHandlers } from "./credits.ts";
 import { keyHandlers } from "./keys.ts";
 import { ledgerHandlers } from "./ledger.ts";
 import { owedHandlers } from "./owed.ts";
-import { requestHandlers } from "./requests.ts";
-import { requireToken } from "./token.ts";
 
 export interface AdminDeps {
   readonly money: Money;
@@ -31,7 +30,7 @@ type Method = "get" | "post" | "patch" | "delete";
 
 const bodyLimitBytes = 100 * 1024;
 
-/** The admin interface, mounted at `/admin/v1`. Without a token in the configuration it has no routes at all. */
+/** The admin interface, mounted at `/admin/v1`. Without a token in the configuration it has no routes. */
 export function createAdminRouter(deps: AdminDeps): Router {
   const router = Router();
   if (deps.config.ADMIN_TOKEN === undefined) return router;
@@ -53,37 +52,48 @@ export function createAdminRouter(deps: AdminDeps): Router {
   };
 
   const accounts = accountHandlers(deps);
-  const credits = creditHandlers(deps);
   const keys = keyHandlers(deps);
   const ledger = ledgerHandlers(deps);
-  const requests = requestHandlers(deps);
   const owed = owedHandlers(deps);
   const buyback = buybackHandlers(deps);
 
   router.use(requireToken(deps.config.ADMIN_TOKEN));
   route("/accounts", { post: accounts.create, get: accounts.list });
   route("/accounts/:id", { get: accounts.get, patch: accounts.update });
-  route("/accounts/:id/credits", { post: credits.add });
+  route("/accounts/:id/credits", { post: ledger.credit });
   route("/accounts/:id/keys", { post: keys.issue, get: keys.list });
   route("/accounts/:id/ledger", { get: ledger.list });
   route("/keys/:id", { patch: keys.update, delete: keys.revoke });
-  route("/requests/:id", { get: requests.get });
+  route("/requests/:id", { get: ledger.request });
   route("/ledger/check", { get: ledger.check });
   route("/owed", { get: owed.list });
   route("/owed/total", { get: owed.total });
   route("/owed/:id/refunds", { post: owed.refund });
   route("/buyback/accruals", { get: buyback.accruals });
   route("/buyback/batches", { get: buyback.batches });
-  router.use(databaseAway);
+  router.use(databaseUnavailable);
   return router;
 }
 
-/** Every route here needs MongoDB and little else: its absence is a 503 that is worth a retry, not a defect. */
-const databaseAway: ErrorRequestHandler = (error: unknown, _req, _res, next) => {
+const digest = (text: string) => createHash("sha256").update(text).digest();
+
+/** Compares hashes, which have equal lengths, so that the time reveals nothing about the token. */
+function requireToken(token: string): RequestHandler {
+  const expected = digest(token);
+  return (req, res, next) => {
+    if (!timingSafeEqual(digest(bearer(req) ?? ""), expected)) throw invalidApiKey("Missing or invalid admin token.");
+    // Answers contain secrets and balances.
+    res.set("cache-control", "no-store");
+    next();
+  };
+}
+
+/** Every route needs MongoDB. While it is unavailable they answer a 503 that clients retry, not a 500. */
+const databaseUnavailable: ErrorRequestHandler = (error: unknown, _req, _res, next) => {
   const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongo;
-  const away =
+  const isUnavailable =
     [MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError].some((kind) => error instanceof kind) ||
-    // What mongoose throws itself while it has no connection; its defects are subclasses.
+    // Mongoose throws this class itself while it has no connection; its other errors are subclasses.
     (error instanceof Error && error.name === "MongooseError");
-  next(away ? noCapacity("The database cannot be reached right now.", 1, error) : error);
+  next(isUnavailable ? noCapacity("The database cannot be reached right now.", 1, error) : error);
 };

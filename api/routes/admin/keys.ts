@@ -4,7 +4,7 @@ import { notFound } from "#errors";
 import type { KeyRecord, Keys } from "#keys";
 import type { Money } from "#money";
 import { name, pageQuery, parse } from "../../http/input.ts";
-import { readList, unixSeconds } from "./list.ts";
+import { renderPage, unixSeconds } from "./render.ts";
 
 const limit = z.int().positive().max(1e12);
 
@@ -14,7 +14,7 @@ const limits = z.strictObject({
   concurrent_requests: limit.optional(),
 });
 
-/** `null` takes an override away. */
+/** `null` removes an override. */
 const limitsPatch = z.strictObject({
   requests_per_minute: limit.nullable().optional(),
   tokens_per_minute: limit.nullable().optional(),
@@ -33,7 +33,7 @@ const toPatch = ({ name, limits }: z.infer<typeof keyPatch>) => ({
   },
 });
 
-/** Limits as set on the key: `null` is the configured default. */
+/** Limits set on the key; `null` means the configured default. */
 const render = (key: KeyRecord) => ({
   id: key.id,
   object: "key",
@@ -60,7 +60,7 @@ export function keyHandlers({ keys, money }: { keys: Keys; money: Money }) {
     list: async (req, res) => {
       const page = parse(pageQuery, req.query);
       if (!(await money.account(req.params.id))) throw notFound("account");
-      res.json(await readList(page, (more) => keys.list(req.params.id, more), render));
+      res.json(await renderPage(page, (more) => keys.list(req.params.id, more), render));
     },
 
     update: async (req, res) => {

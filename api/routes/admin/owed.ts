@@ -3,10 +3,9 @@ import { z } from "zod";
 import { formatUsd } from "#money";
 import type { Payments, UnusedPayment } from "#payments";
 import { pageQuery, parse, usd } from "../../http/input.ts";
-import { renderEntry } from "./entry.ts";
-import { readList, unixSeconds } from "./list.ts";
+import { renderEntry, renderPage, unixSeconds } from "./render.ts";
 
-/** `true`: only what its payer can use no more. */
+/** `true`: only payments that the payer can no longer use. */
 const over = z
   .enum(["true", "false"])
   .default("false")
@@ -32,15 +31,15 @@ const render = (payment: UnusedPayment) => ({
   good_until: unixSeconds(payment.usableUntil),
 });
 
-/** What is left of payments on chain, and what went back. */
+/** Unused remainders of payments on chain, and their refunds. */
 export function owedHandlers({ payments: { unused } }: { payments: Pick<Payments, "unused"> }) {
   return {
-    /** In the order of their ids: unlike other lists, which are newest first. */
+    /** Ordered by id, unlike other lists, which are newest first. */
     list: async (req, res) => {
       const { over: expiredOnly, ...page } = parse(listQuery, req.query);
       const read = async (more: typeof page) =>
         (await unused.list({ ...more, expiredOnly })).map((each) => ({ ...each, id: each.memo }));
-      res.json(await readList(page, read, render));
+      res.json(await renderPage(page, read, render));
     },
 
     total: async (req, res) => {

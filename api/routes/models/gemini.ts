@@ -5,26 +5,26 @@ import { findModel, isListed, isServedIn } from "../../admission/model.ts";
 import { parse } from "../../http/input.ts";
 import { comesAfter, type ModelDeps, type ModelList, newestFirst, type Place, wholeNumber } from "./model-list.ts";
 
-/** As Google's lists have it: a larger page is cut, 0 and an empty token are as good as none. */
+/** As in Google's API: a larger page size is reduced, and 0 or an empty token mean the default. */
 const listQuery = z.object({
   pageSize: wholeNumber.transform((size) => Math.min(size || 50, 1000)).default(50),
   pageToken: z.string().default(""),
 });
 
-/** Where the page ended, not how far it was: the list may change before the next one is asked for. */
+/** The last model of a page, not an offset: the list may change between two requests. */
 const tokenOf = ({ created, id }: Place) => Buffer.from(`${created} ${id}`).toString("base64url");
 
 function placeOf(token: string): Place {
   const [, created, id] = /^(\d+) (.+)$/.exec(Buffer.from(token, "base64url").toString()) ?? [];
   const place = id === undefined ? undefined : { created: Number(created), id };
-  if (!place || tokenOf(place) !== token) throw invalidValue("pageToken", "pageToken: It is no token of this list.");
+  if (!place || tokenOf(place) !== token) throw invalidValue("pageToken", "pageToken: not a token of this list.");
   return place;
 }
 
-/** `models/` goes before every name; Google's own models go by the provider's name for them. */
+/** Google's own models are listed under Google's names for them. */
 const nameOf = ({ id, ownedBy, aliases: [alias = id] }: Model) => `models/${ownedBy === "google" ? alias : id}`;
 
-/** Streaming is no method of its own in the provider's list. */
+/** Google's list does not name streaming as a method. */
 const render = (model: Model) => ({
   name: nameOf(model),
   displayName: model.name,
@@ -33,7 +33,7 @@ const render = (model: Model) => ({
   supportedGenerationMethods: ["generateContent", "countTokens"],
 });
 
-/** `models.list` and `models.get` as the Gemini API's reference has them: every model for text. */
+/** `models.list` and `models.get` of the Gemini API: every model for text. */
 export function geminiModels({ catalog, registry }: ModelDeps): ModelList {
   const models = newestFirst(catalog.list().filter((model) => isServedIn("gemini", model)));
   return {
@@ -41,9 +41,9 @@ export function geminiModels({ catalog, registry }: ModelDeps): ModelList {
       const { pageSize, pageToken } = parse(listQuery, query);
       const listed = models.filter((model) => isListed(registry, model));
       const place = pageToken === "" ? undefined : placeOf(pageToken);
-      const there = place ? listed.filter((model) => comesAfter(model, place)) : listed;
-      const page = there.slice(0, pageSize);
-      const last = page.length < there.length ? page.at(-1) : undefined;
+      const remaining = place ? listed.filter((model) => comesAfter(model, place)) : listed;
+      const page = remaining.slice(0, pageSize);
+      const last = page.length < remaining.length ? page.at(-1) : undefined;
       return { models: page.map(render), ...(last && { nextPageToken: tokenOf(last) }) };
     },
     get(id) {

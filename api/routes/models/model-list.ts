@@ -7,16 +7,16 @@ export interface ModelDeps {
   readonly registry: WorkerRegistry;
 }
 
-/** The models as one provider's clients list them. Both throw a ServiceError: for a parameter at fault, for no such model. */
+/** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 export interface ModelList {
   list(query: unknown): object;
   get(id: string): object;
 }
 
-/** A place in the order of the lists, whether or not a model still has it. */
+/** A place in the order of the lists, even if the model at it is no longer listed. */
 export type Place = Pick<Model, "created" | "id">;
 
-/** The order of the providers' own lists; models of one day by their ids, so that no two share a place. */
+/** Newest first, as in the providers' lists; models of one day are ordered by id. */
 const compare = (one: Place, other: Place): number => {
   if (one.created !== other.created) return other.created - one.created;
   return one.id < other.id ? -1 : Number(one.id > other.id);
@@ -26,5 +26,5 @@ export const newestFirst = (models: readonly Model[]): readonly Model[] => model
 
 export const comesAfter = (model: Place, place: Place): boolean => compare(model, place) > 0;
 
-/** Of a query, where everything is text. */
+/** Query parameters are text. */
 export const wholeNumber = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);

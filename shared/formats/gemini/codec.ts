@@ -2,18 +2,16 @@ import { invalidValue, type ServiceError } from "#errors";
 import { validate } from "../errors.ts";
 import { isSet, object, refuseDeep } from "../json.ts";
 import { measuredSize } from "../measure.ts";
-import type { Codec, ParsedCall } from "../types.ts";
-import { measureRequest } from "./measure.ts";
-import { formedCount, formedRequest } from "./names.ts";
-import { featuresOf, refuseStored } from "./refuse.ts";
+import { type Codec, type ParsedCall } from "../types.ts";
+import { formedCount, formedRequest } from "./field-names.ts";
+import { featuresOf, measureRequest, refuseUnsupported } from "./measure.ts";
 import { type GeminiRequest, geminiCountRequest, geminiRequest } from "./request.ts";
 
-type Measured = Omit<ParsedCall, "model" | "stream">;
-
-function measured(request: GeminiRequest, at: string, bodyBytes: number): Measured {
-  refuseStored(request, at);
-  const features = featuresOf(request, at);
-  const measure = measureRequest(request, at, features);
+/** `path`: the prefix of field names in errors. */
+function parseRequest(request: GeminiRequest, path: string, bodyBytes: number): Omit<ParsedCall, "model" | "stream"> {
+  refuseUnsupported(request, path);
+  const features = featuresOf(request, path);
+  const measure = measureRequest(request, path, features);
   const { uploads, mediaBytes, textBytes, framed } = measure;
   const inputBytes = Math.max(0, bodyBytes - mediaBytes);
   const { maxOutputTokens, candidateCount } = request.generationConfig ?? {};
@@ -31,80 +29,73 @@ function measured(request: GeminiRequest, at: string, bodyBytes: number): Measur
   };
 }
 
-/** wire-details, "Errors". */
-function statusName({ status }: ServiceError): string {
-  switch (status) {
-    case 401:
-      return "UNAUTHENTICATED";
-    case 402:
-      return "FAILED_PRECONDITION";
-    case 403:
-      return "PERMISSION_DENIED";
-    case 404:
-    case 405:
-    case 410:
-      return "NOT_FOUND";
-    case 409:
-      return "ABORTED";
-    case 429:
-      return "RESOURCE_EXHAUSTED";
-    case 503:
-      return "UNAVAILABLE";
-    case 408:
-    case 504:
-      return "DEADLINE_EXCEEDED";
-    default:
-      return status < 500 ? "INVALID_ARGUMENT" : "INTERNAL";
-  }
+/** docs/api/wire-details.md, "Errors". */
+const statusNames: ReadonlyMap<number, string> = new Map([
+  [401, "UNAUTHENTICATED"],
+  [402, "FAILED_PRECONDITION"],
+  [403, "PERMISSION_DENIED"],
+  [404, "NOT_FOUND"],
+  [405, "NOT_FOUND"],
+  [408, "DEADLINE_EXCEEDED"],
+  [409, "ABORTED"],
+  [410, "NOT_FOUND"],
+  [429, "RESOURCE_EXHAUSTED"],
+  [503, "UNAVAILABLE"],
+  [504, "DEADLINE_EXCEEDED"],
+]);
+
+function errorBody({ status, message }: ServiceError): string {
+  const statusName = statusNames.get(status) ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL");
+  return JSON.stringify({ error: { code: status, message, status: statusName } });
 }
 
-const errorBody = (error: ServiceError): string =>
-  JSON.stringify({ error: { code: error.status, message: error.message, status: statusName(error) } });
-
-const sseFace = {
+const serverSentEvents = {
   streamError: (error: ServiceError) => `data: ${errorBody(error)}\n\n`,
-  // In a frame with a chunk a comment would take it away from some clients.
+  // Some clients drop a comment that shares an event with data.
   ping: ": ping\n\n",
 };
 
-/** Without `alt=sse` a stream is one JSON array; a failure is the last element of it, or its only one. */
-const arrayFace = {
+/** Without `alt=sse` a stream is one JSON array, and an error its last element. */
+const jsonArray = {
   streamType: "application/json; charset=utf-8",
   streamError: (error: ServiceError, _requestId: string, begun: boolean) =>
     `${begun ? ",\r\n" : "["}${errorBody(error)}\n]`,
-  // White space may stand before, between and after the elements.
+  // White space is allowed before, between and after the elements.
   ping: "\n",
 };
 
-/** The model and whether it streams are in the path, and how in its query: `alt=sse`. */
+/** The path has the model and `stream`, the query `alt=sse`. */
 export const geminiCodec = (model: string, stream: boolean, sse: boolean): Codec => ({
   parse(body, bodyBytes) {
     refuseDeep(body);
-    return { model, stream, ...measured(validate(geminiRequest, formedRequest(body)), "", bodyBytes) };
+    return { model, stream, ...parseRequest(validate(geminiRequest, formedRequest(body)), "", bodyBytes) };
   },
   error: errorBody,
-  ...(sse ? sseFace : arrayFace),
+  ...(sse ? serverSentEvents : jsonArray),
 });
 
-/** Of `countTokens`: `{contents}` or `{generateContentRequest}`. */
-export const geminiCountCodec = (model: string): Codec => ({
-  ...geminiCodec(model, false, false),
-  parse(body, bodyBytes) {
-    refuseDeep(body);
-    const formed = object(formedCount(body));
-    if (!isSet(formed["generateContentRequest"])) return geminiCodec(model, false, false).parse(body, bodyBytes);
-    if (isSet(formed["contents"]))
-      throw invalidValue("contents", "contents: give it or generateContentRequest, not both.");
-    const { generateContentRequest } = validate(geminiCountRequest, formed);
-    const call = measured(generateContentRequest, "generateContentRequest.", bodyBytes);
-    return { model, stream: false, ...call };
-  },
-});
+/** The body of `countTokens` is `{contents}` or `{generateContentRequest}`. */
+export function geminiCountCodec(model: string): Codec {
+  const codec = geminiCodec(model, false, false);
+  return {
+    ...codec,
+    parse(body, bodyBytes) {
+      refuseDeep(body);
+      const formed = object(formedCount(body));
+      if (!isSet(formed["generateContentRequest"])) return codec.parse(body, bodyBytes);
+      if (isSet(formed["contents"]))
+        throw invalidValue("contents", "contents: use either contents or generateContentRequest, not both.");
+      const { generateContentRequest } = validate(geminiCountRequest, formed);
+      const call = parseRequest(generateContentRequest, "generateContentRequest.", bodyBytes);
+      return { model, stream: false, ...call };
+    },
+  };
+}
 
-/** The request whose tokens a `countTokens` body asks for. */
+/** The request whose tokens a `countTokens` body asks to count. */
 export function countedRequest(body: unknown): Record<string, unknown> {
-  const { generateContentRequest, ...alone } = object(formedCount(body));
-  const { model: _, ...request } = isSet(generateContentRequest) ? object(generateContentRequest) : alone;
+  const { generateContentRequest, ...contentsRequest } = object(formedCount(body));
+  const { model: _, ...request } = isSet(generateContentRequest) ? object(generateContentRequest) : contentsRequest;
   return request;
 }
 

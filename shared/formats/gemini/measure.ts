@@ -1,15 +1,110 @@
 import { invalidValue } from "#errors";
-import { byteLength, isSet, type JsonObject, list, text } from "../json.ts";
+import { byteLength, isSet, type JsonObject, list, object, strings, text } from "../json.ts";
 import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
-import type { Feature } from "../types.ts";
-import { checkLink } from "./links.ts";
-import { kindOf } from "./media.ts";
-import type { GeminiRequest } from "./request.ts";
-import { geminiUpload } from "./uploads.ts";
+import { type Feature, type PartKind, type UploadRef } from "../types.ts";
+import { isUploadId } from "../uploads.ts";
+import { type GeminiRequest } from "./request.ts";
 
-/** What a part may have. All else has no bound that the cost could be worked out from, or is work of the provider's. */
-const known: ReadonlySet<string> = new Set([
+/** Tenants share the operator's account at the provider: data stored there may be another tenant's. */
+const storedDataFields = ["cachedContent", "generationOutputConfig"];
+/** Their cost has no bound: they select another model, or continue an earlier answer. */
+const unboundedFields = ["continuationToken", "routingConfig", "modelSelectionConfig"];
+
+const refuseStoredData = (path: string, advice = "send the content itself"): never => {
+  throw invalidValue(path, `${path} refers to data stored at the provider, which is not available here; ${advice}.`);
+};
+
+export function refuseUnsupported(request: GeminiRequest, path: string): void {
+  const refuseFields = (holder: JsonObject, holderPath: string) => {
+    for (const field of storedDataFields) if (isSet(holder[field])) refuseStoredData(`${holderPath}${field}`);
+    for (const field of unboundedFields)
+      if (isSet(holder[field])) throw invalidValue(`${holderPath}${field}`, `${holderPath}${field} is not supported.`);
+  };
+  refuseFields(request, path);
+  refuseFields(object(request.generationConfig), `${path}generationConfig.`);
+}
+
+function addModality(name: string, path: string, features: Map<Feature, string>): void {
+  if (/^(MODALITY_UNSPECIFIED|TEXT)$/i.test(name)) return;
+  if (!/^AUDIO$/i.test(name)) throw invalidValue(path, `${path}: only TEXT and AUDIO are supported.`);
+  features.set("audio_output", path);
+}
+
+/** The features that a request needs. Refuses tools that the provider would run, because their cost has no bound. */
+export function featuresOf(request: GeminiRequest, path: string): Map<Feature, string> {
+  const features = new Map<Feature, string>();
+  request.tools?.forEach((tool, t) => {
+    for (const [field, value] of Object.entries(tool))
+      if (field !== "functionDeclarations" && value !== null)
+        throw invalidValue(
+          `${path}tools[${t}].${field}`,
+          `${path}tools[${t}].${field}: tools that run at the provider are not supported.`,
+        );
+    if (tool.functionDeclarations?.length) features.set("tools", `${path}tools`);
+  });
+
+  const config = object(request.generationConfig);
+  const configPath = `${path}generationConfig.`;
+  for (const name of strings(config["responseModalities"]))
+    addModality(name, `${configPath}responseModalities`, features);
+  for (const format of list(config["responseFormat"])) {
+    for (const [field, value] of Object.entries(format))
+      if (isSet(value)) addModality(field, `${configPath}responseFormat`, features);
+    if (isSet(object(format["text"])["schema"])) features.set("json", `${configPath}responseFormat`);
+  }
+  const { responseMimeType } = config;
+  if (isSet(responseMimeType) && responseMimeType !== "text/plain")
+    features.set("json", `${configPath}responseMimeType`);
+  for (const field of ["responseSchema", "responseJsonSchema"])
+    if (isSet(config[field])) features.set("json", `${configPath}${field}`);
+  if (config["responseLogprobs"] === true) features.set("logprobs", `${configPath}responseLogprobs`);
+
+  const tier = text(request.serviceTier);
+  if (tier && !/^(SERVICE_TIER_)?(UNSPECIFIED|STANDARD)$/i.test(tier))
+    features.set("service_tier", `${path}serviceTier`);
+  return features;
+}
+
+/** The kind of a media part, by its MIME type. */
+export function kindOf(mime: string): PartKind {
+  if (/^image\//i.test(mime)) return "image";
+  return /^audio\//i.test(mime) ? "audio" : "file";
+}
+
+const contentFields = { inlineData: "data", fileData: "fileUri" } as const;
+
+/** The upload that `inlineData` or `fileData` refers to. */
+export function geminiUpload(
+  media: JsonObject,
+  field: keyof typeof contentFields,
+  path: string,
+): UploadRef | undefined {
+  const contentField = contentFields[field];
+  const id = media[contentField];
+  if (!isUploadId(id)) return undefined;
+  const kind = kindOf(text(media["mimeType"]));
+  return { id, param: `${path}.${contentField}`, ...(kind !== "file" && { kind }) };
+}
+
+/** Excludes everything that URL parsers disagree on: backslashes, user info, white space. */
+const plainUrl = /^https?:\/\/[^\s\\@/?#\p{Cc}]+(?:[/?#][^\s\\\p{Cc}]*)?$/iu;
+const providerHosts = /(^|\.)(googleapis\.com|goog|google\.internal)$/;
+/** Google Cloud Storage, of which the provider reads only public objects. */
+const publicStorageHost = "storage.googleapis.com";
+
+/** Refuses links to the provider's own file store, which share a field with links to the web. */
+export function checkLink(address: string, path: string): void {
+  const host = plainUrl.test(address) && URL.canParse(address) && new URL(address).hostname.replace(/\.+$/, "");
+  if (host === false) {
+    if (/^(https?:|upl_)/i.test(address))
+      throw invalidValue(path, `${path} must be a plain http or https address, or the id of an upload.`);
+    refuseStoredData(path, "use a link or an upload");
+  } else if (providerHosts.test(host) && host !== publicStorageHost) refuseStoredData(path, "use an upload");
+}
+
+/** Fields of a part whose cost has a bound and that need no work of the provider beyond the model's. */
+const partFields: ReadonlySet<string> = new Set([
   "text",
   "thought",
   "thoughtSignature",
@@ -25,50 +120,50 @@ const known: ReadonlySet<string> = new Set([
 ]);
 
 /** `inlineData` and `fileData`, of a part or of a tool's result. */
-function measureMedia(holder: JsonObject, at: string, measure: Measure): void {
-  // Then the model asks for as much of the film as it likes.
+function measureMedia(holder: JsonObject, path: string, measure: Measure): void {
   const { mediaProcessing } = holder;
+  // With other values the model chooses how much of a video it reads.
   if (isSet(mediaProcessing) && !/^(MEDIA_PROCESSING_UNSPECIFIED|STATIC)$/i.test(text(mediaProcessing)))
-    throw invalidValue(`${at}.mediaProcessing`, `${at}.mediaProcessing must be STATIC.`);
+    throw invalidValue(`${path}.mediaProcessing`, `${path}.mediaProcessing must be STATIC.`);
   for (const field of ["inlineData", "fileData"] as const) {
     const media = holder[field];
     if (typeof media !== "object" || media === null) continue;
-    const { mimeType, data, fileUri } = media as JsonObject;
+    const { mimeType, data, fileUri } = object(media);
     const kind = kindOf(text(mimeType));
-    measure.features.set(kind, `${at}.${field}`);
-    const upload = geminiUpload(media as JsonObject, field, `${at}.${field}`);
+    measure.features.set(kind, `${path}.${field}`);
+    const upload = geminiUpload(object(media), field, `${path}.${field}`);
     if (upload) addUploaded(measure, kind, upload);
     else if (field === "inlineData")
-      addPart(measure, inlinePart(kind, text(mimeType), text(data), `${at}.inlineData.data`), text(data).length);
+      addPart(measure, inlinePart(kind, text(mimeType), text(data), `${path}.inlineData.data`), text(data).length);
     else {
-      checkLink(text(fileUri), `${at}.fileData.fileUri`);
-      addPart(measure, linkedPart(kind, text(mimeType), text(fileUri), `${at}.fileData.fileUri`), 0);
+      checkLink(text(fileUri), `${path}.fileData.fileUri`);
+      addPart(measure, linkedPart(kind, text(mimeType), text(fileUri), `${path}.fileData.fileUri`), 0);
     }
   }
 }
 
-function measurePart(part: JsonObject, at: string, measure: Measure): void {
+function measurePart(part: JsonObject, path: string, measure: Measure): void {
   for (const [field, value] of Object.entries(part))
-    if (!known.has(field) && isSet(value))
-      throw invalidValue(`${at}.${field}`, `${at}.${field}: parts of this type are not supported here.`);
+    if (!partFields.has(field) && isSet(value))
+      throw invalidValue(`${path}.${field}`, `${path}.${field}: parts of this type are not supported here.`);
   measure.textBytes += byteLength(part["text"]);
-  measureMedia(part, at, measure);
+  measureMedia(part, path, measure);
   if (isSet(part["functionCall"])) measure.framed = true;
   const { functionResponse } = part;
   if (typeof functionResponse !== "object" || functionResponse === null) return;
   measure.framed = true;
-  list((functionResponse as JsonObject)["parts"]).forEach((each, p) => {
-    measureMedia(each, `${at}.functionResponse.parts[${p}]`, measure);
+  list(object(functionResponse)["parts"]).forEach((each, p) => {
+    measureMedia(each, `${path}.functionResponse.parts[${p}]`, measure);
   });
 }
 
-/** Notes the media of a request and the bytes that it takes, and refuses what has no bound. */
-export function measureRequest(request: GeminiRequest, at: string, features: Map<Feature, string>): Measure {
+/** The text and media of a request. Refuses parts whose cost has no bound. */
+export function measureRequest(request: GeminiRequest, path: string, features: Map<Feature, string>): Measure {
   const measure = newMeasure(features);
-  const all = (content: JsonObject, path: string) => {
-    list(content["parts"]).forEach((part, p) => measurePart(part, `${path}.parts[${p}]`, measure));
+  const measureParts = (content: JsonObject, contentPath: string) => {
+    list(content["parts"]).forEach((part, p) => measurePart(part, `${contentPath}.parts[${p}]`, measure));
   };
-  if (request.systemInstruction) all(request.systemInstruction, `${at}systemInstruction`);
-  request.contents.forEach((content, c) => all(content, `${at}contents[${c}]`));
+  if (request.systemInstruction) measureParts(request.systemInstruction, `${path}systemInstruction`);
+  request.contents.forEach((content, c) => measureParts(content, `${path}contents[${c}]`));
   return measure;
 }

@@ -79,12 +79,12 @@ const fields = {
   store: flag,
 };
 
-/** The generateContent format under its first names; fields that are not named pass through. */
+/** A generateContent request with field names in camelCase; other fields pass through. */
 export const geminiRequest = z
   .looseObject({ contents: z.array(content).min(1), ...fields })
   .meta({ id: "GenerateContentRequest" });
 
 export type GeminiRequest = z.infer<typeof geminiRequest>;
 
-/** Of `countTokens`, where it brings a whole request. */
+/** A `countTokens` body with a whole request. */
 export const geminiCountRequest = z.looseObject({ generateContentRequest: geminiRequest });

@@ -1,12 +1,25 @@
+import { type ServiceError } from "#errors";
 import { searchFields } from "../chat/request.ts";
 import { commonError, validate } from "../errors.ts";
-import { refuseDeep } from "../json.ts";
+import { type JsonObject, refuseDeep, text } from "../json.ts";
 import { measuredSize, newMeasure } from "../measure.ts";
-import type { Codec, Feature } from "../types.ts";
-import { errorEvent } from "./events.ts";
-import { measureRequest } from "./measure.ts";
-import { checkTools, refuseStored, refuseUnbounded } from "./refuse.ts";
+import { type Codec, type Feature } from "../types.ts";
+import { checkTools, measureRequest, refuseUnsupported } from "./measure.ts";
 import { logprobsInclude, type ResponsesRequest, responsesRequest } from "./request.ts";
+
+/** The type of an event is on the event line and in the data. */
+export const eventText = (event: JsonObject): string =>
+  `event: ${text(event["type"]).replace(/\s/g, "")}\ndata: ${JSON.stringify(event)}\n\n`;
+
+/** The last event of a stream that failed. */
+export const errorEvent = ({ code, message, param }: ServiceError, sequenceNumber: number): string =>
+  eventText({ type: "error", code, message, param: param ?? null, sequence_number: sequenceNumber });
+
+/**
+ * The API does not know how many events a stream had: its error event has the highest possible number. Failures in a worker
+ * are numbered by the stream's writer.
+ */
+const maxSequenceNumber = 2 ** 31 - 1;
 
 function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();
@@ -21,18 +34,11 @@ function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   return features;
 }
 
-/**
- * The API knows neither how far a stream was nor what its response said: a failure here is an event alone, numbered as
- * the last that there can be. The worker, which does know, writes `fail` of its stream.
- */
-const lastNumber = 2 ** 31 - 1;
-
 export const responsesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
     const request = validate(responsesRequest, body);
-    refuseStored(request);
-    refuseUnbounded(request);
+    refuseUnsupported(request);
     const toolTokens = checkTools(request);
     const features = featuresOf(request);
     const measure = newMeasure(features);
@@ -56,6 +62,6 @@ export const responsesCodec: Codec = {
     };
   },
   error: (error, requestId) => JSON.stringify(commonError(error, requestId)),
-  streamError: (error) => errorEvent(error, lastNumber),
+  streamError: (error) => errorEvent(error, maxSequenceNumber),
   ping: ": ping\n\n",
 };

@@ -1,14 +1,13 @@
 /**
- * OpenAI's Responses format, both ways. Source: OpenAI's public API reference for responses and its streaming events, the
- * types of its client, and wire-details ("Streams", "Responses stream", "What crosses, what is dropped, what is refused").
+ * The API's side of OpenAI's Responses format. Sources: OpenAI's API reference for responses and their streaming events;
+ * docs/api/wire-details.md. Its conversion is in workers/conversion/responses.
  *
- * Towards the caller: `responsesCodec` for the API; `responsesDialect` for workers, whose streams count their events from
- * 0 and can tell of a failure in the middle by `fail`. Item ids are made of the request's id and the item's place, so an
- * item has the same id wherever it is named, streamed or not. What the model says of its reasoning is one summary.
- * Towards the provider: nothing is ever kept (`store: false`), and what would be kept is refused or left out.
+ *   responsesCodec, responsesRequest   parse, errors, ping; the schema
+ *   eventText, errorEvent              one event as text; the event that ends a stream that failed
+ *   responsesUpload                    the upload that a part refers to
+ *
  * Throws `invalidValue` naming the field.
  */
-export { responsesCodec } from "./codec.ts";
-export { errorEvent, eventText } from "./events.ts";
+export { errorEvent, eventText, responsesCodec } from "./codec.ts";
+export { responsesUpload } from "./measure.ts";
 export { logprobsInclude, responsesRequest } from "./request.ts";
-export { responsesUpload } from "./uploads.ts";

@@ -1,15 +1,99 @@
 import { invalidValue } from "#errors";
-import { byteLength, isSet, type JsonObject, object, text } from "../json.ts";
+import { byteLength, isSet, type JsonObject, list, object, text } from "../json.ts";
 import { addPart, addUploaded, type Measure, need, noteCacheWrite, openaiLifetimes } from "../measure.ts";
 import { addressedPart, inlinePart } from "../media-part.ts";
 import { audioMime } from "../media-types.ts";
+import { type UploadRef } from "../types.ts";
 import { isUploadId } from "../uploads.ts";
-import { refuseKept } from "./refuse.ts";
-import type { ResponsesRequest } from "./request.ts";
-import { responsesUpload } from "./uploads.ts";
+import { type ResponsesRequest } from "./request.ts";
 
-/** What may stand in the content of each; all else has no bound that the cost could be worked out from. */
-const partsOf = {
+const refuse = (path: string, reason: string): never => {
+  throw invalidValue(path, `${path}: ${reason}.`);
+};
+
+/** Tenants share the operator's account at the provider: data stored there may be another tenant's. */
+const refuseStoredData = (path: string): never => {
+  throw invalidValue(
+    path,
+    `${path} refers to data stored at the provider, which is not available here; send the content itself.`,
+  );
+};
+
+/** Refuses stored data, and work whose cost has no bound. */
+export function refuseUnsupported(request: ResponsesRequest): void {
+  for (const field of ["previous_response_id", "conversation", "container"])
+    if (isSet(request[field])) refuseStoredData(field);
+  if (request.background) refuseStoredData("background");
+  if (isSet(request["prompt"])) refuseStoredData("prompt.id");
+  if (isSet(object(request.prompt_cache_options)["comparison_response_id"]))
+    refuseStoredData("prompt_cache_options.comparison_response_id");
+
+  if (isSet(request["context_management"]))
+    refuse("context_management", "it runs at the provider and is not supported");
+  const { mode } = object(request.reasoning);
+  if (isSet(mode) && mode !== "standard") refuse("reasoning.mode", "only standard is supported");
+  if (isSet(request["n"]) && request["n"] !== 1) refuse("n", "this format has one answer");
+  const { modalities } = request;
+  if (Array.isArray(modalities) && modalities.some((each) => each !== "text"))
+    refuse("modalities", "only text is supported");
+}
+
+/** Tools that the caller runs. All others run at the provider. */
+const callerTools: readonly string[] = ["function", "custom", "namespace", "apply_patch", "local_shell", "shell"];
+/** Tools whose description the provider adds to the prompt, and the maximum of its tokens. */
+const describedTools: readonly string[] = ["apply_patch", "local_shell", "shell"];
+const maxDescriptionTokens = 1024;
+
+const hostedTools = "tools that run at the provider are not supported";
+
+function checkTool(tool: JsonObject, path: string, types: readonly string[]): void {
+  if (isSet(tool["vector_store_ids"])) refuseStoredData(`${path}.vector_store_ids`);
+  if (isSet(tool["container"])) refuseStoredData(`${path}.container`);
+  const { type, name, tools, environment } = tool;
+  if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
+  if (!describedTools.includes(type) && (typeof name !== "string" || name === ""))
+    throw invalidValue(`${path}.name`, `${path}.name must be a string.`);
+  if (type === "namespace")
+    list(tools).forEach((each, t) => {
+      checkTool(each, `${path}.tools[${t}]`, ["function", "custom"]);
+    });
+  if (type === "shell" && object(environment)["type"] !== "local")
+    refuse(`${path}.environment`, "only a local shell, which the caller runs, is supported");
+}
+
+/** Refuses tools that run at the provider. Returns the prompt tokens that tools cost beside their bytes. */
+export function checkTools({ tools, tool_choice }: ResponsesRequest): number {
+  tools?.forEach((tool, t) => {
+    checkTool(tool, `tools[${t}]`, callerTools);
+  });
+  const choice = object(tool_choice)["type"];
+  if (choice !== undefined && choice !== "allowed_tools" && !callerTools.includes(choice as string))
+    refuse("tool_choice.type", hostedTools);
+  return maxDescriptionTokens * (tools?.filter(({ type }) => describedTools.includes(type)).length ?? 0);
+}
+
+/** The fields of a part that may name an upload. */
+const uploadFields = new Map<unknown, readonly string[]>([
+  ["input_image", ["image_url", "file_id"]],
+  ["input_file", ["file_id", "file_data", "file_url"]],
+]);
+
+/** The upload that a part of a message, or of a tool's result, refers to. */
+export function responsesUpload(part: JsonObject, path: string): UploadRef | undefined {
+  if (part["type"] === "input_audio") {
+    const id = object(part["input_audio"])["data"];
+    return isUploadId(id) ? { id, param: `${path}.input_audio.data`, kind: "audio" } : undefined;
+  }
+  for (const field of uploadFields.get(part["type"]) ?? []) {
+    const id = part[field];
+    if (!isUploadId(id)) continue;
+    return { id, param: `${path}.${field}`, ...(part["type"] === "input_image" && { kind: "image" as const }) };
+  }
+  return undefined;
+}
+
+/** The types of parts whose cost has a bound. */
+const partTypes = {
   input: ["input_text", "input_image", "input_file", "input_audio"],
   assistant: ["output_text", "refusal", "input_text"],
   output: ["input_text", "input_image", "input_file"],
@@ -18,7 +102,7 @@ const partsOf = {
 const inputRoles: readonly unknown[] = ["user", "system", "developer"];
 
 /** Calls of tools that the provider defines and the caller runs, and their results. */
-const callersItems: ReadonlySet<unknown> = new Set([
+const callerToolItems: ReadonlySet<unknown> = new Set([
   "apply_patch_call",
   "apply_patch_call_output",
   "local_shell_call",
@@ -27,122 +111,115 @@ const callersItems: ReadonlySet<unknown> = new Set([
   "shell_call_output",
 ]);
 
-const kindOf = { input_image: "image", input_audio: "audio", input_file: "file" } as const;
+const mediaKinds = { input_image: "image", input_audio: "audio", input_file: "file" } as const;
 
-function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, measure: Measure): void {
-  const kind = kindOf[type];
-  measure.features.set(kind, at);
-  const upload = responsesUpload(part, at);
+function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath: string, measure: Measure): void {
+  const kind = mediaKinds[type];
+  measure.features.set(kind, partPath);
+  const upload = responsesUpload(part, partPath);
   if (upload) {
     addUploaded(measure, kind, upload);
     return;
   }
   if (kind === "audio") {
-    const holder = object(part["input_audio"]);
-    const path = `${at}.input_audio`;
-    const data = need(holder, "data", path);
-    addPart(measure, inlinePart(kind, audioMime(text(holder["format"])), data, `${path}.data`), data.length);
+    const audio = object(part["input_audio"]);
+    const path = `${partPath}.input_audio`;
+    const data = need(audio, "data", path);
+    addPart(measure, inlinePart(kind, audioMime(text(audio["format"])), data, `${path}.data`), data.length);
     return;
   }
-  // Of a file's two fields the provider takes whichever it likes.
+  // With both fields of a file it is not known which the provider reads.
   const fields = kind === "image" ? ["image_url"] : ["file_data", "file_url"].filter((field) => isSet(part[field]));
-  if (fields.length > 1) throw invalidValue(`${at}.file_url`, `${at}.file_url: give it or file_data, not both.`);
+  if (fields.length > 1) refuse(`${partPath}.file_url`, "use either file_url or file_data, not both");
   const [field = "file_data"] = fields;
-  const address = need(part, field, at);
-  const isBare = field === "file_data" && !/^(https?|data):/i.test(address);
-  const path = `${at}.${field}`;
-  addPart(measure, isBare ? inlinePart(kind, "", address, path) : addressedPart(kind, address, path), address.length);
+  const address = need(part, field, partPath);
+  const isBase64 = field === "file_data" && !/^(https?|data):/i.test(address);
+  const path = `${partPath}.${field}`;
+  addPart(measure, isBase64 ? inlinePart(kind, "", address, path) : addressedPart(kind, address, path), address.length);
 }
 
-function measurePart(part: JsonObject, at: string, measure: Measure): void {
-  if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) refuseKept(`${at}.file_id`);
-  noteCacheWrite(part["prompt_cache_breakpoint"], `${at}.prompt_cache_breakpoint`, openaiLifetimes, measure);
+function measurePart(part: JsonObject, path: string, measure: Measure): void {
+  if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) refuseStoredData(`${path}.file_id`);
+  noteCacheWrite(part["prompt_cache_breakpoint"], `${path}.prompt_cache_breakpoint`, openaiLifetimes, measure);
   switch (part["type"]) {
     case "input_image":
     case "input_audio":
     case "input_file":
-      measureMedia(part, part["type"], at, measure);
+      measureMedia(part, part["type"], path, measure);
       return;
     case "refusal":
-      measure.textBytes += byteLength(need(part, "refusal", at));
+      measure.textBytes += byteLength(need(part, "refusal", path));
       return;
     default:
-      measure.textBytes += byteLength(need(part, "text", at));
-      if (Array.isArray(part["annotations"]))
-        part["annotations"].forEach((annotation: unknown, a) => {
-          if (isSet(object(annotation)["file_id"])) refuseKept(`${at}.annotations[${a}].file_id`);
-        });
+      measure.textBytes += byteLength(need(part, "text", path));
+      list(part["annotations"]).forEach((annotation, a) => {
+        if (isSet(annotation["file_id"])) refuseStoredData(`${path}.annotations[${a}].file_id`);
+      });
   }
 }
 
-function measureContent(content: unknown, at: string, holder: keyof typeof partsOf, measure: Measure): void {
+function measureContent(content: unknown, path: string, holder: keyof typeof partTypes, measure: Measure): void {
   if (typeof content === "string") {
     measure.textBytes += byteLength(content);
     return;
   }
-  if (!Array.isArray(content)) throw invalidValue(at, `${at} must be a string or a list of parts.`);
-  const types: readonly string[] = partsOf[holder];
-  content.forEach((value: unknown, p) => {
-    const part = object(value);
-    const path = `${at}[${p}]`;
-    if (!types.includes(need(part, "type", path)))
-      throw invalidValue(`${path}.type`, `${path}.type: parts of this type are not supported here.`);
-    measurePart(part, path, measure);
+  if (!Array.isArray(content)) throw invalidValue(path, `${path} must be a string or a list of parts.`);
+  const types: readonly string[] = partTypes[holder];
+  list(content).forEach((part, p) => {
+    const partPath = `${path}[${p}]`;
+    if (!types.includes(need(part, "type", partPath)))
+      refuse(`${partPath}.type`, "parts of this type are not supported here");
+    measurePart(part, partPath, measure);
   });
 }
 
-function measureMessage(item: JsonObject, at: string, measure: Measure): void {
-  const { role, content } = item;
+function measureMessage({ role, content }: JsonObject, path: string, measure: Measure): void {
   if (role !== "assistant" && !inputRoles.includes(role))
-    throw invalidValue(`${at}.role`, `${at}.role must be user, system, developer or assistant.`);
-  measureContent(content, `${at}.content`, role === "assistant" ? "assistant" : "input", measure);
+    throw invalidValue(`${path}.role`, `${path}.role must be user, system, developer or assistant.`);
+  measureContent(content, `${path}.content`, role === "assistant" ? "assistant" : "input", measure);
 }
 
-/** State of the provider that comes back, with what it said of it. */
-function measureReasoning(item: JsonObject, at: string, measure: Measure): void {
+function measureReasoning(item: JsonObject, path: string, measure: Measure): void {
   measure.textBytes += byteLength(item["encrypted_content"]);
   for (const field of ["summary", "content"]) {
     if (!isSet(item[field])) continue;
-    if (!Array.isArray(item[field])) throw invalidValue(`${at}.${field}`, `${at}.${field} must be a list.`);
-    for (const part of item[field]) measure.textBytes += byteLength(object(part)["text"]);
+    if (!Array.isArray(item[field])) throw invalidValue(`${path}.${field}`, `${path}.${field} must be a list.`);
+    for (const part of list(item[field])) measure.textBytes += byteLength(part["text"]);
   }
 }
 
-function measureItem(item: JsonObject, at: string, measure: Measure): void {
+function measureItem(item: JsonObject, path: string, measure: Measure): void {
   const { type, role } = item;
-  switch (type) {
+  switch (isSet(type) || !isSet(role) ? type : "message") {
     case "message":
-      measureMessage(item, at, measure);
+      measureMessage(item, path, measure);
       return;
     case "reasoning":
-      measureReasoning(item, at, measure);
+      measureReasoning(item, path, measure);
       return;
     case "function_call":
     case "custom_tool_call":
-      for (const field of ["call_id", "name", type === "function_call" ? "arguments" : "input"]) need(item, field, at);
+      for (const field of ["call_id", "name", type === "function_call" ? "arguments" : "input"])
+        need(item, field, path);
       measure.framed = true;
       return;
     case "function_call_output":
     case "custom_tool_call_output":
-      need(item, "call_id", at);
-      measureContent(item["output"], `${at}.output`, "output", measure);
+      need(item, "call_id", path);
+      measureContent(item["output"], `${path}.output`, "output", measure);
       measure.framed = true;
       return;
     case "item_reference":
-      refuseKept(`${at}.type`);
+      refuseStoredData(`${path}.type`);
   }
-  if (!isSet(type) && isSet(role)) {
-    measureMessage(item, at, measure);
-    return;
-  }
-  // An id alone is a reference, whose type may be left out.
-  if (!isSet(type) && isSet(item["id"])) refuseKept(`${at}.id`);
-  if (!callersItems.has(type)) throw invalidValue(`${at}.type`, `${at}.type: items of this type are not supported.`);
-  if (isSet(object(item["environment"])["container_id"])) refuseKept(`${at}.environment.container_id`);
+  // A reference may leave out its type.
+  if (!isSet(type) && isSet(item["id"])) refuseStoredData(`${path}.id`);
+  if (!callerToolItems.has(type)) refuse(`${path}.type`, "items of this type are not supported");
+  if (isSet(object(item["environment"])["container_id"])) refuseStoredData(`${path}.environment.container_id`);
   measure.framed = true;
 }
 
-/** Notes the media of a request and the bytes that it takes, and refuses what has no bound. */
+/** Adds the text and media of a request. Refuses content whose cost has no bound. */
 export function measureRequest(request: ResponsesRequest, measure: Measure): void {
   const { input, instructions, prompt_cache_options } = request;
   noteCacheWrite(prompt_cache_options, "prompt_cache_options", openaiLifetimes, measure);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Asks for the log probabilities of what is said. */
+/** The value of `include` that requests the log probabilities of the output. */
 export const logprobsInclude = "message.output_text.logprobs";
 
 const flag = z.boolean().nullish();
@@ -8,7 +8,7 @@ const typed = z.looseObject({ type: z.string() });
 
 const item = z.looseObject({ type: z.string().nullish(), role: z.string().nullish() }).meta({ id: "ResponsesItem" });
 
-/** The Responses format; fields that are not named pass through. */
+/** Other fields pass through. */
 export const responsesRequest = z
   .looseObject({
     model: z.string().min(1).describe("The provider's own id, or provider/model"),
@@ -28,7 +28,7 @@ export const responsesRequest = z
     include: z.array(z.string()).nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
     metadata: z.looseObject({}).nullish(),
-    store: flag.describe("Accepted; nothing is ever kept, and the answer says false"),
+    store: flag.describe("Accepted, but nothing is stored: the response says false"),
     background: flag,
     service_tier: z.string().nullish(),
     stream_options: z.looseObject({}).nullish(),

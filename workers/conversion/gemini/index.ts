@@ -1,39 +1,37 @@
 /**
- * Google's Gemini format (generateContent, streamGenerateContent, countTokens), each way to and from chat, and past it.
- * Sources: the provider's public API reference and guides, the types of its client; wire-details ("Streams", "Errors",
- * "What crosses"); its OpenAI-compatible interface for `extra_content.google` and `extra_body.google`.
+ * Conversion of Google's Gemini format (generateContent, streamGenerateContent, countTokens) to and from chat-completions.
+ * Sources: Google's API reference and guides; its OpenAI-compatible interface for `extra_content.google` and
+ * `extra_body.google`; docs/api/wire-details.md.
  *
- *   geminiCodec, geminiCountCodec     the API's face; the model and whether it streams come from the path
- *   geminiDialect                     the worker's face, its streams as server-sent events
- *   geminiArrayDialect                the same for a caller who did not ask for `alt=sse`: a stream is one JSON array
- *   countedRequest, countAnswer       what a countTokens body asks about, and its answer
+ *   geminiConverter        streams are server-sent events
+ *   geminiArrayConverter   the same for a caller without `alt=sse`: a stream is one JSON array
  *
- * The provider reads fields under two names each (`maxOutputTokens`, `max_output_tokens`); errors name the first. Neither
- * what `fromChatRequest` nor what `native.prepare` returns has a `model`: it goes into the path. Usage in chat shape:
- * `prompt_tokens` has the cached tokens and those of tools in it, `completion_tokens` the thoughts.
+ * Requests may use either spelling of a field (`maxOutputTokens`, `max_output_tokens`); errors name the first. Requests for
+ * the provider have no `model`, because it is part of the path. Usage in chat shape: `prompt_tokens` includes cached tokens
+ * and tool prompts, `completion_tokens` includes thoughts. Throws `invalidValue` naming the field.
  */
 import type { FormatConverter } from "../converter.ts";
-import { fromChat, toChatAnswer } from "./answer.ts";
-import { callerFields } from "./caller-field.ts";
-import { arrayFraming, type Framing, sseFraming } from "./framing.ts";
-import { fromChatRequest } from "./from-chat-request.ts";
-import { native } from "./native.ts";
-import { streamFromChat } from "./stream-from-chat.ts";
-import { streamToChat } from "./stream-to-chat.ts";
-import { toChat } from "./to-chat.ts";
-import { placeGeminiUploads } from "./uploads.ts";
+import { convertRequestFromChat } from "./convert-request-from-chat.ts";
+import { callerFields, convertRequestToChat } from "./convert-request-to-chat.ts";
+import { convertResponseFromChat } from "./convert-response-from-chat.ts";
+import { convertResponseToChat } from "./convert-response-to-chat.ts";
+import { convertStreamFromChat } from "./convert-stream-from-chat.ts";
+import { convertStreamToChat } from "./convert-stream-to-chat.ts";
+import { passThrough } from "./pass-through.ts";
+import { resolveUploads } from "./resolve-uploads.ts";
+import { jsonArray, type StreamFraming, serverSentEvents } from "./stream-framing.ts";
 
-const dialect = (framing: () => Framing): FormatConverter => ({
-  resolveUploads: placeGeminiUploads,
-  requestToChat: toChat,
+const createConverter = (framing: StreamFraming): FormatConverter => ({
+  resolveUploads,
+  requestToChat: convertRequestToChat,
   callerFields,
-  responseFromChat: fromChat,
-  streamFromChat: streamFromChat(framing),
-  requestFromChat: fromChatRequest,
-  responseToChat: toChatAnswer,
-  streamToChat,
-  native: native(framing),
+  responseFromChat: convertResponseFromChat,
+  streamFromChat: convertStreamFromChat(framing),
+  requestFromChat: convertRequestFromChat,
+  responseToChat: convertResponseToChat,
+  streamToChat: convertStreamToChat,
+  native: passThrough(framing),
 });
 
-export const geminiConverter: FormatConverter = dialect(sseFraming);
-export const geminiArrayConverter: FormatConverter = dialect(arrayFraming);
+export const geminiConverter = createConverter(serverSentEvents);
+export const geminiArrayConverter = createConverter(jsonArray);

@@ -1,34 +1,32 @@
 /**
- * OpenAI's Responses format, both ways. Source: OpenAI's public API reference for responses and its streaming events, the
- * types of its client, and wire-details ("Streams", "Responses stream", "What crosses, what is dropped, what is refused").
+ * Conversion of OpenAI's Responses format to and from chat-completions. Sources: OpenAI's API reference for responses and
+ * their streaming events; docs/api/wire-details.md.
  *
- * Towards the caller: `responsesCodec` for the API; `responsesDialect` for workers, whose streams count their events from
- * 0 and can tell of a failure in the middle by `fail`. Item ids are made of the request's id and the item's place, so an
- * item has the same id wherever it is named, streamed or not. What the model says of its reasoning is one summary.
- * Towards the provider: nothing is ever kept (`store: false`), and what would be kept is refused or left out.
+ * Towards the caller: streams number their events from 0, and report a failure in the middle by `fail`. Item ids are made of
+ * the request's id and the item's position, so that an item has the same id in a stream and in a whole response. Reasoning
+ * is one summary. Towards the provider: `store` is false, and what would need stored state is refused or removed.
  * Throws `invalidValue` naming the field.
  */
 import type { FormatConverter } from "../converter.ts";
-import { callerFields } from "./caller-field.ts";
-import { fromChat } from "./from-chat.ts";
-import { fromChatRequest } from "./from-chat-request.ts";
-import { native } from "./native.ts";
-import { streamFromChat } from "./stream-from-chat.ts";
-import { streamToChat } from "./stream-to-chat.ts";
-import { toChat } from "./to-chat.ts";
-import { toChatAnswer } from "./to-chat-answer.ts";
-import { placeResponsesUploads } from "./uploads.ts";
+import { convertRequestFromChat } from "./convert-request-from-chat.ts";
+import { callerFields, convertRequestToChat } from "./convert-request-to-chat.ts";
+import { convertResponseFromChat } from "./convert-response-from-chat.ts";
+import { convertResponseToChat } from "./convert-response-to-chat.ts";
+import { convertStreamFromChat } from "./convert-stream-from-chat.ts";
+import { convertStreamToChat } from "./convert-stream-to-chat.ts";
+import { passThrough } from "./pass-through.ts";
+import { resolveUploads } from "./resolve-uploads.ts";
 
-export { responsesFailure } from "./failure.ts";
+export { responsesFailure } from "./convert-response-to-chat.ts";
 
 export const responsesConverter: FormatConverter = {
-  resolveUploads: placeResponsesUploads,
-  requestToChat: toChat,
+  resolveUploads,
+  requestToChat: convertRequestToChat,
   callerFields,
-  responseFromChat: fromChat,
-  streamFromChat,
-  requestFromChat: fromChatRequest,
-  responseToChat: toChatAnswer,
-  streamToChat,
-  native,
+  responseFromChat: convertResponseFromChat,
+  streamFromChat: convertStreamFromChat,
+  requestFromChat: convertRequestFromChat,
+  responseToChat: convertResponseToChat,
+  streamToChat: convertStreamToChat,
+  native: passThrough,
 };

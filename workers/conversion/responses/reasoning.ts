@@ -1,15 +1,14 @@
-import { type JsonObject, list, object, text } from "#formats";
-import { summaryPart } from "./items.ts";
+import { type JsonObject, list, text } from "#formats";
+import { summaryPart } from "./output-items.ts";
 
 /**
- * Reasoning as it crosses chat: `reasoning_details[]` of a message, in the shape that OpenRouter made known: one entry
- * for each part of a summary and one for the encrypted state, which share the item's id. The format says whose state it
- * is: another provider's is never passed on.
+ * Chat carries reasoning state in `reasoning_details[]`, as OpenRouter does: one entry for each part of the summary and one
+ * for the encrypted state, with the item's id. The format tells whose state it is: another provider's is never sent.
  */
 const format = "openai-responses-v1";
 
-/** The details of one reasoning item; none if it has no state that could go back. */
-export function detailsOf(item: JsonObject, index: number): JsonObject[] {
+/** Empty for an item without encrypted state, which could not be sent back. */
+export function reasoningDetailsOf(item: JsonObject, index: number): JsonObject[] {
   const { id, encrypted_content, summary } = item;
   if (!text(encrypted_content)) return [];
   const shared = { ...(text(id) && { id }), format, index };
@@ -19,8 +18,7 @@ export function detailsOf(item: JsonObject, index: number): JsonObject[] {
   ];
 }
 
-/** The items that a message's own details were. */
-export function itemsOf(details: unknown): JsonObject[] {
+export function reasoningItemsOf(details: unknown): JsonObject[] {
   const own = list(details).filter((detail) => detail["format"] === format);
   return own
     .filter((detail) => detail["type"] === "reasoning.encrypted" && text(detail["data"]))
@@ -34,9 +32,5 @@ export function itemsOf(details: unknown): JsonObject[] {
     }));
 }
 
-/** What an item says of the reasoning in it, part by part. */
-export const thoughtsOf = ({ summary, content }: JsonObject): string[] =>
-  [...list(summary), ...list(content)].map((part) => text(object(part)["text"])).filter((thought) => thought !== "");
-
-/** Between two parts. */
-export const paragraph = "\n\n";
+/** Between two parts of reasoning text. */
+export const paragraphBreak = "\n\n";

@@ -1,91 +1,201 @@
-import { byteLength, type JsonObject } from "#formats";
-import type { ResponseIdentity } from "../converter.ts";
-import type { Emit } from "./events.ts";
-import { callType, itemId, type Status, standInCallId } from "./items.ts";
-import { openCall, openMessage, openReasoning, type StreamedItem } from "./stream-items.ts";
-import { type CallDelta, callDeltas } from "./tool-calls.ts";
+import { byteLength, eventText, type JsonObject, text } from "#formats";
+import { type ResponseIdentity } from "../converter.ts";
+import { callTracker } from "../tool-calls.ts";
+import {
+  callItem,
+  callType,
+  type ItemStatus,
+  type ItemType,
+  itemId,
+  messageItem,
+  noArguments,
+  readCall,
+  reasoningItem,
+  refusalPart,
+  summaryPart,
+  type ToolCall,
+  textPart,
+  toolCallId,
+} from "./output-items.ts";
 
-/**
- * The output of a response while it is streamed. Items stand in the order in which they begin. Reasoning and messages
- * are done when something else begins; calls, whose deltas may come in turns, when the stream ends.
- */
-export function streamedOutput(emit: Emit, ours: ResponseIdentity) {
-  const items: StreamedItem[] = [];
-  const calls = new Map<number, ReturnType<typeof openCall>>();
-  /** What is known of calls that have no name yet. */
-  const nameless = new Map<number, CallDelta>();
-  const callDelta = callDeltas((call) => standInCallId(ours, call));
-  let reasoning: ReturnType<typeof openReasoning> | undefined;
-  let message: ReturnType<typeof openMessage> | undefined;
-  let bytes = 0;
+/** Returns the text of one event. */
+export type Emit = (type: string, fields: JsonObject) => string;
 
-  const place = (type: Parameters<typeof itemId>[0]) => {
-    const outputIndex = items.length;
-    return { id: itemId(type, ours, outputIndex), outputIndex };
+/** The events of one stream, numbered from 0. */
+export function numberedEvents() {
+  let next = 0;
+  const emit: Emit = (type, fields) => eventText({ type, sequence_number: next++, ...fields });
+  return { emit, nextNumber: () => next++ };
+}
+
+/** An output item while it is streamed. Functions that return a string return the text of events. */
+interface StreamedItem {
+  readonly added: string;
+  /** Its present state. */
+  item(): JsonObject;
+  close(status: ItemStatus): string;
+}
+
+export type PartKind = keyof typeof partEvents;
+
+const partEvents = {
+  reasoning: { part: "reasoning_summary_part", text: "reasoning_summary_text", index: "summary_index", field: "text" },
+  text: { part: "content_part", text: "output_text", index: "content_index", field: "text" },
+  refusal: { part: "content_part", text: "refusal", index: "content_index", field: "refusal" },
+} as const;
+
+/** A reasoning item or a message. A part ends when one of another kind begins. */
+function openParts(emit: Emit, type: "reasoning" | "message", id: string, outputIndex: number) {
+  const closed: JsonObject[] = [];
+  let kind: PartKind | undefined;
+  let content = "";
+  let logprobs: JsonObject[] = [];
+  let status: ItemStatus = "in_progress";
+
+  const part = (): JsonObject => {
+    if (kind === "reasoning") return summaryPart(content);
+    return kind === "refusal" ? refusalPart(content) : textPart(content, logprobs);
   };
-  const closeReasoning = (): string => {
-    const events = reasoning?.close() ?? "";
-    reasoning = undefined;
+  const item = (): JsonObject => {
+    const parts = kind === undefined ? closed : [...closed, part()];
+    return type === "reasoning" ? reasoningItem(id, parts) : messageItem(id, status, parts);
+  };
+  const emitPart = (of: PartKind, event: "part" | "text", suffix: string, fields: JsonObject): string =>
+    emit(`response.${partEvents[of][event]}.${suffix}`, {
+      item_id: id,
+      output_index: outputIndex,
+      [partEvents[of].index]: closed.length,
+      ...fields,
+    });
+  const closePart = (): string => {
+    if (kind === undefined) return "";
+    const whole = part();
+    const done = { [partEvents[kind].field]: content, ...(kind === "text" && { logprobs }) };
+    const events = emitPart(kind, "text", "done", done) + emitPart(kind, "part", "done", { part: whole });
+    closed.push(whole);
+    kind = undefined;
+    content = "";
+    logprobs = [];
     return events;
-  };
-  const closeMessage = (status: Status): string => {
-    const events = message?.close(status) ?? "";
-    message = undefined;
-    return events;
-  };
-
-  const think = (delta: string): string => {
-    bytes += byteLength(delta);
-    if (reasoning) return reasoning.write(delta);
-    const closed = closeMessage("completed");
-    reasoning = openReasoning(emit, place("reasoning"));
-    items.push(reasoning);
-    return closed + reasoning.begun + reasoning.write(delta);
-  };
-
-  const speak = (delta: string, write: (to: NonNullable<typeof message>) => string): string => {
-    bytes += byteLength(delta);
-    if (message) return write(message);
-    const closed = closeReasoning();
-    message = openMessage(emit, place("message"));
-    items.push(message);
-    return closed + message.begun + write(message);
-  };
-
-  const begin = ({ call, callId, isCustom, name, input }: CallDelta): string => {
-    const closed = closeReasoning() + closeMessage("completed");
-    const item = openCall(emit, place(callType(isCustom)), { callId, isCustom, name });
-    items.push(item);
-    calls.set(call, item);
-    nameless.delete(call);
-    bytes += byteLength(name);
-    return closed + item.begun + item.write(input);
-  };
-
-  const callTool = (value: unknown): string => {
-    const delta = callDelta(value);
-    bytes += byteLength(delta.input);
-    const known = calls.get(delta.call);
-    if (known) return known.write(delta.input);
-    const whole = { ...delta, input: (nameless.get(delta.call)?.input ?? "") + delta.input };
-    if (delta.name) return begin(whole);
-    nameless.set(delta.call, whole);
-    return "";
   };
 
   return {
-    think,
-    say: (delta: string, logprobs: readonly JsonObject[]) => speak(delta, (to) => to.say(delta, logprobs)),
-    refuse: (delta: string) => speak(delta, (to) => to.refuse(delta)),
-    callTool,
-    /** Ends what is open; only the last item can have been cut short. */
-    close(status: Status): string {
-      const begun = [...nameless.values()].map(begin).join("");
-      const last = items.at(-1);
-      const closed = closeReasoning() + closeMessage(status);
+    type,
+    added: emit("response.output_item.added", { output_index: outputIndex, item: item() }),
+    write(newKind: PartKind, delta: string, newLogprobs: readonly JsonObject[] = []): string {
+      let events = "";
+      if (kind !== newKind) {
+        events = closePart();
+        kind = newKind;
+        events += emitPart(kind, "part", "added", { part: part() });
+      }
+      content += delta;
+      for (const each of newLogprobs) logprobs.push(each);
       return (
-        begun + closed + [...calls.values()].map((item) => item.close(item === last ? status : "completed")).join("")
+        events + emitPart(newKind, "text", "delta", { delta, ...(newKind === "text" && { logprobs: newLogprobs }) })
       );
+    },
+    item,
+    close(last: ItemStatus): string {
+      const events = closePart();
+      status = last;
+      return events + emit("response.output_item.done", { output_index: outputIndex, item: item() });
+    },
+  };
+}
+
+function openCall(emit: Emit, call: Omit<ToolCall, "input">, id: string, outputIndex: number) {
+  const event = call.isCustom ? "response.custom_tool_call_input" : "response.function_call_arguments";
+  const position = { item_id: id, output_index: outputIndex };
+  let input = "";
+  let status: ItemStatus = "in_progress";
+  const item = () => callItem(id, status, { ...call, input });
+  const write = (delta: string): string => {
+    if (delta === "") return "";
+    input += delta;
+    return emit(`${event}.delta`, { ...position, delta });
+  };
+  return {
+    added: emit("response.output_item.added", { output_index: outputIndex, item: item() }),
+    write,
+    item,
+    close(last: ItemStatus): string {
+      const filled = input === "" && !call.isCustom ? write(noArguments) : "";
+      const whole = call.isCustom ? { input } : { name: call.name, arguments: input };
+      const done = emit(`${event}.done`, { ...position, ...whole });
+      status = last;
+      return filled + done + emit("response.output_item.done", { output_index: outputIndex, item: item() });
+    },
+  };
+}
+
+/**
+ * The output of a response while it is streamed. Items stand in the order in which they begin. Reasoning and messages end
+ * when another item begins; calls, whose deltas may be interleaved, when the stream ends.
+ */
+export function streamOutput(emit: Emit, identity: ResponseIdentity) {
+  const items: StreamedItem[] = [];
+  const calls = new Map<number, ReturnType<typeof openCall>>();
+  /** Calls whose name has not come yet. */
+  const unnamed = new Map<number, ToolCall>();
+  const tracker = callTracker((call) => toolCallId(identity, call));
+  /** By call: deltas after the first may leave out the type. */
+  const customCalls: boolean[] = [];
+  let open: ReturnType<typeof openParts> | undefined;
+  let bytes = 0;
+
+  const closeOpen = (status: ItemStatus): string => {
+    const events = open?.close(status) ?? "";
+    open = undefined;
+    return events;
+  };
+  const position = (type: ItemType) => [itemId(type, identity, items.length), items.length] as const;
+
+  const beginCall = (call: number, { input, ...toolCall }: ToolCall): string => {
+    const closed = closeOpen("completed");
+    const item = openCall(emit, toolCall, ...position(callType(toolCall.isCustom)));
+    items.push(item);
+    calls.set(call, item);
+    unnamed.delete(call);
+    bytes += byteLength(toolCall.name);
+    return closed + item.added + item.write(input);
+  };
+
+  return {
+    writePart(kind: PartKind, delta: string, logprobs?: readonly JsonObject[]): string {
+      bytes += byteLength(delta);
+      const type = kind === "reasoning" ? "reasoning" : "message";
+      if (open?.type === type) return open.write(kind, delta, logprobs);
+      const closed = closeOpen("completed");
+      open = openParts(emit, type, ...position(type));
+      items.push(open);
+      return closed + open.added + open.write(kind, delta, logprobs);
+    },
+    writeCall(delta: JsonObject): string {
+      const { isCustom, name, input } = readCall(delta);
+      const { call: tracked, isNew } = tracker.of({ id: text(delta["id"]), index: delta["index"], name });
+      const { id, call } = tracked;
+      if (isNew) customCalls.push(isCustom);
+      bytes += byteLength(input);
+      const item = calls.get(call);
+      if (item) return item.write(input);
+      const toolCall = {
+        callId: text(id),
+        isCustom: customCalls[call] === true,
+        name,
+        input: (unnamed.get(call)?.input ?? "") + input,
+      };
+      if (name) return beginCall(call, toolCall);
+      unnamed.set(call, toolCall);
+      return "";
+    },
+    /** Only the last item can be cut short. */
+    close(status: ItemStatus): string {
+      const begun = [...unnamed].map(([call, toolCall]) => beginCall(call, toolCall)).join("");
+      const closed = closeOpen(status);
+      const last = items.at(-1);
+      const ended = [...calls.values()].map((item) => item.close(item === last ? status : "completed"));
+      return begun + closed + ended.join("");
     },
     items: (): JsonObject[] => items.map((each) => each.item()),
     bytes: () => bytes,

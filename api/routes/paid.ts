@@ -1,0 +1,23 @@
+import { chatCodec, embeddingsCodec, imagesCodec, mediaCodec, responsesCodec } from "#formats";
+import type { PaidRoute } from "../paid-route.ts";
+
+/** The paid routes that have one path and accept only POST. Messages and Gemini have routers of their own. */
+export const paidRoutes: readonly PaidRoute[] = [
+  { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat" },
+  { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses" },
+  { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec },
+  {
+    endpoint: "/v1/images/generations",
+    job: "image",
+    codec: imagesCodec,
+    endsAtSyncTimeout: true,
+    payable: true,
+  },
+  {
+    endpoint: "/v1/media/generations",
+    job: "media",
+    codec: mediaCodec,
+    endsAtSyncTimeout: true,
+    payable: true,
+  },
+];

@@ -1,0 +1,113 @@
+import { noCapacity } from "#errors";
+import type { ReleaseReason } from "#money";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import { retry } from "#platform/retry";
+import type { Charges } from "./charges.ts";
+import { createExpiry } from "./expiry.ts";
+import type { MediaType } from "./media-types.ts";
+import { type Records, type StoredUpload, uploadKey } from "./records.ts";
+import type { Storage } from "./storage.ts";
+
+export type Lifecycle = ReturnType<typeof createLifecycle>;
+
+/** How long an activation waits for MongoDB. What is not done by then falls to expiry and the sweeper of holds. */
+const activateTimeoutMs = 60_000;
+const releaseTimeoutMs = 10_000;
+const backoff = { firstMs: 200, maxMs: 200 };
+/** Storage accepts fewer concurrent connections than a batch has uploads. */
+const maxConcurrent = 20;
+
+/**
+ * How a pending upload ends: active and charged, or neither. The charge is decided first. A crash after it leaves a charge
+ * without an active file, which the next completion finishes or expiry refunds; never an active file without a charge.
+ */
+export function createLifecycle(deps: {
+  records: Records;
+  charges: Charges;
+  storage: Storage;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { records, charges, storage, clock, log } = deps;
+  const expiry = createExpiry({ ...deps, collection: records.objects, keyOf: uploadKey, settle });
+
+  /** The whole file is in storage. Null: the upload has ended meanwhile or its time is over, so the caller must `fail` it. */
+  async function activate(record: StoredUpload, type: MediaType, bytes: number): Promise<StoredUpload | null> {
+    const signal = AbortSignal.timeout(activateTimeoutMs);
+    const { _id: id, expiresAt } = record;
+    try {
+      const cost = await charges.charge(record, bytes, signal);
+      if (cost === undefined) return null;
+      const active = await markActive(id, { ...type, bytes, cost, expiresAt }, signal);
+      if (!active) return null;
+      await charges.apply(record, cost, signal).catch((error: unknown) => {
+        log.warn({ err: error, upload: id }, "a storage charge will be applied by the sweeper");
+      });
+      return active;
+    } catch (error) {
+      throw noCapacity("The upload could not be recorded in time.", 5, error);
+    }
+  }
+
+  /** After a write of unknown outcome the next attempt reads the record. */
+  function markActive(id: string, found: Parameters<Records["activate"]>[1], signal: AbortSignal) {
+    const retryIf = (error: unknown) => {
+      log.warn({ err: error, upload: id }, "an upload could not be marked active; retrying");
+      return true;
+    };
+    return retry({ clock, signal, backoff, retryIf }, async () => {
+      const activated = await records.activate(id, found);
+      if (activated) return activated;
+      const current = await records.find(id);
+      return current?.status === "active" ? current : null;
+    });
+  }
+
+  /**
+   * Ends a pending upload without a trace. Never rejects: what fails is retried by expiry. `recheckAt`: storage may still
+   * create the object after this, so expiry looks again at that time.
+   */
+  async function fail(record: StoredUpload, reason: ReleaseReason, recheckAt?: Date): Promise<void> {
+    const { _id: id } = record;
+    try {
+      const ended = (await records.fail(id, recheckAt ?? new Date(clock.now()))) ?? (await records.find(id));
+      // It became active elsewhere: its charge stands, whatever happened to it since.
+      if (ended?.activatedAt) return;
+      await charges.release(record, reason, AbortSignal.timeout(releaseTimeoutMs));
+      if (recheckAt) await storage.remove([uploadKey(id)]);
+      else await expiry.cleanUp([id]);
+    } catch (error) {
+      log.warn({ err: error, upload: id }, "a failed upload will be cleaned up by expiry");
+    }
+  }
+
+  /** For ended uploads that were never active: releases their holds and aborts their multipart uploads. */
+  async function settle(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const unsettled = new Set<string>();
+    const neverActive = (await records.findAll(ids)).filter(({ activatedAt }) => !activatedAt);
+    for (let from = 0; from < neverActive.length; from += maxConcurrent) {
+      const signal = AbortSignal.timeout(releaseTimeoutMs);
+      const batch = neverActive.slice(from, from + maxConcurrent).map((record) =>
+        settleOne(record, signal).catch((error: unknown) => {
+          log.warn({ err: error, upload: record._id }, "an ended upload could not be settled; it will be retried");
+          unsettled.add(record._id);
+        }),
+      );
+      await Promise.all(batch);
+    }
+    return unsettled;
+  }
+
+  async function settleOne(record: StoredUpload, signal: AbortSignal): Promise<void> {
+    const reason: ReleaseReason =
+      record.status === "expired"
+        ? { status: "failed", error: "upload_expired" }
+        : { status: "cancelled", error: "upload_deleted" };
+    await charges.release(record, reason, signal);
+    // By key: the record may lack storage's id of the multipart upload.
+    if (record.multipart) await storage.multipart.abort(uploadKey(record._id));
+  }
+
+  return { activate, fail, expiry };
+}

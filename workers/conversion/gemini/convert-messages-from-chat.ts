@@ -1,0 +1,168 @@
+import { invalidValue } from "#errors";
+import {
+  audioMime,
+  checkLink,
+  given,
+  inlineOf,
+  type JsonObject,
+  kindOf,
+  list,
+  mimeOfLink,
+  object,
+  text,
+} from "#formats";
+import { contentText, reasoningText } from "../chat/fields.ts";
+import { type IgnoredParams } from "../ignored-params.ts";
+import { argumentsObject, argumentsOf } from "../tool-calls.ts";
+import { type ModelCapabilities } from "./model-capabilities.ts";
+import { signatureOf, skipSignatureValidation } from "./reasoning.ts";
+
+/** `results`: tool results are a content of their own, because the user's words after them begin a new turn. */
+interface Content {
+  readonly source: "user" | "results" | "model";
+  readonly parts: JsonObject[];
+}
+
+const textParts = (value: unknown): JsonObject[] => (text(value) ? [{ text: value }] : []);
+
+/** The provider requires the type of a link, too: it is guessed from the file extension. */
+function mediaPart(address: string, defaultMime: string, path: string): JsonObject {
+  const inline = inlineOf(address);
+  if (inline) return { inlineData: { ...inline, mimeType: inline.mimeType || defaultMime } };
+  checkLink(address, path);
+  return { fileData: { mimeType: mimeOfLink(address) ?? defaultMime, fileUri: address } };
+}
+
+function imagePart(part: JsonObject, partPath: string): JsonObject {
+  const image = part["image_url"];
+  const path = `${partPath}.image_url.url`;
+  const media = mediaPart(text(image) || text(object(image)["url"]), "image/jpeg", path);
+  const { mimeType } = object(media["inlineData"] ?? media["fileData"]);
+  // The cost was bounded for an image.
+  if (kindOf(text(mimeType)) !== "image") throw invalidValue(path, `${path} must refer to an image.`);
+  return media;
+}
+
+function audioPart(part: JsonObject, path: string): JsonObject {
+  const { data, format } = object(part["input_audio"]);
+  if (!text(data)) throw invalidValue(`${path}.input_audio.data`, `${path}.input_audio.data must be a string.`);
+  return { inlineData: { mimeType: audioMime(text(format)), data } };
+}
+
+function partsFromChat(content: unknown, path: string, ignored: IgnoredParams): JsonObject[] {
+  if (!Array.isArray(content)) return textParts(content);
+  return list(content).flatMap((part, c) => {
+    const partPath = `${path}[${c}]`;
+    ignored.add("cache_control", part["cache_control"]);
+    switch (part["type"]) {
+      case "text":
+        return textParts(part["text"]);
+      case "image_url":
+        return [imagePart(part, partPath)];
+      case "input_audio":
+        return [audioPart(part, partPath)];
+      case "file":
+        return [mediaPart(text(object(part["file"])["file_data"]), "application/pdf", `${partPath}.file.file_data`)];
+      default:
+        throw invalidValue(`${partPath}.type`, `${partPath}.type: parts of this type are not supported by this model.`);
+    }
+  });
+}
+
+/** Throws `invalidValue` naming the chat field. `system`: the parts of all system messages, wherever they stand. */
+export function convertMessagesFromChat(
+  messages: unknown,
+  capabilities: ModelCapabilities,
+  ignored: IgnoredParams,
+): { system: JsonObject[]; contents: JsonObject[] } {
+  const contents: Content[] = [];
+  const system: JsonObject[] = [];
+  const functionNames = new Map<string, string>();
+
+  const add = (source: Content["source"], parts: JsonObject[]) => {
+    if (parts.length === 0) return;
+    const last = contents.at(-1);
+    if (last?.source === source) last.parts.push(...parts);
+    else contents.push({ source, parts });
+  };
+
+  const callPart = (call: JsonObject, path: string): JsonObject => {
+    const { name, arguments: args } = object(call["function"]);
+    if (!text(name)) throw invalidValue(`${path}.function.name`, `${path}.function.name must be a string.`);
+    const id = text(call["id"]);
+    functionNames.set(id, text(name));
+    return given({
+      functionCall: given({ id: id || undefined, name, args: argumentsObject(args) }),
+      thoughtSignature: signatureOf(call) || undefined,
+    });
+  };
+
+  const assistantParts = (message: JsonObject, path: string): JsonObject[] => {
+    ignored.add("reasoning_content", reasoningText(message));
+    const content = [
+      ...partsFromChat(message["content"], `${path}.content`, ignored),
+      ...textParts(message["refusal"]),
+    ];
+    const signature = signatureOf(message);
+    if (signature) content.push({ text: "", ...content.pop(), thoughtSignature: signature });
+    const calls = list(message["tool_calls"]).map((call, c) => callPart(call, `${path}.tool_calls[${c}]`));
+    // The first call of a turn must be signed.
+    const [first, ...rest] = calls;
+    const isUnsigned = first && capabilities.signatures && !calls.some(({ thoughtSignature }) => thoughtSignature);
+    if (!isUnsigned) return [...content, ...calls];
+    return [...content, { ...first, thoughtSignature: skipSignatureValidation }, ...rest];
+  };
+
+  const resultParts = (message: JsonObject, path: string): JsonObject[] => {
+    const id = text(message["tool_call_id"]);
+    const name = functionNames.get(id) ?? text(message["name"]);
+    if (!name)
+      throw invalidValue(
+        `${path}.tool_call_id`,
+        `${path}.tool_call_id must be the id of a call in an earlier message.`,
+      );
+    const content = contentText(message["content"]);
+    const parsed = content.trimStart().startsWith("{") ? argumentsOf(content) : undefined;
+    const parts = partsFromChat(message["content"], `${path}.content`, ignored);
+    const media = parts.filter((part) => part["text"] === undefined);
+    const isInside = ({ inlineData }: JsonObject) =>
+      capabilities.mediaInToolResults &&
+      inlineData !== undefined &&
+      kindOf(text(object(inlineData)["mimeType"])) !== "audio";
+    const inside = media.filter(isInside);
+    const functionResponse = given({
+      id: id || undefined,
+      name,
+      response: parsed ?? { output: content },
+      parts: inside.length > 0 ? inside : undefined,
+    });
+    return [{ functionResponse }, ...media.filter((part) => !isInside(part))];
+  };
+
+  list(messages).forEach((message, m) => {
+    const path = `messages[${m}]`;
+    switch (message["role"]) {
+      case "system":
+      case "developer":
+        system.push(...textParts(contentText(message["content"])));
+        return;
+      case "user":
+        add("user", partsFromChat(message["content"], `${path}.content`, ignored));
+        return;
+      case "tool":
+        add("results", resultParts(message, path));
+        return;
+      case "assistant":
+        add("model", assistantParts(message, path));
+        return;
+      default:
+        throw invalidValue(`${path}.role`, `${path}.role: messages of this role are not supported by this model.`);
+    }
+  });
+  if (contents.length === 0)
+    throw invalidValue("messages", "messages: at least one non-system message must have content.");
+  return {
+    system,
+    contents: contents.map(({ source, parts }) => ({ role: source === "model" ? "model" : "user", parts })),
+  };
+}

@@ -1,0 +1,171 @@
+import { invalidValue } from "#errors";
+import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, text, writeJson } from "#formats";
+import { type IgnoredParams } from "../ignored-params.ts";
+import { signatureField } from "./reasoning.ts";
+
+interface LocatedPart {
+  readonly part: JsonObject;
+  readonly path: string;
+}
+
+interface Turn {
+  readonly isModel: boolean;
+  readonly parts: LocatedPart[];
+}
+
+interface Call {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Joins adjacent contents of one role: clients store each event of a stream as a content of its own. */
+function joinTurns(contents: readonly JsonObject[]): Turn[] {
+  const turns: Turn[] = [];
+  contents.forEach(({ role, parts }, c) => {
+    const isModel = text(role).toLowerCase() === "model";
+    const located = list(parts).map((part, p) => ({ part, path: `contents[${c}].parts[${p}]` }));
+    const last = turns.at(-1);
+    if (last?.isModel === isModel) last.parts.push(...located);
+    else turns.push({ isModel, parts: located });
+  });
+  return turns;
+}
+
+const textPart = (value: string): JsonObject => ({ type: "text", text: value });
+const imagePart = (url: string): JsonObject => ({ type: "image_url", image_url: { url } });
+const documentPart = (data: string): JsonObject => ({
+  type: "file",
+  file: isUploadId(data) ? { file_id: data } : { filename: "document.pdf", file_data: data },
+});
+
+/** `data`: base64, or the id of an upload. */
+function inlinePart(mime: string, data: string): JsonObject {
+  const isUpload: boolean = isUploadId(data);
+  const address = isUpload ? data : `data:${mime};base64,${data}`;
+  switch (kindOf(mime)) {
+    case "image":
+      return imagePart(address);
+    case "audio":
+      return { type: "input_audio", input_audio: { data, format: audioFormat(mime) } };
+    case "file":
+      if (/^text\//i.test(mime) && !isUpload) return textPart(Buffer.from(data, "base64").toString());
+      return documentPart(address);
+  }
+}
+
+function linkedPart(mime: string, link: string, path: string): JsonObject {
+  switch (kindOf(mime)) {
+    case "image":
+      return imagePart(link);
+    case "audio":
+      throw invalidValue(
+        `${path}.fileUri`,
+        `${path}.fileUri: this model accepts audio only as inlineData or an upload.`,
+      );
+    case "file":
+      return documentPart(link);
+  }
+}
+
+/** The media of a part, or of a tool's result. */
+function mediaParts(part: JsonObject, path: string): JsonObject[] {
+  return (["inlineData", "fileData"] as const).flatMap((field) => {
+    const media = part[field];
+    if (typeof media !== "object" || media === null) return [];
+    const { mimeType, data, fileUri } = object(media);
+    const mime = text(mimeType);
+    const content = text(field === "inlineData" ? data : fileUri);
+    const mediaPath = `${path}.${field}`;
+    if (/^video\//i.test(mime))
+      throw invalidValue(`${mediaPath}.mimeType`, `${mediaPath}.mimeType: this model does not accept video.`);
+    const isLink = field === "fileData" && !isUploadId(content);
+    return [isLink ? linkedPart(mime, content, mediaPath) : inlinePart(mime, content)];
+  });
+}
+
+const hints = ["videoMetadata", "mediaResolution", "partMetadata", "speechMetadata"];
+
+function userParts({ part, path }: LocatedPart, ignored: IgnoredParams): JsonObject[] {
+  for (const hint of hints) ignored.add(hint, part[hint]);
+  const content = text(part["text"]);
+  return [...(content ? [textPart(content)] : []), ...mediaParts(part, path)];
+}
+
+/** Removes the call that a result answers: the one with its id, else the first with its name. */
+function takeCall(pending: Call[], result: JsonObject, path: string): Call {
+  const byId = pending.findIndex(({ id }) => id === result["id"]);
+  const found = byId >= 0 ? byId : pending.findIndex(({ name }) => name === result["name"]);
+  const [call] = found >= 0 ? pending.splice(found, 1) : [];
+  if (!call)
+    throw invalidValue(`${path}.name`, `${path}.name: there is no earlier call of this function without a result.`);
+  return call;
+}
+
+/** A single `output` string is the result as text; any other response becomes JSON. */
+function resultText(response: unknown, path: string): string {
+  const { output } = object(response);
+  if (typeof output === "string" && Object.keys(object(response)).length === 1) return output;
+  return writeJson(object(response), path);
+}
+
+/** Chat's tool messages are text: media of results move to the user message after them. */
+function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: IgnoredParams): JsonObject[] {
+  const results: JsonObject[] = [];
+  const content: JsonObject[] = [];
+  for (const each of parts) {
+    const { functionResponse } = each.part;
+    if (typeof functionResponse === "object" && functionResponse !== null) {
+      const path = `${each.path}.functionResponse`;
+      const result = object(functionResponse);
+      const { id } = takeCall(pending, result, path);
+      results.push({ role: "tool", tool_call_id: id, content: resultText(result["response"], `${path}.response`) });
+      const media = list(result["parts"]).flatMap((part, p) => mediaParts(part, `${path}.parts[${p}]`));
+      if (media.length > 0) content.push(textPart(`Of the result of ${id}:`), ...media);
+    }
+    content.push(...userParts(each, ignored));
+  }
+  const [first] = content;
+  if (!first) return results;
+  const isText = content.length === 1 && first["type"] === "text";
+  return [...results, { role: "user", content: isText ? first["text"] : content }];
+}
+
+/** Stands in for the id of a call that has none; unique by position. */
+const positionId = (path: string): string => `call_${(path.match(/\d+/g) ?? []).join("_")}`;
+
+function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject[] {
+  let content = "";
+  let signature: unknown;
+  const calls: JsonObject[] = [];
+  for (const { part, path } of parts) {
+    if (mediaParts(part, path).length > 0)
+      throw invalidValue(path, `${path}: this model does not accept media in a turn of the model.`);
+    // Another model cannot use the thoughts of this provider's.
+    if (part["thought"] !== true) content += text(part["text"]);
+    const { functionCall, thoughtSignature } = part;
+    if (typeof functionCall !== "object" || functionCall === null) {
+      signature = text(thoughtSignature) || signature;
+      continue;
+    }
+    const { id, name, args } = object(functionCall);
+    const call = { id: text(id) || positionId(path), name: text(name) };
+    pending.push(call);
+    calls.push({
+      id: call.id,
+      type: "function",
+      function: { name: call.name, arguments: writeJson(object(args), `${path}.functionCall.args`) },
+      ...signatureField(thoughtSignature),
+    });
+  }
+  if (!content && calls.length === 0) return [];
+  const toolCalls = calls.length > 0 && { tool_calls: calls };
+  return [{ role: "assistant", content: content || null, ...toolCalls, ...signatureField(signature) }];
+}
+
+/** Throws `invalidValue` naming the caller's field. */
+export function convertMessagesToChat(contents: unknown, ignored: IgnoredParams): JsonObject[] {
+  const pending: Call[] = [];
+  return joinTurns(list(contents)).flatMap(({ isModel, parts }) =>
+    isModel ? modelToChat(parts, pending) : userToChat(parts, pending, ignored),
+  );
+}

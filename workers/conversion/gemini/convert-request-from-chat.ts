@@ -1,0 +1,115 @@
+import { invalidValue } from "#errors";
+import { formedThinking, given, isSet, type JsonObject, number, object, searchFields, text } from "#formats";
+import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
+import { type ConvertedRequest } from "../converter.ts";
+import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
+import { schemaToProvider } from "./json-schema.ts";
+import { type ModelCapabilities, modelCapabilities } from "./model-capabilities.ts";
+import { prepareTools } from "./prepare-tools.ts";
+import { thinkingConfigOf } from "./reasoning.ts";
+
+/** Fields that are converted or checked here; all others are ignored by name. */
+const convertible: ReadonlySet<string> = new Set([
+  ...commonFields,
+  "top_k",
+  "stop",
+  "seed",
+  "presence_penalty",
+  "frequency_penalty",
+  "extra_body",
+]);
+
+/** Fields that change the meaning of the request and have no counterpart, with the values that have no effect. */
+const refused: readonly (readonly [field: string, hasNoEffect: (value: unknown) => boolean])[] = [
+  ["modalities", isTextOnly],
+  ["prediction", isEmpty],
+  ["logit_bias", isEmpty],
+  ["functions", isEmpty],
+  ...searchFields.map((field) => [field, isEmpty] as const),
+  ["service_tier", (value) => isStandardTier(value) || value === "flex" || value === "priority"],
+];
+
+const maxStopSequences = 5;
+
+const refuse = (field: string): never => {
+  throw invalidValue(field, `${field} is not supported by this model.`);
+};
+
+function responseFormatFromChat(responseFormat: unknown): JsonObject {
+  const { type, json_schema } = object(responseFormat);
+  if (type === undefined || type === "text") return {};
+  const json = { responseMimeType: "application/json" };
+  if (type === "json_object") return json;
+  if (type !== "json_schema") return refuse("response_format.type");
+  const path = "response_format.json_schema.schema";
+  return { ...json, responseJsonSchema: schemaToProvider(object(json_schema)["schema"], path) };
+}
+
+function stopSequencesFromChat(request: JsonObject): readonly unknown[] | undefined {
+  const sequences = stopSequencesOf(request);
+  if (sequences.length > maxStopSequences)
+    throw invalidValue("stop", `stop: this model accepts at most ${maxStopSequences} sequences.`);
+  return sequences.length > 0 ? sequences : undefined;
+}
+
+/** `extra_body.google`, of the provider's OpenAI-compatible interface, takes precedence over `reasoning_effort`. */
+function thinkingConfigFromChat(
+  request: JsonObject,
+  cap: number | undefined,
+  capabilities: ModelCapabilities,
+  ignored: IgnoredParams,
+): unknown {
+  const { google, ...otherExtra } = object(request["extra_body"]);
+  const { thinking_config, thinkingConfig = thinking_config, ...otherGoogle } = object(google);
+  for (const [field, value] of [...Object.entries(otherExtra), ...Object.entries(otherGoogle)])
+    ignored.add(field, value);
+  if (isSet(thinkingConfig)) return formedThinking(thinkingConfig);
+  const effort = text(request["reasoning_effort"]);
+  if (!effort) return undefined;
+  const config = thinkingConfigOf(effort, cap, capabilities);
+  if (!config) ignored.add("reasoning_effort", effort);
+  return config;
+}
+
+/** Throws `invalidValue` naming the chat field. */
+export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
+  for (const [field, hasNoEffect] of refused) if (!hasNoEffect(request[field])) refuse(field);
+  const { service_tier, logprobs, top_logprobs, n } = request;
+  const serviceTier = isStandardTier(service_tier) ? undefined : service_tier;
+  const ignored = ignoredParams();
+  for (const [field, value] of Object.entries(request))
+    if (!convertible.has(field) && !(field === "service_tier" && serviceTier)) ignored.add(field, value);
+  if (request["parallel_tool_calls"] === true) ignored.add("parallel_tool_calls", true);
+  const capabilities = modelCapabilities(text(request["model"]));
+  const penalty = (field: string): number | undefined => {
+    const value = number(request[field]) || undefined;
+    return value === undefined || capabilities.penalties ? value : refuse(field);
+  };
+  const maxOutputTokens = capOf(request);
+  const { system, contents } = convertMessagesFromChat(request["messages"], capabilities, ignored);
+  const generationConfig = given({
+    maxOutputTokens,
+    candidateCount: n === 1 ? undefined : n,
+    temperature: request["temperature"],
+    topP: request["top_p"],
+    topK: request["top_k"],
+    stopSequences: stopSequencesFromChat(request),
+    seed: request["seed"],
+    presencePenalty: penalty("presence_penalty"),
+    frequencyPenalty: penalty("frequency_penalty"),
+    responseLogprobs: logprobs === true || undefined,
+    logprobs: logprobs === true ? top_logprobs : undefined,
+    ...responseFormatFromChat(request["response_format"]),
+    thinkingConfig: thinkingConfigFromChat(request, maxOutputTokens, capabilities, ignored),
+  });
+  const converted = given({
+    systemInstruction: system.length > 0 ? { parts: system } : undefined,
+    contents,
+    ...prepareTools(request),
+    generationConfig: isEmpty(generationConfig) ? undefined : generationConfig,
+    serviceTier,
+    store: false,
+  });
+  return { request: converted, ignored: ignored.names() };
+}

@@ -1,0 +1,86 @@
+import { invalidValue } from "#errors";
+import { formedSchema, given, type JsonObject, list, object, strings, text } from "#formats";
+
+/** Keeps the recursion within the stack. */
+const maxDepth = 64;
+const listFields = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const mapFields = ["properties", "$defs", "definitions"];
+const singleFields = ["items", "additionalProperties"];
+
+function checkDepth(path: string, depth: number): void {
+  if (depth === maxDepth) throw invalidValue(path, `${path}: is nested too deep.`);
+}
+
+/** The schema with its direct subschemas replaced. */
+function mapSubschemas(schema: JsonObject, convert: (subschema: JsonObject) => JsonObject): JsonObject {
+  const one = (value: unknown) => (typeof value === "object" && value !== null ? convert(object(value)) : value);
+  const fields = Object.entries(schema).map(([field, value]): [string, unknown] => {
+    if (listFields.includes(field) && Array.isArray(value)) return [field, value.map(one)];
+    if (singleFields.includes(field)) return [field, one(value)];
+    if (!mapFields.includes(field) || typeof value !== "object" || value === null) return [field, value];
+    return [field, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, one(each)]))];
+  });
+  return Object.fromEntries(fields);
+}
+
+const countFields = ["maxItems", "minItems", "minProperties", "maxProperties", "minLength", "maxLength"];
+
+/** Google's JSON has 64-bit numbers as strings. */
+const numeric = (value: unknown): unknown => (typeof value === "string" && value !== "" ? Number(value) : value);
+
+/** The provider's OpenAPI-like schema (`type` in capitals, `nullable`) as JSON Schema. */
+export function schemaToChat(value: unknown, path: string, depth = 0): JsonObject {
+  checkDepth(path, depth);
+  const {
+    type,
+    nullable,
+    format,
+    example,
+    propertyOrdering: _,
+    ...rest
+  } = mapSubschemas(formedSchema(value, `${path}.`), (subschema) => schemaToChat(subschema, path, depth + 1));
+  const lowerType = text(type).toLowerCase();
+  const name = lowerType === "type_unspecified" || !lowerType ? undefined : lowerType;
+  const isNullable = nullable === true;
+  return given({
+    type: Array.isArray(type) ? type : isNullable && name ? [name, "null"] : name,
+    ...rest,
+    ...Object.fromEntries(countFields.map((field) => [field, numeric(rest[field])])),
+    ...(isNullable && Array.isArray(rest["enum"]) && { enum: [...strings(rest["enum"]), null] }),
+    ...(isNullable && !name && Array.isArray(rest["anyOf"]) && { anyOf: [...list(rest["anyOf"]), { type: "null" }] }),
+    format: format === "enum" ? undefined : format,
+    examples: example == null ? undefined : [example],
+  });
+}
+
+/** The provider accepts neither `$schema` nor `const`. */
+export function schemaToProvider(value: unknown, path: string, depth = 0): JsonObject {
+  checkDepth(path, depth);
+  const {
+    $schema: _,
+    const: constant,
+    ...rest
+  } = mapSubschemas(object(value), (subschema) => schemaToProvider(subschema, path, depth + 1));
+  return constant === undefined ? rest : { ...rest, enum: [constant] };
+}
+
+/**
+ * The schema with every object closed, as OpenAI's strict mode requires; undefined if a property is optional or further
+ * ones are allowed, because strict mode would change what the schema accepts.
+ */
+export function strictSchema(value: unknown, path: string, depth = 0): JsonObject | undefined {
+  checkDepth(path, depth);
+  let isStrict = true;
+  const closed = mapSubschemas(object(value), (subschema) => {
+    const strict = strictSchema(subschema, path, depth + 1);
+    if (!strict) isStrict = false;
+    return strict ?? subschema;
+  });
+  const { type, properties, additionalProperties = false, required } = closed;
+  const isObject = properties !== undefined || type === "object" || (Array.isArray(type) && type.includes("object"));
+  if (!isObject) return isStrict ? closed : undefined;
+  const requiredNames = new Set(strings(required));
+  const areAllRequired =
+    properties !== undefined && Object.keys(object(properties)).every((name) => requiredNames.has(name));
+  return isStrict && areAllRequired && additionalProperties === false ? { ...closed, additionalProperties } : undefined;
+}

@@ -1,0 +1,189 @@
+import { invalidValue } from "#errors";
+import { given, isSet, type JsonObject, list, logprobsInclude, object, searchFields, text } from "#formats";
+import { capOf, commonFields, isStandardTier } from "../chat/fields.ts";
+import { type ConvertedRequest } from "../converter.ts";
+import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import { readCall, refusalPart } from "./output-items.ts";
+import { prepareTools } from "./prepare-tools.ts";
+import { reasoningItemsOf } from "./reasoning.ts";
+
+/** Fields that are converted or checked here; all others are ignored by name. */
+const convertible: ReadonlySet<string> = new Set([
+  ...commonFields,
+  "verbosity",
+  "service_tier",
+  "presence_penalty",
+  "frequency_penalty",
+  "store",
+]);
+
+/** Fields that change the meaning of the request and have no counterpart. */
+const unsupported = ["stop", "prediction", "audio", "functions", "function_call", ...searchFields];
+
+const refuse = (param: string): never => {
+  throw invalidValue(param, `${param} is not supported by this model.`);
+};
+const refusePart = (param: string): never => {
+  throw invalidValue(param, `${param}: parts of this type are not supported by this model.`);
+};
+
+function refuseUnsupported(request: JsonObject): void {
+  for (const field of unsupported) if (isSet(request[field]) && request[field] !== false) refuse(field);
+  const { n, modalities, logit_bias } = request;
+  if (isSet(n) && n !== 1) refuse("n");
+  if (Array.isArray(modalities) && modalities.some((each) => each !== "text")) refuse("modalities");
+  if (Object.keys(object(logit_bias)).length > 0) refuse("logit_bias");
+  for (const field of ["presence_penalty", "frequency_penalty"])
+    if (isSet(request[field]) && request[field] !== 0) refuse(field);
+}
+
+function addIgnored(request: JsonObject, ignored: IgnoredParams): void {
+  for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
+  for (const field of ["presence_penalty", "frequency_penalty"]) ignored.add(field, request[field]);
+  for (const field of ["parallel_tool_calls", "store"]) if (request[field] === true) ignored.add(field, true);
+  if (isStandardTier(request["service_tier"])) ignored.add("service_tier", request["service_tier"]);
+}
+
+/** The provider accepts call ids up to this length; keeping both ends of a longer one keeps it unique. */
+const maxCallIdLength = 64;
+const callId = (value: unknown): string => {
+  const id = text(value);
+  return id.length <= maxCallIdLength ? id : id.slice(0, maxCallIdLength / 2) + id.slice(-maxCallIdLength / 2);
+};
+
+function fileFromChat(part: JsonObject, path: string): JsonObject {
+  const { file_data, filename } = object(part["file"]);
+  const data = text(file_data);
+  if (!data) throw invalidValue(`${path}.file.file_data`, `${path}.file.file_data must be a string.`);
+  if (/^https?:\/\//i.test(data)) return { type: "input_file", file_url: data };
+  return { type: "input_file", filename: text(filename) || "document.pdf", file_data: data };
+}
+
+function partFromChat(part: JsonObject, path: string, ignored: IgnoredParams): JsonObject {
+  for (const field of ["cache_control", "prompt_cache_breakpoint"]) ignored.add(field, part[field]);
+  switch (part["type"]) {
+    case "text":
+      return { type: "input_text", text: text(part["text"]) };
+    case "image_url": {
+      const image = part["image_url"];
+      const { url, detail } = object(image);
+      return { type: "input_image", image_url: text(image) || text(url), detail: isSet(detail) ? detail : "auto" };
+    }
+    case "input_audio":
+      return { type: "input_audio", input_audio: object(part["input_audio"]) };
+    case "file":
+      return fileFromChat(part, path);
+    default:
+      return refusePart(`${path}.type`);
+  }
+}
+
+const contentFromChat = (content: unknown, path: string, ignored: IgnoredParams): string | JsonObject[] =>
+  Array.isArray(content) ? list(content).map((part, p) => partFromChat(part, `${path}[${p}]`, ignored)) : text(content);
+
+/** Thinking parts are dropped: they belong to another provider. */
+function assistantContentFromChat({ content, refusal }: JsonObject, path: string): JsonObject[] {
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : list(content);
+  const converted: JsonObject[] = [];
+  parts.forEach((part, p) => {
+    if (part["type"] === "text" && text(part["text"]))
+      converted.push({ type: "output_text", text: text(part["text"]), annotations: [] });
+    else if (part["type"] === "refusal") converted.push(refusalPart(text(part["refusal"])));
+    else if (part["type"] !== "text" && part["type"] !== "thinking") refusePart(`${path}.content[${p}].type`);
+  });
+  if (text(refusal)) converted.push(refusalPart(text(refusal)));
+  return converted;
+}
+
+function assistantFromChat(message: JsonObject, path: string, customCallIds: Set<string>): JsonObject[] {
+  if (isSet(message["function_call"]))
+    throw invalidValue(`${path}.function_call`, `${path}.function_call: use tool_calls for this model.`);
+  const content = assistantContentFromChat(message, path);
+  const calls = list(message["tool_calls"]).map((call): JsonObject => {
+    const { isCustom, name, input } = readCall(call);
+    const id = callId(call["id"]);
+    if (!isCustom) return { type: "function_call", call_id: id, name, arguments: input };
+    customCallIds.add(id);
+    return { type: "custom_tool_call", call_id: id, name, input };
+  });
+  const messages = content.length > 0 ? [{ type: "message", role: "assistant", content }] : [];
+  return [...reasoningItemsOf(message["reasoning_details"]), ...messages, ...calls];
+}
+
+function messagesFromChat(messages: readonly JsonObject[], ignored: IgnoredParams): JsonObject[] {
+  /** The type of a result depends on its call's. */
+  const customCallIds = new Set<string>();
+  return messages.flatMap((message, m): JsonObject[] => {
+    const path = `messages[${m}]`;
+    const { role, content, name } = message;
+    ignored.add("name", name);
+    switch (role) {
+      case "system":
+      case "developer":
+      case "user":
+        return [{ type: "message", role, content: contentFromChat(content, `${path}.content`, ignored) }];
+      case "assistant":
+        return assistantFromChat(message, path, customCallIds);
+      case "tool": {
+        const id = callId(message["tool_call_id"]);
+        const type = customCallIds.has(id) ? "custom_tool_call_output" : "function_call_output";
+        return [{ type, call_id: id, output: contentFromChat(content, `${path}.content`, ignored) }];
+      }
+      default:
+        throw invalidValue(`${path}.role`, `${path}.role: messages of this role are not supported by this model.`);
+    }
+  });
+}
+
+function responseFormatFromChat(format: JsonObject): JsonObject | undefined {
+  const { type, json_schema } = format;
+  switch (type) {
+    case undefined:
+    case "text":
+      return undefined;
+    case "json_object":
+      return { type };
+    case "json_schema":
+      return given({ type, ...object(json_schema) });
+    default:
+      return refuse("response_format.type");
+  }
+}
+
+/** The provider returns the state of its reasoning only on request. */
+function includeOf(request: JsonObject): string[] | undefined {
+  const { logprobs, reasoning_effort, messages } = request;
+  const hasReasoning =
+    (isSet(reasoning_effort) && reasoning_effort !== "none") ||
+    list(messages).some((message) => reasoningItemsOf(message["reasoning_details"]).length > 0);
+  const include = [
+    ...(logprobs === true ? [logprobsInclude] : []),
+    ...(hasReasoning ? ["reasoning.encrypted_content"] : []),
+  ];
+  return include.length > 0 ? include : undefined;
+}
+
+/** Throws `invalidValue` naming the chat field. */
+export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
+  refuseUnsupported(request);
+  const ignored = ignoredParams();
+  addIgnored(request, ignored);
+  const { reasoning_effort, verbosity, service_tier, logprobs, top_logprobs } = request;
+  const textConfig = given({ format: responseFormatFromChat(object(request["response_format"])), verbosity });
+  const converted = given({
+    model: request["model"],
+    input: messagesFromChat(list(request["messages"]), ignored),
+    stream: request["stream"],
+    max_output_tokens: capOf(request),
+    temperature: request["temperature"],
+    top_p: request["top_p"],
+    top_logprobs: logprobs === true ? top_logprobs : undefined,
+    ...prepareTools(request),
+    text: Object.keys(textConfig).length > 0 ? textConfig : undefined,
+    reasoning: isSet(reasoning_effort) ? { effort: reasoning_effort } : undefined,
+    service_tier: isStandardTier(service_tier) ? undefined : service_tier,
+    include: includeOf(request),
+    store: false,
+  });
+  return { request: converted, ignored: ignored.names() };
+}

@@ -1,0 +1,103 @@
+import { invalidValue } from "#errors";
+import { given, isSet, type JsonObject, list, object, text } from "#formats";
+import { type IgnoredParams } from "../ignored-params.ts";
+
+const refuseType = (path: string): never => {
+  throw invalidValue(`${path}.type`, `${path}.type: this model accepts only function and custom tools.`);
+};
+
+function customFormatToChat(format: unknown): JsonObject | undefined {
+  const { type, ...grammar } = object(format);
+  if (type === undefined) return undefined;
+  return type === "grammar" ? { type, grammar } : { type };
+}
+
+function toolToChat(tool: JsonObject, t: number, ignored: IgnoredParams): JsonObject {
+  const { type, name, description, parameters, strict, format, ...others } = tool;
+  for (const [field, value] of Object.entries(others)) ignored.add(field, value);
+  if (type === "function")
+    return {
+      type,
+      function: given({ name: text(name), description, parameters, strict: strict === true || undefined }),
+    };
+  if (type === "custom")
+    return { type, custom: given({ name: text(name), description, format: customFormatToChat(format) }) };
+  return refuseType(`tools[${t}]`);
+}
+
+function namedChoiceToChat(choice: unknown, path: string): JsonObject {
+  const { type, name } = object(choice);
+  return type === "function" || type === "custom" ? { type, [type]: { name: text(name) } } : refuseType(path);
+}
+
+function toolChoiceToChat(choice: unknown): unknown {
+  if (typeof choice === "string" || !isSet(choice)) return choice;
+  const { type, mode, tools } = object(choice);
+  if (type !== "allowed_tools") return namedChoiceToChat(choice, "tool_choice");
+  const named = list(tools).map((tool, t) => namedChoiceToChat(tool, `tool_choice.tools[${t}]`));
+  return { type, allowed_tools: { mode, tools: named } };
+}
+
+export function convertToolsToChat(request: JsonObject, ignored: IgnoredParams): JsonObject {
+  const { tool_choice, parallel_tool_calls } = request;
+  const tools = list(request["tools"]).map((tool, t) => toolToChat(tool, t, ignored));
+  if (tools.length > 0)
+    return {
+      tools,
+      tool_choice: toolChoiceToChat(tool_choice),
+      parallel_tool_calls: parallel_tool_calls === false ? false : undefined,
+    };
+  // Providers refuse even these of a chat request without tools.
+  const hasNoEffect = tool_choice === "auto" || tool_choice === "none";
+  return { tool_choice: hasNoEffect ? undefined : toolChoiceToChat(tool_choice) };
+}
+
+function toolFromChat(tool: JsonObject, t: number): JsonObject {
+  const { type } = tool;
+  if (type === "function") {
+    const { name, description, parameters, strict } = object(tool["function"]);
+    return given({
+      type,
+      name: text(name),
+      description,
+      parameters: isSet(parameters) ? parameters : { type: "object", properties: {} },
+      // The default of this format is true.
+      strict: strict === true,
+    });
+  }
+  if (type !== "custom") return refuseType(`tools[${t}]`);
+  const { name, description, format } = object(tool["custom"]);
+  const { type: formatType, grammar } = object(format);
+  return given({
+    type,
+    name: text(name),
+    description,
+    format: formatType === "grammar" ? { type: formatType, ...object(grammar) } : format,
+  });
+}
+
+function namedChoiceFromChat(choice: unknown, path: string): JsonObject {
+  const { type, function: called, custom } = object(choice);
+  if (type === "function") return { type, name: text(object(called)["name"]) };
+  if (type === "custom") return { type, name: text(object(custom)["name"]) };
+  return refuseType(path);
+}
+
+function toolChoiceFromChat(choice: unknown): unknown {
+  if (typeof choice === "string" || !isSet(choice)) return choice;
+  const { type, allowed_tools } = object(choice);
+  if (type !== "allowed_tools") return namedChoiceFromChat(choice, "tool_choice");
+  const { mode, tools } = object(allowed_tools);
+  const named = list(tools).map((tool, t) => namedChoiceFromChat(tool, `tool_choice.allowed_tools.tools[${t}]`));
+  return { type, mode, tools: named };
+}
+
+/** `tools`, `tool_choice` and `parallel_tool_calls` of a chat request. */
+export function prepareTools(request: JsonObject): JsonObject {
+  const tools = list(request["tools"]).map(toolFromChat);
+  return {
+    tools: tools.length > 0 ? tools : undefined,
+    tool_choice: toolChoiceFromChat(request["tool_choice"]),
+    parallel_tool_calls: request["parallel_tool_calls"] === false ? false : undefined,
+  };
+}

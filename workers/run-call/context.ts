@@ -1,0 +1,83 @@
+import type { Catalog, Model, Usage } from "#catalog";
+import type { ServiceError } from "#errors";
+import type { Files, ProviderJob } from "#files";
+import type { IdempotencyStore } from "#idempotency";
+import type { Cancellations, PaidCall, Replies, Reply } from "#jobs";
+import type { Money } from "#money";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import type { Counting } from "../counting/index.ts";
+import { Aborted, type Running } from "../running.ts";
+import type { AttemptRecord, Upstreams } from "../upstreams/index.ts";
+
+export interface CallDeps {
+  readonly catalog: Catalog;
+  readonly upstreams: Upstreams;
+  readonly money: Money;
+  readonly files: Files;
+  readonly idempotency: IdempotencyStore;
+  readonly replies: Replies;
+  readonly cancellations: Cancellations;
+  readonly running: Running;
+  readonly counting: Counting;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** One delivery of a call, as the work of a job sees it. */
+export interface CallContext extends Pick<CallDeps, "catalog" | "upstreams" | "files" | "counting" | "clock" | "log"> {
+  readonly payload: PaidCall;
+  readonly account: string;
+  readonly model: Model;
+  readonly request: Readonly<Record<string, unknown>>;
+  /** Aborts when the work is to stop. */
+  readonly signal: AbortSignal;
+  /** Aborts when the caller has disconnected while a provider works. What finishes is charged all the same. */
+  readonly disconnected: AbortSignal;
+  readonly reply: Reply;
+  readonly record: AttemptRecord;
+  /** Submitted by an earlier delivery whose worker did not see its end. */
+  readonly job: ProviderJob | undefined;
+}
+
+/** The work of a job. Throws any error, or a `FailedWork` where more than the error is to be known. */
+export type Work = (call: CallContext) => Promise<Answer>;
+
+export interface Counted {
+  readonly usage: Usage;
+  /** The provider reported no usage. */
+  readonly estimated: boolean;
+}
+
+export interface Answer extends Counted {
+  /** For models whose price depends on their own parameters. */
+  readonly input?: Readonly<Record<string, unknown>>;
+  /** The whole body, or the last events of a stream, in the caller's format. */
+  readonly text: string;
+  /** Stored with a whole body under an `Idempotency-Key`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A provider job is stored: another delivery could go on with it. */
+  readonly isResumable?: boolean;
+}
+
+interface FailureDetails {
+  /** What a stream that ended early is charged for. */
+  readonly counted?: Counted | undefined;
+  /** What closes a stream in the caller's format, where that is more than the error itself. */
+  readonly closing?: (error: ServiceError) => string | undefined;
+  readonly isResumable?: boolean;
+}
+
+/** Why a call failed: the abort that ended it, else the error. */
+export const failureReason = (signal: AbortSignal, error: unknown): unknown =>
+  signal.reason instanceof Aborted ? signal.reason : error;
+
+/** What is to be known of failed work beside its `cause`. */
+export class FailedWork extends Error {
+  override readonly name = "FailedWork";
+  readonly details: FailureDetails;
+  constructor(cause: unknown, details: FailureDetails = {}) {
+    super("the work of a call failed", { cause });
+    this.details = details;
+  }
+}

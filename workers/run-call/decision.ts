@@ -1,0 +1,63 @@
+import type { Catalog, Model, Tier } from "#catalog";
+import { noCapacity, type ServiceError, toServiceError, upstreamTimeout } from "#errors";
+import type { PaidCall } from "#jobs";
+import type { ReleaseReason } from "#money";
+import { Aborted } from "../running.ts";
+import type { AttemptRecord } from "../upstreams/index.ts";
+import type { Answer, Counted } from "./context.ts";
+
+/** What the ledger records of a call however it ended. Times in Unix milliseconds. */
+export const ledgerFields = (
+  payload: PaidCall,
+  { upstream, attempts }: AttemptRecord,
+  times: { readonly startedAt: number; readonly endedAt: number; readonly firstTokenAt?: number | undefined },
+) => ({
+  account: payload.account,
+  requestId: payload.requestId,
+  key: payload.keyId,
+  endpoint: payload.endpoint,
+  model: payload.model,
+  heldNanoUsd: BigInt(payload.held),
+  buybackToken: payload.buybackToken,
+  upstream,
+  attempts,
+  queueMs: times.startedAt - payload.acceptedAt,
+  firstTokenMs: times.firstTokenAt === undefined ? undefined : times.firstTokenAt - payload.acceptedAt,
+  totalMs: times.endedAt - payload.acceptedAt,
+});
+
+export function charge(catalog: Catalog, tier: Tier, model: Model, counted: Counted & Pick<Answer, "input">) {
+  const { usage, estimated, input } = counted;
+  const billed = catalog.billed(model, usage, input);
+  return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };
+}
+
+/** The charge of a call that failed, unless a stream delivered something. */
+export const noCharge = { usage: {}, estimated: false, costNanoUsd: 0n } as const;
+
+interface Failure extends ReleaseReason {
+  /** For the caller. */
+  readonly answer: ServiceError;
+}
+
+/** What a failure means for the ledger and for the caller. */
+export function failureOf(reason: unknown): Failure {
+  const failed = (answer: ServiceError): Failure => ({ status: "failed", error: answer.code, answer });
+  const cause = reason instanceof Aborted ? reason.cause : undefined;
+  switch (cause) {
+    case "disconnected":
+    case "ended":
+    case "gone":
+      // An API instance whose caller disconnected still has the call open, and releases its slot and tokens when it
+      // learns of the end. One that seemed gone may only have stalled.
+      return { status: "cancelled", answer: noCapacity("Contact was lost; repeat the call.", 1) };
+    case "lost":
+      return failed(noCapacity("The worker lost this call; nothing was charged. Repeat it.", 1));
+    case "deadline":
+      return failed(upstreamTimeout("The call ran out of time.", { shouldRetry: false }));
+    case "shutdown":
+      return failed(noCapacity("The worker is shutting down; repeat the call.", 1));
+    case undefined:
+      return failed(toServiceError(reason));
+  }
+}

@@ -1,0 +1,66 @@
+import { noCapacity, ServiceError } from "#errors";
+import type { ProviderJob } from "#files";
+import type { StoredCall } from "#idempotency";
+import type { PaidCall } from "#jobs";
+import { retry } from "#platform/retry";
+import type { CallDeps } from "./context.ts";
+
+/** The answer is stored under an `Idempotency-Key`, so the call goes on when its caller or API instance is gone. */
+export const storesAnswer = ({ idempotencyKeyId }: PaidCall): boolean => idempotencyKeyId !== undefined;
+
+/** What a delivery goes on with; nothing for a first one. */
+export interface Earlier {
+  readonly answer?: StoredCall;
+  readonly job?: ProviderJob;
+}
+
+const backoff = { firstMs: 500, maxMs: 500 };
+
+/** Undefined: the call is not to be run, because it is decided or there is nothing to go on with. */
+export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: number): Promise<Earlier | undefined> {
+  const { idempotency, money, files, clock, log } = deps;
+  const { requestId, idempotencyKeyId } = payload;
+  if (delivery === 1) {
+    if (idempotencyKeyId === undefined) return {};
+    // If the API instance seemed dead, the next request with the key has ended the call. Without MongoDB the decision tells.
+    return (await money.entry(requestId).catch(() => undefined)) ? undefined : {};
+  }
+  // Wait for MongoDB: what is not found would be lost.
+  const retryIf = (error: unknown) => {
+    log.warn({ err: (error as Error).message, requestId }, "the state of an earlier delivery is not known yet");
+    return clock.now() < payload.deadlineAt;
+  };
+  return retry({ clock, backoff, retryIf }, async () => {
+    const answer = idempotencyKeyId === undefined ? undefined : await idempotency.stored(idempotencyKeyId, requestId);
+    if (answer) return { answer };
+    if (await money.entry(requestId)) return undefined;
+    const job = await files.generated.findProviderJob(requestId);
+    return job && { job };
+  });
+}
+
+/**
+ * Stores the answer before the call is decided, so that no crash leaves a charge without its answer. Resolves with the
+ * answer that counts: a worker that was taken for dead may have been faster.
+ */
+export async function storeAnswer(
+  { idempotency, clock, log }: CallDeps,
+  { idempotencyKeyId, requestId }: PaidCall,
+  answer: StoredCall,
+  signal: AbortSignal,
+): Promise<StoredCall> {
+  if (idempotencyKeyId === undefined) return answer;
+  const retryIf = (error: unknown) => {
+    if (error instanceof ServiceError) return false;
+    log.warn({ err: (error as Error).message, requestId }, "an answer is not stored yet");
+    return !signal.aborted;
+  };
+  // An answer that was finished when the call was aborted still gets one try.
+  const ending = signal.aborted ? undefined : signal;
+  return retry({ clock, signal: ending, backoff, retryIf }, async () => {
+    if (await idempotency.store(idempotencyKeyId, requestId, answer)) return answer;
+    const first = await idempotency.stored(idempotencyKeyId, requestId);
+    if (first) return first;
+    throw noCapacity("Another request has the Idempotency-Key by now.", 1);
+  });
+}

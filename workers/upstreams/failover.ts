@@ -1,0 +1,100 @@
+import type { Model } from "#catalog";
+import { invalidValue, noCapacity, type ServiceError, upstreamError, upstreamTimeout } from "#errors";
+import { isPaymentAccount } from "#money";
+import type { Clock } from "#platform/clock";
+import type { Logger } from "#platform/logger";
+import { type Provider, UpstreamFailure } from "../providers/index.ts";
+import { type Candidate, startAttempt, type UpstreamAttempt } from "./attempt.ts";
+import { takeFirstSlot } from "./slots.ts";
+
+/** Which upstreams a call was sent to. Only `failover` writes it; it may be read while the call runs. */
+export interface AttemptRecord {
+  /** The latest. */
+  upstream?: string;
+  attempts: number;
+}
+
+export interface UpstreamRequest {
+  readonly model: Model;
+  /** Breakers count failures by account. */
+  readonly account: string;
+  readonly signal: AbortSignal;
+  readonly record: AttemptRecord;
+  readonly log: Logger;
+  /** Leaves out upstreams whose provider lacks what the call needs. */
+  readonly supports?: (provider: Provider) => boolean;
+}
+
+/** Tries the candidates in order until `run` resolves for one; whoever gets its result ends the attempt. */
+export async function failover<R>(
+  request: UpstreamRequest,
+  candidates: readonly Candidate[],
+  clock: Clock,
+  run: (attempt: UpstreamAttempt) => Promise<R>,
+): Promise<R> {
+  const { signal, record, log } = request;
+  // Each x402 payment opens an account, so accounts do not tell those callers apart.
+  const account = isPaymentAccount(request.account) ? "x402" : request.account;
+  const blockedForMs = (candidate: Candidate) => candidateBlockedForMs(candidate, clock, account);
+  const isReady = (candidate: Candidate) => blockedForMs(candidate) <= 0;
+  const untried = new Set(candidates);
+  const failures: UpstreamFailure[] = [];
+  for (;;) {
+    signal.throwIfAborted();
+    const ready = [...untried].filter(isReady);
+    if (ready.length === 0) break;
+    const candidate = await takeFirstSlot(ready, signal);
+    // While the call waited for a slot, it may have been aborted or the breaker may have opened.
+    if (signal.aborted || !isReady(candidate)) {
+      candidate.upstream.slots.release();
+      continue;
+    }
+    untried.delete(candidate);
+    record.upstream = candidate.upstream.id;
+    record.attempts++;
+    const attempt = startAttempt(candidate, account, signal, clock);
+    try {
+      return await run(attempt);
+    } catch (error) {
+      const failure = attempt.fail(error);
+      if (!(failure instanceof UpstreamFailure)) throw failure;
+      logFailure(log, candidate, failure);
+      failures.push(failure);
+      if (failure.kind === "refused") break;
+    }
+  }
+  const waitsMs = candidates.map(blockedForMs).filter((ms) => ms > 0);
+  throw failedCall(failures, untried.size > 0, Math.min(...waitsMs));
+}
+
+function candidateBlockedForMs({ upstream, model }: Candidate, clock: Clock, account: string): number {
+  const cooldownMs = (upstream.cooldowns.get(model) ?? 0) - clock.now();
+  return Math.max(
+    upstream.connectionBreaker.blockedForMs(account),
+    upstream.modelBreaker(model).blockedForMs(account),
+    cooldownMs,
+  );
+}
+
+/** The error for the caller. It names no upstream; only the text of a refused request passes through. */
+export function failedCall(
+  failures: readonly UpstreamFailure[],
+  hasUntried = false,
+  waitMs = Number.POSITIVE_INFINITY,
+): ServiceError {
+  const refused = failures.find(({ kind }) => kind === "refused");
+  if (refused) return invalidValue(refused.param, refused.message);
+  if (hasUntried || failures.length === 0 || failures.some(({ kind }) => kind === "busy")) {
+    const seconds = Number.isFinite(waitMs) ? Math.min(60, waitMs / 1000) : undefined;
+    return noCapacity("No capacity for this model right now.", seconds, failures.at(-1));
+  }
+  if (failures.every(({ kind }) => kind === "timeout")) return upstreamTimeout("The upstream did not answer in time.");
+  return upstreamError("The upstream failed.", failures.at(-1));
+}
+
+export function logFailure(log: Logger, { upstream, model }: Candidate, failure: UpstreamFailure): void {
+  const { kind, status, message } = failure;
+  // A refusal may quote the prompt.
+  const err = kind === "refused" ? undefined : message;
+  log.warn({ upstream: upstream.id, upstreamModel: model, kind, status, err }, "upstream failed");
+}
