@@ -83,12 +83,12 @@ export function createPaymentAccounts(deps: {
 
   /** What is available on payment accounts, without amounts too small to be paid back. */
   async function sumUnused(openedBefore: Date) {
-    const sums = collection.aggregate<{ nanoUsd: bigint; accounts: number }>([
+    const sums = collection.aggregate<{ nanoUsd: bigint; payments: number }>([
       { $match: unused(openedBefore) },
-      { $group: { _id: null, nanoUsd: { $sum: "$available" }, accounts: { $sum: 1 } } },
+      { $group: { _id: null, nanoUsd: { $sum: "$available" }, payments: { $sum: 1 } } },
     ]);
     const [sum] = await answered(sums.toArray());
-    return { nanoUsd: sum?.nanoUsd ?? 0n, accounts: Number(sum?.accounts ?? 0) };
+    return { nanoUsd: sum?.nanoUsd ?? 0n, payments: Number(sum?.payments ?? 0) };
   }
 
   async function list(filter: mongo.Filter<StoredAccount>, limit: number): Promise<Account[]> {

@@ -45,12 +45,7 @@ export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], nul
 };
 /** A quote that a payment has claimed. */
 export type Claimed = Quote & ClaimingPayment;
-
-interface ClaimingPayment {
-  readonly messageHash: string;
-  readonly blockhash: string;
-  readonly payer: string;
-}
+type ClaimingPayment = Readonly<Record<"messageHash" | "blockhash" | "payer", string>>;
 
 export const isClaimed = (quote: Quote): quote is Claimed =>
   quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;

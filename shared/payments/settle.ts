@@ -4,7 +4,7 @@ import { type Money, paymentAccount } from "#money";
 import { type Clock, sleep } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import type { Chain, Landed } from "./chain.ts";
+import type { Chain } from "./chain.ts";
 import type { X402Config } from "./config.ts";
 import type { Facilitator, Outcome } from "./facilitators.ts";
 import { decodePayment, type Payment, quoteFault, verify } from "./payment.ts";
@@ -178,31 +178,23 @@ export function createSettle(deps: {
     }
   }
 
-  /** The height is read first: a transaction that is not found after it was passed can never land. */
-  async function expiredSince({ blockhash, overAtHeight }: Claimed): Promise<bigint | undefined> {
-    if (overAtHeight === undefined || (await chain.height("finalized")) <= overAtHeight) return undefined;
-    return chain.expiredSince(blockhash);
-  }
-
   async function lookUp(quote: Claimed) {
-    const expired = await expiredSince(quote);
+    const expired = await chain.expiredSince(quote);
     const landed = await chain.find(quote, expired);
     if (landed && !landed.failed) {
       await credit(quote, landed.signature);
       return "settled";
     }
-    if (landed ? landed.finalized : expired !== undefined) return reopen(quote, landed);
+    if (landed ? landed.finalized : expired !== undefined) {
+      if (!(await quotes.reopen(quote))) return "unknown";
+      // From here on the log is the only record of this payment.
+      const { _id: memo, payer, signature = landed?.signature } = quote;
+      log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never came on chain");
+      return "reopened";
+    }
     const overAtHeight = quote.overAtHeight ?? (await chain.height("processed")) + blockhashLife + slack;
     await quotes.postpone(quote, retryDelayMs, overAtHeight);
     return "unknown";
-  }
-
-  /** Afterwards the log is the only record of this payment. */
-  async function reopen(quote: Claimed, landed: Landed | undefined) {
-    if (!(await quotes.reopen(quote))) return "unknown";
-    const { _id: memo, payer, signature = landed?.signature } = quote;
-    log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never came on chain");
-    return "reopened";
   }
 
   /** Also `unknown` while the chain is unavailable. */

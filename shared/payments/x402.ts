@@ -34,18 +34,15 @@ export function createX402(deps: { x402: X402Config; quotes: Quotes; money: Mone
   const chain = createChain(rpc, x402);
   let checked: { readonly facilitator: Promise<Facilitator>; readonly until: number } | undefined;
 
-  function connect(): Promise<Facilitator> {
-    const { facilitator } = x402;
-    if (facilitator?.kind === "own") return ownFacilitator(x402, facilitator.feePayerKey, rpc, log);
-    if (facilitator?.kind === "remote") return remoteFacilitator(x402, facilitator.url, facilitator.token);
-    throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
-  }
-
   async function check(): Promise<Facilitator> {
-    const found = await connect();
+    const { feePayerKey, facilitatorUrl } = x402;
+    const own = feePayerKey !== undefined && (await ownFacilitator(x402, feePayerKey, rpc, log));
+    const facilitator = facilitatorUrl === undefined ? own : await remoteFacilitator(x402, facilitatorUrl);
+    if (!facilitator)
+      throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
     const fault = await chain.configFault();
     if (fault !== undefined) throw configError(fault);
-    return found;
+    return facilitator;
   }
 
   /** The facilitator, once payments are known to arrive. Throws 503 until then. */
