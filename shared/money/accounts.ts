@@ -6,25 +6,9 @@ import { olderThan, openCollection } from "#platform/collection";
 import { newId } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 
-export interface Account {
-  readonly id: string;
-  readonly name: string;
-  readonly tier: Tier;
-  readonly frozen: boolean;
-  /** The mint that its calls buy back; null: the service's own. */
-  readonly buybackToken: string | null;
-  readonly availableNanoUsd: bigint;
-  readonly heldNanoUsd: bigint;
-  readonly openHolds: number;
-  readonly createdAt: Date;
-}
-
-export interface AccountPatch {
-  readonly name?: string | undefined;
-  readonly tier?: Tier | undefined;
-  readonly frozen?: boolean | undefined;
-  readonly buybackToken?: string | null | undefined;
-}
+export type AccountPatch = {
+  readonly [Field in "name" | "tier" | "frozen" | "buybackToken"]?: Account[Field] | undefined;
+};
 
 export interface Page {
   readonly limit: number;
@@ -65,11 +49,14 @@ schema.index({ holdsExpireAt: 1 }, { partialFilterExpression: withOpenHolds });
 export type StoredAccount = InferRawDocType<typeof definition>;
 export type StoredHold = StoredAccount["holds"][string];
 
-export const toAccount = (stored: Omit<StoredAccount, "holds">): Account => ({
+export type Account = ReturnType<typeof toAccount>;
+
+export const toAccount = (stored: Omit<StoredAccount, "holds">) => ({
   id: stored._id,
   name: stored.name,
   tier: stored.tier,
   frozen: stored.frozen,
+  /** The mint that its calls buy back; null: the service's own. */
   buybackToken: stored.buybackToken ?? null,
   availableNanoUsd: stored.available,
   heldNanoUsd: stored.held,

@@ -3,19 +3,12 @@ import type { Background } from "#platform/background";
 import { type Clock, sleep } from "#platform/clock";
 import { type Hold, type HoldResult, HoldUnknown, maxOpenHolds } from "./holds.ts";
 import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
-import type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
+import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 
 /** What to hold, and the call that it is for: its entry is written at once if the hold has to be released. */
 export interface CallHold extends Hold, Pick<Decision, "kind" | "key" | "endpoint" | "model"> {
   /** The message of the 402. */
   insufficientText(availableNanoUsd: bigint): string;
-}
-
-interface Deps {
-  readonly hold: (hold: Hold) => Promise<HoldResult>;
-  readonly release: (call: ReleasedCall, reason: ReleaseReason) => Promise<Decided>;
-  readonly background: Background;
-  readonly clock: Clock;
 }
 
 /**
@@ -26,7 +19,14 @@ const applyDelayMs = 50;
 /** After this the sweeper ends a hold whose outcome is unknown. It also bounds `settled`. */
 const releaseTimeoutMs = 120_000;
 
-export function createHoldForCall({ hold, release, background, clock }: Deps) {
+export function createHoldForCall(deps: {
+  hold: (hold: Hold) => Promise<HoldResult>;
+  release: (call: ReleasedCall, reason: ReleaseReason) => Promise<unknown>;
+  background: Background;
+  clock: Clock;
+}) {
+  const { hold, release, background, clock } = deps;
+
   async function holdTwice(request: Hold): Promise<HoldResult> {
     const result = await hold(request);
     if (result.ok || result.reason !== "insufficient") return result;

@@ -35,10 +35,9 @@ import { createSweep } from "./sweep.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
-export type { Check } from "./check.ts";
 export type { CallHold } from "./hold-for-call.ts";
 export { type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
-export { type Accrual, type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
+export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export type { Credit, Movement } from "./movements.ts";
 export { isPaymentAccount, type Payment, type Payout, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";

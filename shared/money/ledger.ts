@@ -15,53 +15,21 @@ export function assertRequestId(id: string): void {
 export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund", "payout"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
-/** The part of a charge that buys back a token. */
-export interface Accrual {
-  /** A mint: base58. */
-  readonly token: string;
-  /** Negative in the entry of a refund. */
-  readonly nanoUsd: bigint;
-  /** The batch that buys it back. */
-  readonly batch: string | null;
-}
-
-/** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
-export interface LedgerEntry {
-  /**
-   * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`; for a payment on chain the hash of its
-   * message, for one that was paid back `payout:<account>:<signature>`.
-   */
-  readonly id: string;
-  readonly account: string;
-  readonly kind: EntryKind;
-  /** Positive for a credit, negative for usage. */
-  readonly amountNanoUsd: bigint;
-  /** The cost of a call or an upload; 0 for other kinds. */
-  readonly costNanoUsd: bigint;
-  readonly createdAt: Date;
-  readonly idempotencyKey?: string;
-  readonly reason?: string;
-  /** The signature of its transaction on chain. */
-  readonly transaction?: string;
-  readonly buyback?: Accrual;
-  readonly request?: RequestRecord;
-}
-
 /** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
 export interface RequestRecord {
-  readonly key?: string;
-  readonly endpoint?: string;
-  readonly model?: string;
-  readonly upstream?: string;
+  readonly key?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly model?: string | undefined;
+  readonly upstream?: string | undefined;
   readonly attempts: number;
   readonly status: "succeeded" | "failed" | "cancelled";
   /** The code of the error that was answered. */
-  readonly error?: string;
+  readonly error?: string | undefined;
   readonly usage: Usage;
   /** The provider reported no usage. */
   readonly estimated: boolean;
-  readonly queueMs?: number;
-  readonly firstTokenMs?: number;
+  readonly queueMs?: number | undefined;
+  readonly firstTokenMs?: number | undefined;
   readonly totalMs: number;
   /** The part of the cost above the hold. It is not charged. */
   readonly shortfallNanoUsd: bigint;
@@ -116,19 +84,29 @@ schema.index(uncountedIndex, { partialFilterExpression: uncounted });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
 
-export function toEntry(stored: StoredEntry): LedgerEntry {
-  const { _id: id, account, kind, amount, createdAt, idempotencyKey, reason, request } = stored;
-  const { transaction, buyback } = stored;
+/** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
+export type LedgerEntry = ReturnType<typeof toEntry>;
+
+export function toEntry(stored: StoredEntry) {
+  const { account, kind, amount, createdAt, idempotencyKey, reason, transaction, buyback, request } = stored;
   return {
-    id,
+    /**
+     * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`; for a payment on chain the hash of its
+     * message, for one that was paid back `payout:<account>:<signature>`.
+     */
+    id: stored._id,
     account,
     kind,
+    /** Positive for a credit, negative for usage. */
     amountNanoUsd: amount,
+    /** The cost of a call or an upload; 0 for other kinds. */
     costNanoUsd: kind === "usage" || kind === "storage" ? -amount : 0n,
     createdAt,
     ...(idempotencyKey != null && { idempotencyKey }),
     ...(reason != null && { reason }),
+    /** The signature of its transaction on chain. */
     ...(transaction != null && { transaction }),
+    /** The part of a charge that buys back a token; negative in the entry of a refund. */
     ...(buyback && { buyback: { token: buyback.token, nanoUsd: buyback.nanoUsd, batch: buyback.batch ?? null } }),
     ...(request && { request: toRecord(request) }),
   };

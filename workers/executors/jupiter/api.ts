@@ -14,15 +14,7 @@ interface SwapRequest {
 }
 
 /** A transaction that Jupiter proposes. */
-export interface Swap {
-  readonly instructions: readonly Instruction[];
-  /** Lookup tables that shorten the list of accounts. */
-  readonly tables: readonly Address[];
-  /** The priority fee. */
-  readonly fees: readonly Instruction[];
-  /** The least amount that it must bring. */
-  readonly minReceived: bigint;
-}
+export type Swap = Awaited<ReturnType<ReturnType<typeof connectJupiter>["build"]>>;
 
 const address = z.custom<Address>((value) => typeof value === "string" && isAddress(value), "no address");
 const amount = z.string().regex(/^\d{1,20}$/);
@@ -77,7 +69,7 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
 
   return {
     /** The best route now. Rejects if there is none, or if the quote differs from the request. */
-    async build(request: SwapRequest, signal: AbortSignal): Promise<Swap> {
+    async build(request: SwapRequest, signal: AbortSignal) {
       const { wallet, from, to, amount, slippageBps } = request;
       const query = {
         inputMint: from,
@@ -97,8 +89,11 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
       const all = [...setupInstructions, swapInstruction, ...otherInstructions, cleanupInstruction ?? []].flat();
       return {
         instructions: all.map(instructionOf),
+        /** Lookup tables that shorten the list of accounts. */
         tables: Object.keys(build.addressesByLookupTableAddress ?? {}) as Address[],
+        /** The priority fee. */
         fees: build.computeBudgetInstructions.map(instructionOf),
+        /** The least amount that it must bring. */
         minReceived: BigInt(build.otherAmountThreshold),
       };
     },
