@@ -2,7 +2,7 @@ import { accountFrozen, insufficientBalance, noCapacity, rateLimited } from "#er
 import type { Background } from "#platform/background";
 import { type Clock, sleep } from "#platform/clock";
 import { type Hold, type HoldResult, HoldUnknown, maxOpenHolds } from "./holds.ts";
-import { isPaymentAccount, unitNanoUsd } from "./payment-accounts.ts";
+import { isPaymentAccount, unitNanoUsd } from "./movements.ts";
 import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 
 /** What to hold, and the call that it is for: its entry is written at once if the hold has to be released. */

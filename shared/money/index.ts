@@ -21,7 +21,6 @@ import { createHoldForCall } from "./hold-for-call.ts";
 import { createHold } from "./holds.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
-import { createPaymentAccounts } from "./payment-accounts.ts";
 import {
   createApply,
   createDecide,
@@ -38,8 +37,7 @@ export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
 export type { CallHold } from "./hold-for-call.ts";
 export { type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
-export type { Credit, Movement } from "./movements.ts";
-export { isPaymentAccount, type Payment, type Payout, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
+export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
@@ -60,7 +58,6 @@ export function createMoney(deps: {
   const hold = createHold({ accounts, mongo, clock, log });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
-  const { record, credit, refund } = createMovements({ mongo, accounts, ledger, clock, log });
 
   /** Decides, then applies the entry that counts. */
   async function settle(decision: Decision): Promise<Decided> {
@@ -85,9 +82,7 @@ export function createMoney(deps: {
     settle,
     release,
     shortfalls,
-    credit,
-    refund,
-    ...createPaymentAccounts({ accounts, record, clock }),
+    ...createMovements({ mongo, accounts, ledger, clock, log }),
     ...createAccruals({ ledger }),
     createAccount: accounts.create,
     account: accounts.find,

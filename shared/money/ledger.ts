@@ -15,27 +15,8 @@ export function assertRequestId(id: string): void {
 export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund", "payout"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
-/** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
-export interface RequestRecord {
-  readonly key?: string | undefined;
-  readonly endpoint?: string | undefined;
-  readonly model?: string | undefined;
-  readonly upstream?: string | undefined;
-  readonly attempts: number;
-  readonly status: "succeeded" | "failed" | "cancelled";
-  /** The code of the error that was answered. */
-  readonly error?: string | undefined;
-  readonly usage: Usage;
-  /** The provider reported no usage. */
-  readonly estimated: boolean;
-  readonly queueMs?: number | undefined;
-  readonly firstTokenMs?: number | undefined;
-  readonly totalMs: number;
-  /** The part of the cost above the hold. It is not charged. */
-  readonly shortfallNanoUsd: bigint;
-}
-
 const statuses = ["succeeded", "failed", "cancelled"] as const;
+/** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
 const request = {
   key: { type: String },
   endpoint: { type: String },
@@ -43,12 +24,15 @@ const request = {
   upstream: { type: String },
   attempts: { type: Number, required: true },
   status: { type: String, enum: statuses, required: true },
+  /** The code of the error that was answered. */
   error: { type: String },
   usage: { type: Map, of: Number, required: true },
+  /** The provider reported no usage. */
   estimated: { type: Boolean, required: true },
   queueMs: { type: Number },
   firstTokenMs: { type: Number },
   totalMs: { type: Number, required: true },
+  /** The part of the cost above the hold. It is not charged. */
   shortfall: { type: BigInt, required: true },
 } as const;
 const accrual = {
@@ -83,6 +67,14 @@ export const uncountedIndex = { account: 1 } as const;
 schema.index(uncountedIndex, { partialFilterExpression: uncounted });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
+type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "usage" | "shortfall">;
+/** Optional fields are absent in the database, never null. */
+type Absent<Value> = null extends Value ? Exclude<Value, null> | undefined : Value;
+
+export type RequestRecord = { readonly [Name in keyof StoredRequest]: Absent<StoredRequest[Name]> } & {
+  readonly usage: Usage;
+  readonly shortfallNanoUsd: bigint;
+};
 
 /** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
 export type LedgerEntry = ReturnType<typeof toEntry>;
@@ -113,7 +105,6 @@ export function toEntry(stored: StoredEntry) {
 }
 
 function toRecord({ shortfall, ...record }: NonNullable<StoredEntry["request"]>): RequestRecord {
-  // Optional fields are absent in the database, never null.
   return { ...(record as Omit<RequestRecord, "shortfallNanoUsd">), shortfallNanoUsd: shortfall };
 }
 
