@@ -77,23 +77,21 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return stored ? toAccount(stored) : undefined;
   }
 
-  async function create({
+  /** The fields of an account that is opened now, except for its id and balance. */
+  const opened = ({ name, tier = "standard", buybackToken }: AccountPatch & { readonly name: string }) => ({
     name,
-    tier = "standard",
-    buybackToken,
-  }: AccountPatch & { readonly name: string }): Promise<Account> {
-    const account = {
-      _id: newId("acct"),
-      name,
-      tier,
-      frozen: false,
-      available: 0n,
-      held: 0n,
-      openHolds: 0,
-      createdAt: new Date(clock.now()),
-      ...(buybackToken != null && { buybackToken }),
-    };
-    await model.create({ ...account, holds: {} });
+    tier,
+    frozen: false,
+    held: 0n,
+    openHolds: 0,
+    holds: {},
+    createdAt: new Date(clock.now()),
+    ...(buybackToken != null && { buybackToken }),
+  });
+
+  async function create(fields: Parameters<typeof opened>[0]): Promise<Account> {
+    const account = { ...opened(fields), _id: newId("acct"), available: 0n };
+    await model.create(account);
     return toAccount(account);
   }
 
@@ -118,5 +116,5 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(stored);
   }
 
-  return { model, collection, prepare, create, find, list, update };
+  return { model, collection, prepare, opened, create, find, list, update };
 }

@@ -102,21 +102,12 @@ export function createCheck(deps: {
       log.error({ account, differenceNanoUsd, ...found }, "a balance does not match the ledger");
     }
 
-    for (let after: string | undefined = ""; after !== undefined; ) after = await inSnapshot(comparePage, after);
+    const client = mongo.connection.getClient();
+    const compareFrom = (after: string) =>
+      client.withSession({ snapshot: true }, (session) => comparePage(after, session));
+    for (let after: string | undefined = ""; after !== undefined; ) after = await compareFrom(after);
     return { ok: faults === 0, ...totals, oldestOpenHoldSeconds: Math.round((now - oldestHeldAt) / 1_000) };
   };
-
-  async function inSnapshot<In, Out>(
-    read: (input: In, session: ClientSession) => Promise<Out>,
-    input: In,
-  ): Promise<Out> {
-    const session = await mongo.connection.startSession({ snapshot: true });
-    try {
-      return await read(input, session);
-    } finally {
-      await session.endSession();
-    }
-  }
 
   /** By request id, of the open holds that are decided. */
   async function costsOf(page: readonly StoredAccount[], session: ClientSession): Promise<Map<string, bigint>> {

@@ -17,7 +17,6 @@ import { createAccounts } from "./accounts.ts";
 import { type BuybackTerms, createAccruals } from "./accruals.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
-import { createHoldForCall } from "./hold-for-call.ts";
 import { createHold } from "./holds.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
@@ -34,8 +33,7 @@ import { createSweep } from "./sweep.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
-export type { CallHold } from "./hold-for-call.ts";
-export { type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
+export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
@@ -55,7 +53,6 @@ export function createMoney(deps: {
   const accounts = createAccounts({ mongo, clock });
   const ledger = createLedger({ mongo });
   const checkpoints = createCheckpoints({ mongo, ledger });
-  const hold = createHold({ accounts, mongo, clock, log });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
 
@@ -75,8 +72,7 @@ export function createMoney(deps: {
     async prepare() {
       await Promise.all([accounts.prepare(), ledger.prepare(), checkpoints.prepare()]);
     },
-    hold,
-    holdForCall: createHoldForCall({ hold, release, background, clock }),
+    ...createHold({ accounts, mongo, release, background, clock, log }),
     decide,
     apply,
     settle,
@@ -94,6 +90,6 @@ export function createMoney(deps: {
     check: createCheck({ mongo, accounts, ledger, checkpoints, clock, log }),
     checkpoint: checkpoints.checkpoint,
     /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */
-    settled: background.settled,
+    settled: () => background.settled(),
   };
 }

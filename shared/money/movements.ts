@@ -45,8 +45,7 @@ export interface Payout {
 
 type NewMovement = Omit<StoredEntry, "createdAt" | "decider">;
 
-/** The fields of an account that the movement opens. */
-type NewAccount = Omit<StoredAccount, "_id" | "available" | "holds"> & { readonly holds: object };
+type NewAccount = ReturnType<Accounts["opened"]>;
 
 const prefix = "x402:";
 /** The range of the ids with the prefix. */
@@ -151,16 +150,7 @@ export function createMovements(deps: { mongo: Mongo; accounts: Accounts; ledger
   async function creditPayment(payment: Payment): Promise<Movement> {
     const { memo, messageHash, nanoUsd, transaction, buybackToken } = payment;
     const account = paymentAccount(memo);
-    const opened = {
-      name: account,
-      tier: "standard" as const,
-      frozen: false,
-      held: 0n,
-      openHolds: 0,
-      holds: {},
-      createdAt: new Date(clock.now()),
-      ...(buybackToken !== undefined && { buybackToken }),
-    };
+    const opened = accounts.opened({ name: account, buybackToken });
     const movement = await record({ _id: messageHash, kind: "credit", account, amount: nanoUsd, transaction }, opened);
     if (movement.entry.account !== account) throw conflict("This payment was made for another request.");
     return movement;

@@ -1,5 +1,4 @@
 import { mongo } from "mongoose";
-import type { Usage } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";

@@ -23,16 +23,8 @@ export interface BuybackExecutor {
   ): Promise<Execution>;
 }
 
-export interface DueBatch {
-  /** Unique, and the same in every call: 1 to 64 of A-Za-z0-9_. */
-  readonly id: string;
-  /** The mint to buy: base58, 32 bytes. */
-  readonly token: string;
-  /** How much to spend. Positive. */
-  readonly nanoUsd: bigint;
-  /** The last transaction that was recorded. */
-  readonly sent?: SentTransaction;
-}
+/** Its id is unique, and the same in every call: 1 to 64 of A-Za-z0-9_. `sent` is the last transaction that was recorded. */
+export type DueBatch = Pick<StoredBatch, "token" | "nanoUsd" | "sent"> & { readonly id: string };
 
 const chunkSize = 1_000;
 const maxChunks = 1_000;

@@ -1,6 +1,5 @@
 import {
   type Address,
-  address,
   createKeyPairSignerFromBytes,
   getBase58Encoder,
   isAddress,
@@ -33,7 +32,7 @@ const maxRequiredSignatures = 2;
 
 function wallet(text: string, name: string): Address {
   if (!isAddress(text)) throw configError(`${name}: must be an address on Solana`);
-  return address(text);
+  return text;
 }
 
 /** `fetch` refuses an address with a password, and its error would show it. */

@@ -178,29 +178,25 @@ export function createSettle(deps: {
     }
   }
 
-  async function lookUp(quote: Claimed) {
-    const expired = await chain.expiredSince(quote);
-    const landed = await chain.find(quote, expired);
-    if (landed && !landed.failed) {
-      await credit(quote, landed.signature);
-      return "settled";
-    }
-    if (landed ? landed.finalized : expired !== undefined) {
-      if (!(await quotes.reopen(quote))) return "unknown";
-      // From here on the log is the only record of this payment.
-      const { _id: memo, payer, signature = landed?.signature } = quote;
-      log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never came on chain");
-      return "reopened";
-    }
-    const overAtHeight = quote.overAtHeight ?? (await chain.height("processed")) + blockhashLife + slack;
-    await quotes.postpone(quote, retryDelayMs, overAtHeight);
-    return "unknown";
-  }
-
   /** Also `unknown` while the chain is unavailable. */
   async function resolve(quote: Claimed): Promise<"settled" | "reopened" | "unknown"> {
     try {
-      return await lookUp(quote);
+      const expired = await chain.expiredSince(quote);
+      const landed = await chain.find(quote, expired);
+      if (landed && !landed.failed) {
+        await credit(quote, landed.signature);
+        return "settled";
+      }
+      if (landed ? landed.finalized : expired !== undefined) {
+        if (!(await quotes.reopen(quote))) return "unknown";
+        // From here on the log is the only record of this payment.
+        const { _id: memo, payer, signature = landed?.signature } = quote;
+        log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never came on chain");
+        return "reopened";
+      }
+      const overAtHeight = quote.overAtHeight ?? (await chain.height("processed")) + blockhashLife + slack;
+      await quotes.postpone(quote, retryDelayMs, overAtHeight);
+      return "unknown";
     } catch (error) {
       log.warn({ err: error, memo: quote._id }, "the outcome of a payment is not known yet");
       // It goes behind the others that are due: it may be the only one that fails.

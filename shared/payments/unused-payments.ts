@@ -65,8 +65,8 @@ export function createUnusedPayments(deps: { quotes: Quotes; money: Money; clock
   }
 
   /**
-   * Removes accounts of expired payments that have nothing to pay back. The quote is removed first: after a crash in between, the
-   * account is found again.
+   * Removes accounts of expired payments that have nothing to pay back. The quote is removed first: after a crash in
+   * between, the account is found again.
    */
   async function removeSpent(): Promise<number> {
     let removed = 0;

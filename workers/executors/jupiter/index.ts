@@ -140,6 +140,6 @@ export async function createJupiter(
       if (!execution) throw new Error("The swap did not go through; another one will be made");
       return execution;
     },
-    close: () => api.close(),
+    close: api.close,
   };
 }
