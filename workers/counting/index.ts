@@ -1,16 +1,16 @@
 /**
- * How many tokens a prompt has, where its provider cannot be asked: for the Messages interface's `count_tokens` and Gemini's
+ * How many tokens a prompt has, where its provider has no endpoint that counts: for the Messages interface's `count_tokens` and Gemini's
  * `:countTokens`. An estimate, in tokens: text by OpenAI's o200k_base, templates and media by the rules in prompt.ts and
  * media.ts. It is exact for plain text to OpenAI's models since GPT-4o; other providers' tokenizers differ by 5 to 20 % in
  * English, by more in code and other scripts.
  *
  * Media are counted by the rules that the owner of the model publishes, where it is named, within 15 % for images whose
- * size can be read, WAV and MP3, and PDFs whose pages and text can be (deflated or plain, not encrypted); a link counts as
- * the usual file. Without an owner media count by a rule between them all, which may be off by five times.
+ * size can be read, WAV and MP3, and PDFs whose pages and text can be read (deflated or plain, not encrypted); a link counts
+ * as a usual file. Without an owner media count by an average rule, which may be off by a factor of five.
  *
- * Text is tokenized and documents are read in a thread of their own: the event loop is never held up. Of more than 128 KB a
- * sample is tokenized and the count of all is worked out from it. Where the thread does not answer in time, or too many wait
- * for it, bytes are divided by four, and documents counted by their bytes. Throws the signal's reason when it is aborted, and
+ * Text is tokenized and documents are read in a thread, so the event loop is never blocked. Of more than 128 KB a sample
+ * is tokenized and the total extrapolated. If the thread does not answer in time, or too many prompts wait for it, bytes
+ * are divided by four, and documents are counted by their bytes. Throws the signal's reason when it is aborted, and
  * `invalidValue` for JSON that is nested too deep.
  */
 import { estimateTokens, type JsonObject } from "#formats";

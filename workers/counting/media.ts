@@ -2,7 +2,7 @@ import { parseBuffer } from "music-metadata";
 import { type Dimensions, dimensionsOf, type JsonObject, object, text } from "#formats";
 import type { PdfSize } from "./pdf.ts";
 
-/** A document whose pages are counted in the thread; `tokens` of what was found there. */
+/** A document whose pages are counted in the thread; `tokens` turns the result into tokens. */
 export interface Document {
   readonly base64: string;
   readonly tokens: (size: PdfSize | undefined) => number;
@@ -16,14 +16,14 @@ export interface Rules {
   readonly audioSecond: number;
   /** A page of a document as an image. */
   readonly page: number;
-  /** Whether the text of a page is billed besides. */
+  /** Whether the text of a page is billed as well. */
   readonly hasPageText: boolean;
 }
 
 const megapixel: Dimensions = { width: 1_024, height: 1_024 };
 const { ceil, floor, max, min } = Math;
 
-/** Within a square of so many pixels, and never enlarged. */
+/** Scaled down to fit a square of so many pixels. */
 function within({ width, height }: Dimensions, edge: number): Dimensions {
   const scale = min(1, edge / max(width, height, 1));
   return { width: width * scale, height: height * scale };
@@ -61,7 +61,7 @@ function geminiTiles({ width, height }: Dimensions): number {
   return 258 * min(16, ceil(width / unit) * ceil(height / unit));
 }
 
-/** A page of the usual format, as it is drawn. */
+/** A page of the usual format, as it is rendered. */
 const letter: Dimensions = { width: 1_212, height: 1_568 };
 
 function openai(model: string): Rules {
@@ -91,7 +91,7 @@ function google(model: string): Rules {
   return { image, unknownImage: image(megapixel), audioSecond: 32, page: isOlder ? 258 : 560, hasPageText: false };
 }
 
-/** Where it is not known whose model counts: between them all. An image has a token for 750 pixels, 85 to 1,600. */
+/** For models of unknown owners, an average of the others. An image has a token for 750 pixels, 85 to 1,600. */
 const anyone: Rules = {
   image: ({ width, height }, detail) => (detail === "low" ? 85 : min(1_600, max(85, ceil((width * height) / 750)))),
   unknownImage: 1_400,
@@ -141,10 +141,10 @@ export const audioTokens = async ({ data, format }: JsonObject, { audioSecond }:
   ceil((await secondsOf(dataOf(text(data)), text(format))) * audioSecond);
 
 const charactersPerToken = 4;
-/** Of a document that is not read: as the usual ones have it. */
+/** Of a usual document, for one that is not read. */
 const usualPageBytes = 64 * 1024;
 
-/** Tokens, or a document that is yet to be read. */
+/** Tokens, or a document to read in the thread. */
 export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Promise<number> | Document {
   const address = text(file_data);
   if (isAddress(address)) return rules.page;

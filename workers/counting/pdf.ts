@@ -1,6 +1,6 @@
 import { inflateSync } from "node:zlib";
 
-/** What a provider bills of a document: an image of each page, and for some the text on them. */
+/** What providers bill of a document: an image of each page, and some of them its text as well. */
 export interface PdfSize {
   readonly pages: number;
   readonly characters: number;
@@ -20,10 +20,10 @@ interface Found {
 }
 
 const page = /\/Type\s*\/Page(?![A-Za-z])/g;
-/** How far before its type a page's object may begin. */
+/** How far before its type the object of a page may begin. */
 const objectCharacters = 1_024;
 const tree = /\/Type\s*\/Pages\b/;
-/** More than any provider takes. */
+/** More than any provider accepts. */
 const maxPages = 10_000;
 
 function notePages(objects: string, where: string, found: Found): void {
@@ -31,7 +31,7 @@ function notePages(objects: string, where: string, found: Found): void {
     if (found.pages.size >= maxPages) break;
     const before = objects.slice(Math.max(0, index - objectCharacters), index);
     const begins = before.lastIndexOf("obj");
-    // A page that was changed is there again under the same number; those in object streams have none beside them.
+    // A changed page appears again under the same number. Pages in object streams have no number beside them.
     const [, id] = /(\d{1,10})\s+\d{1,5}\s+$/.exec(before.slice(Math.max(0, begins - 24), Math.max(0, begins))) ?? [];
     found.pages.add(id ?? `${where}:${index}`);
   }
@@ -42,7 +42,7 @@ function notePages(objects: string, where: string, found: Found): void {
 
 const [open, close, less, more, escape] = ["(", ")", "<", ">", "\\"].map((sign) => sign.charCodeAt(0));
 
-/** The end of the string that begins here, and the characters it shows. Fonts of many signs have two bytes to each. */
+/** The end of the string that begins here, and the characters that it shows. Large fonts use two bytes for each. */
 function readString(content: string, start: number): { end: number; characters: number } {
   const isHex = content.charCodeAt(start) === less;
   let [at, depth, zeros] = [start + 1, 1, 0];
@@ -60,7 +60,7 @@ function readString(content: string, start: number): { end: number; characters: 
   return { end: at, characters: zeros * 4 > length ? length / 2 : length };
 }
 
-/** The strings that a page's content shows, read once from end to end: it may be made to hold up who looks back. */
+/** The strings that the content of a page shows, in one pass: backtracking could be made quadratic by a hostile file. */
 function noteText(content: string, found: Found): void {
   if (!content.includes("BT") || !/T[jJ]/.test(content)) return;
   for (let at = 0; at < content.length; at++) {
@@ -74,7 +74,7 @@ function noteText(content: string, found: Found): void {
   }
 }
 
-/** Streams that show nothing: images, fonts, tables, and what describes the document. */
+/** Streams without shown text: images, fonts, tables, metadata. */
 const silent =
   /\/Subtype\s*\/(?!Form)\w|\/Type\s*\/(?:XRef|Metadata|EmbeddedFile)|\/Length1\b|\/FunctionType|\/ShadingType/;
 
@@ -91,12 +91,12 @@ function inflated(data: Buffer, dictionary: string, budget: Budget): string | un
   }
 }
 
-/** Of a document of which nothing could be read: text is compressed to a third or a quarter. */
+/** For a document of which nothing could be read: text is compressed to a third or a quarter. */
 const usualCharactersPerByte = 4;
 
 /**
- * Reads what it can within the budget; of the rest it takes as much text for each byte as of what was read. Page
- * objects and the tree's own count may contradict each other: the larger counts.
+ * Reads what it can within the budget and extrapolates the text of the rest from its bytes. If the page objects and the
+ * count of the page tree contradict each other, the larger number counts.
  */
 export function measurePdf(bytes: Buffer, budget: Budget): PdfSize {
   const whole = bytes.toString("latin1");

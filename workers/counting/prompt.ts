@@ -2,15 +2,15 @@ import { type JsonObject, list, object, text, writeJson } from "#formats";
 import { audioTokens, type Document, fileTokens, imageTokens, type Rules, rulesOf } from "./media.ts";
 
 /**
- * What a chat template writes around what is said, as OpenAI's cookbook ("How to count tokens with tiktoken") has it: three
- * tokens and the role for each message, one more for a name, three that begin the answer. Calls have the like of a message.
+ * The tokens that a chat template adds, after OpenAI's cookbook ("How to count tokens with tiktoken"): three and the role
+ * for each message, one more for a name, three that begin the answer. Tool calls add as much as a message.
  */
 const messageTokens = 4;
 const nameTokens = 1;
 const callTokens = 4;
 const answerTokens = 3;
 
-/** A text, so many tokens, or a document that is yet to be read. */
+/** A text, a number of tokens, or a document to read in the thread. */
 export type Piece = string | number | Promise<number> | Document;
 
 function* partsOf(content: unknown, rules: Rules): Generator<Piece> {
@@ -39,8 +39,8 @@ function* callOf(called: JsonObject): Generator<string | number> {
 }
 
 /**
- * The prompt of a chat request, piece by piece. Tools are counted as the JSON that most templates
- * write them as. Reasoning of earlier turns is not counted: providers leave it out of the prompt.
+ * The prompt of a chat request, piece by piece. Tools are counted as JSON, which most templates
+ * use. Reasoning of earlier turns is not counted: providers omit it from the prompt.
  */
 export function* promptOf(request: JsonObject, owner: string | undefined): Generator<Piece> {
   const rules = rulesOf(owner, text(request["model"]));

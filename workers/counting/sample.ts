@@ -4,14 +4,14 @@ import type { Piece } from "./prompt.ts";
 
 /** The most that is tokenized, in 25 ms (code) to 110 ms (one emoji); on a busy machine five times that. */
 const sampleBytes = 128 * 1024;
-/** What a text takes on its way to the thread whatever its length, as bytes. */
+/** The cost of passing a text to the thread, whatever its length, as bytes. */
 const textBytes = 32;
 const windowCharacters = 4 * 1024;
 /** Longer texts are measured in parts. */
 const partCharacters = 128 * 1024;
 /** Measured in about a millisecond; then the event loop gets a turn. */
 const turnCharacters = 256 * 1024;
-/** Reading the header of a recording takes as long. */
+/** Reading the header of a recording takes as long as measuring so many characters. */
 const audioCharacters = 32 * 1024;
 
 function* inParts<T>(pieces: Iterable<T>, characters: number): Generator<T | string> {
@@ -49,7 +49,7 @@ export async function gather(prompt: Iterable<Piece>) {
 
 /**
  * All of the texts, or windows from everywhere in them as evenly as the limit lets: how a prompt begins does not tell how
- * the rest of it is written.
+ * the rest is written.
  */
 export async function sampleOf(all: { readonly texts: readonly string[]; readonly bytes: number }) {
   const share = sampleBytes / (all.bytes + textBytes * all.texts.length);

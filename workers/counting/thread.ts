@@ -1,26 +1,25 @@
 /**
- * The thread that counts: takes the texts and the documents of one prompt, answers with the tokens of the texts and the
- * sizes of the documents. The first thing it says is that it is ready. The ranks (o200k_base, 70 MB in memory) are loaded
- * here and nowhere else.
+ * The counting thread: receives the texts and documents of one prompt, answers with the tokens of the texts and the sizes
+ * of the documents. Its first message says that it is ready. The ranks (o200k_base, 70 MB in memory) are loaded only here.
  */
 import { parentPort } from "node:worker_threads";
 import { countTokens, setMergeCacheSize } from "gpt-tokenizer/encoding/o200k_base";
 import { measurePdf } from "./pdf.ts";
 import type { Countable, Counted } from "./tokenizer.ts";
 
-// No prompt stays in memory; without the cache 128 KB of code take 25 ms in the place of 17.
+// So that no prompt stays in memory. Without the cache 128 KB of code take 25 ms instead of 17.
 setMergeCacheSize(0);
 
-/** What reads like a control token is text: the caller wrote it. */
+/** Text that looks like a control token is text: the caller wrote it. */
 const asText = { disallowedSpecial: new Set<string>() };
 
-/** For all documents of a prompt: a part of the time that the thread has for it, and more than the text of the longest context. */
+/** For all documents of a prompt: part of the time limit of the thread, and more text than the longest context. */
 const documentsMs = 300;
 const inflatedBytes = 32 * 1024 * 1024;
 
 /**
- * Merging takes the square of a word's length, and to a tokenizer all that has no break in it is one word: 100 KB of one
- * letter, of emoji or of blanks take 4 s. In pieces of 256 they take 0.1 s, and count at most a token more for each piece.
+ * Merging is quadratic in the length of a word, and to the tokenizer text without a break is one word: 100 KB of one
+ * letter, of emoji or of blanks take 4 s. In pieces of 256 they take 0.1 s and count at most one token more per piece.
  */
 const longRun = /\S{256}|\s{256}/gu;
 

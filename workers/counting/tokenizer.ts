@@ -3,17 +3,17 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PdfSize } from "./pdf.ts";
 
-/** Being counted. */
+/** For counting one prompt. */
 const limitMs = 1_000;
-/** Waiting for its turn; the first also for the thread. */
+/** For waiting. The first prompt also waits for the thread to start. */
 const waitLimitMs = 5_000;
-/** Reading the ranks takes 0.2 s, on a busy machine a second or two. */
+/** Loading the ranks takes 0.2 s, on a busy machine a second or two. */
 const startLimitMs = 10_000;
 const maxWaiting = 256;
-/** A third of it would do; what takes more ends the thread, not the process. */
+/** A third of it suffices. More ends the thread, not the process. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-/** What the thread is given of one prompt. */
+/** What the thread gets of one prompt. */
 export interface Countable {
   readonly texts: readonly string[];
   /** In base64. */
@@ -21,9 +21,9 @@ export interface Countable {
 }
 
 export interface Counted {
-  /** Of the texts. */
+  /** Of all texts. */
   readonly tokens: number;
-  /** In the order of the documents; undefined for one that is none. */
+  /** In the order of the documents; undefined for one that could not be read. */
   readonly documents: readonly (PdfSize | undefined)[];
 }
 
@@ -34,18 +34,18 @@ interface Job {
   readonly settle: (counted?: Counted) => void;
 }
 
-/** One thread for all, started at first use and again after it ended. It keeps no process alive. */
+/** One thread, started at first use and again after it ended. It does not keep the process alive. */
 export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
   const waiting = new Set<Job>();
   let thread: Worker | undefined;
   let isReady = false;
   let running: Job | undefined;
-  let endWatch = () => {};
+  let stopTimer = () => {};
   let isClosed = false;
 
-  function watch(ms: number): void {
-    endWatch();
-    endWatch = clock.after(ms, () => lose("over its time"));
+  function startTimer(ms: number): void {
+    stopTimer();
+    stopTimer = clock.after(ms, () => replaceThread("timeout"));
   }
 
   function start(): Worker {
@@ -56,16 +56,16 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
         if (thread === started) handle(value);
       });
     on("message", receive);
-    // Messages of errors may quote a prompt.
-    on("error", ({ name }: Error) => lose(name));
-    on("exit", () => lose("exited"));
+    // Error messages may quote a prompt.
+    on("error", ({ name }: Error) => replaceThread(name));
+    on("exit", () => replaceThread("exited"));
     started.unref();
-    watch(startLimitMs);
+    startTimer(startLimitMs);
     return started;
   }
 
   function receive(answer: "ready" | Counted): void {
-    endWatch();
+    stopTimer();
     isReady = true;
     const done = running;
     running = undefined;
@@ -73,9 +73,9 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
     next();
   }
 
-  function lose(why: string): void {
-    log.warn({ why }, "the counting thread is lost");
-    // One that does not start would not start for the next either.
+  function replaceThread(reason: string): void {
+    log.warn({ reason }, "the counting thread ended");
+    // If it did not start, it would not start for the next prompt either.
     if (!isReady) for (const job of waiting) job.settle();
     void end();
     next();
@@ -86,7 +86,7 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
     thread = undefined;
     running = undefined;
     isReady = false;
-    endWatch();
+    stopTimer();
     unfinished?.settle();
     await ended?.terminate();
   }
@@ -98,19 +98,19 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
     if (!isReady) return;
     job.leave();
     running = job;
-    watch(limitMs);
+    startTimer(limitMs);
     thread.postMessage(job.prompt);
   }
 
   return {
-    /** Undefined where too many wait, or the time is over, or the thread ended. In the order of the calls. */
+    /** Resolves in the order of the calls; with undefined if too many wait, the time is over, or the thread ended. */
     async count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined> {
       signal.throwIfAborted();
       if (isClosed || waiting.size >= maxWaiting) return undefined;
       const { promise, resolve } = Promise.withResolvers<Counted | undefined>();
-      const endWait = clock.after(waitLimitMs, () => job.settle());
+      const stopWaiting = clock.after(waitLimitMs, () => job.settle());
       const leave = () => {
-        endWait();
+        stopWaiting();
         waiting.delete(job);
       };
       const settle = (counted?: Counted) => {
@@ -118,7 +118,7 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
         resolve(counted);
       };
       const job: Job = { prompt, leave, settle };
-      // A thread that counts for an aborted call goes on, and is watched as before.
+      // An aborted count goes on in the thread, within its time limit.
       const onAbort = () => settle();
       signal.addEventListener("abort", onAbort, { once: true });
       waiting.add(job);
