@@ -14,7 +14,15 @@ import {
 import { eventsOf, expectFailed, pings, readAlong, saidIn } from "../support/native-stream-events.ts";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, eventually, startService } from "../support/service.ts";
-import { expectUntouched, gate, nanoUsd, never, type Refusal, serviceOfFile } from "../support/service-setup.ts";
+import {
+  expectUntouched,
+  gate,
+  nanoUsd,
+  never,
+  type Refusal,
+  serviceOfFile,
+  untilHealthy,
+} from "../support/service-setup.ts";
 
 const env = { CATALOG_FILE: withRelayedModel() };
 const running = serviceOfFile(env);
@@ -25,13 +33,8 @@ const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" }
 /** Failures of the tests before must not open the breaker: a success between them closes it. */
 async function customerOfHealthyProvider(): Promise<Customer> {
   const healthy = await running.service.account("1");
-  await eventually(async () => {
-    const response = await healthy.post("/v1/chat/completions", {
-      model: relayedModel,
-      messages: [{ role: "user", content: question }],
-    });
-    return response.status === 200;
-  });
+  const body = { model: relayedModel, messages: [{ role: "user", content: question }] };
+  await untilHealthy(running, () => healthy.post("/v1/chat/completions", body));
   return running.service.account("1");
 }
 
