@@ -4,11 +4,13 @@ export interface MovableClock {
   readonly clock: Clock;
   /** Moves the time forward, and fires once each timer that falls due. */
   readonly advance: (ms: number) => void;
+  /** Whether something waits that began to wait for this long. */
+  readonly isWaiting: (ms: number) => boolean;
 }
 
 /** The system's time, which a test may move forward. */
 export function movableClock(): MovableClock {
-  const timers = new Set<{ dueAt: number; readonly fire: () => void }>();
+  const timers = new Set<{ dueAt: number; readonly fire: () => void; readonly waitMs?: number }>();
   let ahead = 0;
   const now = () => Date.now() + ahead;
   const clock: Clock = {
@@ -31,7 +33,7 @@ export function movableClock(): MovableClock {
         cancel();
         if (timers.delete(timer)) fire();
       };
-      const timer = { dueAt: now() + ms, fire: once };
+      const timer = { dueAt: now() + ms, fire: once, waitMs: ms };
       timers.add(timer);
       const cancel = systemClock.after(ms, once);
       return () => {
@@ -45,5 +47,5 @@ export function movableClock(): MovableClock {
     const due = [...timers].filter(({ dueAt }) => dueAt <= now());
     for (const { fire } of due) fire();
   };
-  return { clock, advance };
+  return { clock, advance, isWaiting: (ms) => [...timers].some(({ waitMs }) => waitMs === ms) };
 }

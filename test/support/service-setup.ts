@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { Clock } from "../../shared/platform/clock.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
-import { movableClock } from "./movable-clock.ts";
+import { type MovableClock, movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { testStores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, startService } from "./service.ts";
@@ -34,19 +34,17 @@ export async function startWithProvider(
   return { service, provider };
 }
 
-export interface FileService extends Running {
-  /** Moves the service's time forward. */
-  readonly advance: (ms: number) => void;
-}
+/** With the service's time. */
+export interface FileService extends Running, Omit<MovableClock, "clock"> {}
 
 /** One service for all tests of a file; the provider has forgotten everything before each. */
 export const serviceOfFile = (env: Environment = {}): FileService =>
   ofFile(
     async (onEnd) => {
-      const { clock, advance } = movableClock();
+      const { clock, ...time } = movableClock();
       const running = await startWithProvider(env, onEnd, clock);
       onEnd(() => running.provider.close());
-      return { ...running, advance };
+      return { ...running, ...time };
     },
     ({ provider }) => provider.reset(),
   );
