@@ -1,6 +1,5 @@
-import { describe, expect, onTestFinished, test } from "vitest";
-import { createManualClock } from "../support/manual-clock.ts";
-import { type MockOpenai, mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
+import { describe, expect, test } from "vitest";
+import { mockChunk, mockError, mockText, mockUsage } from "../support/mock-openai.ts";
 import {
   refusalIn,
   refusalOf,
@@ -12,8 +11,7 @@ import {
   withRelayedModel,
 } from "../support/native-formats.ts";
 import { eventsOf, expectFailed, pings, readAlong, saidIn } from "../support/native-stream-events.ts";
-import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, startService } from "../support/service.ts";
+import { type Customer, eventually } from "../support/service.ts";
 import {
   expectUntouched,
   gate,
@@ -44,33 +42,8 @@ describe.each(streamFaces)("$name", (face) => {
   const begun = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
 
   describe("silence", () => {
-    /** Time that runs, and goes ahead at once where the test says so. */
-    async function startQuiet(): Promise<{
-      service: Client;
-      provider: MockOpenai;
-      advance: (ms: number) => void;
-    }> {
-      const clock = createManualClock(Date.now());
-      let seen = performance.now();
-      const driver = setInterval(() => {
-        const ms = Math.floor(performance.now() - seen);
-        seen += ms;
-        clock.advance(ms);
-      }, 5);
-      const provider = await startMockOpenai();
-      onTestFinished(async () => {
-        clearInterval(driver);
-        await provider.close();
-      });
-      const service = await startService(await testStores(), {
-        env: { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url },
-        clock,
-      });
-      return { service, provider, advance: (ms) => clock.advance(ms) };
-    }
-
     test("every 15 s the format's own ping; what comes then is whole, and so is an end that comes at once", async () => {
-      const { service, provider, advance } = await startQuiet();
+      const { service, provider, advance } = running;
       const customer = await service.account("1");
       const ping = pings[face.name] ?? "";
       const ready = gate();
