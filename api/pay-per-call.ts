@@ -60,35 +60,27 @@ export async function payPerCall(
   if (!x402) throw new TypeError("payments are switched off");
   const requestHash = hashOf(req, route, body);
   const header = req.get("payment-signature");
-  let found = header === undefined ? undefined : await x402.find({ header, requestHash });
-  if (found?.kind === "expired" && (await hasBegun(deps, found.settled))) found = found.settled;
-  if (found) res.set(found.headers);
+  const found = header === undefined ? undefined : await x402.find({ header, requestHash });
+  let payment = found?.kind === "expired" && (await hasBegun(deps, found.settled)) ? found.settled : found;
+  // The receipt of a refused payment is part of the response, also if what follows throws.
+  if (payment && payment.kind !== "open") res.set(payment.headers);
 
-  const decision =
-    found?.kind === "settled" || found?.kind === "pending"
-      ? found
-      : await x402.decide(found, {
-          requestHash,
-          priceNanoUsd: await priceOf(deps, route, call),
-          resource: {
-            url: `${deps.publicUrl()}${route.endpoint}`,
-            description: `One call of ${call.model}`,
-            mimeType: "application/json",
-          },
-          buybackToken: call.buybackToken,
-        });
-  res.set(decision.headers);
-  switch (decision.kind) {
-    case "settled": {
-      const { account, key, buybackToken } = decision;
-      return { caller: deps.keys.payer(account, buybackToken), idempotency: { key, hash: requestHash } };
+  if (payment?.kind !== "settled") {
+    const priceNanoUsd = await priceOf(deps, route, call);
+    if (payment?.kind === "open") {
+      payment = await x402.settle(payment, priceNanoUsd);
+      res.set(payment.headers);
     }
-    case "pending":
-      throw decision.error;
-    case "quoted":
-    case "refused":
-      res.status(decision.status);
-      answerJson(res, JSON.stringify(decision.body));
+    if (payment?.kind !== "settled") {
+      const url = `${deps.publicUrl()}${route.endpoint}`;
+      const resource = { url, description: `One call of ${call.model}`, mimeType: "application/json" };
+      const request = { requestHash, priceNanoUsd, resource, buybackToken: call.buybackToken };
+      const quoted = await x402.quote(request, payment?.reason);
+      res.status(402).set(quoted.headers);
+      answerJson(res, JSON.stringify(quoted.body));
       return undefined;
+    }
   }
+  const { account, key, buybackToken } = payment;
+  return { caller: deps.keys.payer(account, buybackToken), idempotency: { key, hash: requestHash } };
 }

@@ -51,34 +51,34 @@ function readDemo(dataDir: string): { baseUrl?: string; adminToken?: string } | 
   }
 }
 
-export type Query = Readonly<Record<string, string | undefined>>;
-
-export interface AdminClient {
-  get(path: string, query?: Query): Promise<Item>;
-  send(method: "POST" | "PATCH" | "DELETE", path: string, body?: object): Promise<Item>;
-}
+export type AdminClient = ReturnType<typeof createAdminClient>;
 
 const timeoutMs = 30_000;
 
-/** The admin API over HTTP. Throws CommandError with the service's own message. */
-export function createAdminClient({ url, token }: Target): AdminClient {
-  async function send(method: string, path: string, body?: object): Promise<Item> {
+/**
+ * The admin API over HTTP. The input is the query of GET and DELETE requests, and the body of others; what is undefined
+ * is not sent. Throws CommandError with the service's own message.
+ */
+export function createAdminClient({ url, token }: Target) {
+  return async (method: "GET" | "POST" | "PATCH" | "DELETE", path: string, input: object = {}): Promise<Item> => {
+    const hasBody = method === "POST" || method === "PATCH";
+    const given = Object.entries(input).filter(([, value]) => value !== undefined);
+    const query = hasBody ? "" : new URLSearchParams(Object.fromEntries(given)).toString();
     let response: Response;
-    let text: string;
+    let answer: unknown;
     try {
-      response = await fetch(`${url}/admin/v1${path}`, {
+      response = await fetch(`${url}/admin/v1${path}${query && `?${query}`}`, {
         method,
         headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        ...(body && { body: JSON.stringify(body) }),
+        ...(hasBody && { body: JSON.stringify(input) }),
         signal: AbortSignal.timeout(timeoutMs),
       });
-      text = await response.text();
+      answer = await response.json().catch(undefinedIfNotJson);
     } catch (error) {
       throw new CommandError(
         `${url} does not answer (${reasonOf(error)}). Start the service with \`npm start\`, or give its address with --url or ADMIN_URL.`,
       );
     }
-    const answer = parse(text);
     if (response.ok && answer !== undefined) return answer as Item;
     const { error, request_id } = (answer ?? {}) as {
       error?: { message?: string; code?: string };
@@ -89,27 +89,15 @@ export function createAdminClient({ url, token }: Target): AdminClient {
     const hint = error.code === "unknown_url" ? " Is ADMIN_TOKEN set where the API runs?" : "";
     const details = [response.status, error.code, request_id].filter(Boolean).join(", ");
     throw new CommandError(`${error.message}${hint} (${details})`, response.status);
-  }
-
-  return {
-    get(path, query = {}) {
-      const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined);
-      return send("GET", given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`);
-    },
-    send,
   };
+}
+
+function undefinedIfNotJson(error: unknown): undefined {
+  if (!(error instanceof SyntaxError)) throw error;
 }
 
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof Error) return "code" in cause ? String(cause.code) : cause.message;
   return String(cause);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

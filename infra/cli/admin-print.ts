@@ -26,67 +26,38 @@ interface Entry {
   };
 }
 
+/** The names of an item's fields; a heading is the name in capitals, or the one after the colon. */
 interface View {
-  /** Heading to field. */
-  readonly columns: Readonly<Record<string, string>>;
+  readonly columns: readonly string[];
   /** Fields that replace or extend the item's own. */
   readonly derive?: (item: Item) => Item;
 }
 
+const created = "created_at:CREATED (UTC)";
+
 const account: View = {
-  columns: {
-    ID: "id",
-    NAME: "name",
-    TIER: "tier",
-    STATE: "state",
-    "AVAILABLE USD": "available_usd",
-    "HELD USD": "held_usd",
-    "OPEN HOLDS": "open_holds",
-    "CREATED (UTC)": "created_at",
-  },
+  columns: ["id", "name", "tier", "state", "available_usd", "held_usd", "open_holds", created],
   derive: ({ frozen }) => ({ state: frozen ? "frozen" : "active" }),
 };
 
 const key: View = {
-  columns: {
-    ID: "id",
-    NAME: "name",
-    PREFIX: "prefix",
-    LIMITS: "limits",
-    "CREATED (UTC)": "created_at",
-    "LAST USED": "last_used_at",
-    REVOKED: "revoked_at",
-  },
+  columns: ["id", "name", "prefix", "limits", created, "last_used_at:LAST USED", "revoked_at:REVOKED"],
   derive: ({ limits }) => ({ limits: counts(limits as Counts) || "default" }),
 };
 
 const entry: View = {
-  columns: { "TIME (UTC)": "created_at", KIND: "kind", "AMOUNT USD": "amount_usd", WHAT: "what", ID: "id" },
+  columns: ["created_at:TIME (UTC)", "kind", "amount_usd", "what", "id"],
   derive: (item) => {
     const { request, reason, transaction }: Entry = item;
     return { what: request ? `${request.model} ${request.status}` : (reason ?? transaction ?? null) };
   },
 };
 
+const requestColumns = ["id:REQUEST", "created_at:DECIDED (UTC)", "account", "key", "endpoint", "model", "upstream"];
+const requestTimes = ["queue_ms:IN THE QUEUE", "first_token_ms:FIRST TOKEN", "total_ms:TOTAL"];
+const requestCost = ["usage", "shortfall_usd:NOT CHARGED USD", "amount_usd", "buyback"];
 const request: View = {
-  columns: {
-    REQUEST: "id",
-    "DECIDED (UTC)": "created_at",
-    ACCOUNT: "account",
-    KEY: "key",
-    ENDPOINT: "endpoint",
-    MODEL: "model",
-    UPSTREAM: "upstream",
-    ATTEMPTS: "attempts",
-    STATUS: "status",
-    "IN THE QUEUE": "queue_ms",
-    "FIRST TOKEN": "first_token_ms",
-    TOTAL: "total_ms",
-    USAGE: "usage",
-    "NOT CHARGED USD": "shortfall_usd",
-    "AMOUNT USD": "amount_usd",
-    BUYBACK: "buyback",
-  },
+  columns: [...requestColumns, "attempts", "status", ...requestTimes, ...requestCost],
   derive: (item) => {
     const { request: call, buyback }: Entry = item;
     return {
@@ -102,33 +73,8 @@ const request: View = {
   },
 };
 
-const owed: View = {
-  columns: {
-    PAYMENT: "id",
-    "OWED USD": "owed_usd",
-    "PAID USD": "paid_usd",
-    "PAID (UTC)": "paid_at",
-    "GOOD UNTIL": "good_until",
-    PAYER: "payer",
-  },
-};
-
-const accrual: View = { columns: { TOKEN: "token", "AMOUNT USD": "amount_usd", ENTRIES: "entries" } };
-
-const batch: View = {
-  columns: {
-    ID: "id",
-    TOKEN: "token",
-    STATE: "state",
-    "AMOUNT USD": "amount_usd",
-    ENTRIES: "entries",
-    "SPENT USD": "spent_usd",
-    RECEIVED: "received",
-    BY: "executor",
-    "DONE (UTC)": "done_at",
-    TRANSACTION: "transaction",
-  },
-};
+const owed = ["id:PAYMENT", "owed_usd", "paid_usd", "paid_at:PAID (UTC)", "good_until", "payer"];
+const purchase = ["spent_usd", "received", "executor:BY", "done_at:DONE (UTC)", "transaction"];
 
 const counts = (all: Counts) =>
   Object.entries(all)
@@ -143,58 +89,53 @@ function format(field: string, value: Value): string {
   return field.endsWith("_ms") ? `${value} ms` : String(value);
 }
 
-/** One line for each item; columns are as wide as their widest cell. */
-const table =
-  ({ columns, derive }: View) =>
-  (answer: Item): string => {
-    const { data, has_more, next } = answer as unknown as List;
-    if (data.length === 0) return "None.\n";
-    const rows = data.map((item) => {
-      const all = { ...item, ...derive?.(item) };
-      return Object.values(columns).map((field) => format(field, all[field] as Value));
-    });
-    const lines = [Object.keys(columns), ...rows];
-    const widths = Object.keys(columns).map((_, n) => Math.max(...lines.map((line) => line[n]?.length ?? 0)));
-    const text = lines.map((line) =>
-      line
-        .map((cell, n) => cell.padEnd(widths[n] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    );
-    return `${text.join("\n")}\n${has_more ? `\nThere are more: --after ${next}\n` : ""}`;
-  };
+const columnsOf = ({ columns }: View) =>
+  columns.map((column) => {
+    const [field = "", heading = field.toUpperCase().replaceAll("_", " ")] = column.split(":");
+    return { field, heading };
+  });
+
+/** Lines whose cells are aligned: columns are as wide as their widest cell. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]?.map((_, n) => Math.max(...rows.map((row) => row[n]?.length ?? 0))) ?? [];
+  const lines = rows.map((row) => row.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join("  "));
+  return lines.map((line) => `${line.trimEnd()}\n`).join("");
+}
+
+/** One line for each item. */
+const table = (view: View) => (answer: Item) => {
+  const { data, has_more, next } = answer as unknown as List;
+  if (data.length === 0) return "None.\n";
+  const columns = columnsOf(view);
+  const rows = data.map((item) => {
+    const all: Item = { ...item, ...view.derive?.(item) };
+    return columns.map(({ field }) => format(field, all[field] as Value));
+  });
+  const more = has_more ? `\nThere are more: --after ${next}\n` : "";
+  return aligned([columns.map(({ heading }) => heading), ...rows]) + more;
+};
 
 /** One line for each field that the item has. */
-const card =
-  ({ columns, derive }: View) =>
-  (item: Item): string => {
-    const all: Item = { ...item, ...derive?.(item) };
-    const shown = Object.entries(columns).filter(([, field]) => all[field] !== undefined);
-    const width = Math.max(...shown.map(([heading]) => heading.length));
-    return shown
-      .map(([heading, field]) => `${heading.padEnd(width)}  ${format(field, all[field] as Value)}\n`)
-      .join("");
-  };
-
-const withColumns = ({ columns, derive }: View, more: View["columns"]): View => ({
-  columns: { ...columns, ...more },
-  ...(derive && { derive }),
-});
+const card = (view: View) => (item: Item) => {
+  const all: Item = { ...item, ...view.derive?.(item) };
+  const shown = columnsOf(view).filter(({ field }) => all[field] !== undefined);
+  return aligned(shown.map(({ heading, field }) => [heading, format(field, all[field] as Value)]));
+};
 
 /** Each answer as text for people. */
 export const show = {
-  account: card(withColumns(account, { "BUYBACK TOKEN": "buyback_token" })),
+  account: card({ ...account, columns: [...account.columns, "buyback_token"] }),
   accounts: table(account),
   key: card(key),
   newKey: (item: Item) =>
     `${card(key)(item)}\n${item["key"] as string}\n\nThis is the only time that the key is shown.\n`,
   keys: table(key),
-  entry: card(withColumns(entry, { ACCOUNT: "account", TRANSACTION: "transaction" })),
+  entry: card({ ...entry, columns: [...entry.columns, "account", "transaction"] }),
   entries: table(entry),
   request: card(request),
-  owed: table(owed),
-  owedTotal: card({ columns: { "OWED USD": "owed_usd", PAYMENTS: "payments" } }),
-  accruals: table(accrual),
-  batches: table(batch),
-  check: (item: Item) => card({ columns: Object.fromEntries(Object.keys(item).map((name) => [name, name])) })(item),
+  owed: table({ columns: owed }),
+  owedTotal: card({ columns: ["owed_usd", "payments"] }),
+  accruals: table({ columns: ["token", "amount_usd", "entries"] }),
+  batches: table({ columns: ["id", "token", "state", "amount_usd", "entries", ...purchase] }),
+  check: (item: Item) => card({ columns: Object.keys(item).map((name) => `${name}:${name}`) })(item),
 };

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { type AdminClient, CommandError, createAdminClient, findTarget, type Query } from "./admin-client.ts";
+import { type AdminClient, CommandError, createAdminClient, findTarget } from "./admin-client.ts";
 import { type Item, show } from "./admin-print.ts";
 
 /** `npm run admin -- <noun> <verb>`: the admin interface for people (tables) and programs (`--json`). */
@@ -12,20 +12,32 @@ const program = new Command("admin")
   .helpCommand(false)
   .showHelpAfterError("Add --help for the usage.");
 
-const client = (): AdminClient => createAdminClient(findTarget(program.opts(), process.env));
-
 type Show = (answer: Item) => string;
+type Body = Readonly<Record<string, unknown>>;
 
-function print(answer: Item, show: Show): void {
+/** Sends a request, and prints its answer. */
+async function call(method: Parameters<AdminClient>[0], path: string, input: Body, show: Show): Promise<Item> {
+  const answer = await createAdminClient(findTarget(program.opts(), process.env))(method, path, input);
   process.stdout.write(program.opts().json ? `${JSON.stringify(answer, null, 2)}\n` : show(answer));
+  return answer;
 }
 
-const get = async (path: string, show: Show, query?: Query) => print(await client().get(path, query), show);
-const send = async (method: "POST" | "PATCH" | "DELETE", path: string, body: object | undefined, show: Show) =>
-  print(await client().send(method, path, body), show);
+/** Options by the admin API's names. */
+const fieldsOf = (options: Body): Body =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value,
+    ]),
+  );
 
-const segment = encodeURIComponent;
-const limitNames = ["requests-per-minute", "tokens-per-minute", "concurrent-requests"] as const;
+/** A command's action. Its first argument is the path's id, its second an amount, and its options are the other input. */
+const action = (method: Parameters<AdminClient>[0], path: string, show: Show, inputOf = fieldsOf) =>
+  async function run(this: Command): Promise<void> {
+    const [id = "", usd] = this.args;
+    const input = { ...(usd !== undefined && { amount_usd: usd }), ...inputOf(this.opts()) };
+    await call(method, path.replace(":id", encodeURIComponent(id)), input, show);
+  };
 
 function wholeNumber(text: string): number {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError("It must be a positive whole number.");
@@ -33,57 +45,43 @@ function wholeNumber(text: string): number {
 }
 const wholeNumberOrDefault = (text: string) => (text === "default" ? text : wholeNumber(text));
 
-interface LimitFlags {
-  readonly requestsPerMinute?: number | "default";
-  readonly tokensPerMinute?: number | "default";
-  readonly concurrentRequests?: number | "default";
-}
-
-/** The limits as the admin API names them. */
-function limitsOf({ requestsPerMinute, tokensPerMinute, concurrentRequests }: LimitFlags) {
-  const flags = {
-    requests_per_minute: requestsPerMinute,
-    tokens_per_minute: tokensPerMinute,
-    concurrent_requests: concurrentRequests,
-  };
-  const given = Object.entries(flags).filter(([, limit]) => limit !== undefined);
-  if (given.length === 0) return {};
-  return { limits: Object.fromEntries(given.map(([name, limit]) => [name, limit === "default" ? null : limit])) };
+/** All options but the name are limits. */
+function keyOf({ name, ...options }: Body): Body {
+  const limits = Object.entries(fieldsOf(options)).map(([field, limit]) => [field, limit === "default" ? null : limit]);
+  return { name, ...(limits.length > 0 && { limits: Object.fromEntries(limits) }) };
 }
 
 const paged = (command: Command) =>
   command.option("--limit <count>", "how many, 1 to 200").option("--after <id>", "those after this one");
 const tier = () => new Option("--tier <tier>", "price tier").choices(["standard", "elite"]);
-const mint = "token mint that its buybacks go to";
+const name = ["--name <name>", "name for people"] as const;
+const buybackToken = ["--buyback-token <mint>", "token mint that its buybacks go to"] as const;
+const reason = ["--reason <reason>", "stored in the ledger"] as const;
 
 const accounts = program.command("accounts").description("the owners of balances and keys");
 accounts
   .command("create")
-  .requiredOption("--name <name>", "name for people")
+  .requiredOption(...name)
   .addOption(tier())
-  .option("--buyback-token <mint>", mint)
-  .action(({ name, tier, buybackToken }) =>
-    send("POST", "/accounts", { name, tier, buyback_token: buybackToken }, show.account),
-  );
-paged(accounts.command("list")).action((query: Query) => get("/accounts", show.accounts, query));
-accounts.command("get <account>").action((id: string) => get(`/accounts/${segment(id)}`, show.account));
+  .option(...buybackToken)
+  .action(action("POST", "/accounts", show.account));
+paged(accounts.command("list")).action(action("GET", "/accounts", show.accounts));
+accounts.command("get <account>").action(action("GET", "/accounts/:id", show.account));
 accounts
   .command("update <account>")
-  .option("--name <name>", "name for people")
+  .option(...name)
   .addOption(tier())
-  .option("--buyback-token <mint>", mint)
+  .option(...buybackToken)
   .option("--no-buyback-token", "remove the buyback token")
   .addOption(new Option("--freeze", "refuse its calls").conflicts("unfreeze"))
   .option("--unfreeze", "accept its calls again")
-  .action((id: string, { name, tier, buybackToken, freeze, unfreeze }) => {
-    const patch = {
-      name,
-      tier,
+  .action(
+    action("PATCH", "/accounts/:id", show.account, ({ freeze, unfreeze, buybackToken, ...others }) => ({
+      ...others,
       ...(buybackToken !== undefined && { buyback_token: buybackToken === false ? null : buybackToken }),
-      ...((freeze || unfreeze) && { frozen: freeze === true }),
-    };
-    return send("PATCH", `/accounts/${segment(id)}`, patch, show.account);
-  });
+      ...((freeze === true || unfreeze === true) && { frozen: freeze === true }),
+    })),
+  );
 
 program
   .command("credits")
@@ -91,11 +89,12 @@ program
   .command("add <account> <usd>")
   .description("adds to the balance; a negative amount subtracts")
   .option("--idempotency-key <key>", "one key adds once, however often it is sent (default: a new one)")
-  .option("--reason <reason>", "stored in the ledger")
-  .action(async (id: string, usd: string, { idempotencyKey = randomUUID(), reason }) => {
-    const body = { amount_usd: usd, idempotency_key: idempotencyKey, reason };
+  .option(...reason)
+  .action(async function add(this: Command) {
+    const { idempotencyKey = randomUUID(), reason } = this.opts();
+    const inputOf = () => ({ idempotency_key: idempotencyKey, reason });
     try {
-      await send("POST", `/accounts/${segment(id)}/credits`, body, show.entry);
+      await action("POST", "/accounts/:id/credits", show.entry, inputOf).call(this);
     } catch (error) {
       if (error instanceof CommandError && (error.status ?? 500) >= 500)
         error.message += `\nThe credit may have been added. To repeat it safely: --idempotency-key ${idempotencyKey}`;
@@ -104,34 +103,27 @@ program
   });
 
 const keys = program.command("keys").description("API keys and their limits");
-const create = keys.command("create <account>").option("--name <name>", "name for people");
-const update = keys.command("update <key>").option("--name <name>", "name for people");
-for (const name of limitNames) {
-  create.option(`--${name} <count>`, "instead of the configured limit", wholeNumber);
-  update.option(`--${name} <count>`, "instead of the configured limit; 'default' removes it", wholeNumberOrDefault);
+const create = keys.command("create <account>").option(...name);
+const update = keys.command("update <key>").option(...name);
+for (const limit of ["requests-per-minute", "tokens-per-minute", "concurrent-requests"]) {
+  create.option(`--${limit} <count>`, "instead of the configured limit", wholeNumber);
+  update.option(`--${limit} <count>`, "instead of the configured limit; 'default' removes it", wholeNumberOrDefault);
 }
-create.action((id: string, options) =>
-  send("POST", `/accounts/${segment(id)}/keys`, { name: options.name, ...limitsOf(options) }, show.newKey),
-);
-update.action((id: string, options) =>
-  send("PATCH", `/keys/${segment(id)}`, { name: options.name, ...limitsOf(options) }, show.key),
-);
-paged(keys.command("list <account>")).action((id: string, query: Query) =>
-  get(`/accounts/${segment(id)}/keys`, show.keys, query),
-);
-keys.command("revoke <key>").action((id: string) => send("DELETE", `/keys/${segment(id)}`, undefined, show.key));
+create.action(action("POST", "/accounts/:id/keys", show.newKey, keyOf));
+update.action(action("PATCH", "/keys/:id", show.key, keyOf));
+paged(keys.command("list <account>")).action(action("GET", "/accounts/:id/keys", show.keys));
+keys.command("revoke <key>").action(action("DELETE", "/keys/:id", show.key));
 
 const ledger = program.command("ledger").description("movements of balances");
 paged(ledger.command("list <account>").option("--kind <kind>", "only entries of this kind")).action(
-  (id: string, query: Query) => get(`/accounts/${segment(id)}/ledger`, show.entries, query),
+  action("GET", "/accounts/:id/ledger", show.entries),
 );
 ledger
   .command("check")
   .description("compares credits less costs with the accounts' balances; exit code 1 if they differ")
   .option("--full", "reads every entry, not only those since the last checkpoint")
-  .action(async ({ full }: { full?: true }) => {
-    const check = await client().get("/ledger/check", full && { full: "true" });
-    print(check, show.check);
+  .action(async (options: Body) => {
+    const check = await call("GET", "/ledger/check", options, show.check);
     if (check["ok"] !== true) process.exitCode = 1;
   });
 
@@ -140,34 +132,31 @@ program
   .description("single calls")
   .command("get <request>")
   .description("one call by its x-request-id: model, upstream, times, usage and cost")
-  .action((id: string) => get(`/requests/${segment(id)}`, show.request));
+  .action(action("GET", "/requests/:id", show.request));
 
-const overOption = ["--over", "only what its payer can no longer use"] as const;
-const overQuery = ({ over, ...page }: { over?: true } & Query): Query => ({ ...page, ...(over && { over: "true" }) });
+const over = ["--over", "only what its payer can no longer use"] as const;
 const owed = program.command("owed").description("unused amounts of x402 payments");
 paged(owed.command("list"))
-  .option(...overOption)
-  .action((query) => get("/owed", show.owed, overQuery(query)));
+  .option(...over)
+  .action(action("GET", "/owed", show.owed));
 owed
   .command("total")
-  .option(...overOption)
-  .action((query) => get("/owed/total", show.owedTotal, overQuery(query)));
+  .option(...over)
+  .action(action("GET", "/owed/total", show.owedTotal));
 owed
   .command("refund <payment> <usd>")
   .description("records what was paid back on chain; one transaction counts once")
   .requiredOption("--transaction <signature>", "the transaction that paid it back")
-  .option("--reason <reason>", "stored in the ledger")
-  .action((id: string, usd: string, { transaction, reason }) =>
-    send("POST", `/owed/${segment(id)}/refunds`, { amount_usd: usd, transaction, reason }, show.entry),
-  );
+  .option(...reason)
+  .action(action("POST", "/owed/:id/refunds", show.entry));
 
 const buyback = program.command("buyback").description("shares of charges that buy tokens");
 buyback
   .command("accruals")
   .description("by token, amounts that are not in a batch yet")
-  .action(() => get("/buyback/accruals", show.accruals));
-paged(buyback.command("batches").description("purchases, newest first")).action((query: Query) =>
-  get("/buyback/batches", show.batches, query),
+  .action(action("GET", "/buyback/accruals", show.accruals));
+paged(buyback.command("batches").description("purchases, newest first")).action(
+  action("GET", "/buyback/batches", show.batches),
 );
 
 try {

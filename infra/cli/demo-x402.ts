@@ -5,15 +5,12 @@ import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from "@solana-program/t
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { z } from "zod";
+import type { DemoPayments } from "../embedded/solana/server.ts";
+import { demoShape } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
 
-const payments = z.object({ network: z.string(), rpcUrl: z.string(), payTo: z.string(), wallet: z.string() });
-const demoFile = z.object({ baseUrl: z.string(), x402: payments.optional() });
-
-interface Demo {
-  readonly baseUrl: string;
-  readonly x402: z.infer<typeof payments>;
-}
+const demoFile = demoShape.pick({ baseUrl: true, x402: true });
+type PaidDemo = Readonly<{ baseUrl: string; x402: DemoPayments }>;
 
 const request = { model: "local/image", prompt: process.argv.slice(2).join(" ") || "A lighthouse at dusk" };
 const imageAnswer = z.object({ data: z.array(z.object({ url: z.string() })).min(1) });
@@ -21,7 +18,7 @@ const timeoutMs = 300_000;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Pays for an image with the demo's wallet and the official client: no account, no key. */
-async function buyImage({ baseUrl, x402 }: Demo): Promise<void> {
+async function buyImage({ baseUrl, x402 }: PaidDemo): Promise<void> {
   const wallet = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(x402.wallet)));
   const client = new x402Client().register("solana:*", new ExactSvmScheme(wallet, { rpcUrl: x402.rpcUrl }));
   const sayBalance = async (mint: string) =>
@@ -60,7 +57,7 @@ function usdc(units: string): string {
   return `${digits.slice(0, -6)}.${digits.slice(-6)}`;
 }
 
-async function readDemo(): Promise<Demo> {
+async function readDemo(): Promise<PaidDemo> {
   const file = join(readStartConfig(process.env).DATA_DIR, "demo.json");
   const text = await readFile(file, "utf8").catch((cause: unknown) => {
     throw new Error(`There is no ${file}: run npm start first.`, { cause });

@@ -2,23 +2,24 @@ import { randomBytes } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import type { DemoPayments } from "../embedded/solana/server.ts";
+import { type DemoPayments, demoPayments } from "../embedded/solana/server.ts";
 import { type AdminClient, CommandError, createAdminClient } from "./admin-client.ts";
 
 /** What a newcomer needs to call the service; written to `demo.json`. */
-export interface Demo {
-  readonly baseUrl: string;
-  readonly apiKey: string;
-  readonly accountId: string;
-  readonly adminToken: string;
+export const demoShape = z.object({
+  baseUrl: z.string(),
+  apiKey: z.string(),
+  accountId: z.string(),
+  adminToken: z.string(),
   /** Present when x402 payments go to the demo's own chain. */
-  readonly x402?: DemoPayments;
-}
+  x402: demoPayments.optional(),
+});
+export type Demo = Readonly<z.infer<typeof demoShape>>;
 
 const balanceUsd = "100.00";
 const limits = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrent_requests: 2_000 };
 
-const storedDemo = z.object({ apiKey: z.string(), accountId: z.string() });
+const storedDemo = demoShape.pick({ apiKey: true, accountId: true });
 const withId = z.object({ id: z.string() });
 const withKey = z.object({ key: z.string() });
 
@@ -48,11 +49,11 @@ export async function ensureDemo(options: {
   const file = join(dataDir, "demo.json");
   const stored = parseStored(await readText(file));
   const known = stored && (await hasAccount(admin, stored.accountId)) ? stored : undefined;
-  const accountId = known?.accountId ?? withId.parse(await admin.send("POST", "/accounts", { name: "demo" })).id;
+  const accountId = known?.accountId ?? withId.parse(await admin("POST", "/accounts", { name: "demo" })).id;
   const credit = { amount_usd: balanceUsd, idempotency_key: "demo-balance", reason: "Demo balance" };
-  await admin.send("POST", `/accounts/${accountId}/credits`, credit);
+  await admin("POST", `/accounts/${accountId}/credits`, credit);
   const createKey = async () =>
-    withKey.parse(await admin.send("POST", `/accounts/${accountId}/keys`, { name: "demo", limits })).key;
+    withKey.parse(await admin("POST", `/accounts/${accountId}/keys`, { name: "demo", limits })).key;
   const apiKey = known && (await isAccepted(origin, known.apiKey)) ? known.apiKey : await createKey();
 
   const demo = { baseUrl, apiKey, accountId, adminToken, ...(x402 && { x402 }) };
@@ -62,7 +63,7 @@ export async function ensureDemo(options: {
 
 async function hasAccount(admin: AdminClient, id: string): Promise<boolean> {
   try {
-    await admin.get(`/accounts/${id}`);
+    await admin("GET", `/accounts/${id}`);
     return true;
   } catch (error) {
     if (error instanceof CommandError && error.status !== undefined) return false;
@@ -90,14 +91,11 @@ function parseStored(text: string | undefined): z.infer<typeof storedDemo> | und
   }
 }
 
-async function readText(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-}
+const readText = (file: string): Promise<string | undefined> =>
+  readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  });
 
 /** Atomically, and readable by the user alone. */
 async function writePrivate(file: string, text: string): Promise<void> {

@@ -12,9 +12,7 @@ export const startEnvironment = z.object({
   WORKERS: z.coerce.number().int().min(1).max(64).default(1).describe("Worker processes to run"),
 });
 
-export type StartConfig = Readonly<z.infer<typeof startEnvironment>>;
-
-export function readStartConfig(env: Readonly<Record<string, string | undefined>>): StartConfig {
+export function readStartConfig(env: Readonly<Record<string, string | undefined>>) {
   const parsed = startEnvironment.safeParse({ DATA_DIR: env.DATA_DIR || undefined, WORKERS: env.WORKERS || undefined });
   if (parsed.success) return parsed.data;
   throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("\n"));

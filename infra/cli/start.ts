@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "#platform/clock";
 import { loadConfig } from "#platform/config";
-import { createProgram, freePort, isFree, type Program, startEmbedded, until } from "../embedded/index.ts";
+import { createProgram, expectOk, freePort, isFree, type Program, startEmbedded, until } from "../embedded/index.ts";
 import { startSolana } from "../embedded/solana/server.ts";
 import { ensureDemo, storedAdminToken } from "./demo.ts";
 import { readStartConfig } from "./start-config.ts";
@@ -31,7 +31,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
   const adminToken = config.ADMIN_TOKEN ?? (await storedAdminToken(dataDir));
   const [stores, solana] = await Promise.allSettled([
     startEmbedded({ env, dataDir, onProgress: terminal.progress, signal: quit }),
-    hasOwnPayments(env) ? undefined : startSolana({ dataDir: join(dataDir, "solana") }),
+    hasOwnPayments(env) ? undefined : startSolana(join(dataDir, "solana")),
   ]);
   if (stores.status === "fulfilled") programs.push(...stores.value.servers);
   if (solana.status === "fulfilled" && solana.value) programs.push(solana.value.server);
@@ -49,7 +49,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
     PORT: String(port),
     ADMIN_TOKEN: adminToken,
   };
-  const node = (name: string, file: string, ready?: () => Promise<void>) =>
+  const node = (name: string, file: string, isReady?: () => Promise<void>) =>
     createProgram({
       name,
       command: process.execPath,
@@ -57,7 +57,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
       env: processEnv,
       output: terminal.line,
       stopTimeoutMs: config.SHUTDOWN_GRACE_MS + 10_000,
-      ...(ready && { ready: (signal: AbortSignal) => until(ready, signal) }),
+      isReady,
     });
   const api = node("API", "api/main.ts", () => expectOk(`${origin}/healthz`));
   const workers = Array.from({ length: WORKERS }, (_, n) => node(`Worker ${n + 1}`, "workers/main.ts"));
@@ -69,10 +69,9 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
   });
   const baseUrl = config.PUBLIC_URL ?? origin;
   const demo = await ensureDemo({ origin, baseUrl, adminToken, dataDir, x402: chain?.payments });
-  const supervisors = programs.map((program) => supervise(program, { clock: systemClock, log: terminal.log }));
+  for (const program of programs) supervise(program, { clock: systemClock, log: terminal.log, signal: quit });
   terminal.ready(demo, DATA_DIR);
   if (!quit.aborted) await once(quit, "abort");
-  for (const supervisor of supervisors) supervisor.release();
 }
 
 /** Whether payments are configured, so that the demo's chain is not needed. */
@@ -120,12 +119,6 @@ async function choosePort(given: string | undefined, host: string): Promise<numb
 function originOf(host: string, port: number): string {
   const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
-}
-
-async function expectOk(url: string): Promise<void> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text}`);
 }
 
 /** The first signal stops everything in order; a second one kills everything at once. */

@@ -7,21 +7,21 @@ const maxDelayMs = 30_000;
 /** After running this long, a program is restarted with the first delay again. */
 const steadyMs = 60_000;
 
-/** Restarts a program whenever it ends, with a growing delay while it keeps ending, until `release` is called. */
-export function supervise(program: Program, deps: { readonly clock: Clock; readonly log: Logger }) {
-  const { clock, log } = deps;
-  const released = new AbortController();
+/** Restarts a program whenever it ends, with a growing delay while it keeps ending, until the signal aborts. */
+export function supervise(
+  program: Program,
+  { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
+): void {
   let delayMs = firstDelayMs;
   let startedAt = clock.now();
 
   async function restart(crash: string): Promise<void> {
     let reason = crash;
     if (clock.now() - startedAt >= steadyMs) delayMs = firstDelayMs;
-    while (!released.signal.aborted) {
+    while (!signal.aborted) {
       log.error(`${program.name} ended: ${reason}. Starting it again in ${delayMs / 1000} s.`);
       try {
-        await sleep(clock, delayMs, released.signal);
-        released.signal.throwIfAborted();
+        await sleep(clock, delayMs, signal);
         delayMs = Math.min(2 * delayMs, maxDelayMs);
         startedAt = clock.now();
         await program.start();
@@ -33,13 +33,5 @@ export function supervise(program: Program, deps: { readonly clock: Clock; reado
     }
   }
 
-  program.onCrash((reason) => {
-    if (!released.signal.aborted) void restart(reason);
-  });
-  return {
-    /** From now on the program is not restarted. */
-    release(): void {
-      released.abort(new Error("released"));
-    },
-  };
+  program.onCrash((reason) => void restart(reason));
 }

@@ -7,19 +7,12 @@ import type { Progress } from "../embedded/index.ts";
 import type { Demo } from "./demo.ts";
 import { defaultDataDir } from "./start-config.ts";
 
-/** The output of `npm start`: downloads, how to make a first call, then the log of its processes. */
-export interface Terminal {
-  readonly log: Logger;
-  /** A line of a process: JSON log lines are formatted, others are shown as they are. */
-  readonly line: (text: string) => void;
-  readonly progress: (progress: Progress) => void;
-  readonly ready: (demo: Demo, dataDir: string) => void;
-  readonly failure: (error: unknown) => void;
-}
+export type Terminal = ReturnType<typeof createTerminal>;
 
 const progressIntervalMs = 5_000;
 
-export function createTerminal(out: NodeJS.WriteStream): Terminal {
+/** The output of `npm start`: downloads, how to make a first call, then the log of its processes. */
+export function createTerminal(out: NodeJS.WriteStream) {
   const fetching = new Map<string, string>();
   let lastShownAt = Number.NEGATIVE_INFINITY;
   let overwrite = false;
@@ -41,7 +34,7 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
     ignore: "hostname,pid",
     singleLine: true,
   });
-  const log = pino({ name: "start", base: { name: "start" } }, stream);
+  const log: Logger = pino({ name: "start", base: { name: "start" } }, stream);
 
   /** A terminal shows one line that is overwritten; a file gets a line every few seconds. */
   function progress({ what, step, elapsedMs, state }: Progress): void {
@@ -60,10 +53,11 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
 
   return {
     log,
-    line: (text) => void stream.write(`${text}\n`),
+    /** A line of a process: JSON log lines are formatted, others are shown as they are. */
+    line: (text: string) => void stream.write(`${text}\n`),
     progress,
-    ready: (demo, dataDir) => write(banner(demo, dataDir)),
-    failure: (error) => write(`\n${error instanceof Error ? error.message : String(error)}\n`),
+    ready: (demo: Demo, dataDir: string) => write(banner(demo, dataDir)),
+    failure: (error: unknown) => write(`\n${error instanceof Error ? error.message : String(error)}\n`),
   };
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { access, constants } from "node:fs/promises";
+import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { type FetchOptions, fetchProgram, type Recipe, recipes } from "./fetch.ts";
@@ -65,61 +65,56 @@ export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   return Object.fromEntries(found.map(({ name, binary }) => [name, binary]));
 }
 
-/** Adds to `tried` why the candidates before the one found cannot be used. */
+/** The first of a program on PATH, in the cache, or fetched. Adds to `tried` why those before it cannot be used. */
 async function findOne(source: Source, options: FetchOptions, tried: string[]): Promise<string | undefined> {
   const { env, cacheDir, signal } = options;
-  for (const program of source.programs) {
-    const paths = (env.PATH ?? "").split(delimiter).map((folder) => join(folder || ".", program));
-    const onPath = await firstExecutable(paths);
-    const problem = onPath === undefined ? "not on PATH" : await problemOf(onPath, source, env);
-    if (problem === undefined) return onPath;
-    tried.push(`${program}: ${problem}`);
-  }
-  for (const { file } of source.recipes) {
-    const cached = await firstExecutable([join(cacheDir, file)]);
-    if (cached === undefined) continue;
-    const problem = await problemOf(cached, source, env);
-    if (problem === undefined) return cached;
-    tried.push(`${cached}: ${problem}`);
-  }
-  const check = async (file: string) => {
-    const problem = await problemOf(file, source, env);
-    if (problem !== undefined) throw new Error(problem);
-  };
-  for (const recipe of source.recipes) {
+  const check = (file: string) => checkVersion(file, source, env);
+  const onPath = source.programs.map((title) => ({ title, find: () => check(findOnPath(title, env)) }));
+  const cached = source.recipes
+    .map(({ file }) => join(cacheDir, file))
+    .filter(isExecutable)
+    .map((title) => ({ title, find: () => check(title) }));
+  const fetched = source.recipes.map((recipe) => ({
+    title: recipe.what,
+    find: () => fetchProgram(recipe, options, check),
+  }));
+  for (const { title, find } of [...onPath, ...cached, ...fetched])
     try {
-      return await fetchProgram(recipe, options, check);
+      return await find();
     } catch (error) {
       signal?.throwIfAborted();
-      tried.push(`${recipe.what}: ${error instanceof Error ? error.message : String(error)}`);
+      tried.push(`${title}: ${error instanceof Error ? error.message : String(error)}`);
     }
-  }
   return undefined;
 }
 
-async function firstExecutable(paths: readonly string[]): Promise<string | undefined> {
-  for (const path of paths) {
-    try {
-      await access(path, constants.X_OK);
-      return path;
-    } catch {}
+function findOnPath(program: string, env: FetchOptions["env"]): string {
+  const files = (env.PATH ?? "").split(delimiter).map((folder) => join(folder || ".", program));
+  const found = files.find(isExecutable);
+  if (found === undefined) throw new Error("not on PATH");
+  return found;
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
   }
-  return undefined;
 }
 
 const execute = promisify(execFile);
 
-/** Why a program cannot be used: it does not run, or it is too old. */
-async function problemOf(file: string, { version }: Source, env: FetchOptions["env"]): Promise<string | undefined> {
-  try {
-    const { stdout, stderr } = await execute(file, ["--version"], { env: { ...env }, timeout: 10_000 });
-    if (version === undefined) return undefined;
-    const major = Number(version.pattern.exec(stdout + stderr)?.[1]);
-    return major >= version.min ? undefined : `version ${major}, but it must be ${version.min} or newer`;
-  } catch (error) {
-    const { stderr, message } = error as Error & { stderr?: string };
-    return `does not run: ${(stderr?.trim() || message).split("\n")[0]}`;
-  }
+/** Rejects with why a program cannot be used: it does not run, or it is too old. */
+async function checkVersion(file: string, { version }: Source, env: FetchOptions["env"]): Promise<string> {
+  const run = execute(file, ["--version"], { env: { ...env }, timeout: 10_000 });
+  const { stdout, stderr } = await run.catch(({ stderr, message }: Error & { stderr?: string }) => {
+    throw new Error(`does not run: ${(stderr?.trim() || message).split("\n")[0]}`);
+  });
+  const major = Number(version?.pattern.exec(stdout + stderr)?.[1]);
+  if (version && !(major >= version.min)) throw new Error(`version ${major}, but it must be ${version.min} or newer`);
+  return file;
 }
 
 const explain = ({ title, install, address }: Source, tried: readonly string[]): string =>

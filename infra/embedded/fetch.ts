@@ -52,7 +52,7 @@ const defaultSilenceMs = 30 * 60 * 1000;
 export async function fetchProgram(
   { what, file, needs, tools, program }: Recipe,
   options: FetchOptions,
-  check: (file: string) => Promise<void>,
+  check: (file: string) => Promise<unknown>,
 ): Promise<string> {
   const { cacheDir, onProgress, signal } = options;
   await mkdir(cacheDir, { recursive: true });

@@ -16,8 +16,8 @@ import type { Server } from "./server.ts";
  */
 export { findBinaries, MissingServerError } from "./binaries.ts";
 export type { Progress } from "./fetch.ts";
-export { startMongo, startMongoSet } from "./mongo.ts";
-export { createProgram, type Program, until } from "./program.ts";
+export { startMongo } from "./mongo.ts";
+export { createProgram, expectOk, type Program, until } from "./program.ts";
 export { startRedis } from "./redis.ts";
 export { startS3 } from "./s3.ts";
 export { freePort, isFree, type Server } from "./server.ts";
@@ -28,22 +28,14 @@ type Env = Readonly<Record<string, string | undefined>>;
 export const cacheDirOf = (env: Env): string =>
   join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), ".cache"), "inference-service");
 
-export interface EmbeddedOptions extends Omit<FetchOptions, "cacheDir"> {
-  readonly cacheDir?: string;
+interface EmbeddedOptions extends Omit<FetchOptions, "cacheDir"> {
   readonly dataDir: string;
   readonly redisArgs?: readonly string[];
   readonly mongoArgs?: readonly string[];
 }
 
-export interface Embedded {
-  /** The variables of the started servers, without those of addresses that were set. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly servers: readonly Server[];
-  readonly stop: () => Promise<void>;
-}
-
-/** Starts each server whose address is not set, with its data under `dataDir`. */
-export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+/** Starts each server whose address is not set, with its data under `dataDir`. `env` is how the service reaches them. */
+export async function startEmbedded(options: EmbeddedOptions) {
   const binaries = await findBinaries({ cacheDir: cacheDirOf(options.env), ...options });
   const { dataDir, redisArgs = [], mongoArgs = [] } = options;
   const started = await Promise.allSettled([
@@ -60,5 +52,6 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     await stop();
     throw failed.reason;
   }
-  return { env: Object.assign({}, ...servers.map((server) => server.env)), servers, stop };
+  const env: Server["env"] = Object.assign({}, ...servers.map((server) => server.env));
+  return { env, servers, stop };
 }

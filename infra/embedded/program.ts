@@ -25,9 +25,10 @@ export interface ProgramOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** A file, emptied at the first start, or a function that gets each line. */
   readonly output: string | ((line: string) => void);
-  readonly onSpawn?: (pid: number) => void;
-  /** Resolves when the program is ready. Must reject when the signal aborts. */
-  readonly ready?: (signal: AbortSignal) => Promise<void>;
+  /** Called when the program has started, and without a process id when it has ended. */
+  readonly onPid?: (pid: number | undefined) => void;
+  /** Rejects while the program is not ready; called again until it is. */
+  readonly isReady?: (() => Promise<unknown>) | undefined;
   readonly readyTimeoutMs?: number;
   readonly stopTimeoutMs?: number;
 }
@@ -103,6 +104,12 @@ export async function until(attempt: () => Promise<unknown>, signal: AbortSignal
   }
 }
 
+export async function expectOk(url: string): Promise<void> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text}`);
+}
+
 function logTail(output: ProgramOptions["output"]): string {
   if (typeof output !== "string") return "";
   const lines = readFileSync(output, "utf8").trimEnd().split("\n").slice(-8);
@@ -110,7 +117,7 @@ function logTail(output: ProgramOptions["output"]): string {
 }
 
 export function createProgram(options: ProgramOptions): Program {
-  const { name, ready, readyTimeoutMs = 30_000, stopTimeoutMs = 10_000 } = options;
+  const { name, onPid, isReady, readyTimeoutMs = 30_000, stopTimeoutMs = 10_000 } = options;
   const listeners: ((reason: string) => void)[] = [];
   let running: (ReturnType<typeof spawnGuarded> & { readonly pid: number; shouldRun: boolean }) | undefined;
   let startedBefore = false;
@@ -123,17 +130,18 @@ export function createProgram(options: ProgramOptions): Program {
     if (pid === undefined) throw new Error(`${name} could not be started: ${await spawned.ended}.`);
     const current = { ...spawned, pid, shouldRun: false };
     running = current;
-    options.onSpawn?.(pid);
+    onPid?.(pid);
     const deadline = new AbortController();
     const onTimeout = () => deadline.abort(new Error(`it did not answer within ${readyTimeoutMs / 1000} s`));
     const timer = globalThis.setTimeout(onTimeout, readyTimeoutMs);
     void current.ended.then((reason) => {
       running = undefined;
+      onPid?.(undefined);
       deadline.abort(new Error(`it ended with ${reason}`));
       if (current.shouldRun) for (const listener of listeners) listener(reason);
     });
     try {
-      await ready?.(deadline.signal);
+      if (isReady) await until(isReady, deadline.signal);
       current.shouldRun = true;
     } catch (error) {
       await stop();

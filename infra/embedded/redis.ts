@@ -3,7 +3,7 @@ import { openFolder, type Server, type ServerOptions, startServer } from "./serv
 
 /** Redis or Valkey with an append-only file. The queues need `noeviction`. */
 export async function startRedis(options: ServerOptions): Promise<Server> {
-  const folder = await openFolder(options);
+  const folder = await openFolder(options.dataDir);
   const { data, port } = folder;
   const listen = ["--bind", "127.0.0.1", "--port", String(port), "--dir", data];
   const storage = ["--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"];

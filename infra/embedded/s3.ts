@@ -1,49 +1,49 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import {
+  BucketAlreadyExists,
+  BucketAlreadyOwnedByYou,
+  CreateBucketCommand,
+  S3Client,
+  type S3ClientConfig,
+} from "@aws-sdk/client-s3";
 import { openFolder, type Server, type ServerOptions, startServer } from "./server.ts";
 
 const region = "us-east-1";
+const bucket = "inference";
 
 /** versitygw over a folder, with one bucket. Its secret key is stored with the data, so that presigned links stay valid. */
-export async function startS3(options: ServerOptions & { readonly bucket?: string }): Promise<Server> {
-  const folder = await openFolder(options);
+export async function startS3(options: ServerOptions): Promise<Server> {
+  const folder = await openFolder(options.dataDir);
   const { data, port } = folder;
-  const secretAccessKey = folder.secret ?? randomBytes(24).toString("hex");
-  folder.save({ secret: secretAccessKey });
+  const credentials = { accessKeyId: "embedded", secretAccessKey: folder.secret ?? randomBytes(24).toString("hex") };
+  folder.save({ secret: credentials.secretAccessKey });
   // Without a sidecar folder, metadata needs a file system with extended attributes.
   const sidecar = join(dirname(data), "meta");
   mkdirSync(sidecar, { recursive: true, mode: 0o700 });
-  const accessKeyId = "embedded";
-  const bucket = options.bucket ?? "inference";
   const endpoint = `http://127.0.0.1:${port}`;
   const listen = ["--port", `127.0.0.1:${port}`, "--cors-allow-origin", "*"];
   return startServer(folder, {
     name: "S3",
     command: options.binary,
     args: ["--quiet", "--keep-alive", ...listen, ...(options.args ?? []), "posix", "--sidecar", sidecar, data],
-    processEnv: { ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey },
+    processEnv: { ROOT_ACCESS_KEY: credentials.accessKeyId, ROOT_SECRET_KEY: credentials.secretAccessKey },
     env: {
       S3_ENDPOINT: endpoint,
       S3_BUCKET: bucket,
-      S3_ACCESS_KEY_ID: accessKeyId,
-      S3_SECRET_ACCESS_KEY: secretAccessKey,
+      S3_ACCESS_KEY_ID: credentials.accessKeyId,
+      S3_SECRET_ACCESS_KEY: credentials.secretAccessKey,
       S3_REGION: region,
     },
-    isReady: () => createBucket(endpoint, { accessKeyId, secretAccessKey }, bucket),
+    isReady: () => createBucket({ endpoint, credentials }),
   });
 }
 
-async function createBucket(
-  endpoint: string,
-  credentials: { readonly accessKeyId: string; readonly secretAccessKey: string },
-  bucket: string,
-): Promise<void> {
+async function createBucket(address: Pick<S3ClientConfig, "endpoint" | "credentials">): Promise<void> {
   const s3 = new S3Client({
-    endpoint,
+    ...address,
     region,
-    credentials,
     forcePathStyle: true,
     maxAttempts: 1,
     requestHandler: { connectionTimeout: 1_000, requestTimeout: 5_000 },

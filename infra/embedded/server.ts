@@ -3,7 +3,7 @@ import { createServer as createListener } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
-import { createProgram, type Program, until } from "./program.ts";
+import { createProgram, type Program, type ProgramOptions } from "./program.ts";
 
 /** A server that runs as a child process. */
 export interface Server extends Program {
@@ -16,8 +16,6 @@ export interface ServerOptions {
   readonly binary: string;
   /** The server's own folder: its data, log and port. */
   readonly dataDir: string;
-  /** Default: the port stored in the folder if it is free, else any free one. */
-  readonly port?: number;
   /** Added after the server's own arguments. */
   readonly args?: readonly string[];
 }
@@ -25,29 +23,23 @@ export interface ServerOptions {
 const stateShape = z.object({ port: z.number(), pid: z.number().optional(), secret: z.string().optional() });
 type State = z.infer<typeof stateShape>;
 
-export interface Folder {
-  readonly data: string;
-  readonly log: string;
-  readonly port: number;
-  readonly secret: string | undefined;
-  save(changes: Partial<State>): void;
-}
+type Folder = Awaited<ReturnType<typeof openFolder>>;
 
-/** Opens a server's folder. Rejects when a running process uses it. */
-export async function openFolder({ dataDir, port }: Pick<ServerOptions, "dataDir" | "port">): Promise<Folder> {
+/** Opens a server's folder. Its port is the stored one if that is free. Rejects when a running process uses the folder. */
+export async function openFolder(dataDir: string) {
   const root = resolve(dataDir);
   const data = join(root, "data");
   mkdirSync(data, { recursive: true, mode: 0o700 });
   const file = join(root, "server.json");
   let state = readState(file);
   if (state?.pid !== undefined) await untilExited(state.pid, state.port, root);
-  const chosen = port ?? (state && (await isFree(state.port)) ? state.port : await freePort());
+  const port = state && (await isFree(state.port)) ? state.port : await freePort();
   const save = (changes: Partial<State>) => {
-    state = { ...state, port: chosen, ...changes };
+    state = { ...state, port, ...changes };
     writeFileSync(file, JSON.stringify(state), { mode: 0o600 });
   };
   save({});
-  return { data, log: join(root, "log"), port: chosen, secret: state?.secret, save };
+  return { data, log: join(root, "log"), port, secret: state?.secret, save };
 }
 
 function readState(file: string): State | undefined {
@@ -98,50 +90,20 @@ export async function freePort(host?: string): Promise<number> {
   }
 }
 
-interface ServerDefinition {
-  readonly name: string;
-  readonly command: string;
-  readonly args: readonly string[];
+interface ServerDefinition extends Omit<ProgramOptions, "output" | "onPid"> {
   /** Added to the environment of this process. */
   readonly processEnv?: Readonly<Record<string, string>>;
   /** `Server.env`. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Rejects while the server is not ready; called again until it is. */
-  readonly isReady: () => Promise<unknown>;
-  readonly readyTimeoutMs?: number;
+  readonly env: Server["env"];
 }
 
-export function createServer(folder: Folder, definition: ServerDefinition): Server {
-  const { name, command, args, processEnv, env, isReady, readyTimeoutMs } = definition;
-  const program = createProgram({
-    name,
-    command,
-    args,
+export async function startServer(folder: Folder, { processEnv, env, ...program }: ServerDefinition): Promise<Server> {
+  const started = createProgram({
+    ...program,
     env: { ...process.env, ...processEnv },
     output: folder.log,
-    onSpawn: (pid) => folder.save({ pid }),
-    ready: (signal) => until(isReady, signal),
-    ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
+    onPid: (pid) => folder.save({ pid }),
   });
-  return {
-    name,
-    port: folder.port,
-    env,
-    get pid() {
-      return program.pid;
-    },
-    start: program.start,
-    async stop() {
-      await program.stop();
-      folder.save({ pid: undefined });
-    },
-    kill: program.kill,
-    onCrash: program.onCrash,
-  };
-}
-
-export async function startServer(folder: Folder, definition: ServerDefinition): Promise<Server> {
-  const server = createServer(folder, definition);
-  await server.start();
-  return server;
+  await started.start();
+  return Object.assign(started, { port: folder.port, env });
 }

@@ -6,25 +6,9 @@ import { olderThan, openCollection } from "#platform/collection";
 import { newId } from "#platform/ids";
 import { answered, type Mongo } from "#platform/mongo";
 
-export interface Account {
-  readonly id: string;
-  readonly name: string;
-  readonly tier: Tier;
-  readonly frozen: boolean;
-  /** The mint that its calls buy back; null: the service's own. */
-  readonly buybackToken: string | null;
-  readonly availableNanoUsd: bigint;
-  readonly heldNanoUsd: bigint;
-  readonly openHolds: number;
-  readonly createdAt: Date;
-}
-
-export interface AccountPatch {
-  readonly name?: string | undefined;
-  readonly tier?: Tier | undefined;
-  readonly frozen?: boolean | undefined;
-  readonly buybackToken?: string | null | undefined;
-}
+export type AccountPatch = {
+  readonly [Field in "name" | "tier" | "frozen" | "buybackToken"]?: Account[Field] | undefined;
+};
 
 export interface Page {
   readonly limit: number;
@@ -65,11 +49,14 @@ schema.index({ holdsExpireAt: 1 }, { partialFilterExpression: withOpenHolds });
 export type StoredAccount = InferRawDocType<typeof definition>;
 export type StoredHold = StoredAccount["holds"][string];
 
-export const toAccount = (stored: Omit<StoredAccount, "holds">): Account => ({
+export type Account = ReturnType<typeof toAccount>;
+
+export const toAccount = (stored: Omit<StoredAccount, "holds">) => ({
   id: stored._id,
   name: stored.name,
   tier: stored.tier,
   frozen: stored.frozen,
+  /** The mint that its calls buy back; null: the service's own. */
   buybackToken: stored.buybackToken ?? null,
   availableNanoUsd: stored.available,
   heldNanoUsd: stored.held,
@@ -90,26 +77,25 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return stored ? toAccount(stored) : undefined;
   }
 
-  async function create({
+  /** The fields of an account that is opened now, except for its id and balance. */
+  const opened = ({ name, tier = "standard", buybackToken }: AccountPatch & { readonly name: string }) => ({
     name,
-    tier = "standard",
-    buybackToken,
-  }: AccountPatch & { readonly name: string }): Promise<Account> {
-    const account = {
-      _id: newId("acct"),
-      name,
-      tier,
-      frozen: false,
-      available: 0n,
-      held: 0n,
-      openHolds: 0,
-      createdAt: new Date(clock.now()),
-      ...(buybackToken != null && { buybackToken }),
-    };
-    await model.create({ ...account, holds: {} });
+    tier,
+    frozen: false,
+    held: 0n,
+    openHolds: 0,
+    holds: {},
+    createdAt: new Date(clock.now()),
+    ...(buybackToken != null && { buybackToken }),
+  });
+
+  async function create(fields: Parameters<typeof opened>[0]): Promise<Account> {
+    const account = { ...opened(fields), _id: newId("acct"), available: 0n };
+    await model.create(account);
     return toAccount(account);
   }
 
+  /** Newest first, without payment accounts. Throws 400 for an unknown `after`. */
   async function list({ limit, after }: Page): Promise<Account[]> {
     const last = after === undefined ? undefined : await find(after);
     if (after !== undefined && !last) throw invalidValue("after", `after: there is no account '${after}'.`);
@@ -130,5 +116,5 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(stored);
   }
 
-  return { model, collection, prepare, create, find, list, update };
+  return { model, collection, prepare, opened, create, find, list, update };
 }

@@ -9,14 +9,12 @@ export interface BuybackTerms {
   readonly token: string;
 }
 
-/** The sum of the accruals that are in no batch. */
 export interface Accrued {
   readonly token: string;
   readonly nanoUsd: bigint;
   readonly entries: number;
 }
 
-/** Entries that a batch may claim. */
 export interface Claimable {
   readonly ids: readonly string[];
   readonly nanoUsd: bigint;
@@ -38,8 +36,9 @@ const unclaimed = { "buyback.batch": { $type: "null" } } as mongo.Filter<StoredE
 // The index begins with the token: without a bound on it the whole ledger would be scanned.
 const unclaimedOfAnyToken = { ...unclaimed, "buyback.token": { $gt: "" } } as mongo.Filter<StoredEntry>;
 
-/** The buybacks that ledger entries carry. An entry's `batch` changes once. */
+/** The buybacks that ledger entries carry. */
 export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
+  /** By token, the accruals that are in no batch. */
   async function accrued(): Promise<Accrued[]> {
     const sums = collection.aggregate<Accrued>([
       { $match: unclaimedOfAnyToken },
@@ -50,7 +49,7 @@ export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
     return (await answered(sums.toArray())).map((sum) => ({ ...sum, entries: Number(sum.entries) }));
   }
 
-  /** Reads only entries that no failover can roll back. */
+  /** Some entries of a token that are in no batch, and that no failover can roll back. */
   async function claimable(token: string, limit: number): Promise<Claimable> {
     const found = collection.find(
       { ...unclaimed, "buyback.token": token },
@@ -63,6 +62,7 @@ export function createAccruals({ ledger: { collection } }: { ledger: Ledger }) {
     };
   }
 
+  /** Puts entries that are in no batch into this one; a second claim changes nothing. */
   async function claim(ids: readonly string[], batch: string): Promise<void> {
     const these = { ...unclaimed, _id: { $in: [...ids] } } as mongo.Filter<StoredEntry>;
     await answered(collection.updateMany(these, { $set: { "buyback.batch": batch } }));

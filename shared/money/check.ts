@@ -6,20 +6,6 @@ import type { Accounts, StoredAccount } from "./accounts.ts";
 import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
 import { type Ledger, toEntry } from "./ledger.ts";
 
-export interface Check {
-  /** Every balance equals the ledger, to the nano-USD. */
-  readonly ok: boolean;
-  readonly accounts: number;
-  /** The sum of all accounts' absolute differences between ledger and balance. */
-  readonly differenceNanoUsd: bigint;
-  readonly openHolds: number;
-  /** Expired, and not yet ended by the sweeper. */
-  readonly overdueHolds: number;
-  readonly oldestOpenHoldSeconds: number;
-  /** Open holds without an entry: of running calls, or for the sweeper to end. */
-  readonly undecided: number;
-}
-
 /** The accounts and entries that are read from one snapshot, which MongoDB retains for five minutes. */
 const pageAccounts = 1_000;
 const pageEntries = 100_000;
@@ -43,9 +29,18 @@ export function createCheck(deps: {
 }) {
   const { mongo, accounts, ledger, checkpoints, clock, log } = deps;
 
-  return async function check({ full = false }: { full?: boolean } = {}): Promise<Check> {
+  return async function check({ full = false }: { full?: boolean } = {}) {
     const now = clock.now();
-    const totals = { accounts: 0, differenceNanoUsd: 0n, openHolds: 0, overdueHolds: 0, undecided: 0 };
+    const totals = {
+      accounts: 0,
+      /** The sum of all accounts' absolute differences between ledger and balance. */
+      differenceNanoUsd: 0n,
+      openHolds: 0,
+      /** Expired, and not yet ended by the sweeper. */
+      overdueHolds: 0,
+      /** Open holds without an entry: of running calls, or for the sweeper to end. */
+      undecided: 0,
+    };
     let oldestHeldAt = now;
     let faults = 0;
 
@@ -107,21 +102,12 @@ export function createCheck(deps: {
       log.error({ account, differenceNanoUsd, ...found }, "a balance does not match the ledger");
     }
 
-    for (let after: string | undefined = ""; after !== undefined; ) after = await inSnapshot(comparePage, after);
+    const client = mongo.connection.getClient();
+    const compareFrom = (after: string) =>
+      client.withSession({ snapshot: true }, (session) => comparePage(after, session));
+    for (let after: string | undefined = ""; after !== undefined; ) after = await compareFrom(after);
     return { ok: faults === 0, ...totals, oldestOpenHoldSeconds: Math.round((now - oldestHeldAt) / 1_000) };
   };
-
-  async function inSnapshot<In, Out>(
-    read: (input: In, session: ClientSession) => Promise<Out>,
-    input: In,
-  ): Promise<Out> {
-    const session = await mongo.connection.startSession({ snapshot: true });
-    try {
-      return await read(input, session);
-    } finally {
-      await session.endSession();
-    }
-  }
 
   /** By request id, of the open holds that are decided. */
   async function costsOf(page: readonly StoredAccount[], session: ClientSession): Promise<Map<string, bigint>> {

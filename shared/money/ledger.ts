@@ -15,59 +15,8 @@ export function assertRequestId(id: string): void {
 export const entryKinds = ["credit", "adjustment", "usage", "storage", "refund", "payout"] as const;
 export type EntryKind = (typeof entryKinds)[number];
 
-/** The part of a charge that buys back a token. */
-export interface Accrual {
-  /** A mint: base58. */
-  readonly token: string;
-  /** Negative in the entry of a refund. */
-  readonly nanoUsd: bigint;
-  /** The batch that buys it back. */
-  readonly batch: string | null;
-}
-
-/** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
-export interface LedgerEntry {
-  /**
-   * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`; for a payment on chain the hash of its
-   * message, for one that was paid back `payout:<account>:<signature>`.
-   */
-  readonly id: string;
-  readonly account: string;
-  readonly kind: EntryKind;
-  /** Positive for a credit, negative for usage. */
-  readonly amountNanoUsd: bigint;
-  /** The cost of a call or an upload; 0 for other kinds. */
-  readonly costNanoUsd: bigint;
-  readonly createdAt: Date;
-  readonly idempotencyKey?: string;
-  readonly reason?: string;
-  /** The signature of its transaction on chain. */
-  readonly transaction?: string;
-  readonly buyback?: Accrual;
-  readonly request?: RequestRecord;
-}
-
-/** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
-export interface RequestRecord {
-  readonly key?: string;
-  readonly endpoint?: string;
-  readonly model?: string;
-  readonly upstream?: string;
-  readonly attempts: number;
-  readonly status: "succeeded" | "failed" | "cancelled";
-  /** The code of the error that was answered. */
-  readonly error?: string;
-  readonly usage: Usage;
-  /** The provider reported no usage. */
-  readonly estimated: boolean;
-  readonly queueMs?: number;
-  readonly firstTokenMs?: number;
-  readonly totalMs: number;
-  /** The part of the cost above the hold. It is not charged. */
-  readonly shortfallNanoUsd: bigint;
-}
-
 const statuses = ["succeeded", "failed", "cancelled"] as const;
+/** How a call ended. The sweeper, which decides calls of which only the hold is known, has no key, endpoint or model. */
 const request = {
   key: { type: String },
   endpoint: { type: String },
@@ -75,12 +24,15 @@ const request = {
   upstream: { type: String },
   attempts: { type: Number, required: true },
   status: { type: String, enum: statuses, required: true },
+  /** The code of the error that was answered. */
   error: { type: String },
   usage: { type: Map, of: Number, required: true },
+  /** The provider reported no usage. */
   estimated: { type: Boolean, required: true },
   queueMs: { type: Number },
   firstTokenMs: { type: Number },
   totalMs: { type: Number, required: true },
+  /** The part of the cost above the hold. It is not charged. */
   shortfall: { type: BigInt, required: true },
 } as const;
 const accrual = {
@@ -115,27 +67,44 @@ export const uncountedIndex = { account: 1 } as const;
 schema.index(uncountedIndex, { partialFilterExpression: uncounted });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
+type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "usage" | "shortfall">;
+/** Optional fields are absent in the database, never null. */
+type Absent<Value> = null extends Value ? Exclude<Value, null> | undefined : Value;
 
-export function toEntry(stored: StoredEntry): LedgerEntry {
-  const { _id: id, account, kind, amount, createdAt, idempotencyKey, reason, request } = stored;
-  const { transaction, buyback } = stored;
+export type RequestRecord = { readonly [Name in keyof StoredRequest]: Absent<StoredRequest[Name]> } & {
+  readonly usage: Usage;
+  readonly shortfallNanoUsd: bigint;
+};
+
+/** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
+export type LedgerEntry = ReturnType<typeof toEntry>;
+
+export function toEntry(stored: StoredEntry) {
+  const { account, kind, amount, createdAt, idempotencyKey, reason, transaction, buyback, request } = stored;
   return {
-    id,
+    /**
+     * The request id, `credit:<account>:<idempotency key>` or `refund:<request id>`; for a payment on chain the hash of its
+     * message, for one that was paid back `payout:<account>:<signature>`.
+     */
+    id: stored._id,
     account,
     kind,
+    /** Positive for a credit, negative for usage. */
     amountNanoUsd: amount,
+    /** The cost of a call or an upload; 0 for other kinds. */
     costNanoUsd: kind === "usage" || kind === "storage" ? -amount : 0n,
     createdAt,
     ...(idempotencyKey != null && { idempotencyKey }),
     ...(reason != null && { reason }),
+    /** The signature of its transaction on chain. */
     ...(transaction != null && { transaction }),
+    /** The part of a charge that buys back a token; negative in the entry of a refund. */
     ...(buyback && { buyback: { token: buyback.token, nanoUsd: buyback.nanoUsd, batch: buyback.batch ?? null } }),
     ...(request && { request: toRecord(request) }),
   };
 }
 
 function toRecord({ shortfall, ...record }: NonNullable<StoredEntry["request"]>): RequestRecord {
-  // Optional fields are absent in the database, never null.
   return { ...(record as Omit<RequestRecord, "shortfallNanoUsd">), shortfallNanoUsd: shortfall };
 }
 
@@ -157,14 +126,14 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return (await answered(found)) ?? undefined;
   }
 
-  /** The entry of one call. */
+  /** The entry of one call, once it is decided. */
   async function entry(id: string): Promise<LedgerEntry | undefined> {
     if (!requestId.test(id)) return undefined;
     const stored = await model.findById(id).lean();
     return stored ? toEntry(stored) : undefined;
   }
 
-  /** Newest first. */
+  /** Newest first. Throws 400 for an unknown `after`. */
   async function list(account: string, { kind, limit, after }: Page & { readonly kind?: EntryKind | undefined }) {
     const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
     if (last === null) throw invalidValue("after", `after: this account has no entry '${after}'.`);

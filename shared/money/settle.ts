@@ -1,5 +1,4 @@
 import { mongo } from "mongoose";
-import type { Usage } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import { randomBase62 } from "#platform/ids";
@@ -20,7 +19,7 @@ import {
 import { assertAmount } from "./usd.ts";
 
 /** How a call ended and what it really cost. */
-export interface Decision {
+export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
   /** Default: `usage`, a model call. */
   readonly kind?: "usage" | "storage" | undefined;
   readonly account: string;
@@ -28,19 +27,9 @@ export interface Decision {
   /** The id of the API key. */
   readonly key: string;
   readonly endpoint: string;
-  readonly model?: string | undefined;
   readonly heldNanoUsd: bigint;
   /** Unbounded: what exceeds the hold is not charged, but recorded as shortfall. */
   readonly costNanoUsd: bigint;
-  readonly status: RequestRecord["status"];
-  readonly error?: string | undefined;
-  readonly upstream?: string | undefined;
-  readonly attempts: number;
-  readonly usage: Usage;
-  readonly estimated: boolean;
-  readonly queueMs?: number | undefined;
-  readonly firstTokenMs?: number | undefined;
-  readonly totalMs: number;
   /** The mint that its buyback goes to: the account's or the caller's choice. Default: the service's own. */
   readonly buybackToken?: string | null | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -71,11 +60,6 @@ export interface Decided {
 /** The cost is that of the entry that counts. */
 export type Application = Pick<Decision, "account" | "requestId" | "heldNanoUsd" | "costNanoUsd" | "signal">;
 
-interface Refusal {
-  readonly code: number;
-  readonly errmsg: string;
-}
-
 const groupLimit = 500;
 /** A usual entry has half a kilobyte. 500 of the largest stay far below MongoDB's 48 MB per message. */
 const entryLimitBytes = 16 * 1024;
@@ -93,10 +77,10 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
   let shortfalls = 0;
 
   /** The refusals, by their index in the group. */
-  async function insert(group: readonly StoredEntry[]): Promise<Map<number, Refusal>> {
+  async function insert(group: readonly StoredEntry[]) {
     try {
       await answered(ledger.collection.insertMany([...group], { ordered: false, ignoreUndefined: true }));
-      return new Map();
+      return new Map<number, { code: number; errmsg: string }>();
     } catch (error) {
       const refusals = error instanceof mongo.MongoBulkWriteError ? [error.writeErrors].flat() : [];
       // Without refusals the connection or the replica set failed: nothing is known of any entry.
@@ -186,6 +170,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
     };
   }
 
+  /** Retries until there is a decision, this one or an earlier one. Rejects with the reason of `signal`. */
   async function decide(decision: AnyDecision): Promise<Decided> {
     const insertOnce = insertOf(decision);
     const { signal } = decision;
@@ -193,7 +178,12 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
   }
   const decideOnce = async (decision: AnyDecision): Promise<Decided> => insertOf(decision)();
 
-  return { decide, decideOnce, shortfalls: () => shortfalls };
+  return {
+    decide,
+    decideOnce,
+    /** How many calls cost more than was held, since this process started. Should be 0. */
+    shortfalls: () => shortfalls,
+  };
 }
 
 /** Applications: each ends one hold on its account, once, by its filter. */

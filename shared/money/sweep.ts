@@ -6,13 +6,6 @@ import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
 import { type Ledger, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
-export interface Swept {
-  /** Holds that were ended. */
-  readonly applied: number;
-  /** Calls that were settled at zero. */
-  readonly decided: number;
-}
-
 /** After this a hold is released even if its job is still in a queue. */
 const maxOverdueMs = 3_600_000;
 /** After MongoDB came back, processes that waited to write a decision go first. */
@@ -59,6 +52,7 @@ export function createSweep(deps: {
   const applyCost = ({ account, requestId, hold }: OpenHold, costNanoUsd: bigint): Promise<boolean> =>
     applyOnce({ account, requestId, heldNanoUsd: hold.amount, costNanoUsd });
 
+  /** Releases all holds of an account that has no running call. Throws 503 while MongoDB is unavailable. */
   async function releaseAll(account: string): Promise<void> {
     try {
       const stored = await answered(accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } }));
@@ -72,7 +66,11 @@ export function createSweep(deps: {
     }
   }
 
-  async function sweep(isPending: (requestId: string) => Promise<boolean>): Promise<Swept> {
+  /**
+   * Ends expired holds: applies what is decided; settles at zero what is not `isPending` (or an hour overdue), but not in
+   * the first minute after MongoDB came back. Resolves with how many holds were `applied` and calls `decided`.
+   */
+  async function sweep(isPending: (requestId: string) => Promise<boolean>) {
     let applied = 0;
     let decided = 0;
 

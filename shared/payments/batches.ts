@@ -132,11 +132,7 @@ export function createBatches({ mongo, clock }: { mongo: Mongo; clock: Clock }) 
     );
 
   function finish({ _id }: StoredBatch, executor: string, execution: Exclude<Execution, { kind: "pending" }>) {
-    const bought = execution.kind === "bought" && {
-      signature: execution.signature,
-      spent: execution.spent,
-      received: execution.received,
-    };
+    const { kind: _, ...bought } = execution;
     const set = { state: "done" as const, executor, doneAt: after(0), ...bought };
     return change({ _id, state: "due" }, { $set: set, $unset: { lease: "", lookAt: "" } });
   }

@@ -23,53 +23,24 @@ export interface BuybackExecutor {
   ): Promise<Execution>;
 }
 
-export interface DueBatch {
-  /** Unique, and the same in every call: 1 to 64 of A-Za-z0-9_. */
-  readonly id: string;
-  /** The mint to buy: base58, 32 bytes. */
-  readonly token: string;
-  /** How much to spend. Positive. */
-  readonly nanoUsd: bigint;
-  /** The last transaction that was recorded. */
-  readonly sent?: SentTransaction;
-}
-
-/** Amounts are nano-USD; `spent` and `received` are base units of USDC and of the token. */
-export type Batch = Omit<ListedBatch, "_id" | "sent" | "signature"> & {
-  readonly id: string;
-  /** Of the last transaction, even if it may not land. */
-  readonly signature: string | undefined;
-};
-
-export interface Gathered {
-  readonly entries: number;
-  /** Batches that reached the minimum. */
-  readonly due: number;
-}
-
-export interface Executed {
-  readonly done: number;
-  readonly pending: number;
-}
+/** Its id is unique, and the same in every call: 1 to 64 of A-Za-z0-9_. `sent` is the last transaction that was recorded. */
+export type DueBatch = Pick<StoredBatch, "token" | "nanoUsd" | "sent"> & { readonly id: string };
 
 const chunkSize = 1_000;
 const maxChunks = 1_000;
 const maxBatches = 20;
 
-const toBatch = ({ _id: id, sent, signature = sent?.signature, ...batch }: ListedBatch): Batch => ({
+export type Batch = ReturnType<typeof toBatch>;
+
+/** Its signature is that of the last transaction, even if that may not land. */
+const toBatch = ({ _id: id, sent, signature = sent?.signature, ...batch }: ListedBatch) => ({
   ...batch,
   id,
   signature,
 });
 
-interface Deps {
-  readonly config: BuybackConfig;
-  readonly batches: Batches;
-  readonly money: Pick<Money, "accrued" | "claimable" | "claim">;
-  readonly log: Logger;
-}
-
-export function createBuyback({ config, batches, money, log }: Deps) {
+export function createBuyback(deps: { config: BuybackConfig; batches: Batches; money: Money; log: Logger }) {
+  const { config, batches, money, log } = deps;
   const minNanoUsd = config.minimumNanoUsd > 1n ? config.minimumNanoUsd : 1n;
 
   /** The mint that a caller chose. Throws 400 if it is not eligible. */
@@ -83,7 +54,7 @@ export function createBuyback({ config, batches, money, log }: Deps) {
    * the batch, then the batch counts them. A token has one open batch, and the next chunk is read only after the one
    * before was counted. So an entry is counted once, after a crash at any point and with any number of processes.
    */
-  async function gatherToken(token: string): Promise<Gathered> {
+  async function gatherToken(token: string) {
     let entries = 0;
     // The next run takes the entries that are added meanwhile, or this one might not end.
     let isMore = true;
@@ -101,12 +72,14 @@ export function createBuyback({ config, batches, money, log }: Deps) {
     }
   }
 
-  async function gather(): Promise<Gathered> {
+  /** Resolves with how many entries were gathered, and how many batches reached the minimum. */
+  async function gather() {
     const waiting = [...(await money.accrued()), ...(await batches.open())];
-    let gathered: Gathered = { entries: 0, due: 0 };
+    const gathered = { entries: 0, due: 0 };
     for (const token of new Set(waiting.map((each) => each.token))) {
       const { entries, due } = await gatherToken(token);
-      gathered = { entries: gathered.entries + entries, due: gathered.due + due };
+      gathered.entries += entries;
+      gathered.due += due;
     }
     return gathered;
   }
@@ -125,7 +98,7 @@ export function createBuyback({ config, batches, money, log }: Deps) {
     return false;
   }
 
-  async function execute(executor: BuybackExecutor, signal: AbortSignal): Promise<Executed> {
+  async function execute(executor: BuybackExecutor, signal: AbortSignal) {
     const counts = { done: 0, pending: 0 };
     for (let count = 0; count < maxBatches && !signal.aborted; count++) {
       const batch = await batches.lease();

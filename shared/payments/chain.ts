@@ -27,14 +27,6 @@ export function connectRpc(url: string) {
 
 export type Rpc = ReturnType<typeof connectRpc>;
 
-/** A payment that is in a block. */
-export interface Landed {
-  readonly signature: string;
-  /** Its transaction failed, so nothing was transferred. */
-  readonly failed: boolean;
-  readonly finalized: boolean;
-}
-
 const decimals = 6;
 /** Offsets in the layouts of mints and token accounts. */
 const mintDecimalsAt = 44;
@@ -80,7 +72,7 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: X402Config) {
   }
 
   /** Rejects if the node is behind the given slot. */
-  async function bySignature(signature: string, seenSlot: bigint): Promise<Landed | undefined> {
+  async function bySignature(signature: string, seenSlot: bigint) {
     const request = rpc.getSignatureStatuses([signature as Signature], { searchTransactionHistory: true });
     const { context, value } = await request.send();
     const [status] = value;
@@ -116,14 +108,21 @@ export function createChain(rpc: Rpc, { network, asset, payTo }: X402Config) {
     throw new Error(`the payment ${memo} was not found among ${maxPages * pageSize} transactions`);
   }
 
-  /** The payment that claimed the quote. Its absence counts only from a node that has seen this slot. */
-  const find = (quote: Claimed, seenSlot = 0n): Promise<Landed | undefined> =>
+  /**
+   * The payment that claimed the quote, if it is in a block: nothing was transferred if its transaction failed. Its absence
+   * counts only from a node that has seen this slot.
+   */
+  const find = (quote: Claimed, seenSlot = 0n) =>
     quote.signature === undefined ? byMemo(quote, seenSlot) : bySignature(quote.signature, seenSlot);
 
   const height = (commitment: "processed" | "finalized") => rpc.getBlockHeight({ commitment }).send();
 
-  /** A finalized slot at which the blockhash had expired. Undefined: it has not. */
-  async function expiredSince(blockhash: string): Promise<bigint | undefined> {
+  /**
+   * A finalized slot at which the payment's blockhash had expired. Undefined: it has not. The height is read first: a
+   * transaction that is not found after it was passed can never land.
+   */
+  async function expiredSince({ blockhash, overAtHeight }: Claimed): Promise<bigint | undefined> {
+    if (overAtHeight === undefined || (await height("finalized")) <= overAtHeight) return undefined;
     const config = { commitment: "finalized" } as const;
     const { context, value } = await rpc.isBlockhashValid(blockhash as Blockhash, config).send();
     return value ? undefined : context.slot;

@@ -1,12 +1,11 @@
 import {
   type Address,
-  address,
   createKeyPairSignerFromBytes,
   getBase58Encoder,
   isAddress,
   type KeyPairSigner,
 } from "@solana/kit";
-import { type BuybackTerms, parseUsd } from "#money";
+import { parseUsd } from "#money";
 import { type Config, configError } from "#platform/config";
 
 /** The networks with a short name. CAIP-2: `solana:` and the first 32 characters of the genesis block's hash. */
@@ -16,57 +15,24 @@ const named = {
   testnet: { id: "solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z", usdc: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" },
 } as const;
 
-export interface Network {
-  readonly id: `solana:${string}`;
-  /** Its mint of USDC. Undefined for a private network. */
-  readonly usdc: string | undefined;
-}
-
-/** By a short name or a CAIP-2 id. */
-export function networkOf(name: string): Network {
+/** By a short name or a CAIP-2 id. `usdc` is its mint of USDC: undefined for a private network. */
+export function networkOf(name: string) {
   const known = Object.entries(named).find(([short, { id }]) => name === short || name === id);
-  return known ? known[1] : { id: name as Network["id"], usdc: undefined };
+  return known ? known[1] : { id: name as `solana:${string}`, usdc: undefined };
 }
 
 export const isSignature = (text: string): boolean => /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
 
 /** Whether a chain with this genesis block is the network. */
-export const beganWith = (network: Network["id"], genesisHash: string): boolean =>
+export const beganWith = (network: string, genesisHash: string): boolean =>
   network === `solana:${genesisHash.slice(0, 32)}`;
-
-export interface X402Config {
-  readonly network: Network["id"];
-  readonly asset: Address;
-  readonly payTo: Address;
-  readonly rpcUrl: string;
-  /** Undefined in workers that do not settle, but only read the chain. */
-  readonly facilitator:
-    | { readonly kind: "own"; readonly feePayerKey: string }
-    | { readonly kind: "remote"; readonly url: string; readonly token: string | undefined }
-    | undefined;
-  readonly caps: Caps;
-}
-
-/** The most that a payment may cost its fee payer. */
-export interface Caps {
-  readonly maxComputeUnits: number;
-  readonly maxPriorityFeeMicroLamports: number;
-  readonly maxRequiredSignatures: number;
-}
-
-export interface BuybackConfig {
-  /** Undefined: nothing accrues. */
-  readonly terms: BuybackTerms | undefined;
-  readonly eligible: ReadonlySet<string>;
-  readonly minimumNanoUsd: bigint;
-}
 
 /** The fee payer's and the payer's. */
 const maxRequiredSignatures = 2;
 
 function wallet(text: string, name: string): Address {
   if (!isAddress(text)) throw configError(`${name}: must be an address on Solana`);
-  return address(text);
+  return text;
 }
 
 /** `fetch` refuses an address with a password, and its error would show it. */
@@ -76,31 +42,28 @@ export function withoutPassword(url: string, name: string): string {
   return url;
 }
 
-/** Undefined: payments are switched off. */
-export function x402Config(config: Config): X402Config | undefined {
+export type X402Config = NonNullable<ReturnType<typeof x402Config>>;
+
+/** Undefined: payments are switched off. Workers that do not settle, but only read the chain, have no facilitator. */
+export function x402Config(config: Config) {
   const { X402_PAY_TO, SOLANA_RPC_URL, X402_FEE_PAYER_KEY, X402_FACILITATOR_URL } = config;
   if (X402_PAY_TO === undefined) return undefined;
   if (SOLANA_RPC_URL === undefined) throw configError("SOLANA_RPC_URL is missing: payments by x402 need it");
   if (X402_FEE_PAYER_KEY !== undefined && X402_FACILITATOR_URL !== undefined)
     throw configError("X402_FEE_PAYER_KEY and X402_FACILITATOR_URL: one of them settles payments, not both");
-  const { id, usdc } = networkOf(config.X402_NETWORK);
+  if (X402_FACILITATOR_URL !== undefined) withoutPassword(X402_FACILITATOR_URL, "X402_FACILITATOR_URL");
+  const { id: network, usdc } = networkOf(config.X402_NETWORK);
   const asset = config.X402_ASSET ?? usdc;
-  if (asset === undefined) throw configError(`X402_ASSET is missing: no mint of USDC is known for ${id}`);
+  if (asset === undefined) throw configError(`X402_ASSET is missing: no mint of USDC is known for ${network}`);
   return {
-    network: id,
+    network,
     asset: wallet(asset, "X402_ASSET"),
     payTo: wallet(X402_PAY_TO, "X402_PAY_TO"),
     rpcUrl: SOLANA_RPC_URL,
-    facilitator:
-      X402_FEE_PAYER_KEY !== undefined
-        ? { kind: "own", feePayerKey: X402_FEE_PAYER_KEY }
-        : X402_FACILITATOR_URL !== undefined
-          ? {
-              kind: "remote",
-              url: withoutPassword(X402_FACILITATOR_URL, "X402_FACILITATOR_URL"),
-              token: config.X402_FACILITATOR_TOKEN,
-            }
-          : undefined,
+    feePayerKey: X402_FEE_PAYER_KEY,
+    facilitatorUrl: X402_FACILITATOR_URL,
+    facilitatorToken: config.X402_FACILITATOR_TOKEN,
+    /** The most that a payment may cost its fee payer. */
     caps: {
       maxComputeUnits: config.X402_MAX_COMPUTE_UNITS,
       maxPriorityFeeMicroLamports: config.X402_MAX_PRIORITY_FEE,
@@ -109,14 +72,18 @@ export function x402Config(config: Config): X402Config | undefined {
   };
 }
 
-export function buybackConfig(config: Config): BuybackConfig {
+export type BuybackConfig = ReturnType<typeof buybackConfig>;
+
+export function buybackConfig(config: Config) {
   const { BUYBACK_BPS: bps, BUYBACK_TOKEN: token, BUYBACK_TOKENS = "", BUYBACK_MINIMUM_USD } = config;
   if (bps > 0 && token === undefined) throw configError("BUYBACK_TOKEN is missing: BUYBACK_BPS is not 0");
   const listed = BUYBACK_TOKENS.split(",").filter((each) => each !== "");
   const own = token === undefined ? [] : [wallet(token, "BUYBACK_TOKEN")];
   return {
+    /** Undefined: nothing accrues. */
     terms: bps > 0 && token !== undefined ? { bps, token } : undefined,
-    eligible: new Set([...own, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]),
+    /** The mints that callers may choose. */
+    eligible: new Set<string>([...own, ...listed.map((each) => wallet(each.trim(), "BUYBACK_TOKENS"))]),
     minimumNanoUsd: parseUsd(BUYBACK_MINIMUM_USD) ?? 0n,
   };
 }

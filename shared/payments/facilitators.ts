@@ -5,7 +5,7 @@ import { type FacilitatorRpcConfig, toFacilitatorSvmSigner } from "@x402/svm";
 import { configError } from "#platform/config";
 import type { Logger } from "#platform/logger";
 import type { Rpc } from "./chain.ts";
-import { type Caps, isSignature, walletOf, type X402Config } from "./config.ts";
+import { isSignature, walletOf, type X402Config } from "./config.ts";
 import { decodeTransaction, type Payment } from "./payment.ts";
 
 export type Outcome =
@@ -38,14 +38,13 @@ const signatureLamports = 5_000;
 const rentExemptLamports = 890_880;
 const warnBelowPayments = 1_000;
 
-/** The highest fee of one payment. One that fails on chain costs it, too. */
-const maxFeeLamports = ({ maxComputeUnits, maxPriorityFeeMicroLamports, maxRequiredSignatures }: Caps) =>
-  signatureLamports * maxRequiredSignatures + Math.ceil((maxComputeUnits * maxPriorityFeeMicroLamports) / 1e6);
-
 /** Rejects if the fee payer cannot pay for one payment; warns if it can pay for few. */
-async function checkFunds(rpc: Rpc, feePayer: Address, caps: Caps, log: Logger): Promise<void> {
+async function checkFunds(rpc: Rpc, feePayer: Address, { caps }: X402Config, log: Logger): Promise<void> {
   const { value } = await rpc.getBalance(feePayer, { commitment: "confirmed" }).send();
-  const payments = Math.floor((Number(value) - rentExemptLamports) / maxFeeLamports(caps));
+  const priorityLamports = Math.ceil((caps.maxComputeUnits * caps.maxPriorityFeeMicroLamports) / 1e6);
+  // A payment that fails on chain costs it, too.
+  const maxFeeLamports = signatureLamports * caps.maxRequiredSignatures + priorityLamports;
+  const payments = Math.floor((Number(value) - rentExemptLamports) / maxFeeLamports);
   const found = { feePayer, lamports: String(value), payments: Math.max(0, payments) };
   if (payments < 1) throw new Error(`the fee payer ${feePayer} has ${value} lamports: too little for one payment`);
   if (payments < warnBelowPayments) log.warn(found, "the fee payer of x402 has SOL for few payments");
@@ -55,18 +54,14 @@ async function checkFunds(rpc: Rpc, feePayer: Address, caps: Caps, log: Logger):
  * Settles in this process. The x402 packages' own facilitator does not report whether a transaction was sent, so it is not
  * used. Rejects while the fee payer has no SOL.
  */
-export async function ownFacilitator(
-  { network, caps, payTo }: X402Config,
-  key: string,
-  rpc: Rpc,
-  log: Logger,
-): Promise<Facilitator> {
+export async function ownFacilitator(x402: X402Config, key: string, rpc: Rpc, log: Logger): Promise<Facilitator> {
+  const { network, payTo } = x402;
   const feePayer = await walletOf(key, "X402_FEE_PAYER_KEY");
   if (feePayer.address === payTo)
     throw configError(
       "X402_FEE_PAYER_KEY: is the key of X402_PAY_TO; give it a wallet of its own, with nothing but SOL",
     );
-  await checkFunds(rpc, feePayer.address, caps, log);
+  await checkFunds(rpc, feePayer.address, x402, log);
   const signer = toFacilitatorSvmSigner(feePayer, { [network]: rpc } as unknown as FacilitatorRpcConfig);
 
   /** Undefined: the simulation succeeded. */
@@ -113,12 +108,8 @@ const sentReason = "invalid_exact_svm_transaction_failed";
 const isVerificationFault = (reason: string) => /^invalid_[a-z0-9_]{1,120}$/.test(reason) && reason !== sentReason;
 
 /** Settles elsewhere and pays the fees. It is trusted only when it reports that a payment was settled. */
-export async function remoteFacilitator(
-  { network }: X402Config,
-  url: string,
-  token: string | undefined,
-): Promise<Facilitator> {
-  const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+export async function remoteFacilitator({ network, facilitatorToken }: X402Config, url: string): Promise<Facilitator> {
+  const headers = facilitatorToken === undefined ? {} : { Authorization: `Bearer ${facilitatorToken}` };
   const client = new HTTPFacilitatorClient({
     url,
     timeoutMs: requestMs,

@@ -19,85 +19,128 @@
  * Prices and balances are nano-USD, bigint; amounts on chain are units of USDC, 10^6 to 1 USD. Throws the service errors
  * that each function names, and 503 (`noCapacity`) while MongoDB or the network is unavailable.
  */
-import type { Money, Movement, Page, Payout } from "#money";
+import { encodePaymentRequiredHeader } from "@x402/core/http";
+import type { PaymentRequired } from "@x402/core/types";
+import { noCapacity } from "#errors";
+import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
-import type { Config } from "#platform/config";
+import { type Config, ConfigError, configError } from "#platform/config";
+import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { createBatches } from "./batches.ts";
 import { createBuyback } from "./buyback.ts";
-import { buybackConfig, x402Config } from "./config.ts";
-import { createQuotes } from "./quotes.ts";
-import type { Reconciled } from "./reconcile.ts";
-import type { Pending, SentPayment, Settled, Unpaid } from "./settle.ts";
-import { createUnusedPayments, type UnusedPayment, type UnusedQuery } from "./unused-payments.ts";
-import { createX402, type PaidRequest, type PaymentDecision } from "./x402.ts";
+import { connectRpc, createChain } from "./chain.ts";
+import { buybackConfig, type X402Config, x402Config } from "./config.ts";
+import { type Facilitator, ownFacilitator, remoteFacilitator } from "./facilitators.ts";
+import { createQuotes, type Quotes, unitsOf } from "./quotes.ts";
+import { createSettle } from "./settle.ts";
+import { createUnusedPayments } from "./unused-payments.ts";
 
 export type { Execution, SentTransaction } from "./batches.ts";
 export type { Batch, BuybackExecutor, DueBatch } from "./buyback.ts";
 export { connectRpc, type Rpc } from "./chain.ts";
 export { buybackConfig, networkOf, walletOf } from "./config.ts";
-export type { Reconciled } from "./reconcile.ts";
-export type { Pending, SentPayment, Settled, Unpaid } from "./settle.ts";
-export type { UnusedPayment, UnusedQuery } from "./unused-payments.ts";
-export type { PaidRequest, PaymentDecision } from "./x402.ts";
+export type { UnusedPayment } from "./unused-payments.ts";
 
-export interface Payments {
-  /** Makes collections and indexes. Any number of processes may do it at once. */
-  prepare(): Promise<void>;
-  /** Undefined: switched off, no `X402_PAY_TO`. */
-  readonly x402: X402 | undefined;
-  readonly unused: {
-    total(query?: UnusedQuery): Promise<{ readonly nanoUsd: bigint; readonly payments: number }>;
-    /** In the order of their memos; `after` is the memo of the last one seen. */
-    list(page: Page & UnusedQuery): Promise<UnusedPayment[]>;
-    /** Records what was paid back, once for each transaction. 400, 404, 409 for more than is unused. */
-    refund(memo: string, payout: Payout): Promise<Movement>;
-    /** Removes accounts of expired payments that have nothing to pay back. Returns how many. */
-    removeSpent(): Promise<number>;
-  };
-  readonly buyback: ReturnType<typeof createBuyback>;
-}
-
-export interface X402 {
-  /**
-   * Checks that payments can be taken: facilitator, network, asset, the payee's token account, and whether the fee payer
-   * has SOL. For processes that quote. Throws `ConfigError` for what only the operator can change; faults that may pass (a
-   * network that is unavailable) are checked again by the first request, and everything every ten minutes.
-   */
-  start(): Promise<void>;
-  /**
-   * Looks up the payment of a request, and waits while another process settles it. Takes nothing, so that a request with a
-   * settled payment needs neither a check nor a price. Throws 400 for a header that cannot be decoded.
-   */
-  find(payment: SentPayment): Promise<Settled | Pending | Unpaid>;
-  /**
-   * Settles what `find` found open, or else answers with a quote. Call it only for requests that would be admitted. Throws
-   * 503 if nothing could be settled and nothing was taken.
-   */
-  decide(unpaid: Unpaid | undefined, request: PaidRequest): Promise<PaymentDecision>;
-  /** Decides payments of unknown outcome from the chain. Safe in many processes at once. */
-  reconcile(): Promise<Reconciled>;
-}
+export type Payments = ReturnType<typeof createPayments>;
+export type X402 = ReturnType<typeof createX402>;
 
 /** Throws `ConfigError` for settings that contradict one another. */
-export function createPayments(deps: {
-  config: Config;
-  mongo: Mongo;
-  money: Money;
-  clock: Clock;
-  log: Logger;
-}): Payments {
+export function createPayments(deps: { config: Config; mongo: Mongo; money: Money; clock: Clock; log: Logger }) {
   const { config, mongo, money, clock, log } = deps;
   const x402 = x402Config(config);
   const quotes = createQuotes({ mongo, quoteMs: config.X402_QUOTE_SECONDS * 1_000, clock });
   const batches = createBatches({ mongo, clock });
   return {
+    /** Makes collections and indexes. Any number of processes may do it at once. */
     async prepare() {
       await Promise.all([quotes.prepare(), batches.prepare()]);
     },
+    /** Undefined: switched off, no `X402_PAY_TO`. */
     x402: x402 && createX402({ x402, quotes, money, clock, log }),
     unused: createUnusedPayments({ quotes, money, clock, log }),
     buyback: createBuyback({ config: buybackConfig(config), batches, money, log }),
   };
+}
+
+/** A request that is to be paid for by itself. */
+export interface PaidRequest {
+  readonly requestHash: string;
+  /** The most that the request can cost, by list price. Positive. */
+  readonly priceNanoUsd: bigint;
+  readonly resource: { readonly url: string; readonly description: string; readonly mimeType: string };
+  /** One that `buyback.tokenOf` accepts. */
+  readonly buybackToken?: string | undefined;
+}
+
+/** Keys are changed, accounts closed, and SOL runs out. */
+const checkEveryMs = 600_000;
+/** How long after signing a payment may be sent. A blockhash lives about as long. */
+const maxTimeoutSeconds = 60;
+
+function createX402(deps: { x402: X402Config; quotes: Quotes; money: Money; clock: Clock; log: Logger }) {
+  const { x402, quotes, money, clock, log } = deps;
+  const { network, asset, payTo } = x402;
+  const rpc = connectRpc(x402.rpcUrl);
+  const chain = createChain(rpc, x402);
+  let checked: { readonly facilitator: Promise<Facilitator>; readonly until: number } | undefined;
+
+  async function check(): Promise<Facilitator> {
+    const { feePayerKey, facilitatorUrl } = x402;
+    const own = feePayerKey !== undefined && (await ownFacilitator(x402, feePayerKey, rpc, log));
+    const facilitator = facilitatorUrl === undefined ? own : await remoteFacilitator(x402, facilitatorUrl);
+    if (!facilitator)
+      throw configError("X402_FEE_PAYER_KEY or X402_FACILITATOR_URL is missing: one of them settles payments");
+    const fault = await chain.configFault();
+    if (fault !== undefined) throw configError(fault);
+    return facilitator;
+  }
+
+  /** The facilitator, once payments are known to arrive. Throws 503 until then. */
+  function facilitator(): Promise<Facilitator> {
+    if (checked && clock.now() < checked.until) return checked.facilitator;
+    const checking = check().catch((cause: unknown) => {
+      checked = undefined;
+      throw noCapacity("Payments cannot be taken right now.", 5, cause);
+    });
+    checked = { facilitator: checking, until: clock.now() + checkEveryMs };
+    return checking;
+  }
+
+  /**
+   * Checks that payments can be taken: facilitator, network, asset, the payee's token account, and whether the fee payer
+   * has SOL. For processes that quote. Throws `ConfigError` for what only the operator can change; faults that may pass (a
+   * network that is unavailable) are checked again by the first request, and everything every ten minutes.
+   */
+  async function start(): Promise<void> {
+    await facilitator().catch((error: Error) => {
+      if (error.cause instanceof ConfigError) throw error.cause;
+      log.warn({ err: error }, "payments cannot be taken yet");
+    });
+  }
+
+  /** The body and headers of a 402. `PAYMENT-REQUIRED` repeats the body for x402 clients. */
+  async function quote(request: PaidRequest, error = "PAYMENT-SIGNATURE header is required") {
+    const { requestHash, priceNanoUsd, resource, buybackToken } = request;
+    if (priceNanoUsd <= 0n) throw new RangeError(`a quote of ${priceNanoUsd}`);
+    const { feePayer } = await facilitator();
+    // Operators type it on command lines, so it must not look like an option.
+    const memo = randomBase62(24);
+    const requirements = {
+      scheme: "exact",
+      network,
+      asset,
+      amount: String(unitsOf(priceNanoUsd)),
+      payTo,
+      maxTimeoutSeconds,
+      extra: { feePayer, memo, paymentFlow: "upfront" },
+    };
+    await quotes.open({ _id: memo, requestHash, requirements, ...(buybackToken !== undefined && { buybackToken }) });
+    const body: PaymentRequired = { x402Version: 2, error, resource: { ...resource }, accepts: [requirements] };
+    return { headers: { "PAYMENT-REQUIRED": encodePaymentRequiredHeader(body), "cache-control": "no-store" }, body };
+  }
+
+  const { find, settle, reconcile } = createSettle({ x402, quotes, chain, facilitator, money, clock, log });
+  return { start, quote, find, settle, reconcile };
 }

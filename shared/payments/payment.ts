@@ -1,32 +1,14 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import {
-  type Address,
-  getBase64Encoder,
-  getCompiledTransactionMessageDecoder,
-  getTransactionDecoder,
-} from "@solana/kit";
+import { getBase64Encoder, getCompiledTransactionMessageDecoder, getTransactionDecoder } from "@solana/kit";
 import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
 import { assertFeePayerIsolated, getTokenPayerFromTransaction } from "@x402/svm";
 import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { dayMs } from "#platform/clock";
-import type { Caps } from "./config.ts";
+import type { X402Config } from "./config.ts";
 import type { Quote } from "./quotes.ts";
-
-/** A decoded `PAYMENT-SIGNATURE`: well-formed, but not verified. */
-export interface Payment {
-  readonly payload: PaymentPayload;
-  /** Of the quote that it claims to pay. */
-  readonly memo: string;
-  readonly messageHash: string;
-  /** The transaction can land only while the network accepts this blockhash. */
-  readonly blockhash: string;
-  readonly feePayer: Address;
-  /** The owner of the tokens; empty if there is no transfer. */
-  readonly payer: string;
-}
 
 const param = "payment-signature";
 /** A transaction has at most 1,232 bytes; the rest is a copy of the quote. */
@@ -56,26 +38,29 @@ export const messageHashOf = (messageBytes: ArrayLike<number>): string =>
 
 export const decodeTransaction = (base64: string) => getTransactionDecoder().decode(getBase64Encoder().encode(base64));
 
-function readTransaction(base64: string) {
-  const transaction = decodeTransaction(base64);
-  const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
-  const [feePayer] = message.staticAccounts;
-  if (feePayer === undefined || message.version === 1) throw malformed();
-  return {
-    messageHash: messageHashOf(transaction.messageBytes),
-    blockhash: message.lifetimeToken,
-    feePayer,
-    payer: getTokenPayerFromTransaction(transaction),
-  };
-}
+export type Payment = ReturnType<typeof decodePayment>;
 
-/** Throws 400 for what cannot be decoded. */
-export function decodePayment(header: string): Payment {
+/** A `PAYMENT-SIGNATURE`: well-formed, but not verified. Throws 400 for what cannot be decoded. */
+export function decodePayment(header: string) {
   if (header.length > limitBytes || !/^[A-Za-z0-9+/]+={0,2}$/.test(header)) throw malformed();
   try {
     const payload = shape.parse(JSON.parse(Buffer.from(header, "base64").toString("utf8")));
-    const read = readTransaction(payload.payload.transaction);
-    return { payload: payload as unknown as PaymentPayload, memo: payload.accepted.extra.memo, ...read };
+    const transaction = decodeTransaction(payload.payload.transaction);
+    const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
+    const [feePayer] = message.staticAccounts;
+    if (feePayer === undefined || message.version === 1) throw malformed();
+    return {
+      payload: payload as unknown as PaymentPayload,
+      transaction,
+      /** Of the quote that it claims to pay. */
+      memo: payload.accepted.extra.memo,
+      messageHash: messageHashOf(transaction.messageBytes),
+      /** The transaction can land only while the network accepts this blockhash. */
+      blockhash: String(message.lifetimeToken),
+      feePayer,
+      /** The owner of the tokens; empty if there is no transfer. */
+      payer: getTokenPayerFromTransaction(transaction),
+    };
   } catch {
     throw malformed();
   }
@@ -84,20 +69,6 @@ export function decodePayment(header: string): Payment {
 /** For how long a settled payment pays for its request. */
 export const paymentLifetimeMs = dayMs;
 
-const transactionOf = ({ payload }: Payment) => decodeTransaction(payload.payload["transaction"] as string);
-
-/**
- * The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. Accounts in
- * lookup tables cannot be checked, so those are refused, too.
- */ async function isIsolated(payment: Payment, feePayer: string): Promise<boolean> {
-  try {
-    await assertFeePayerIsolated(transactionOf(payment), feePayer);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 const notUsed = () => Promise.reject(new Error("a payment is only verified here"));
 
 /**
@@ -105,10 +76,13 @@ const notUsed = () => Promise.reject(new Error("a payment is only verified here"
  * network. It is checked before the quote is claimed, also for a remote facilitator: a transaction found on chain later is
  * identified by the hash of its message alone, and the payer may have had a facilitator settle it for less.
  */
-async function verify(payment: Payment, requirements: PaymentRequirements, caps: Caps) {
+export async function verify(payment: Payment, requirements: PaymentRequirements, caps: X402Config["caps"]) {
   const feePayer = String(requirements.extra["feePayer"]);
   if (payment.feePayer !== feePayer) return "fee_payer_mismatch";
-  if (!(await isIsolated(payment, feePayer))) return "fee_payer_not_isolated";
+  // The x402 packages allow the fee payer among a memo's accounts, but the specification of the scheme does not. Accounts
+  // in lookup tables cannot be checked, so those are refused, too.
+  const isolated = assertFeePayerIsolated(payment.transaction, feePayer);
+  if (!(await isolated.then(() => true).catch(() => false))) return "fee_payer_not_isolated";
   const signer = {
     getAddresses: () => [payment.feePayer],
     simulateTransaction: () => Promise.resolve(),
@@ -120,18 +94,17 @@ async function verify(payment: Payment, requirements: PaymentRequirements, caps:
   return result.isValid ? undefined : (result.invalidReason ?? "invalid_payment");
 }
 
-/** Why the payment does not pay for this request. One that has claimed its quote was verified before. */
-export async function paymentFault(
+/** Why the payment does not pay for this request, by the quote that it names. */
+export function quoteFault(
   payment: Payment,
   quote: Quote | undefined,
-  { requestHash, caps, now }: { readonly requestHash: string; readonly caps: Caps; readonly now: number },
-): Promise<string | undefined> {
+  { requestHash, now }: { readonly requestHash: string; readonly now: number },
+): string | undefined {
   if (!quote) return "quote_not_found";
   if (quote.requestHash !== requestHash) return "quote_for_another_request";
   const { requirements, state, messageHash, expiresAt, settledAt, paidBackAt } = quote;
   if (!isDeepStrictEqual(payment.payload.accepted, requirements)) return "requirements_mismatch";
-  if (state === "open")
-    return expiresAt && expiresAt.getTime() <= now ? "quote_expired" : verify(payment, requirements, caps);
+  if (state === "open") return expiresAt && expiresAt.getTime() <= now ? "quote_expired" : undefined;
   if (messageHash !== payment.messageHash) return "quote_already_used";
   if (paidBackAt) return "payment_paid_back";
   return settledAt && settledAt.getTime() + paymentLifetimeMs <= now ? "payment_expired" : undefined;

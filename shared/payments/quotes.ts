@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { PaymentRequirements } from "@x402/core/types";
 import { type mongo as driver, type InferRawDocType, Schema } from "mongoose";
 import { noCapacity } from "#errors";
@@ -46,17 +45,10 @@ export type Quote = { readonly [Name in keyof Fields]: Exclude<Fields[Name], nul
 };
 /** A quote that a payment has claimed. */
 export type Claimed = Quote & ClaimingPayment;
-
-interface ClaimingPayment {
-  readonly messageHash: string;
-  readonly blockhash: string;
-  readonly payer: string;
-}
+type ClaimingPayment = Readonly<Record<"messageHash" | "blockhash" | "payer", string>>;
 
 export const isClaimed = (quote: Quote): quote is Claimed =>
   quote.messageHash !== undefined && quote.blockhash !== undefined && quote.payer !== undefined;
-
-export type Claiming = { readonly id: string } | { readonly refused: "not open" | "used" };
 
 /** A claim that has not ended by then is decided from the chain by the next process that looks it up. */
 const leaseMs = 60_000;
@@ -94,104 +86,86 @@ export function createQuotes({ mongo, quoteMs, clock }: { mongo: Mongo; quoteMs:
 
   const after = (ms: number) => new Date(clock.now() + ms);
 
-  async function open(quote: Pick<Quote, "_id" | "requestHash" | "requirements" | "buybackToken">): Promise<void> {
-    const document = { ...quote, state: "open" as const, createdAt: after(0), expiresAt: after(quoteMs) };
-    await stored(collection.insertOne(document, { ignoreUndefined: true }));
-  }
-
-  const find = async (memo: string): Promise<Quote | undefined> =>
-    (await stored(collection.findOne({ _id: memo }))) ?? undefined;
+  const opening = () => ({ $set: { state: "open", expiresAt: after(quoteMs) }, $unset: claimFields }) as const;
 
   async function change(filter: driver.Filter<Quote>, update: driver.UpdateFilter<Quote>): Promise<boolean> {
     const { matchedCount } = await stored(collection.updateOne(filter, update));
     return matchedCount === 1;
   }
 
-  /** The id of the claim. Refused if the quote is not open, or if the payment has claimed another one. */
-  async function claim(memo: string, payment: ClaimingPayment): Promise<Claiming> {
-    const id = randomBytes(12).toString("base64url");
-    const { messageHash, blockhash, payer } = payment;
-    const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer };
-    try {
-      const update = { $set: { ...set, lookAt: after(leaseMs) }, $unset: { expiresAt: "" as const } };
-      const claimed = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
-      return claimed ? { id } : { refused: "not open" };
-    } catch (error) {
-      if (isDuplicate(error)) return { refused: "used" };
-      throw error;
-    }
-  }
-
-  /** False: the claim was taken over or has expired, so nothing may be sent. */
-  const recordSignature = (memo: string, claim: string, signature: string) =>
-    change({ _id: memo, state: "settling", claim, lookAt: { $gt: after(0) } }, { $set: { signature } });
-
-  /** By the holder of the claim, who does not know the outcome. */
-  const markUnknown = (memo: string, claim: string) =>
-    change(
-      { _id: memo, state: "settling", claim },
-      { $set: { state: "unknown", lookAt: after(0) }, $unset: { claim: "" } },
-    );
-
-  const opening = () => ({ $set: { state: "open", expiresAt: after(quoteMs) }, $unset: claimFields }) as const;
-
-  /** By the holder of the claim, who knows that nothing was sent. */
-  const release = (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, opening());
-
-  /** When the chain shows that the payment did not land and never will. */
-  const reopen = ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, opening());
-
-  /** Also if it was settled by the same payment before, or was reopened meanwhile. */
-  const markSettled = ({ _id, messageHash, blockhash, payer }: Claimed, signature: string) =>
-    change(
-      { _id, $or: [{ messageHash }, { state: "open" }] },
-      {
-        $set: { state: "settled", messageHash, blockhash, payer, signature, settledAt: after(0) },
-        $unset: { claim: "", lookAt: "", overAtHeight: "", expiresAt: "" },
-      },
-    );
-
-  /** Sets the next look-up of a payment that no process works on. */
-  const postpone = ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight?: bigint) =>
-    change(
-      { _id, state, messageHash, lookAt: { $lte: after(0) } },
-      {
-        $set: { state: "unknown", lookAt: after(ms), ...(overAtHeight !== undefined && { overAtHeight }) },
-        $unset: { claim: "" },
-      },
-    );
-
-  /** Longest waiting first. */
-  const due = async (limit: number): Promise<Claimed[]> => {
-    const found = collection.find({ lookAt: { $lte: after(0) } }, { sort: { lookAt: 1 }, limit });
-    return (await stored(found.toArray())).filter(isClaimed);
-  };
-
-  const markPaidBack = (memo: string) => change({ _id: memo, state: "settled" }, { $set: { paidBackAt: after(0) } });
-
-  const findAll = async (memos: readonly string[]): Promise<Map<string, Quote>> => {
-    const found = await stored(collection.find({ _id: { $in: [...memos] } }).toArray());
-    return new Map(found.map((quote) => [quote._id, quote]));
-  };
-
-  async function remove(memo: string): Promise<void> {
-    await stored(collection.deleteOne({ _id: memo, state: "settled" }));
-  }
-
   return {
     prepare,
-    open,
-    find,
-    findAll,
-    claim,
-    recordSignature,
-    markUnknown,
-    release,
-    reopen,
-    markSettled,
-    postpone,
-    due,
-    markPaidBack,
-    remove,
+
+    async open(quote: Pick<Quote, "_id" | "requestHash" | "requirements" | "buybackToken">): Promise<void> {
+      const document = { ...quote, state: "open" as const, createdAt: after(0), expiresAt: after(quoteMs) };
+      await stored(collection.insertOne(document, { ignoreUndefined: true }));
+    },
+
+    find: async (memo: string): Promise<Quote | undefined> =>
+      (await stored(collection.findOne({ _id: memo }))) ?? undefined,
+
+    async findAll(memos: readonly string[]): Promise<Map<string, Quote>> {
+      const found = await stored(collection.find({ _id: { $in: [...memos] } }).toArray());
+      return new Map(found.map((quote) => [quote._id, quote]));
+    },
+
+    /** Used: the payment has claimed another quote. */
+    async claim(memo: string, id: string, { messageHash, blockhash, payer }: ClaimingPayment) {
+      const set = { state: "settling" as const, claim: id, messageHash, blockhash, payer, lookAt: after(leaseMs) };
+      try {
+        const update = { $set: set, $unset: { expiresAt: "" as const } };
+        const claimed = await change({ _id: memo, state: "open", expiresAt: { $gt: after(0) } }, update);
+        return claimed ? "claimed" : "not open";
+      } catch (error) {
+        if (isDuplicate(error)) return "used";
+        throw error;
+      }
+    },
+
+    /** False: the claim was taken over or has expired, so nothing may be sent. */
+    recordSignature: (memo: string, claim: string, signature: string) =>
+      change({ _id: memo, state: "settling", claim, lookAt: { $gt: after(0) } }, { $set: { signature } }),
+
+    /** By the holder of the claim, who does not know the outcome. */
+    markUnknown: (memo: string, claim: string) =>
+      change(
+        { _id: memo, state: "settling", claim },
+        { $set: { state: "unknown", lookAt: after(0) }, $unset: { claim: "" } },
+      ),
+
+    /** By the holder of the claim, who knows that nothing was sent. */
+    release: (memo: string, claim: string) => change({ _id: memo, state: "settling", claim }, opening()),
+
+    /** When the chain shows that the payment did not land and never will. */
+    reopen: ({ _id, state, messageHash }: Claimed) => change({ _id, state, messageHash }, opening()),
+
+    /** Also if it was settled by the same payment before, or was reopened meanwhile. */
+    markSettled: ({ _id, messageHash, blockhash, payer }: Claimed, signature: string) =>
+      change(
+        { _id, $or: [{ messageHash }, { state: "open" }] },
+        {
+          $set: { state: "settled", messageHash, blockhash, payer, signature, settledAt: after(0) },
+          $unset: { claim: "", lookAt: "", overAtHeight: "", expiresAt: "" },
+        },
+      ),
+
+    /** Sets the next look-up of a payment that no process works on. */
+    postpone: ({ _id, state, messageHash }: Claimed, ms: number, overAtHeight?: bigint) =>
+      change(
+        { _id, state, messageHash, lookAt: { $lte: after(0) } },
+        {
+          $set: { state: "unknown", lookAt: after(ms), ...(overAtHeight !== undefined && { overAtHeight }) },
+          $unset: { claim: "" },
+        },
+      ),
+
+    /** Longest waiting first. */
+    async due(limit: number): Promise<Claimed[]> {
+      const found = collection.find({ lookAt: { $lte: after(0) } }, { sort: { lookAt: 1 }, limit });
+      return (await stored(found.toArray())).filter(isClaimed);
+    },
+
+    markPaidBack: (memo: string) => change({ _id: memo, state: "settled" }, { $set: { paidBackAt: after(0) } }),
+    remove: (memo: string) => stored(collection.deleteOne({ _id: memo, state: "settled" })),
   };
 }

@@ -1,28 +1,20 @@
 import { encodePaymentResponseHeader } from "@x402/core/http";
-import { noCapacity, type ServiceError } from "#errors";
-import { paymentAccount } from "#money";
+import { noCapacity } from "#errors";
+import { type Money, paymentAccount } from "#money";
 import { type Clock, sleep } from "#platform/clock";
+import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Chain } from "./chain.ts";
 import type { X402Config } from "./config.ts";
 import type { Facilitator, Outcome } from "./facilitators.ts";
-import { decodePayment, type Payment, paymentFault } from "./payment.ts";
-import { type Claimed, isClaimed, type Quote, type Quotes, unitsOf } from "./quotes.ts";
-import type { createReconcile } from "./reconcile.ts";
-
-/** A payment as it came with a request. */
-export interface SentPayment {
-  /** The value of `PAYMENT-SIGNATURE`. */
-  readonly header: string;
-  /** Of the method, the path and the whole body: a payment is for this request alone. */
-  readonly requestHash: string;
-}
+import { decodePayment, type Payment, quoteFault, verify } from "./payment.ts";
+import { amountNanoUsd, type Claimed, isClaimed, type Quote, type Quotes, unitsOf } from "./quotes.ts";
 
 /** Of the response. */
 type Headers = Readonly<Record<string, string>>;
 
 /** The request is paid for: it is an ordinary call on the account, with `key` as its idempotency key. */
-export interface Settled {
+interface Settled {
   readonly kind: "settled";
   readonly account: string;
   readonly key: string;
@@ -37,41 +29,41 @@ interface Refused {
   readonly headers: Headers;
 }
 
-/** Whether the payment was taken is not known yet. The same request with the same payment finds out. */
-export interface Pending {
-  readonly kind: "pending";
-  readonly error: ServiceError;
-  readonly headers: Headers;
+/** Settled more than a day ago: pays only for work that began before, and is refused for anything else. */
+interface Expired extends Omit<Refused, "kind"> {
+  readonly kind: "expired";
+  readonly settled: Settled;
 }
 
-/** A payment that has to be settled, or that does not pay for the request. */
-export type Unpaid =
-  | Refused
-  /** Settled more than a day ago: pays only for work that began before, and is refused for anything else. */
-  | (Omit<Refused, "kind"> & { readonly kind: "expired"; readonly settled: Settled })
-  /** It can be settled, until a time in Unix milliseconds. */
-  | { readonly kind: "open"; readonly payment: Payment; readonly until: number; readonly headers: Headers };
+/** Verified, and not settled yet. */
+interface Open {
+  readonly kind: "open";
+  readonly payment: Payment;
+  readonly quote: Quote;
+  readonly requestHash: string;
+  /** Unix milliseconds: how long the request waits for the settlement. */
+  readonly until: number;
+}
 
 const waitMs = 50_000;
 const pollMs = 250;
+/** A blockhash is valid for 150 blocks. The slack is for nodes that differ in height. */
+const blockhashLife = 150n;
+const slack = 32n;
+const retryDelayMs = 2_000;
+const batchSize = 100;
 
-/** A quote that this request has claimed. */
-interface OwnClaim {
-  readonly quote: Claimed;
-  readonly payment: Payment;
-  readonly claim: string;
-}
-
-interface Deps extends Pick<ReturnType<typeof createReconcile>, "creditPayment" | "resolve"> {
-  readonly x402: Pick<X402Config, "network" | "caps">;
-  readonly quotes: Quotes;
-  readonly chain: Pick<Chain, "find">;
-  readonly facilitator: () => Promise<Facilitator>;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
-
-export function createSettle({ x402, quotes, chain, facilitator, creditPayment, resolve, clock, log }: Deps) {
+/** Settles payments, and decides those of unknown outcome from the chain alone. Any number of processes may do so at once. */
+export function createSettle(deps: {
+  x402: X402Config;
+  quotes: Quotes;
+  chain: Chain;
+  facilitator: () => Promise<Facilitator>;
+  money: Pick<Money, "creditPayment">;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { x402, quotes, chain, facilitator, money, clock, log } = deps;
   const { network, caps } = x402;
   const receipt = (response: Omit<Parameters<typeof encodePaymentResponseHeader>[0], "network">): Headers => ({
     "PAYMENT-RESPONSE": encodePaymentResponseHeader({ ...response, network }),
@@ -91,10 +83,17 @@ export function createSettle({ x402, quotes, chain, facilitator, creditPayment, 
     headers: receipt({ success: false, errorReason: reason, transaction: "", payer }),
   });
 
+  /** The credit is written first: after a crash in between, the quote is looked up again, and the credit counts once. */
+  async function credit(quote: Claimed, signature: string): Promise<Settled> {
+    const { _id: memo, messageHash, buybackToken } = quote;
+    const nanoUsd = amountNanoUsd(quote);
+    await money.creditPayment({ memo, messageHash, nanoUsd, transaction: signature, buybackToken });
+    await quotes.markSettled(quote, signature);
+    return settled({ ...quote, signature });
+  }
+
   /** A transaction that is on chain already fails its simulation, so a refusal is checked against the chain. */
-  async function outcomeOf(settler: Facilitator, { quote, payment, claim }: OwnClaim): Promise<Outcome> {
-    const recordSignature = (signature: string) => quotes.recordSignature(quote._id, claim, signature);
-    const outcome = await settler.settle(payment, quote.requirements, recordSignature);
+  async function confirmRefusal(quote: Claimed, outcome: Outcome): Promise<Outcome> {
     if (outcome.kind !== "refused") return outcome;
     try {
       const landed = await chain.find(quote);
@@ -104,15 +103,26 @@ export function createSettle({ x402, quotes, chain, facilitator, creditPayment, 
     }
   }
 
-  /** Undefined: only the chain knows. */
-  async function settleClaim(settler: Facilitator, own: OwnClaim): Promise<Settled | Refused | undefined> {
-    const { quote, payment, claim } = own;
-    const memo = quote._id;
-    const outcome = await outcomeOf(settler, own);
+  /** Undefined: another request has claimed the quote, or only the chain knows the outcome. */
+  async function claimAndSettle(
+    { payment, quote }: Open,
+    priceNanoUsd: bigint,
+  ): Promise<Settled | Refused | undefined> {
+    if (unitsOf(priceNanoUsd) > BigInt(quote.requirements.amount)) return refused("price_changed", payment);
+    // Before the claim: only this facilitator could end it.
+    const settler = await facilitator();
+    const { _id: memo, requirements } = quote;
+    const claim = randomBase62(16);
+    const claiming = await quotes.claim(memo, claim, payment);
+    if (claiming !== "claimed") return claiming === "used" ? refused("payment_already_used", payment) : undefined;
+
+    const { messageHash, blockhash, payer } = payment;
+    const claimed: Claimed = { ...quote, messageHash, blockhash, payer };
+    const recordSignature = (signature: string) => quotes.recordSignature(memo, claim, signature);
+    const outcome = await confirmRefusal(claimed, await settler.settle(payment, requirements, recordSignature));
     switch (outcome.kind) {
       case "settled":
-        await creditPayment(quote, outcome.signature);
-        return settled({ ...quote, signature: outcome.signature });
+        return credit(claimed, outcome.signature);
       case "refused":
         await quotes.release(memo, claim);
         return refused(outcome.reason, payment);
@@ -126,54 +136,81 @@ export function createSettle({ x402, quotes, chain, facilitator, creditPayment, 
     }
   }
 
-  /** Undefined: another request has claimed the quote, or only the chain knows the outcome. */
-  async function claimAndSettle(quote: Quote, payment: Payment, priceNanoUsd: bigint) {
-    if (unitsOf(priceNanoUsd) > BigInt(quote.requirements.amount)) return refused("price_changed", payment);
-    // Before the claim: only this facilitator could end it.
-    const settler = await facilitator();
-    const claim = await quotes.claim(quote._id, payment);
-    if ("id" in claim) {
-      const { messageHash, blockhash, payer } = payment;
-      return settleClaim(settler, { quote: { ...quote, messageHash, blockhash, payer }, payment, claim: claim.id });
-    }
-    return claim.refused === "used" ? refused("payment_already_used", payment) : undefined;
-  }
-
-  /** Undefined: it is still being settled, or its outcome is unknown. */
-  async function join(quote: Claimed): Promise<Settled | undefined> {
-    if (quote.state === "settled") return settled(quote);
-    const isDue = quote.lookAt !== undefined && quote.lookAt.getTime() <= clock.now();
-    const resolved = isDue ? await resolve(quote) : "unknown";
-    if (resolved === "unknown") await sleep(clock, pollMs);
-    return undefined;
-  }
-
-  /** Follows a payment until it is settled or refused. Without a price it takes nothing, and stops at an open quote. */
-  async function follow(
-    payment: Payment,
-    { requestHash, until, priceNanoUsd }: { requestHash: string; until: number; priceNanoUsd?: bigint },
-  ): Promise<Settled | Pending | Unpaid> {
-    do {
+  /** Follows a payment until it is known whether it is settled, refused, or still to be settled. */
+  async function look(
+    sent: Pick<Open, "payment" | "requestHash" | "until">,
+  ): Promise<Settled | Refused | Expired | Open> {
+    const { payment, requestHash, until } = sent;
+    while (clock.now() < until) {
       const quote = await quotes.find(payment.memo);
-      const reason = await paymentFault(payment, quote, { requestHash, caps, now: clock.now() });
+      const reason = quoteFault(payment, quote, { requestHash, now: clock.now() });
       if (reason === "payment_expired" && quote && isClaimed(quote))
         return { ...refused(reason, payment), kind: "expired", settled: settled(quote) };
       if (!quote || reason !== undefined) return refused(reason ?? "quote_not_found", payment);
-      if (!isClaimed(quote) && priceNanoUsd === undefined) return { kind: "open", payment, until, headers: {} };
-      const settlement = isClaimed(quote)
-        ? await join(quote)
-        : await claimAndSettle(quote, payment, priceNanoUsd as bigint);
-      if (settlement) return settlement;
-    } while (clock.now() < until);
-    const error = noCapacity(
-      "The network has not confirmed the payment yet. Repeat the request with the same payment.",
-    );
-    return { kind: "pending", error, headers: {} };
+      if (!isClaimed(quote)) return { kind: "open", payment, quote, requestHash, until };
+      if (quote.state === "settled") return settled(quote);
+      const isDue = quote.lookAt !== undefined && quote.lookAt.getTime() <= clock.now();
+      if (!isDue || (await resolve(quote)) === "unknown") await sleep(clock, pollMs);
+    }
+    throw noCapacity("The network has not confirmed the payment yet. Repeat the request with the same payment.");
   }
 
-  return {
-    find: ({ header, requestHash }: SentPayment) =>
-      follow(decodePayment(header), { requestHash, until: clock.now() + waitMs }),
-    follow,
-  };
+  /**
+   * Looks up the payment of a request, and waits while another process settles it. Takes nothing, so that a request with a
+   * settled payment needs neither a check nor a price. Throws 400 for a header that cannot be decoded, and 503 while the
+   * outcome is unknown: the same request with the same payment finds out.
+   */
+  async function find({ header, requestHash }: { readonly header: string; readonly requestHash: string }) {
+    const payment = decodePayment(header);
+    const found = await look({ payment, requestHash, until: clock.now() + waitMs });
+    const fault = found.kind === "open" ? await verify(payment, found.quote.requirements, caps) : undefined;
+    return fault === undefined ? found : refused(fault, payment);
+  }
+
+  /**
+   * Settles what `find` found open. Call it only for requests that would be admitted. Throws 503 if nothing could be settled
+   * and nothing was taken, and while the outcome is unknown.
+   */
+  async function settle(open: Open, priceNanoUsd: bigint): Promise<Settled | Refused | Expired> {
+    for (let found: Awaited<ReturnType<typeof look>> = open; ; ) {
+      if (found.kind !== "open") return found;
+      found = (await claimAndSettle(found, priceNanoUsd)) ?? (await look(open));
+    }
+  }
+
+  /** Also `unknown` while the chain is unavailable. */
+  async function resolve(quote: Claimed): Promise<"settled" | "reopened" | "unknown"> {
+    try {
+      const expired = await chain.expiredSince(quote);
+      const landed = await chain.find(quote, expired);
+      if (landed && !landed.failed) {
+        await credit(quote, landed.signature);
+        return "settled";
+      }
+      if (landed ? landed.finalized : expired !== undefined) {
+        if (!(await quotes.reopen(quote))) return "unknown";
+        // From here on the log is the only record of this payment.
+        const { _id: memo, payer, signature = landed?.signature } = quote;
+        log.warn({ memo, payer, signature }, landed ? "a payment failed on chain" : "a payment never came on chain");
+        return "reopened";
+      }
+      const overAtHeight = quote.overAtHeight ?? (await chain.height("processed")) + blockhashLife + slack;
+      await quotes.postpone(quote, retryDelayMs, overAtHeight);
+      return "unknown";
+    } catch (error) {
+      log.warn({ err: error, memo: quote._id }, "the outcome of a payment is not known yet");
+      // It goes behind the others that are due: it may be the only one that fails.
+      await quotes.postpone(quote, retryDelayMs).catch(() => undefined);
+      return "unknown";
+    }
+  }
+
+  /** Resolves with how many payments were decided; `unknown` ones are looked up again later. */
+  async function reconcile() {
+    const counts = { settled: 0, reopened: 0, unknown: 0 };
+    for (const quote of await quotes.due(batchSize)) counts[await resolve(quote)] += 1;
+    return counts;
+  }
+
+  return { find, settle, reconcile };
 }

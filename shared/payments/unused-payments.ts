@@ -6,64 +6,53 @@ import { isSignature } from "./config.ts";
 import { paymentLifetimeMs } from "./payment.ts";
 import { amountNanoUsd, type Quote, type Quotes } from "./quotes.ts";
 
-/** A payment whose account has a balance that can be paid back. */
-export interface UnusedPayment {
-  readonly memo: string;
-  readonly account: string;
-  /** The wallet that paid. */
-  readonly payer: string;
-  /** The payment's signature. */
-  readonly transaction: string;
-  readonly paidNanoUsd: bigint;
-  readonly unusedNanoUsd: bigint;
-  readonly paidAt: Date;
-  /** Until then the same request may still use it. */
-  readonly usableUntil: Date;
-}
-
-export interface UnusedQuery {
-  /** Only payments that their payer can no longer use. */
-  readonly expiredOnly?: boolean | undefined;
-}
-
 /** Longer than any call that began within a payment's lifetime. */
 const expiredMs = paymentLifetimeMs + 2 * 3_600_000;
 const batchSize = 200;
 
+interface Query {
+  readonly expiredOnly?: boolean | undefined;
+}
+
 const memoOf = (account: string) => account.slice(paymentAccount("").length);
+
+export type UnusedPayment = ReturnType<typeof toUnusedPayment>;
+
+/** A payment whose account has a balance that can be paid back. */
+const toUnusedPayment = (account: Account, quote: Quote | undefined) => {
+  const paidAt = quote?.settledAt ?? account.createdAt;
+  return {
+    memo: memoOf(account.id),
+    account: account.id,
+    /** The wallet that paid. */
+    payer: quote?.payer ?? "",
+    /** The payment's signature. */
+    transaction: quote?.signature ?? "",
+    paidNanoUsd: quote ? amountNanoUsd(quote) : 0n,
+    unusedNanoUsd: account.availableNanoUsd - (account.availableNanoUsd % unitNanoUsd),
+    paidAt,
+    /** Until then the same request may still use it. */
+    usableUntil: new Date(paidAt.getTime() + paymentLifetimeMs),
+  };
+};
 
 export function createUnusedPayments(deps: { quotes: Quotes; money: Money; clock: Clock; log: Logger }) {
   const { quotes, money, clock, log } = deps;
 
-  const openedBefore = ({ expiredOnly = false }: UnusedQuery) =>
-    new Date(clock.now() - (expiredOnly ? expiredMs : 0) + 1);
+  /** Expired: its payer can no longer use it. */
+  const openedBefore = (expiredOnly = false) => new Date(clock.now() - (expiredOnly ? expiredMs : 0) + 1);
 
-  const show = (account: Account, quote: Quote | undefined): UnusedPayment => {
-    const paidAt = quote?.settledAt ?? account.createdAt;
-    return {
-      memo: memoOf(account.id),
-      account: account.id,
-      payer: quote?.payer ?? "",
-      transaction: quote?.signature ?? "",
-      paidNanoUsd: quote ? amountNanoUsd(quote) : 0n,
-      unusedNanoUsd: account.availableNanoUsd - (account.availableNanoUsd % unitNanoUsd),
-      paidAt,
-      usableUntil: new Date(paidAt.getTime() + paymentLifetimeMs),
-    };
-  };
+  const total = ({ expiredOnly }: Query = {}) => money.sumUnused(openedBefore(expiredOnly));
 
-  async function total(query: UnusedQuery = {}): Promise<{ nanoUsd: bigint; payments: number }> {
-    const { nanoUsd, accounts } = await money.sumUnused(openedBefore(query));
-    return { nanoUsd, payments: accounts };
-  }
-
-  async function list({ limit, after, ...query }: Page & UnusedQuery): Promise<UnusedPayment[]> {
+  /** In the order of their memos; `after` is the memo of the last one seen. */
+  async function list({ limit, after, expiredOnly }: Page & Query): Promise<UnusedPayment[]> {
     const page = { limit, after: after === undefined ? undefined : paymentAccount(after) };
-    const accounts = await money.unusedAccounts(openedBefore(query), page);
+    const accounts = await money.unusedAccounts(openedBefore(expiredOnly), page);
     const paid = await quotes.findAll(accounts.map(({ id }) => memoOf(id)));
-    return accounts.map((account) => show(account, paid.get(memoOf(account.id))));
+    return accounts.map((account) => toUnusedPayment(account, paid.get(memoOf(account.id))));
   }
 
+  /** Records what was paid back, once for each transaction. Throws 400, 404, and 409 for more than is unused. */
   async function refund(memo: string, { nanoUsd, transaction, reason }: Payout): Promise<Movement> {
     if (!isSignature(transaction)) throw invalidValue("transaction", "transaction must be a signature on Solana.");
     if (nanoUsd <= 0n || nanoUsd % unitNanoUsd !== 0n)
@@ -75,11 +64,14 @@ export function createUnusedPayments(deps: { quotes: Quotes; money: Money; clock
     return movement;
   }
 
-  /** The quote is removed first: after a crash in between, the account is found again. */
+  /**
+   * Removes accounts of expired payments that have nothing to pay back. The quote is removed first: after a crash in
+   * between, the account is found again.
+   */
   async function removeSpent(): Promise<number> {
     let removed = 0;
     for (;;) {
-      const spent = await money.spentAccounts(openedBefore({ expiredOnly: true }), batchSize);
+      const spent = await money.spentAccounts(openedBefore(true), batchSize);
       let removedNow = 0;
       for (const account of spent) {
         await quotes.remove(memoOf(account.id));

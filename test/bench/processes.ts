@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createProgram, freePort, type Program, until } from "../../infra/embedded/index.ts";
+import { createProgram, expectOk, freePort, type Program } from "../../infra/embedded/index.ts";
 
 /** Something whose processor time and memory are measured. */
 export interface Measured {
@@ -29,16 +29,10 @@ export async function startNode({ name, args, env = {}, logDir, readyUrl }: Node
     output: join(logDir, `${name}.log`),
     readyTimeoutMs: 60_000,
     stopTimeoutMs: 40_000,
-    ...(readyUrl !== undefined && { ready: (signal: AbortSignal) => until(() => expectOk(readyUrl), signal) }),
+    ...(readyUrl !== undefined && { isReady: () => expectOk(readyUrl) }),
   });
   await program.start();
   return program;
-}
-
-async function expectOk(url: string): Promise<void> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text.slice(0, 300)}`);
 }
 
 export const freeOrigin = async (): Promise<{ readonly port: number; readonly origin: string }> => {

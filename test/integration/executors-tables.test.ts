@@ -15,8 +15,8 @@ import {
   signTransactionMessageWithSigners,
 } from "@solana/kit";
 import { expect, test } from "vitest";
-import type { SolanaChain } from "../../infra/embedded/solana/index.ts";
 import { bought, market } from "../support/executors-setup.ts";
+import type { SolanaChain } from "../support/solana.ts";
 
 const tables = address("AddressLookupTab1e1111111111111111111111111");
 const system = address("11111111111111111111111111111111");

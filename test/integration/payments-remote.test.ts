@@ -5,7 +5,6 @@ import { x402Facilitator } from "@x402/core/facilitator";
 import { toFacilitatorSvmSigner } from "@x402/svm";
 import { ExactSvmScheme } from "@x402/svm/exact/facilitator";
 import { expect, onTestFinished, test } from "vitest";
-import type { SolanaChain } from "../../infra/embedded/solana/index.ts";
 import {
   available,
   type Instance,
@@ -21,6 +20,7 @@ import {
   startPayments,
 } from "../support/payments-setup.ts";
 import { eventually } from "../support/service.ts";
+import type { SolanaChain } from "../support/solana.ts";
 
 type Fate =
   | "answer"

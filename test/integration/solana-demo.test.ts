@@ -19,7 +19,7 @@ const command = fileURLToPath(new URL("../../infra/cli/demo-x402.ts", import.met
 
 async function demoChain() {
   const dataDir = await mkdtemp(join(tmpdir(), "inference-solana-"));
-  const started = await startSolana({ dataDir });
+  const started = await startSolana(dataDir);
   onTestFinished(async () => {
     await started.server.stop();
     await rm(dataDir, { recursive: true, force: true });
@@ -67,7 +67,7 @@ test("the demo's chain has the same wallets, balances and history after a restar
 
 async function startedAgain(dataDir: string, server: { stop(): Promise<void> }) {
   await server.stop();
-  const again = await startSolana({ dataDir });
+  const again = await startSolana(dataDir);
   onTestFinished(again.server.stop);
   return again;
 }

@@ -1,7 +1,9 @@
 import type { PaymentRequirements } from "@x402/core/types";
 import { expect, test } from "vitest";
+import { brokenWire } from "../support/money-proxy.ts";
 import { payFrom, paySomethingElse } from "../support/payments-setup.ts";
 import { type BadPayment, badPayments, type Make, type Payer } from "../support/payments-transactions.ts";
+import { startService } from "../support/service.ts";
 import { asking, expectUntouched, localModel, refusal, refusalOf } from "../support/service-setup.ts";
 import {
   answerOf,
@@ -9,10 +11,12 @@ import {
   expectMoney,
   filming,
   media,
+  payFor,
   post,
   quoted,
   quoteOf,
   startPaid,
+  startWorld,
 } from "../support/x402-setup.ts";
 
 const other =
@@ -71,6 +75,27 @@ test.each<BadPayment>([
   const { header, memo } = await payFrom(chain, all.payer, again);
   expect(await answerOf(post(service, drawing(), { "PAYMENT-SIGNATURE": header }))).toMatchObject({ status: 200 });
   await expectMoney(all, service, { [`x402:${memo}`]: { paidMicroUsd: 40_000n, costUsd: "0.04" } });
+});
+
+test("a payment is read and simulated once, and its refusal is reported even if no quote can be made", async () => {
+  const world = await startWorld();
+  const { chain } = world;
+  let reads = 0;
+  let isBroken = false;
+  const MONGODB_URI = await brokenWire(world.stores.MONGODB_URI, ({ find, filter, insert }) => {
+    if (find === "quotes" && Object.hasOwn(Object(filter), "_id")) reads += 1;
+    return insert === "quotes" && isBroken ? "lose the request" : "pass";
+  });
+  const service = await startService({ ...world.stores, MONGODB_URI }, { env: world.env });
+  const { headers } = await payFor({ chain, payer: await chain.wallet("0.01") }, service, drawing());
+  isBroken = true;
+  const errorReason = "invalid_exact_svm_transaction_simulation_failed";
+  expect(await answerOf(post(service, drawing(), headers))).toMatchObject({
+    status: 503,
+    code: "no_capacity",
+    receipt: { success: false, errorReason },
+  });
+  expect([reads, chain.calls["simulateTransaction"]]).toEqual([1, 1]);
 });
 
 test.each<[string, object, string, { status: number; code: string; param?: string }]>([

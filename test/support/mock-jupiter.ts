@@ -22,7 +22,8 @@ import {
   TOKEN_PROGRAM_ADDRESS,
 } from "@solana-program/token";
 import { onTestFinished } from "vitest";
-import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
+import type { Wallet } from "../../infra/embedded/solana/index.ts";
+import type { SolanaChain } from "./solana.ts";
 
 /** A swap that is asked for, with the accounts that it goes between. */
 export interface Swap {

@@ -8,22 +8,15 @@ import {
 import type { PaymentPayload, PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { ExactSvmScheme } from "@x402/svm/exact/client";
 import { expect } from "vitest";
-import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
+import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import type { Money } from "../../shared/money/index.ts";
-import {
-  createPayments,
-  type PaidRequest,
-  type PaymentDecision,
-  type Payments,
-  type Pending,
-  type X402,
-} from "../../shared/payments/index.ts";
+import { createPayments, type PaidRequest, type Payments, type X402 } from "../../shared/payments/index.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import type { Mongo } from "../../shared/platform/mongo.ts";
 import { createMovableClock, type MovableClock, startMoney } from "./money-setup.ts";
 import { testStores } from "./servers.ts";
-import { testChain } from "./solana.ts";
+import { type SolanaChain, testChain } from "./solana.ts";
 
 export interface Instance {
   readonly payments: Payments;
@@ -71,23 +64,21 @@ const paidRequest: PaidRequest = {
 };
 
 /** The answer to a request that came without a payment. */
-export async function quoteRequest({ x402 }: Pick<Instance, "x402">, fields: Partial<PaidRequest> = {}) {
-  const decision = await x402.decide(undefined, { ...paidRequest, ...fields });
-  if (decision.kind !== "quoted") throw new Error(decision.kind);
-  return decision;
-}
+export const quoteRequest = ({ x402 }: Pick<Instance, "x402">, fields: Partial<PaidRequest> = {}) =>
+  x402.quote({ ...paidRequest, ...fields });
 
 /** What the API does with a payment: it looks it up, then settles it or quotes the request. */
 export async function settlePayment(
   { x402 }: Pick<Instance, "x402">,
   header: string,
   fields: Partial<PaidRequest> = {},
-): Promise<Exclude<PaymentDecision, Pending>> {
+) {
   const asked = { ...paidRequest, ...fields };
   const found = await x402.find({ header, requestHash: asked.requestHash });
-  const decision = found.kind === "settled" || found.kind === "pending" ? found : await x402.decide(found, asked);
-  if (decision.kind === "pending") throw decision.error;
-  return decision;
+  const settlement = found.kind === "open" ? await x402.settle(found, asked.priceNanoUsd) : found;
+  if (settlement.kind === "settled") return settlement;
+  const { body } = await x402.quote(asked, settlement.reason);
+  return { ...settlement, kind: "refused" as const, body };
 }
 
 /** A chain, a database, one process on both, and a payer who has five dollars. */

@@ -15,8 +15,9 @@ import {
 } from "@solana/kit";
 import { getTransferCheckedInstruction } from "@solana-program/token";
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
-import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
+import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import { headerOf, payFrom } from "./payments-setup.ts";
+import type { SolanaChain } from "./solana.ts";
 
 const computeBudget = "ComputeBudget111111111111111111111111111111" as Address;
 const memoProgram = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr" as Address;

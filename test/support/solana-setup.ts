@@ -5,8 +5,8 @@ import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
 import { decodeTransactionFromPayload, type ExactSvmPayloadV2, toFacilitatorSvmSigner } from "@x402/svm";
 import { ExactSvmScheme as PayerScheme } from "@x402/svm/exact/client";
 import { ExactSvmScheme as FacilitatorScheme } from "@x402/svm/exact/facilitator";
-import type { ChainOptions, SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
-import { testChain } from "./solana.ts";
+import type { ChainOptions, Wallet } from "../../infra/embedded/solana/index.ts";
+import { type SolanaChain, testChain } from "./solana.ts";
 
 /** A chain, a payer with this much USDC, and the official packages on both sides. */
 export async function payments(usd = "5.00", options?: ChainOptions) {

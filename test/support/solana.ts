@@ -1,10 +1,15 @@
+import type { Address } from "@solana/kit";
 import { onTestFinished } from "vitest";
+import { decodeTokenAccount, putMint, putTokenAccount } from "../../infra/embedded/solana/accounts.ts";
 import {
   type ChainOptions,
   HttpFault,
+  newSecret,
+  openWallet,
   RpcError,
   startChain,
   type TransactionError,
+  tokenAccountOf,
 } from "../../infra/embedded/solana/index.ts";
 
 /** What goes wrong with one call. */
@@ -42,20 +47,63 @@ async function withFault(fault: Fault | undefined, run: () => Promise<unknown>):
   throw new HttpFault();
 }
 
+export type SolanaChain = Awaited<ReturnType<typeof testChain>>;
+
 /** A new chain with mint, merchant and fee payer. It ends with the running test. */
 export async function testChain(options?: ChainOptions) {
   const faults = new Map<string, Fault[]>();
   const calls: Record<string, number> = {};
+  let waiting: (() => void)[] | undefined;
   const chain = await startChain({
     ...options,
+    deliver(land) {
+      if (waiting) waiting.push(land);
+      else land();
+    },
     intercept(method, run) {
       calls[method] = (calls[method] ?? 0) + 1;
       return withFault(faults.get(method)?.shift(), run);
     },
   });
   onTestFinished(chain.close);
+  const { svm, blocks, mint, merchant } = chain;
   return {
     ...chain,
+    payTo: merchant.address,
+    /** Null without a token account. */
+    async balance(owner: Address, token: Address = mint): Promise<bigint | null> {
+      return decodeTokenAccount(svm.getAccount(await tokenAccountOf(token, owner)))?.amount ?? null;
+    },
+    /** Sets an owner's balance of a token, and creates the token account if it does not exist. */
+    setBalance: (owner: Address, amount: bigint, token: Address = mint) => putTokenAccount(svm, token, owner, amount),
+    async createMint(decimals = 6): Promise<Address> {
+      const { address: token } = await openWallet(newSecret());
+      putMint(svm, token, decimals);
+      return token;
+    },
+    tokenAccountOf: (owner: Address, token: Address = mint) => tokenAccountOf(token, owner),
+    lamports: (owner: Address): bigint => svm.getBalance(owner) ?? 0n,
+    /** Makes empty blocks: after 151, every earlier blockhash has expired. */
+    advance(count: number): void {
+      for (let n = 0; n < count; n++) chain.nextBlock();
+    },
+    holdAt: blocks.holdAt,
+    mempool: {
+      /** Transactions sent from now on wait. */
+      hold(): void {
+        waiting ??= [];
+      },
+      /** Waiting transactions land if they still may. */
+      release(): void {
+        const released = waiting ?? [];
+        waiting = undefined;
+        for (const land of released) land();
+      },
+      /** Waiting transactions never land. */
+      drop(): void {
+        waiting = undefined;
+      },
+    },
     /** How often each method was called. */
     calls: calls as Readonly<Record<string, number>>,
     faults: {

@@ -7,13 +7,13 @@ import { expect, onTestFinished } from "vitest";
 import { systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
-import type { SolanaChain, Wallet } from "../../infra/embedded/solana/index.ts";
+import type { Wallet } from "../../infra/embedded/solana/index.ts";
 import { startMockOpenai } from "./mock-openai.ts";
 import { payFrom, settingsOf } from "./payments-setup.ts";
 import { type Stores, testStores } from "./servers.ts";
 import { type Client, type Environment, startService } from "./service.ts";
 import { nanoUsd } from "./service-setup.ts";
-import { testChain } from "./solana.ts";
+import { type SolanaChain, testChain } from "./solana.ts";
 
 export const images = "/v1/images/generations";
 export const media = "/v1/media/generations";

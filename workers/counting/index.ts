@@ -1,17 +1,17 @@
 /**
- * Estimates the tokens of a prompt where no provider counts them, for `count_tokens` of the Messages format and Gemini's
- * `:countTokens`. Text counts by OpenAI's o200k_base, templates and media by the rules in prompt.ts and media.ts. Plain
- * text to OpenAI's models since GPT-4o is exact; other tokenizers differ by 5 to 20 % in English, by more in code and
- * other scripts.
+ * How many tokens a prompt has, where its provider cannot be asked: for the Messages interface's `count_tokens` and Gemini's
+ * `:countTokens`. An estimate, in tokens: text by OpenAI's o200k_base, templates and media by the rules in prompt.ts and
+ * media.ts. It is exact for plain text to OpenAI's models since GPT-4o; other providers' tokenizers differ by 5 to 20 % in
+ * English, by more in code and other scripts.
  *
- * Media count by the rules that the model's owner publishes, within 15 % for images whose size can be read, WAV and MP3,
- * and PDFs whose pages and text can be (deflated or plain, not encrypted); a link counts as a usual file. Without a known
- * owner an average rule applies, which may be off by a factor of five.
+ * Media are counted by the rules that the owner of the model publishes, where it is named, within 15 % for images whose
+ * size can be read, WAV and MP3, and PDFs whose pages and text can be (deflated or plain, not encrypted); a link counts as
+ * the usual file. Without an owner media count by a rule between them all, which may be off by five times.
  *
- * Tokenizing and reading documents happen in a worker thread, so the event loop is not blocked. Over 128 KB a sample is
- * tokenized and the count extrapolated. Where the thread does not answer in time, or too many wait for it, text counts a
- * token per four bytes, and documents by their size. Throws the signal's reason when it is aborted, and `invalidValue` for
- * JSON that is nested too deep.
+ * Text is tokenized and documents are read in a thread of their own: the event loop is never held up. Of more than 128 KB a
+ * sample is tokenized and the count of all is worked out from it. Where the thread does not answer in time, or too many wait
+ * for it, bytes are divided by four, and documents counted by their bytes. Throws the signal's reason when it is aborted, and
+ * `invalidValue` for JSON that is nested too deep.
  */
 import { estimateTokens, type JsonObject } from "#formats";
 import type { Clock } from "#platform/clock";
@@ -20,17 +20,13 @@ import { promptOf } from "./prompt.ts";
 import { gather, sampleOf } from "./sample.ts";
 import { createTokenizer } from "./tokenizer.ts";
 
-export interface Counting {
-  /** `request`: for chat completions. `owner`: of the model (`Model.ownedBy`). */
-  estimate(request: JsonObject, signal: AbortSignal, owner?: string): Promise<number>;
-  /** Ends the thread; running estimates resolve by their bytes. */
-  close(): Promise<void>;
-}
+export type Counting = ReturnType<typeof createCounting>;
 
-export function createCounting(deps: { clock: Clock; log: Logger }): Counting {
+export function createCounting(deps: { clock: Clock; log: Logger }) {
   const tokenizer = createTokenizer(deps);
   return {
-    async estimate(request, signal, owner) {
+    /** Of a request for chat completions, as it came or was converted. `owner`: whose model it is for (`Model.ownedBy`). */
+    async estimate(request: JsonObject, signal: AbortSignal, owner?: string): Promise<number> {
       signal.throwIfAborted();
       const { allowance, documents, ...all } = await gather(promptOf(request, owner));
       if (all.bytes === 0 && documents.length === 0) return allowance;
@@ -45,6 +41,7 @@ export function createCounting(deps: { clock: Clock; log: Logger }): Counting {
       const documentTokens = documents.reduce((sum, { tokens }, n) => sum + tokens(counted?.documents[n]), 0);
       return allowance + textTokens + documentTokens;
     },
+    /** Ends the thread; estimates under way are answered by their bytes. */
     close: () => tokenizer.close(),
   };
 }

@@ -1,67 +1,67 @@
+import { parseBuffer } from "music-metadata";
 import { type Dimensions, dimensionsOf, type JsonObject, object, text } from "#formats";
-import { secondsOf } from "./duration.ts";
 import type { PdfSize } from "./pdf.ts";
 
-/** A document that the thread measures; `tokens` turns its size into a count. */
+/** A document whose pages are counted in the thread; `tokens` of what was found there. */
 export interface Document {
   readonly base64: string;
   readonly tokens: (size: PdfSize | undefined) => number;
 }
 
 /** How a provider counts media. */
-interface Rules {
+export interface Rules {
   readonly image: (size: Dimensions, detail: string) => number;
-  /** For one that cannot be measured. */
+  /** An image that cannot be measured. */
   readonly unknownImage: number;
   readonly audioSecond: number;
-  /** A page of a document, as an image. */
+  /** A page of a document as an image. */
   readonly page: number;
-  /** Whether the text of a page is billed as well. */
+  /** Whether the text of a page is billed besides. */
   readonly hasPageText: boolean;
 }
 
 const megapixel: Dimensions = { width: 1_024, height: 1_024 };
 const { ceil, floor, max, min } = Math;
 
-/** Scaled down to fit a square of `edge` pixels. */
-function fitWithin({ width, height }: Dimensions, edge: number): Dimensions {
+/** Within a square of so many pixels, and never enlarged. */
+function within({ width, height }: Dimensions, edge: number): Dimensions {
   const scale = min(1, edge / max(width, height, 1));
   return { width: width * scale, height: height * scale };
 }
 
-/** OpenAI's older models: tiles of 512 by 512 pixels, of an image scaled to a shorter side of 768. */
+/** OpenAI's older models: 512 by 512 pixels to a tile, of an image whose shorter side has 768. */
 const tiles =
   (base: number, each: number) =>
   (size: Dimensions, detail: string): number => {
     if (detail === "low") return base;
-    const fit = fitWithin(size, 2_048);
+    const fit = within(size, 2_048);
     const scale = min(1, 768 / max(1, min(fit.width, fit.height)));
     return base + each * ceil((fit.width * scale) / 512) * ceil((fit.height * scale) / 512);
   };
 
-/** OpenAI's newer models: patches of 32 by 32 pixels up to a maximum, times a factor of the model. */
+/** OpenAI's newer models: 32 by 32 pixels to a patch, so many at most, and a factor by model. */
 const patches =
-  (factor: number, maxPatches: number, maxOriginal: number) =>
+  (factor: number, most: number, mostOriginal: number) =>
   (size: Dimensions, detail: string): number => {
-    const fit = detail === "low" ? fitWithin(size, 512) : size;
+    const fit = detail === "low" ? within(size, 512) : size;
     const count = ceil(fit.width / 32) * ceil(fit.height / 32);
-    return ceil(min(count, detail === "original" ? maxOriginal : maxPatches) * factor);
+    return ceil(min(count, detail === "original" ? mostOriginal : most) * factor);
   };
 
-/** Anthropic: a token per 750 pixels, of an image scaled to a maximum edge. */
-const pixels = (edge: number, maxTokens: number) => (size: Dimensions) => {
-  const { width, height } = fitWithin(size, edge);
-  return min(maxTokens, ceil((width * height) / 750));
+/** Anthropic: 750 pixels to a token, of an image within an edge and a number of tokens. */
+const pixels = (edge: number, most: number) => (size: Dimensions) => {
+  const { width, height } = within(size, edge);
+  return min(most, ceil((width * height) / 750));
 };
 
-/** Gemini before 3: one tile for a small image, else tiles of two thirds of the shorter side. */
+/** Gemini before 3: one tile if it is small, else tiles of two thirds of the shorter side. */
 function geminiTiles({ width, height }: Dimensions): number {
   if (width <= 384 && height <= 384) return 258;
   const unit = min(768, max(256, floor(min(width, height) / 1.5)));
   return 258 * min(16, ceil(width / unit) * ceil(height / unit));
 }
 
-/** A page as providers render it. */
+/** A page of the usual format, as it is drawn. */
 const letter: Dimensions = { width: 1_212, height: 1_568 };
 
 function openai(model: string): Rules {
@@ -91,8 +91,8 @@ function google(model: string): Rules {
   return { image, unknownImage: image(megapixel), audioSecond: 32, page: isOlder ? 258 : 560, hasPageText: false };
 }
 
-/** For an unknown owner: an average. */
-const average: Rules = {
+/** Where it is not known whose model counts: between them all. An image has a token for 750 pixels, 85 to 1,600. */
+const anyone: Rules = {
   image: ({ width, height }, detail) => (detail === "low" ? 85 : min(1_600, max(85, ceil((width * height) / 750)))),
   unknownImage: 1_400,
   audioSecond: 10,
@@ -100,28 +100,20 @@ const average: Rules = {
   hasPageText: false,
 };
 
-/** The rules that OpenAI, Anthropic and Google published for their models, as of November 2026. */
-export function rulesOf(owner: string | undefined, model: string): Rules {
-  switch (owner ?? "") {
-    case "openai":
-      return openai(model);
-    case "anthropic":
-      return anthropic(model);
-    case "google":
-      return google(model);
-    default:
-      return average;
-  }
-}
+/** By the owner of a model: its published rules, as of November 2026. */
+const rulesByOwner = new Map(Object.entries({ openai, anthropic, google }));
+
+/** By the owner of a model and its name. */
+export const rulesOf = (owner: string | undefined, model: string): Rules =>
+  rulesByOwner.get(owner ?? "")?.(model) ?? anyone;
 
 const dataOf = (address: string): string => {
   const comma = address.slice(0, 256).indexOf(",");
   return comma < 0 ? address : address.slice(comma + 1);
 };
 const isAddress = (value: string): boolean => /^https?:/i.test(value);
-const decodedBytes = (data: string): number => ceil((data.length * 3) / 4);
 
-/** `image`: `{url, detail?}`, or the address alone. */
+/** `{url, detail?}`, or the bare address. */
 export function imageTokens(image: unknown, rules: Rules): number {
   const address = text(image) || text(object(image)["url"]);
   const detail = text(object(image)["detail"]);
@@ -130,19 +122,34 @@ export function imageTokens(image: unknown, rules: Rules): number {
   return detail === "low" ? rules.image(megapixel, detail) : rules.unknownImage;
 }
 
-export const audioTokens = ({ data, format }: JsonObject, { audioSecond }: Rules): number =>
-  ceil(secondsOf(dataOf(text(data)), text(format)) * audioSecond);
+/** Of WAV with 24 kHz, 16 bits and one channel, and of compressed formats at 128 kbit/s. */
+const usualBytesPerSecond = { wav: 48_000, compressed: 16_000 };
+const audioHeaderBytes = 64 * 1024;
+
+/** Seconds by the frames that a variable bitrate's header counts, else by the bitrate, else by the usual one. */
+async function secondsOf(base64: string, format: string): Promise<number> {
+  const bytes = Math.floor((base64.length * 3) / 4);
+  const header = Buffer.from(base64.slice(0, (audioHeaderBytes / 3) * 4), "base64");
+  const mimeType = { wav: "audio/wav", mp3: "audio/mpeg" }[format];
+  const read = mimeType && (await parseBuffer(header, mimeType, { skipCovers: true }).catch(() => undefined));
+  const { bitrate = 0, codecProfile, duration } = read ? read.format : {};
+  if (format === "mp3" && codecProfile !== "CBR" && duration) return duration;
+  return bytes / (bitrate / 8 || usualBytesPerSecond[format === "wav" ? "wav" : "compressed"]);
+}
+
+export const audioTokens = async ({ data, format }: JsonObject, { audioSecond }: Rules): Promise<number> =>
+  ceil((await secondsOf(dataOf(text(data)), text(format))) * audioSecond);
 
 const charactersPerToken = 4;
-/** For a document that could not be read. */
+/** Of a document that is not read: as the usual ones have it. */
 const usualPageBytes = 64 * 1024;
 
-/** Tokens, or a document that the thread has to measure. */
-export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Document {
+/** Tokens, or a document that is yet to be read. */
+export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Promise<number> | Document {
   const address = text(file_data);
   if (isAddress(address)) return rules.page;
   const base64 = dataOf(address);
-  const bytes = decodedBytes(base64);
+  const bytes = ceil((base64.length * 3) / 4);
   if (/^data:image\//i.test(address)) return imageTokens(address, rules);
   if (/^data:audio\//i.test(address)) {
     const [, format = ""] = /^data:audio\/(?:x-)?(\w+)/i.exec(address) ?? [];
@@ -151,8 +158,8 @@ export function fileTokens({ file_data }: JsonObject, rules: Rules): number | Do
   if (/^data:(text\/|application\/json)/i.test(address)) return ceil(bytes / charactersPerToken);
   const tokens: Document["tokens"] = (size) => {
     const pages = size?.pages || max(1, ceil(bytes / usualPageBytes));
-    const textTokens = size && rules.hasPageText ? ceil(size.characters / charactersPerToken) : 0;
-    return pages * rules.page + textTokens;
+    const said = size && rules.hasPageText ? ceil(size.characters / charactersPerToken) : 0;
+    return pages * rules.page + said;
   };
   return { base64, tokens };
 }

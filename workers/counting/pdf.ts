@@ -6,9 +6,9 @@ export interface PdfSize {
   readonly characters: number;
 }
 
-/** The limits for all documents of a prompt. */
+/** What may be spent on the documents of one prompt. */
 export interface Budget {
-  /** In the time of `performance.now()`. */
+  /** Of `performance.now()`. */
   readonly untilMs: number;
   inflatedBytes: number;
 }
@@ -20,10 +20,10 @@ interface Found {
 }
 
 const page = /\/Type\s*\/Page(?![A-Za-z])/g;
-/** A page's object begins at most so far before its type. */
+/** How far before its type a page's object may begin. */
 const objectCharacters = 1_024;
 const tree = /\/Type\s*\/Pages\b/;
-/** More than any provider accepts. */
+/** More than any provider takes. */
 const maxPages = 10_000;
 
 function notePages(objects: string, where: string, found: Found): void {
@@ -31,7 +31,7 @@ function notePages(objects: string, where: string, found: Found): void {
     if (found.pages.size >= maxPages) break;
     const before = objects.slice(Math.max(0, index - objectCharacters), index);
     const begins = before.lastIndexOf("obj");
-    // A changed page appears again under the same number; pages in object streams have no number beside them.
+    // A page that was changed is there again under the same number; those in object streams have none beside them.
     const [, id] = /(\d{1,10})\s+\d{1,5}\s+$/.exec(before.slice(Math.max(0, begins - 24), Math.max(0, begins))) ?? [];
     found.pages.add(id ?? `${where}:${index}`);
   }
@@ -42,7 +42,7 @@ function notePages(objects: string, where: string, found: Found): void {
 
 const [open, close, less, more, escape] = ["(", ")", "<", ">", "\\"].map((sign) => sign.charCodeAt(0));
 
-/** The end of the string at `start`, and the characters it shows. Large fonts have two bytes per character. */
+/** The end of the string that begins here, and the characters it shows. Fonts of many signs have two bytes to each. */
 function readString(content: string, start: number): { end: number; characters: number } {
   const isHex = content.charCodeAt(start) === less;
   let [at, depth, zeros] = [start + 1, 1, 0];
@@ -60,7 +60,7 @@ function readString(content: string, start: number): { end: number; characters: 
   return { end: at, characters: zeros * 4 > length ? length / 2 : length };
 }
 
-/** Adds the characters of a page's content, in one pass: hostile content could make backtracking slow. */
+/** The strings that a page's content shows, read once from end to end: it may be made to hold up who looks back. */
 function noteText(content: string, found: Found): void {
   if (!content.includes("BT") || !/T[jJ]/.test(content)) return;
   for (let at = 0; at < content.length; at++) {
@@ -74,7 +74,7 @@ function noteText(content: string, found: Found): void {
   }
 }
 
-/** Streams without text: images, fonts, tables, and metadata. */
+/** Streams that show nothing: images, fonts, tables, and what describes the document. */
 const silent =
   /\/Subtype\s*\/(?!Form)\w|\/Type\s*\/(?:XRef|Metadata|EmbeddedFile)|\/Length1\b|\/FunctionType|\/ShadingType/;
 
@@ -91,12 +91,12 @@ function inflated(data: Buffer, dictionary: string, budget: Budget): string | un
   }
 }
 
-/** For a document of which nothing could be read: text is compressed to a third or a quarter. */
+/** Of a document of which nothing could be read: text is compressed to a third or a quarter. */
 const usualCharactersPerByte = 4;
 
 /**
- * Reads what it can within the budget, and extrapolates to the rest. Where the page objects and the page tree's count
- * contradict each other, the larger counts.
+ * Reads what it can within the budget; of the rest it takes as much text for each byte as of what was read. Page
+ * objects and the tree's own count may contradict each other: the larger counts.
  */
 export function measurePdf(bytes: Buffer, budget: Budget): PdfSize {
   const whole = bytes.toString("latin1");

@@ -1,19 +1,17 @@
 import { type JsonObject, list, object, text, writeJson } from "#formats";
-import { audioTokens, type Document, fileTokens, imageTokens, rulesOf } from "./media.ts";
+import { audioTokens, type Document, fileTokens, imageTokens, type Rules, rulesOf } from "./media.ts";
 
 /**
- * The tokens of a chat template, from OpenAI's cookbook ("How to count tokens with tiktoken"): three and the role for each
- * message, one more for a name, three that begin the answer. Tool calls count like messages.
+ * What a chat template writes around what is said, as OpenAI's cookbook ("How to count tokens with tiktoken") has it: three
+ * tokens and the role for each message, one more for a name, three that begin the answer. Calls have the like of a message.
  */
 const messageTokens = 4;
 const nameTokens = 1;
 const callTokens = 4;
 const answerTokens = 3;
 
-/** A text, a number of tokens, or a document that the thread has to measure. */
-export type Piece = string | number | Document;
-
-type Rules = ReturnType<typeof rulesOf>;
+/** A text, so many tokens, or a document that is yet to be read. */
+export type Piece = string | number | Promise<number> | Document;
 
 function* partsOf(content: unknown, rules: Rules): Generator<Piece> {
   if (typeof content === "string") yield content;
@@ -40,24 +38,22 @@ function* callOf(called: JsonObject): Generator<string | number> {
   yield text(called["arguments"]) || text(called["input"]);
 }
 
-function* messageOf(message: JsonObject, rules: Rules): Generator<Piece> {
-  yield messageTokens;
-  const name = text(message["name"]);
-  if (name) yield nameTokens;
-  yield name;
-  yield* partsOf(message["content"], rules);
-  yield text(message["refusal"]);
-  for (const call of list(message["tool_calls"])) yield* callOf(object(call["function"] ?? call["custom"]));
-  if (message["function_call"]) yield* callOf(object(message["function_call"]));
-}
-
 /**
- * The prompt of a chat request, piece by piece. Tools count as JSON, as most templates write them. Reasoning of earlier
- * turns does not count: providers leave it out of the prompt.
+ * The prompt of a chat request, piece by piece. Tools are counted as the JSON that most templates
+ * write them as. Reasoning of earlier turns is not counted: providers leave it out of the prompt.
  */
 export function* promptOf(request: JsonObject, owner: string | undefined): Generator<Piece> {
   const rules = rulesOf(owner, text(request["model"]));
-  for (const message of list(request["messages"])) yield* messageOf(message, rules);
+  for (const message of list(request["messages"])) {
+    yield messageTokens;
+    const name = text(message["name"]);
+    if (name) yield nameTokens;
+    yield name;
+    yield* partsOf(message["content"], rules);
+    yield text(message["refusal"]);
+    for (const call of list(message["tool_calls"])) yield* callOf(object(call["function"] ?? call["custom"]));
+    if (message["function_call"]) yield* callOf(object(message["function_call"]));
+  }
   for (const tool of list(request["tools"])) yield writeJson(tool["function"] ?? tool["custom"] ?? tool, "tools");
   for (const one of list(request["functions"])) yield writeJson(one, "functions");
   const { schema } = object(object(request["response_format"])["json_schema"]);

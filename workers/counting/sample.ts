@@ -2,82 +2,68 @@ import { setImmediate } from "node:timers/promises";
 import type { Document } from "./media.ts";
 import type { Piece } from "./prompt.ts";
 
-/** Some texts, and the UTF-8 bytes of them all. */
-export interface Texts {
-  readonly texts: readonly string[];
-  readonly bytes: number;
-}
-
-/** Tokenized in 25 ms (code) to 110 ms (one emoji); on a busy machine five times that. */
-const maxSampleBytes = 128 * 1024;
-/** The fixed cost of sending a text to the thread, as bytes. */
-const overheadBytes = 32;
+/** The most that is tokenized, in 25 ms (code) to 110 ms (one emoji); on a busy machine five times that. */
+const sampleBytes = 128 * 1024;
+/** What a text takes on its way to the thread whatever its length, as bytes. */
+const textBytes = 32;
 const windowCharacters = 4 * 1024;
 /** Longer texts are measured in parts. */
-const maxPartCharacters = 128 * 1024;
-/** Processed in about a millisecond; then the event loop gets a turn. */
-const turnBytes = 256 * 1024;
+const partCharacters = 128 * 1024;
+/** Measured in about a millisecond; then the event loop gets a turn. */
+const turnCharacters = 256 * 1024;
+/** Reading the header of a recording takes as long. */
+const audioCharacters = 32 * 1024;
 
-/** Whether the event loop is due for a turn, after so many more bytes. */
-function createTurns(): (bytes: number) => boolean {
+function* inParts<T>(pieces: Iterable<T>, characters: number): Generator<T | string> {
+  for (const each of pieces)
+    if (typeof each !== "string") yield each;
+    else for (let at = 0; at < each.length; at += characters) yield each.slice(at, at + characters);
+}
+
+async function* inTurns<T>(pieces: Iterable<T>): AsyncGenerator<Awaited<T>> {
   let sinceTurn = 0;
-  return (bytes) => {
-    sinceTurn = sinceTurn < turnBytes ? sinceTurn + bytes : bytes;
-    return sinceTurn >= turnBytes;
-  };
+  for (const each of pieces) {
+    yield await each;
+    sinceTurn += textBytes;
+    sinceTurn += typeof each === "string" ? each.length : each instanceof Promise ? audioCharacters : 0;
+    if (sinceTurn < turnCharacters) continue;
+    sinceTurn = 0;
+    await setImmediate();
+  }
 }
 
-function* split(text: string, characters: number): Generator<string> {
-  for (let at = 0; at < text.length; at += characters) yield text.slice(at, at + characters);
-}
-
-interface Gathered extends Texts {
-  /** Tokens that are known without the tokenizer. */
-  readonly allowance: number;
-  readonly documents: readonly Document[];
-}
-
-/** Sorts the pieces of a prompt, and measures its texts. */
-export async function gather(prompt: Iterable<Piece>): Promise<Gathered> {
-  const isTurnDue = createTurns();
+/** The texts of the prompt with their UTF-8 bytes, its documents, and the tokens of all else by a rule. */
+export async function gather(prompt: Iterable<Piece>) {
   const texts: string[] = [];
   const documents: Document[] = [];
   let [bytes, allowance] = [0, 0];
-  for (const piece of prompt) {
-    if (typeof piece === "number") allowance += piece;
-    else if (typeof piece === "object") documents.push(piece);
-    else
-      for (const part of split(piece, maxPartCharacters)) {
-        const length = Buffer.byteLength(part);
-        texts.push(part);
-        bytes += length;
-        if (isTurnDue(length)) await setImmediate();
-      }
-    if (isTurnDue(overheadBytes)) await setImmediate();
-  }
+  for await (const each of inTurns(inParts(prompt, partCharacters)))
+    if (typeof each === "number") allowance += each;
+    else if (typeof each === "object") documents.push(each);
+    else {
+      texts.push(each);
+      bytes += Buffer.byteLength(each);
+    }
   return { texts, bytes, allowance, documents };
 }
 
 /**
- * All of the texts, or windows spread over them as evenly as the limit allows: how a prompt begins does not tell how the
- * rest of it is written.
+ * All of the texts, or windows from everywhere in them as evenly as the limit lets: how a prompt begins does not tell how
+ * the rest of it is written.
  */
-export async function sampleOf(all: Texts): Promise<Texts> {
-  const share = maxSampleBytes / (all.bytes + overheadBytes * all.texts.length);
+export async function sampleOf(all: { readonly texts: readonly string[]; readonly bytes: number }) {
+  const share = sampleBytes / (all.bytes + textBytes * all.texts.length);
   if (share >= 1) return all;
-  const isTurnDue = createTurns();
   const texts: string[] = [];
   let [bytes, taken, seen] = [0, 0, 0];
-  for (const text of all.texts)
-    for (const window of split(text, windowCharacters)) {
-      const length = Buffer.byteLength(window);
-      if (taken <= seen * share) {
-        texts.push(window);
-        bytes += length;
-        taken += length + overheadBytes;
-      }
-      seen += length + overheadBytes;
-      if (isTurnDue(length + overheadBytes)) await setImmediate();
+  for await (const window of inTurns(inParts(all.texts, windowCharacters))) {
+    const length = Buffer.byteLength(window);
+    if (taken <= seen * share) {
+      texts.push(window);
+      bytes += length;
+      taken += length + textBytes;
     }
+    seen += length + textBytes;
+  }
   return { texts, bytes };
 }

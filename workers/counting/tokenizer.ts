@@ -3,16 +3,17 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PdfSize } from "./pdf.ts";
 
-const maxCountMs = 1_000;
-/** The first prompt also waits for the thread to start. */
-const maxWaitMs = 5_000;
-/** Loading the ranks takes 0.2 s, on a busy machine a second or two. */
-const maxStartMs = 10_000;
+/** Being counted. */
+const limitMs = 1_000;
+/** Waiting for its turn; the first also for the thread. */
+const waitLimitMs = 5_000;
+/** Reading the ranks takes 0.2 s, on a busy machine a second or two. */
+const startLimitMs = 10_000;
 const maxWaiting = 256;
-/** A third of it suffices. More ends the thread, not the process. */
+/** A third of it would do; what takes more ends the thread, not the process. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-/** What the thread gets of one prompt. */
+/** What the thread is given of one prompt. */
 export interface Countable {
   readonly texts: readonly string[];
   /** In base64. */
@@ -20,70 +21,62 @@ export interface Countable {
 }
 
 export interface Counted {
-  /** Of all texts. */
+  /** Of the texts. */
   readonly tokens: number;
-  /** In the order of the documents; undefined for one that could not be read. */
+  /** In the order of the documents; undefined for one that is none. */
   readonly documents: readonly (PdfSize | undefined)[];
 }
 
 interface Job {
   readonly prompt: Countable;
-  readonly stopWaiting: () => void;
-  readonly settle: (counted: Counted | undefined) => void;
+  /** Ends the wait for its turn. */
+  readonly leave: () => void;
+  readonly settle: (counted?: Counted) => void;
 }
 
-export interface Tokenizer {
-  /** Resolves in the order of the calls; with undefined if too many wait, the time is over, or the thread ended. */
-  count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined>;
-  close(): Promise<void>;
-}
-
-/** One thread, started at first use and again after it ended. It does not keep the process alive. */
-export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): Tokenizer {
+/** One thread for all, started at first use and again after it ended. It keeps no process alive. */
+export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }) {
   const waiting = new Set<Job>();
   let thread: Worker | undefined;
   let isReady = false;
   let running: Job | undefined;
-  let stopTimer = () => {};
+  let endWatch = () => {};
   let isClosed = false;
 
-  function startTimer(ms: number): void {
-    stopTimer();
-    stopTimer = clock.after(ms, () => replaceThread("timeout"));
+  function watch(ms: number): void {
+    endWatch();
+    endWatch = clock.after(ms, () => lose("over its time"));
   }
 
   function start(): Worker {
     const url = new URL("./thread.ts", import.meta.url);
     const started = new Worker(url, { name: "counting", env: {}, execArgv: [], resourceLimits });
-    started.on("message", (message: unknown) => {
-      if (thread === started) onMessage(message);
-    });
-    // Error messages may quote a prompt.
-    started.on("error", ({ name }: Error) => {
-      if (thread === started) replaceThread(name);
-    });
-    started.on("exit", () => {
-      if (thread === started) replaceThread("exited");
-    });
+    const on = <T>(event: string, handle: (value: T) => void) =>
+      started.on(event, (value: T) => {
+        if (thread === started) handle(value);
+      });
+    on("message", receive);
+    // Messages of errors may quote a prompt.
+    on("error", ({ name }: Error) => lose(name));
+    on("exit", () => lose("exited"));
     started.unref();
-    startTimer(maxStartMs);
+    watch(startLimitMs);
     return started;
   }
 
-  /** A count, or the first message, which says that the thread is ready. */
-  function onMessage(message: unknown): void {
-    stopTimer();
+  function receive(answer: "ready" | Counted): void {
+    endWatch();
     isReady = true;
     const done = running;
     running = undefined;
-    done?.settle(typeof message === "object" ? (message as Counted) : undefined);
+    if (answer !== "ready") done?.settle(answer);
     next();
   }
 
-  function replaceThread(reason: string): void {
-    log.warn({ reason }, "the counting thread ended");
-    // If it did not start, it would not start for the next prompt either.
-    if (!isReady) for (const job of waiting) job.settle(undefined);
+  function lose(why: string): void {
+    log.warn({ why }, "the counting thread is lost");
+    // One that does not start would not start for the next either.
+    if (!isReady) for (const job of waiting) job.settle();
     void end();
     next();
   }
@@ -93,8 +86,8 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
     thread = undefined;
     running = undefined;
     isReady = false;
-    stopTimer();
-    unfinished?.settle(undefined);
+    endWatch();
+    unfinished?.settle();
     await ended?.terminate();
   }
 
@@ -103,43 +96,41 @@ export function createTokenizer({ clock, log }: { clock: Clock; log: Logger }): 
     if (!job || running || isClosed) return;
     thread ??= start();
     if (!isReady) return;
-    job.stopWaiting();
+    job.leave();
     running = job;
-    startTimer(maxCountMs);
+    watch(limitMs);
     thread.postMessage(job.prompt);
   }
 
   return {
-    count: (prompt, signal) =>
-      new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        if (isClosed || waiting.size >= maxWaiting) return resolve(undefined);
-        const endWait = clock.after(maxWaitMs, () => job.settle(undefined));
-        const stopWaiting = () => {
-          endWait();
-          waiting.delete(job);
-        };
-        // An aborted count goes on in the thread, within its time limit.
-        const onAbort = () => {
-          stopWaiting();
-          reject(signal.reason);
-        };
-        const job: Job = {
-          prompt,
-          stopWaiting,
-          settle(counted) {
-            stopWaiting();
-            signal.removeEventListener("abort", onAbort);
-            resolve(counted);
-          },
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
-        waiting.add(job);
-        next();
-      }),
+    /** Undefined where too many wait, or the time is over, or the thread ended. In the order of the calls. */
+    async count(prompt: Countable, signal: AbortSignal): Promise<Counted | undefined> {
+      signal.throwIfAborted();
+      if (isClosed || waiting.size >= maxWaiting) return undefined;
+      const { promise, resolve } = Promise.withResolvers<Counted | undefined>();
+      const endWait = clock.after(waitLimitMs, () => job.settle());
+      const leave = () => {
+        endWait();
+        waiting.delete(job);
+      };
+      const settle = (counted?: Counted) => {
+        leave();
+        resolve(counted);
+      };
+      const job: Job = { prompt, leave, settle };
+      // A thread that counts for an aborted call goes on, and is watched as before.
+      const onAbort = () => settle();
+      signal.addEventListener("abort", onAbort, { once: true });
+      waiting.add(job);
+      next();
+      const counted = await promise;
+      signal.removeEventListener("abort", onAbort);
+      signal.throwIfAborted();
+      return counted;
+    },
     async close() {
       isClosed = true;
-      for (const job of waiting) job.settle(undefined);
+      for (const job of waiting) job.settle();
       await end();
     },
   };

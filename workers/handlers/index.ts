@@ -1,6 +1,6 @@
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
-import type { JobName, JobPayload, PaidJobName, Queues } from "#jobs";
+import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
 import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
@@ -8,16 +8,10 @@ import type { Executor } from "../executors/index.ts";
 import type { Answer, CallContext, CallDeps } from "../run-call/context.ts";
 import { endWithoutRunning, runCall } from "../run-call.ts";
 import { chat } from "./chat.ts";
-import { checkpointLedger } from "./checkpoint-ledger.ts";
 import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
-import { executeBuybacks } from "./execute-buybacks.ts";
 import { expireBodies, expireFiles } from "./expire.ts";
-import { gatherBuybacks } from "./gather-buybacks.ts";
 import { image, media } from "./generate.ts";
-import { reconcilePayments } from "./reconcile-payments.ts";
-import { sweepHolds } from "./sweep-holds.ts";
-import { tidyPayments } from "./tidy-payments.ts";
 
 export interface HandlerDeps extends CallDeps {
   readonly queues: Queues;
@@ -78,12 +72,35 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   embeddings: paid(embeddings),
   image: paid(image),
   media: paid(media),
-  "sweep-holds": sweepHolds,
-  "checkpoint-ledger": checkpointLedger,
+  "sweep-holds": async ({ money, queues, log }) => {
+    const isPending = async (requestId: string) => {
+      const pending = await Promise.all(pools.map((pool) => queues.isPending(pool, requestId)));
+      return pending.includes(true);
+    };
+    const swept = await money.sweep(isPending);
+    if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");
+  },
+  "checkpoint-ledger": async ({ money, ending }) => {
+    await money.checkpoint(ending);
+  },
   "expire-files": expireFiles,
   "expire-bodies": expireBodies,
-  "reconcile-payments": reconcilePayments,
-  "tidy-payments": tidyPayments,
-  "gather-buybacks": gatherBuybacks,
-  "execute-buybacks": executeBuybacks,
+  "reconcile-payments": async ({ payments, log }) => {
+    const reconciled = await payments.x402?.reconcile();
+    if (reconciled && reconciled.settled + reconciled.reopened > 0)
+      log.warn(reconciled, "payments were decided from the chain");
+  },
+  "tidy-payments": async ({ payments, log }) => {
+    const removed = await payments.unused.removeSpent();
+    if (removed > 0) log.info({ removed }, "accounts of payments were removed");
+  },
+  "gather-buybacks": async ({ payments, log }) => {
+    const gathered = await payments.buyback.gather();
+    if (gathered.due > 0) log.info(gathered, "buybacks are due");
+  },
+  "execute-buybacks": async ({ payments, executor, ending, log }) => {
+    if (!executor) return;
+    const executed = await payments.buyback.execute(executor, ending);
+    if (executed.done > 0) log.info({ ...executed, executor: executor.name }, "buybacks were executed");
+  },
 };

@@ -1,16 +1,11 @@
-import type { Task, Usage } from "#catalog";
+import type { Task, Upstream, Usage } from "#catalog";
 import type { Format } from "#formats";
 import type { Logger } from "#platform/logger";
 
 /** An upstream of the catalog, with its address and key from the environment. */
-export interface Target {
+export interface Target extends Pick<Upstream, "concurrency" | "storesAnswers" | "formats"> {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
-  readonly concurrency: number;
-  /** The provider stores answers unless each request says not to. */
-  readonly storesAnswers: boolean;
-  /** Of an OpenAI-compatible server: the formats that it speaks. */
-  readonly formats: readonly Format[];
 }
 
 /** One call to one upstream. */
@@ -87,6 +82,15 @@ export interface Generated {
   readonly usage: Usage;
 }
 
+/** How a provider runs generation calls, by task. */
+export type Tasks<T> = Readonly<Partial<Record<Task, (context: T, call: GenerationCall) => Promise<Generated>>>>;
+
+export async function runTask<T>(tasks: Tasks<T>, context: T, call: GenerationCall): Promise<Generated> {
+  const run = tasks[call.task];
+  if (!run) throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
+  return run(context, call);
+}
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
@@ -123,20 +127,15 @@ export interface Provider {
  */
 export type FailureKind = "refused" | "busy" | "unavailable" | "timeout" | "misconfigured";
 
-interface FailureDetails {
-  readonly status?: number | undefined;
-  readonly param?: string | undefined;
-  readonly retryAfterMs?: number | undefined;
-  /** No connection could be made, so the request cannot be the reason. */
-  readonly unreachable?: true | undefined;
-}
+type FailureDetails = Partial<Pick<UpstreamFailure, "status" | "param" | "retryAfterMs" | "unreachable">>;
 
-export class UpstreamFailure extends Error implements FailureDetails {
+export class UpstreamFailure extends Error {
   override readonly name = "UpstreamFailure";
   readonly kind: FailureKind;
   readonly status: number | undefined;
   readonly param: string | undefined;
   readonly retryAfterMs: number | undefined;
+  /** No connection could be made, so the request cannot be the reason. */
   readonly unreachable: true | undefined;
 
   constructor(kind: FailureKind, message: string, { cause, ...details }: FailureDetails & { cause?: unknown } = {}) {
@@ -151,20 +150,19 @@ export class UpstreamFailure extends Error implements FailureDetails {
   }
 }
 
-/** Why a call was ended from outside. */
-export type AbortCause =
-  /** The caller disconnected. */
-  | "disconnected"
-  /** The API has ended the call. */
-  | "ended"
-  /** The API instance that waited for the answer has stopped. */
-  | "gone"
-  /** The call's deadline has passed. */
-  | "deadline"
-  /** The queue gave the job to another worker. */
-  | "lost"
-  /** This worker is stopping. */
-  | "shutdown";
+/** The request is at fault: `param`, where one field of it is. */
+export const refusal = (message: string, param?: string): UpstreamFailure =>
+  new UpstreamFailure("refused", message, { param });
+
+/** What an upstream that makes only text, or only media, does for any other call. */
+export const generatesOnly = (kind: "text" | "media") => () =>
+  Promise.reject(new UpstreamFailure("misconfigured", `this kind of upstream generates only ${kind}`));
+
+/**
+ * Why a call was ended from outside: its caller disconnected; the API has ended it; the API instance that waited for the
+ * answer is gone; its deadline has passed; the queue gave its job to another worker (lost); this worker is stopping.
+ */
+export type AbortCause = "disconnected" | "ended" | "gone" | "deadline" | "lost" | "shutdown";
 
 export class Aborted extends Error {
   override readonly name = "Aborted";

@@ -7,9 +7,9 @@ import {
   getBase58Decoder,
   getBase58Encoder,
   isSome,
-  type KeyPairSigner,
   lamports,
   type MaybeEncodedAccount,
+  type ReadonlyUint8Array,
   unwrapOption,
 } from "@solana/kit";
 import {
@@ -25,24 +25,31 @@ import {
 } from "@solana-program/token";
 import type { LiteSVM } from "litesvm";
 
-export interface Wallet {
-  readonly address: Address;
-  /** 64 bytes in base58, as wallets export it: the seed and the public key. */
-  readonly secret: string;
-  readonly signer: KeyPairSigner;
-}
+export type Wallet = Awaited<ReturnType<typeof openWallet>>;
 
-export const base58 = (bytes: Uint8Array): string => getBase58Decoder().decode(bytes);
+/** The networks whose identifier, genesis hash and USDC mint a chain may have. */
+export const networks = {
+  mainnet: {
+    network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+    genesis: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d",
+    usdc: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v" as Address,
+  },
+  devnet: {
+    network: "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+    genesis: "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG",
+    usdc: "4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU" as Address,
+  },
+} as const;
 
+export const base58 = (bytes: ReadonlyUint8Array): string => getBase58Decoder().decode(bytes);
+
+/** 64 bytes in base58, as wallets export it: the seed and the public key. */
 export function newSecret(): string {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  // The last 32 bytes of both encodings are the key itself.
-  const seed = privateKey.export({ type: "pkcs8", format: "der" }).subarray(-32);
-  const publicBytes = publicKey.export({ type: "spki", format: "der" }).subarray(-32);
-  return base58(Buffer.concat([seed, publicBytes]));
+  const { d: seed = "", x: publicKey = "" } = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
+  return base58(Buffer.concat([Buffer.from(seed, "base64url"), Buffer.from(publicKey, "base64url")]));
 }
 
-export async function openWallet(secret: string): Promise<Wallet> {
+export async function openWallet(secret: string) {
   const signer = await createKeyPairSignerFromBytes(new Uint8Array(getBase58Encoder().encode(secret)));
   return { address: signer.address, secret, signer };
 }
@@ -86,15 +93,6 @@ export const decodeTokenAccount = (account: MaybeAccount) =>
 export const decodeMint = (account: MaybeAccount) =>
   isOfTokenProgram(account, getMintSize()) ? getMintDecoder().decode(account.data) : undefined;
 
-/** Amounts are in the token's smallest unit. */
-export interface TokenBalance {
-  readonly accountIndex: number;
-  readonly mint: string;
-  readonly owner: string;
-  readonly programId: string;
-  readonly uiTokenAmount: ReturnType<typeof tokenAmount>;
-}
-
 export function tokenAmount(amount: bigint, decimals: number) {
   const uiAmount = Number(amount) / 10 ** decimals;
   return { amount: String(amount), decimals, uiAmount, uiAmountString: String(uiAmount) };
@@ -103,7 +101,7 @@ export function tokenAmount(amount: bigint, decimals: number) {
 export const amountOfMint = (svm: LiteSVM, mint: Address, amount: bigint) =>
   tokenAmount(amount, decodeMint(svm.getAccount(mint))?.decimals ?? 0);
 
-export const tokenBalances = (svm: LiteSVM, addresses: readonly Address[]): TokenBalance[] =>
+export const tokenBalances = (svm: LiteSVM, addresses: readonly Address[]) =>
   addresses.flatMap((address, accountIndex) => {
     const token = decodeTokenAccount(svm.getAccount(address));
     if (!token) return [];
@@ -117,12 +115,6 @@ export interface AccountEncoding {
   readonly dataSlice?: { readonly offset: number; readonly length: number } | undefined;
 }
 
-const tokenStates: Readonly<Record<AccountState, string>> = {
-  [AccountState.Uninitialized]: "uninitialized",
-  [AccountState.Initialized]: "initialized",
-  [AccountState.Frozen]: "frozen",
-};
-
 /** `jsonParsed` for accounts of the token program; undefined for all others. */
 function parsedData(svm: LiteSVM, account: EncodedAccount) {
   const space = account.data.length;
@@ -130,8 +122,9 @@ function parsedData(svm: LiteSVM, account: EncodedAccount) {
   const token = decodeTokenAccount(account);
   if (token) {
     const { mint, owner, state, amount, isNative } = token;
-    const amounts = { tokenAmount: amountOfMint(svm, mint, amount) };
-    return parsed("account", { isNative: isSome(isNative), mint, owner, state: tokenStates[state], ...amounts });
+    const tokenAmount = amountOfMint(svm, mint, amount);
+    const stateName = AccountState[state].toLowerCase();
+    return parsed("account", { isNative: isSome(isNative), mint, owner, state: stateName, tokenAmount });
   }
   const mint = decodeMint(account);
   if (!mint) return undefined;

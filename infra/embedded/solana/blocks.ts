@@ -1,21 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { type Blockhash, blockhash, getBase58Decoder } from "@solana/kit";
+import { blockhash, getBase58Decoder } from "@solana/kit";
 
 /** From the weakest to the strongest. */
 export const commitments = ["processed", "confirmed", "finalized"] as const;
 export type Commitment = (typeof commitments)[number];
 
-interface Block {
-  readonly slot: bigint;
-  readonly hash: Blockhash;
-}
+type Block = ReturnType<typeof blockAt>;
 
 /** A transaction may name the hash of a block at most this far back. */
 const blockhashLifetime = 150n;
 /** The signatures of so many finalized blocks are found without `searchTransactionHistory`. */
 const recentBlocks = 300n;
 
-const blockAt = (slot: bigint): Block => ({ slot, hash: blockhash(getBase58Decoder().decode(randomBytes(32))) });
+const blockAt = (slot: bigint) => ({ slot, hash: blockhash(getBase58Decoder().decode(randomBytes(32))) });
 
 /** Blocks without skipped slots, so a block's height is its slot. */
 export function createBlocks(firstSlot: bigint) {

@@ -1,39 +1,45 @@
-import { type Address, type EncodedAccount, lamports, type Transaction } from "@solana/kit";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { deserialize, serialize } from "node:v8";
+import {
+  type Address,
+  type EncodedAccount,
+  getBase64EncodedWireTransaction,
+  getSignatureFromTransaction,
+  lamports,
+  type Transaction,
+} from "@solana/kit";
 import { FailedTransactionMetadata, LiteSVM, type TransactionMetadata } from "litesvm";
 import type { Clock } from "#platform/clock";
 import { tokenBalances } from "./accounts.ts";
 import { createBlocks } from "./blocks.ts";
-import { openJournal } from "./journal.ts";
-import type {
-  Balances,
-  DecodedTransaction,
-  LandedTransaction,
-  Outcome,
-  SentTransaction,
-  TransactionError,
+import {
+  type Balances,
+  type DecodedTransaction,
+  decodeTransaction,
+  type LandedTransaction,
+  type Outcome,
+  systemProgram,
+  type TransactionError,
 } from "./transactions.ts";
 
 export type Chain = ReturnType<typeof createChain>;
 
-interface ChainDeps {
+export interface ChainDeps {
   readonly clock: Clock;
   readonly genesis: string;
   /** A file from which the chain is restored, and to which it is written. */
   readonly journalFile?: string | undefined;
-  /** Time between blocks. Absent: each landed transaction makes a block of its own. */
+  /** Time between blocks; 400 on the real networks. Absent: each landed transaction makes a block of its own. */
   readonly slotMs?: number | undefined;
-}
-
-/** With the accounts as the transaction would change them. */
-export interface Simulation extends Outcome {
-  readonly accounts: readonly EncodedAccount[];
+  /** Delays or drops sent transactions, for tests: one lands when `land` is called, if it still may. */
+  readonly deliver?: ((land: () => void) => void) | undefined;
 }
 
 /**
- * LiteSVM runs transactions. This adds what a validator has besides: blocks, blockhashes that expire, the history, and a
- * mempool. Accounts are always read as of the newest block, at any commitment.
+ * LiteSVM runs transactions. This adds what a validator has besides: blocks, blockhashes that expire, and the history.
+ * Accounts are always read as of the newest block, at any commitment.
  */
-export function createChain({ clock, genesis, journalFile, slotMs }: ChainDeps) {
+export function createChain({ clock, genesis, journalFile, slotMs, deliver = (land) => land() }: ChainDeps) {
   const svm = new LiteSVM();
   svm.withBlockhashCheck(false);
   const journal = journalFile === undefined ? undefined : openJournal(journalFile);
@@ -43,7 +49,6 @@ export function createChain({ clock, genesis, journalFile, slotMs }: ChainDeps) 
   const blocks = createBlocks(firstSlots.reduce((a, b) => (a > b ? a : b)));
   const landed = new Map<string, LandedTransaction>();
   const landedMessages = new Set<string>();
-  let mempool: SentTransaction[] | undefined;
 
   function nextBlock(): void {
     const time = svm.getClock();
@@ -68,7 +73,7 @@ export function createChain({ clock, genesis, journalFile, slotMs }: ChainDeps) 
   }
 
   /** Runs a transaction and puts it into a block, unless it must not be in one. */
-  function process(sent: SentTransaction): void {
+  function process(sent: DecodedTransaction): void {
     if (hasLanded(sent) || isExpired(sent)) return;
     const addresses = sent.message.staticAccounts;
     const before = balancesOf(svm, addresses);
@@ -77,7 +82,8 @@ export function createChain({ clock, genesis, journalFile, slotMs }: ChainDeps) 
     if (outcome.err !== null && !(typeof outcome.err === "object" && "InstructionError" in outcome.err)) return;
     if (slotMs === undefined) nextBlock();
     const block = { slot: blocks.slot("processed"), blockTime: Number(svm.getClock().unixTimestamp) };
-    const entry = { ...sent, ...outcome, ...block, before, after: balancesOf(svm, addresses) };
+    const signature = getSignatureFromTransaction(sent.transaction);
+    const entry = { ...sent, ...outcome, ...block, signature, before, after: balancesOf(svm, addresses) };
     journal?.append({ landed: entry, accounts: accountsAfter(svm, addresses) });
     record(entry);
   }
@@ -95,20 +101,20 @@ export function createChain({ clock, genesis, journalFile, slotMs }: ChainDeps) 
         record(entry);
       }
     },
-    send(sent: SentTransaction): void {
-      if (mempool) mempool.push(sent);
-      else process(sent);
-    },
-    simulate(decoded: DecodedTransaction, replaceBlockhash: boolean): Simulation {
-      const refused = (err: string) => ({ err, logs: [], units: 0n, accounts: [] });
-      if (hasLanded(decoded)) return refused("AlreadyProcessed");
-      if (!replaceBlockhash && isExpired(decoded)) return refused("BlockhashNotFound");
-      // Nodes also simulate what the fee payer has not signed yet.
-      svm.withSigverify(false);
+    send: (sent: DecodedTransaction): void => deliver(() => process(sent)),
+    /** With the accounts after it. Without `sigVerify`, also what the fee payer has not signed yet. */
+    simulate(decoded: DecodedTransaction, { sigVerify = false, replaceBlockhash = false }) {
+      svm.withSigverify(sigVerify);
       try {
         const result = svm.simulateTransaction(decoded.transaction);
-        if (result instanceof FailedTransactionMetadata) return { ...outcomeOf(result), accounts: [] };
-        return { ...outcomeOf(result.meta()), accounts: result.postAccounts() };
+        const failed = result instanceof FailedTransactionMetadata;
+        const outcome = outcomeOf(failed ? result : result.meta());
+        const accounts = failed ? [] : result.postAccounts();
+        const refused = (err: string) => ({ err, logs: [], units: 0n, accounts: [] as EncodedAccount[] });
+        if (outcome.err === "SignatureFailure") return refused(outcome.err);
+        if (hasLanded(decoded)) return refused("AlreadyProcessed");
+        if (!replaceBlockhash && isExpired(decoded)) return refused("BlockhashNotFound");
+        return { ...outcome, accounts };
       } finally {
         svm.withSigverify(true);
       }
@@ -117,22 +123,6 @@ export function createChain({ clock, genesis, journalFile, slotMs }: ChainDeps) 
     /** Newest first. */
     transactionsOf: (address: Address): LandedTransaction[] =>
       [...landed.values()].filter(({ message }) => message.staticAccounts.includes(address)).toReversed(),
-    mempool: {
-      /** Transactions sent from now on wait. */
-      hold(): void {
-        mempool ??= [];
-      },
-      /** Waiting transactions land if they still may. */
-      release(): void {
-        const waiting = mempool ?? [];
-        mempool = undefined;
-        for (const sent of waiting) process(sent);
-      },
-      /** Waiting transactions never land. */
-      drop(): void {
-        mempool = undefined;
-      },
-    },
   };
 }
 
@@ -147,7 +137,7 @@ const closedAccount = {
   data: new Uint8Array(),
   executable: false,
   lamports: lamports(0n),
-  programAddress: "11111111111111111111111111111111" as Address,
+  programAddress: systemProgram,
   space: 0n,
 };
 
@@ -177,4 +167,34 @@ function errorOf(failed: FailedTransactionMetadata): TransactionError {
   const [, kind = text, duplicate, account] = /^(\w+)(?:\((\d+)\)| \{ account_index: (\d+) \})$/.exec(text) ?? [];
   if (duplicate !== undefined) return { [kind]: Number(duplicate) };
   return account === undefined ? kind : { [kind]: { account_index: Number(account) } };
+}
+
+interface JournalEntry {
+  readonly landed: LandedTransaction;
+  /** The transaction's accounts after it. */
+  readonly accounts: readonly EncodedAccount[];
+}
+
+/**
+ * A file with one line per landed transaction, written before the transaction is visible. Blockhashes are not stored:
+ * what was signed but not sent before a restart cannot land after it.
+ */
+function openJournal(file: string) {
+  const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+  if (text !== "" && !text.endsWith("\n")) appendFileSync(file, "\n");
+  // A line without its final full stop was cut off by a crash; its transaction was never visible.
+  const lines = text.split("\n").filter((line) => line.endsWith("."));
+  return {
+    entries: lines.map((line): JournalEntry => {
+      const { fields, accounts } = deserialize(Buffer.from(line.slice(0, -1), "base64"));
+      const decoded = decodeTransaction(fields.wire);
+      const signature = getSignatureFromTransaction(decoded.transaction);
+      return { landed: { ...decoded, ...fields, signature }, accounts };
+    }),
+    append({ landed, accounts }: JournalEntry): void {
+      const { transaction, message: _, signature: __, ...outcome } = landed;
+      const fields = { ...outcome, wire: getBase64EncodedWireTransaction(transaction) };
+      appendFileSync(file, `${serialize({ fields, accounts }).toString("base64")}.\n`, { mode: 0o600 });
+    },
+  };
 }

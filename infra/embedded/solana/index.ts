@@ -1,16 +1,7 @@
-import { type Address, lamports } from "@solana/kit";
+import { lamports } from "@solana/kit";
 import { type Clock, systemClock } from "#platform/clock";
-import {
-  decodeTokenAccount,
-  newSecret,
-  openWallet,
-  putMint,
-  putTokenAccount,
-  tokenAccountOf,
-  type Wallet,
-} from "./accounts.ts";
-import { createChain } from "./chain.ts";
-import { networks } from "./networks.ts";
+import { networks, newSecret, openWallet, putMint, putTokenAccount, type Wallet } from "./accounts.ts";
+import { type ChainDeps, createChain } from "./chain.ts";
 import { type Intercept, startRpcServer } from "./rpc-server.ts";
 
 /**
@@ -21,21 +12,18 @@ import { type Intercept, startRpcServer } from "./rpc-server.ts";
  * a signature older than 300 blocks is found only with `searchTransactionHistory`; `sendTransaction` with `skipPreflight`
  * accepts anything well-formed and does not report its outcome; a transaction whose instructions fail is in a block with
  * its error; `requestAirdrop` gives SOL. Different from a validator: accounts are always read as of the newest block;
- * without `slotMs` only a transaction or `advance` makes a block; durable nonces are not supported; address lookup tables
+ * without `slotMs` only a transaction or `nextBlock` makes a block; durable nonces are not supported; address lookup tables
  * are not in `getTransaction`; there is no WebSocket, so clients poll `getSignatureStatuses`.
  */
-export { newSecret, openWallet, tokenAccountOf, type Wallet } from "./accounts.ts";
-export { networks } from "./networks.ts";
+export { networks, newSecret, openWallet, tokenAccountOf, type Wallet } from "./accounts.ts";
 export { RpcError } from "./rpc-methods.ts";
 export { HttpFault, type Intercept } from "./rpc-server.ts";
 export type { TransactionError } from "./transactions.ts";
 
-export interface ChainOptions {
+export interface ChainOptions extends Pick<ChainDeps, "slotMs" | "deliver"> {
   readonly network?: keyof typeof networks;
   readonly clock?: Clock;
   readonly port?: number;
-  /** Time between blocks; 400 on the real networks. Absent: each landed transaction makes a block of its own. */
-  readonly slotMs?: number;
   /** Restores the chain, and writes to it. Absent: a new chain that ends with the process. */
   readonly stored?: StoredChain;
   /** Sees every JSON-RPC call, for tests. */
@@ -52,14 +40,12 @@ export interface StoredChain {
   readonly payer: { readonly secret: string; readonly usd: string };
 }
 
-export type SolanaChain = Awaited<ReturnType<typeof startChain>>;
-
 const lamportsPerSol = 1_000_000_000n;
 
 export async function startChain(options: ChainOptions = {}) {
   const { network, genesis, usdc: mint } = networks[options.network ?? "devnet"];
-  const { clock = systemClock, slotMs, stored } = options;
-  const chain = createChain({ clock, genesis, slotMs, journalFile: stored?.journal });
+  const { clock = systemClock, stored } = options;
+  const chain = createChain({ ...options, clock, genesis, journalFile: stored?.journal });
   const { svm } = chain;
   putMint(svm, mint, 6);
 
@@ -78,6 +64,9 @@ export async function startChain(options: ChainOptions = {}) {
   const server = await startRpcServer(chain, options.port, options.intercept);
 
   return {
+    svm,
+    blocks: chain.blocks,
+    nextBlock: chain.nextBlock,
     rpcUrl: server.url,
     network,
     mint,
@@ -85,27 +74,7 @@ export async function startChain(options: ChainOptions = {}) {
     feePayer,
     /** The payee, with an empty token account. */
     merchant,
-    payTo: merchant.address,
     wallet,
-    /** Null without a token account. */
-    async balance(owner: Address, token: Address = mint): Promise<bigint | null> {
-      return decodeTokenAccount(svm.getAccount(await tokenAccountOf(token, owner)))?.amount ?? null;
-    },
-    /** Sets an owner's balance of a token, and creates the token account if it does not exist. */
-    setBalance: (owner: Address, amount: bigint, token: Address = mint) => putTokenAccount(svm, token, owner, amount),
-    async createMint(decimals = 6): Promise<Address> {
-      const { address: token } = await openWallet(newSecret());
-      putMint(svm, token, decimals);
-      return token;
-    },
-    tokenAccountOf: (owner: Address, token: Address = mint) => tokenAccountOf(token, owner),
-    lamports: (owner: Address): bigint => svm.getBalance(owner) ?? 0n,
-    /** Makes empty blocks: after 151, every earlier blockhash has expired. */
-    advance(count: number): void {
-      for (let n = 0; n < count; n++) chain.nextBlock();
-    },
-    holdAt: chain.blocks.holdAt,
-    mempool: chain.mempool,
     close: async (): Promise<void> => {
       chain.stop();
       await server.close();

@@ -1,10 +1,11 @@
 import {
   type Address,
-  type EncodedAccount,
   generateKeyPairSigner,
   getBase64EncodedWireTransaction,
+  getSignatureFromTransaction,
   isAddress,
   lamports,
+  type Signature,
 } from "@solana/kit";
 import { TOKEN_PROGRAM_ADDRESS } from "@solana-program/token";
 import { z } from "zod";
@@ -13,14 +14,12 @@ import { type Commitment, commitments } from "./blocks.ts";
 import type { Chain } from "./chain.ts";
 import { signatureJson, statusJson, transactionEncodings, transactionJson } from "./transaction-json.ts";
 import {
-  asSent,
+  type DecodedTransaction,
   decodeMessage,
   decodeTransaction,
   feeOf,
-  isSigned,
   type LandedTransaction,
   type Outcome,
-  type SentTransaction,
   signTransfer,
 } from "./transactions.ts";
 
@@ -37,55 +36,43 @@ export class RpcError extends Error {
 
 type Method = (chain: Chain, params: readonly unknown[]) => unknown;
 
-const size = z.number().int().min(0);
-const addressParam = z.string().refine(isAddress, { error: ({ input }) => `${String(input)} is not an address` });
-const accountEncoding = z.enum(["base58", "base64", "base64+zstd", "jsonParsed"]).default("base64");
-const wireEncoding = z.enum(["base58", "base64"]).default("base58");
-const transactionEncoding = z.enum(transactionEncodings).default("json");
-const tokenFilter = z.union([z.object({ mint: addressParam }), z.object({ programId: addressParam })]);
-const optionsParam = z.object({
-  commitment: z.enum(commitments).default("finalized"),
-  encoding: z.string().optional(),
-  dataSlice: z.object({ offset: size, length: size }).optional(),
-  limit: z.number().int().min(1).max(1000).default(1000),
-  before: z.string().optional(),
-  until: z.string().optional(),
-  maxSupportedTransactionVersion: z.number().optional(),
-  accounts: z.object({ addresses: z.array(addressParam).max(64), encoding: accountEncoding }).optional(),
-  replaceRecentBlockhash: z.boolean().default(false),
-  searchTransactionHistory: z.boolean().default(false),
-  sigVerify: z.boolean().default(false),
-  skipPreflight: z.boolean().default(false),
-});
+/** A method with the types of its positional parameters. */
+const method =
+  <T extends readonly z.ZodType[]>(
+    types: readonly [...T],
+    run: (chain: Chain, ...params: { [N in keyof T]: z.output<T[N]> }) => unknown,
+  ): Method =>
+  (chain, given) => {
+    const params = types.map((type, n) => {
+      const parsed = type.safeParse(given[n]);
+      if (parsed.success) return parsed.data;
+      throw invalidParams(parsed.error.issues.map(({ path, message }) => [...path, message].join(" ")).join("; "));
+    });
+    return run(chain, ...(params as { [N in keyof T]: z.output<T[N]> }));
+  };
 
 const invalidParams = (message: string) => new RpcError(-32602, `Invalid params: ${message}`);
 const badSignature = () => new RpcError(-32003, "Transaction signature verification failure");
 
-function parse<T>(type: z.ZodType<T>, value: unknown): T {
-  const parsed = type.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw invalidParams(parsed.error.issues.map(({ path, message }) => [...path, message].join(" ")).join("; "));
-}
+const text = z.string();
+const size = z.number().int().min(0);
+const address = text.refine(isAddress, { error: ({ input }) => `${String(input)} is not an address` });
+const encoding = z.enum(["base58", "base64", "base64+zstd", "jsonParsed"]).default("base64");
 
-const text = (value: unknown) => parse(z.string(), value);
-const address = (value: unknown) => parse(addressParam, value);
+/** Some clients send null for absent options. */
+const withoutNulls = (given: unknown) =>
+  typeof (given ?? {}) === "object"
+    ? Object.fromEntries(Object.entries(given ?? {}).filter(([, each]) => each !== null))
+    : given;
+const options = <T extends z.ZodRawShape>(shape: T) =>
+  z.preprocess(withoutNulls, z.object({ commitment: z.enum(commitments).default("finalized"), ...shape }));
+const atCommitment = options({});
+const accountOptions = options({ encoding, dataSlice: z.object({ offset: size, length: size }).optional() });
+const wireEncoding = z.enum(["base58", "base64"]).default("base58");
 
-function optionsOf(value: unknown) {
-  const given = value ?? {};
-  if (typeof given !== "object") throw invalidParams("options must be an object");
-  // Some clients send null for absent options.
-  return parse(optionsParam, Object.fromEntries(Object.entries(given).filter(([, each]) => each !== null)));
-}
-
-function accountEncodingOf(value: unknown): AccountEncoding {
-  const { encoding, dataSlice } = optionsOf(value);
-  return { encoding: parse(accountEncoding, encoding), dataSlice };
-}
-
-function transaction(wire: unknown, options: z.infer<typeof optionsParam>) {
-  const encoding = parse(wireEncoding, options.encoding);
+function decode(wire: string, encoding: z.output<typeof wireEncoding>): DecodedTransaction {
   try {
-    return decodeTransaction(text(wire), encoding);
+    return decodeTransaction(wire, encoding);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new RpcError(-32602, `failed to deserialize transaction: ${reason}`);
@@ -97,81 +84,10 @@ const withContext = (chain: Chain, value: unknown, commitment: Commitment = "pro
   value,
 });
 
-function accountAt({ svm }: Chain, at: Address, encoding: AccountEncoding) {
+function accountAt({ svm }: Chain, at: Address, as: AccountEncoding) {
   const account = svm.getAccount(at);
-  return account.exists ? accountJson(svm, account, encoding) : null;
+  return account.exists ? accountJson(svm, account, as) : null;
 }
-
-const slotsInEpoch = 432_000n;
-const accountSize = size.max(10_485_760);
-
-const networkMethods: Readonly<Record<string, Method>> = {
-  getHealth: () => "ok",
-  getVersion: () => ({ "solana-core": "3.0.0", "feature-set": 0 }),
-  getGenesisHash: ({ genesis }) => genesis,
-  getSlot: ({ blocks }, [options]) => blocks.slot(optionsOf(options).commitment),
-  getBlockHeight: ({ blocks }, [options]) => blocks.slot(optionsOf(options).commitment),
-  getEpochInfo({ blocks }, [options]) {
-    const absoluteSlot = blocks.slot(optionsOf(options).commitment);
-    const [epoch, slotIndex] = [absoluteSlot / slotsInEpoch, absoluteSlot % slotsInEpoch];
-    return { absoluteSlot, blockHeight: absoluteSlot, epoch, slotIndex, slotsInEpoch, transactionCount: 0 };
-  },
-  getLatestBlockhash(chain, [options]) {
-    const { commitment } = optionsOf(options);
-    const { hash, lastValidHeight } = chain.blocks.latest(commitment);
-    return withContext(chain, { blockhash: hash, lastValidBlockHeight: lastValidHeight }, commitment);
-  },
-  isBlockhashValid(chain, [hash, options]) {
-    const { commitment } = optionsOf(options);
-    return withContext(chain, chain.blocks.isValid(text(hash), commitment), commitment);
-  },
-  getMinimumBalanceForRentExemption: ({ svm }, [bytes]) =>
-    svm.minimumBalanceForRentExemption(BigInt(parse(accountSize, bytes))),
-  getFeeForMessage(chain, [base64, options]) {
-    const message = decodeMessage(Buffer.from(text(base64), "base64"));
-    const isValid = chain.blocks.isValid(message.lifetimeToken, optionsOf(options).commitment);
-    return withContext(chain, isValid ? feeOf(message) : null);
-  },
-  getRecentPrioritizationFees: ({ blocks }) => [{ slot: blocks.slot("processed"), prioritizationFee: 0 }],
-};
-
-const accountMethods: Readonly<Record<string, Method>> = {
-  getBalance: (chain, [at]) => withContext(chain, chain.svm.getBalance(address(at)) ?? 0n),
-  getAccountInfo: (chain, [at, options]) =>
-    withContext(chain, accountAt(chain, address(at), accountEncodingOf(options))),
-  getMultipleAccounts(chain, [addresses, options]) {
-    const encoding = accountEncodingOf(options);
-    const all = parse(z.array(addressParam).max(100), addresses);
-    return withContext(
-      chain,
-      all.map((at) => accountAt(chain, at, encoding)),
-    );
-  },
-  getTokenAccountBalance(chain, [at]) {
-    const token = decodeTokenAccount(chain.svm.getAccount(address(at)));
-    if (!token) throw new RpcError(-32602, "Invalid param: could not find account");
-    return withContext(chain, amountOfMint(chain.svm, token.mint, token.amount));
-  },
-  getTokenSupply(chain, [at]) {
-    const mint = decodeMint(chain.svm.getAccount(address(at)));
-    if (!mint) throw invalidParams("could not find mint");
-    return withContext(chain, amountOfMint(chain.svm, address(at), mint.supply));
-  },
-  getTokenAccountsByOwner(chain, [at, by, options]) {
-    const [owner, filter, encoding] = [address(at), parse(tokenFilter, by), accountEncodingOf(options)];
-    const program = "programId" in filter ? filter.programId : TOKEN_PROGRAM_ADDRESS;
-    const all = program === TOKEN_PROGRAM_ADDRESS ? chain.svm.getProgramAccounts(program) : [];
-    const matches = (account: EncodedAccount) => {
-      const token = decodeTokenAccount(account);
-      return token?.owner === owner && (!("mint" in filter) || token.mint === filter.mint);
-    };
-    const found = all.filter(matches);
-    return withContext(
-      chain,
-      found.map((each) => ({ pubkey: each.address, account: accountJson(chain.svm, each, encoding) })),
-    );
-  },
-};
 
 const simulationJson = ({ err, logs, units }: Outcome, accounts: unknown = null) => ({
   err,
@@ -182,81 +98,159 @@ const simulationJson = ({ err, logs, units }: Outcome, accounts: unknown = null)
   innerInstructions: null,
 });
 
-async function send(chain: Chain, sent: SentTransaction | undefined, skipPreflight = false): Promise<string> {
-  if (!sent) throw badSignature();
-  const signed = await isSigned(sent);
+function send(chain: Chain, sent: DecodedTransaction, skipPreflight = false): Signature {
+  // The first signature is the fee payer's, and identifies the transaction.
+  if (!Object.values(sent.transaction.signatures)[0]) throw badSignature();
   if (!skipPreflight) {
-    if (!signed) throw badSignature();
-    const simulated = chain.simulate(sent, false);
+    const simulated = chain.simulate(sent, { sigVerify: true });
+    if (simulated.err === "SignatureFailure") throw badSignature();
     const message = `Transaction simulation failed: ${JSON.stringify(simulated.err)}`;
     if (simulated.err !== null) throw new RpcError(-32002, message, simulationJson(simulated));
   }
-  if (signed) chain.send(sent);
-  return sent.signature;
+  chain.send(sent);
+  return getSignatureFromTransaction(sent.transaction);
 }
 
 const hasReached = ({ blocks }: Chain, { slot }: LandedTransaction, commitment: Commitment): boolean =>
   commitments.indexOf(blocks.commitmentOf(slot)) >= commitments.indexOf(commitment);
 
+const slotsInEpoch = 432_000n;
 const feeLamports = 5_000n;
-
-const transactionMethods: Readonly<Record<string, Method>> = {
-  async simulateTransaction(chain, [wire, given]) {
-    const options = optionsOf(given);
-    const { sigVerify, replaceRecentBlockhash, accounts } = options;
-    const decoded = transaction(wire, options);
-    if (sigVerify && !(await isSigned(decoded))) throw badSignature();
-    const simulated = chain.simulate(decoded, replaceRecentBlockhash);
-    const after = accounts?.addresses.map((at) => {
-      const changed = simulated.accounts.find((account) => account.address === at);
-      return changed ? accountJson(chain.svm, changed, accounts) : accountAt(chain, at, accounts);
-    });
-    return withContext(chain, simulationJson(simulated, simulated.err === null ? after : null));
-  },
-  sendTransaction(chain, [wire, given]) {
-    const options = optionsOf(given);
-    return send(chain, asSent(transaction(wire, options)), options.skipPreflight);
-  },
-  /** Each airdrop comes from a new wallet, so that no two are the same transaction. */
-  async requestAirdrop(chain, [to, amount]) {
-    const [receiver, given] = [address(to), BigInt(parse(z.number().int().min(1), amount))];
-    const from = await generateKeyPairSigner();
-    chain.svm.airdrop(from.address, lamports(given + feeLamports));
-    const { hash: blockhash, lastValidHeight: lastValidBlockHeight } = chain.blocks.latest("processed");
-    const signed = await signTransfer(from, receiver, given, { blockhash, lastValidBlockHeight });
-    return send(chain, asSent(decodeTransaction(getBase64EncodedWireTransaction(signed))));
-  },
-  getSignatureStatuses(chain, [signatures, options]) {
-    const { searchTransactionHistory } = optionsOf(options);
-    const statuses = parse(z.array(z.string()).max(256), signatures).map((signature) => {
-      const found = chain.find(signature);
-      const isVisible = found && (searchTransactionHistory || chain.blocks.isRecent(found.slot));
-      return isVisible ? statusJson(chain, found) : null;
-    });
-    return withContext(chain, statuses);
-  },
-  getTransaction(chain, [signature, options]) {
-    const { commitment, encoding, maxSupportedTransactionVersion } = optionsOf(options);
-    const found = chain.find(text(signature));
-    if (commitment === "processed") throw invalidParams("Method does not support commitment below `confirmed`");
-    if (!found || !hasReached(chain, found, commitment)) return null;
-    if (found.message.version !== "legacy" && maxSupportedTransactionVersion === undefined)
-      throw new RpcError(-32015, "Transaction version (0) is not supported by the requesting client");
-    return transactionJson(found, parse(transactionEncoding, encoding));
-  },
-  getSignaturesForAddress(chain, [at, options]) {
-    const { commitment, limit, before, until } = optionsOf(options);
-    const all = chain.transactionsOf(address(at)).filter((each) => hasReached(chain, each, commitment));
-    const start = before === undefined ? 0 : all.findIndex(({ signature }) => signature === before) + 1;
-    const end = until === undefined ? -1 : all.findIndex(({ signature }) => signature === until);
-    const page = all.slice(start, end === -1 ? undefined : end).slice(0, limit);
-    return page.map((each) => signatureJson(chain, each));
-  },
-};
+const getSlot = method([atCommitment], ({ blocks }, { commitment }) => blocks.slot(commitment));
 
 /** The methods of a validator that payments, wallets and block explorers use. */
 export const methods: Readonly<Record<string, Method>> = {
-  ...networkMethods,
-  ...accountMethods,
-  ...transactionMethods,
+  getHealth: () => "ok",
+  getVersion: () => ({ "solana-core": "3.0.0", "feature-set": 0 }),
+  getGenesisHash: ({ genesis }) => genesis,
+  getSlot,
+  getBlockHeight: getSlot,
+  getEpochInfo: method([atCommitment], ({ blocks }, { commitment }) => {
+    const absoluteSlot = blocks.slot(commitment);
+    const [epoch, slotIndex] = [absoluteSlot / slotsInEpoch, absoluteSlot % slotsInEpoch];
+    return { absoluteSlot, blockHeight: absoluteSlot, epoch, slotIndex, slotsInEpoch, transactionCount: 0 };
+  }),
+  getLatestBlockhash: method([atCommitment], (chain, { commitment }) => {
+    const { hash, lastValidHeight } = chain.blocks.latest(commitment);
+    return withContext(chain, { blockhash: hash, lastValidBlockHeight: lastValidHeight }, commitment);
+  }),
+  isBlockhashValid: method([text, atCommitment], (chain, hash, { commitment }) =>
+    withContext(chain, chain.blocks.isValid(hash, commitment), commitment),
+  ),
+  getMinimumBalanceForRentExemption: method([size.max(10_485_760)], ({ svm }, bytes) =>
+    svm.minimumBalanceForRentExemption(BigInt(bytes)),
+  ),
+  getFeeForMessage: method([text, atCommitment], (chain, base64, { commitment }) => {
+    const message = decodeMessage(Buffer.from(base64, "base64"));
+    return withContext(chain, chain.blocks.isValid(message.lifetimeToken, commitment) ? feeOf(message) : null);
+  }),
+  getRecentPrioritizationFees: ({ blocks }) => [{ slot: blocks.slot("processed"), prioritizationFee: 0 }],
+
+  getBalance: method([address], (chain, at) => withContext(chain, chain.svm.getBalance(at) ?? 0n)),
+  getAccountInfo: method([address, accountOptions], (chain, at, as) => withContext(chain, accountAt(chain, at, as))),
+  getMultipleAccounts: method([z.array(address).max(100), accountOptions], (chain, addresses, as) => {
+    const accounts = addresses.map((at) => accountAt(chain, at, as));
+    return withContext(chain, accounts);
+  }),
+  getTokenAccountBalance: method([address], (chain, at) => {
+    const token = decodeTokenAccount(chain.svm.getAccount(at));
+    if (!token) throw new RpcError(-32602, "Invalid param: could not find account");
+    return withContext(chain, amountOfMint(chain.svm, token.mint, token.amount));
+  }),
+  getTokenSupply: method([address], (chain, at) => {
+    const mint = decodeMint(chain.svm.getAccount(at));
+    if (!mint) throw invalidParams("could not find mint");
+    return withContext(chain, amountOfMint(chain.svm, at, mint.supply));
+  }),
+  getTokenAccountsByOwner: method(
+    [address, z.union([z.object({ mint: address }), z.object({ programId: address })]), accountOptions],
+    (chain, owner, filter, as) => {
+      const program = "programId" in filter ? filter.programId : TOKEN_PROGRAM_ADDRESS;
+      const all = program === TOKEN_PROGRAM_ADDRESS ? chain.svm.getProgramAccounts(program) : [];
+      const found = all.filter((account) => {
+        const token = decodeTokenAccount(account);
+        return token?.owner === owner && (!("mint" in filter) || token.mint === filter.mint);
+      });
+      const accounts = found.map((each) => ({ pubkey: each.address, account: accountJson(chain.svm, each, as) }));
+      return withContext(chain, accounts);
+    },
+  ),
+
+  simulateTransaction: method(
+    [
+      text,
+      options({
+        encoding: wireEncoding,
+        accounts: z.object({ addresses: z.array(address).max(64), encoding }).optional(),
+        replaceRecentBlockhash: z.boolean().default(false),
+        sigVerify: z.boolean().default(false),
+      }),
+    ],
+    (chain, wire, { encoding, accounts, replaceRecentBlockhash: replaceBlockhash, sigVerify }) => {
+      const simulated = chain.simulate(decode(wire, encoding), { replaceBlockhash, sigVerify });
+      if (simulated.err === "SignatureFailure") throw badSignature();
+      const after = accounts?.addresses.map((at) => {
+        const changed = simulated.accounts.find((account) => account.address === at);
+        return changed ? accountJson(chain.svm, changed, accounts) : accountAt(chain, at, accounts);
+      });
+      return withContext(chain, simulationJson(simulated, simulated.err === null ? after : null));
+    },
+  ),
+  sendTransaction: method(
+    [text, options({ encoding: wireEncoding, skipPreflight: z.boolean().default(false) })],
+    (chain, wire, { encoding, skipPreflight }) => send(chain, decode(wire, encoding), skipPreflight),
+  ),
+  /** Each airdrop comes from a new wallet, so that no two are the same transaction. */
+  requestAirdrop: method([address, z.number().int().min(1)], async (chain, to, amount) => {
+    const from = await generateKeyPairSigner();
+    chain.svm.airdrop(from.address, lamports(BigInt(amount) + feeLamports));
+    const { hash: blockhash, lastValidHeight: lastValidBlockHeight } = chain.blocks.latest("processed");
+    const signed = await signTransfer(from, to, BigInt(amount), { blockhash, lastValidBlockHeight });
+    return send(chain, decodeTransaction(getBase64EncodedWireTransaction(signed)));
+  }),
+  getSignatureStatuses: method(
+    [z.array(text).max(256), options({ searchTransactionHistory: z.boolean().default(false) })],
+    (chain, signatures, { searchTransactionHistory }) => {
+      const statuses = signatures.map((signature) => {
+        const found = chain.find(signature);
+        const isVisible = found && (searchTransactionHistory || chain.blocks.isRecent(found.slot));
+        return isVisible ? statusJson(chain, found) : null;
+      });
+      return withContext(chain, statuses);
+    },
+  ),
+  getTransaction: method(
+    [
+      text,
+      options({
+        encoding: z.enum(transactionEncodings).default("json"),
+        maxSupportedTransactionVersion: z.number().optional(),
+      }),
+    ],
+    (chain, signature, { commitment, encoding, maxSupportedTransactionVersion }) => {
+      const found = chain.find(signature);
+      if (commitment === "processed") throw invalidParams("Method does not support commitment below `confirmed`");
+      if (!found || !hasReached(chain, found, commitment)) return null;
+      if (found.message.version !== "legacy" && maxSupportedTransactionVersion === undefined)
+        throw new RpcError(-32015, "Transaction version (0) is not supported by the requesting client");
+      return transactionJson(found, encoding);
+    },
+  ),
+  getSignaturesForAddress: method(
+    [
+      address,
+      options({
+        limit: z.number().int().min(1).max(1000).default(1000),
+        before: text.optional(),
+        until: text.optional(),
+      }),
+    ],
+    (chain, at, { commitment, limit, before, until }) => {
+      const all = chain.transactionsOf(at).filter((each) => hasReached(chain, each, commitment));
+      const start = before === undefined ? 0 : all.findIndex(({ signature }) => signature === before) + 1;
+      const end = until === undefined ? -1 : all.findIndex(({ signature }) => signature === until);
+      const page = all.slice(start, end === -1 ? undefined : end).slice(0, limit);
+      return page.map((each) => signatureJson(chain, each));
+    },
+  ),
 };

@@ -2,24 +2,22 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { openFolder, type Server, startServer } from "../server.ts";
-import { newSecret, openWallet } from "./accounts.ts";
-import { networks } from "./networks.ts";
+import { expectOk } from "../program.ts";
+import { openFolder, startServer } from "../server.ts";
+import { networks, newSecret, openWallet } from "./accounts.ts";
 
 /** What `demo.json` says about the chain. `wallet` is the secret key of a wallet with USDC. */
-export interface DemoPayments {
-  readonly network: string;
-  readonly rpcUrl: string;
-  readonly payTo: string;
-  readonly wallet: string;
-}
+export const demoPayments = z.object({
+  network: z.string(),
+  rpcUrl: z.string(),
+  payTo: z.string(),
+  wallet: z.string(),
+});
+export type DemoPayments = Readonly<z.infer<typeof demoPayments>>;
 
 /** The demo's chain as a process beside the service. Its `env` enables x402 payments in the service. */
-export async function startSolana(options: {
-  readonly dataDir: string;
-  readonly port?: number;
-}): Promise<{ readonly server: Server; readonly payments: DemoPayments }> {
-  const folder = await openFolder(options);
+export async function startSolana(dataDir: string) {
+  const folder = await openFolder(dataDir);
   const { feePayer, merchant, payer } = storedWallets(folder.data);
   const rpcUrl = `http://127.0.0.1:${folder.port}`;
   const { address: payTo } = await openWallet(merchant);
@@ -33,9 +31,10 @@ export async function startSolana(options: {
       X402_PAY_TO: payTo,
       X402_FEE_PAYER_KEY: feePayer,
     },
-    isReady: () => checkHealth(rpcUrl),
+    isReady: () => expectOk(`${rpcUrl}/health`),
   });
-  return { server, payments: { network: networks.devnet.network, rpcUrl, payTo, wallet: payer } };
+  const payments: DemoPayments = { network: networks.devnet.network, rpcUrl, payTo, wallet: payer };
+  return { server, payments };
 }
 
 const walletsShape = z.object({ feePayer: z.string(), merchant: z.string(), payer: z.string() });
@@ -47,10 +46,4 @@ export function storedWallets(folder: string): z.infer<typeof walletsShape> {
   const created = { feePayer: newSecret(), merchant: newSecret(), payer: newSecret() };
   writeFileSync(file, JSON.stringify(created), { mode: 0o600 });
   return created;
-}
-
-async function checkHealth(rpcUrl: string): Promise<void> {
-  const response = await fetch(`${rpcUrl}/health`, { signal: AbortSignal.timeout(1_000) });
-  await response.arrayBuffer();
-  if (!response.ok) throw new Error(`status ${response.status}`);
 }

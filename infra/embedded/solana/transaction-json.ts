@@ -1,4 +1,9 @@
-import { address } from "@solana/kit";
+import {
+  getAccountMetasFromCompiledTransactionMessage,
+  getBase64EncodedWireTransaction,
+  isSignerRole,
+  isWritableRole,
+} from "@solana/kit";
 import {
   identifyTokenInstruction,
   parseTransferCheckedInstruction,
@@ -7,71 +12,53 @@ import {
 } from "@solana-program/token";
 import { base58, tokenAmount } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
-import { feeOf, type LandedTransaction } from "./transactions.ts";
+import { feeOf, instructionsOf, type LandedTransaction } from "./transactions.ts";
 
 /** How `getTransaction`, `getSignatureStatuses` and `getSignaturesForAddress` show a transaction. */
 
 const memoPrograms = ["MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"];
+const isMemo = ({ programAddress }: Instruction) => memoPrograms.includes(programAddress);
 
-interface Instruction {
-  readonly programId: string;
-  readonly accounts: readonly string[];
-  readonly data: Uint8Array;
-}
-
-const instructionsOf = ({ message }: LandedTransaction): Instruction[] =>
-  message.instructions.map(({ programAddressIndex, accountIndices = [], data }) => ({
-    programId: String(message.staticAccounts[programAddressIndex]),
-    accounts: accountIndices.map((index) => String(message.staticAccounts[index])),
-    data: new Uint8Array(data ?? []),
-  }));
+type Instruction = ReturnType<typeof instructionsOf>[number];
 
 /** As validators list memos: "[12] hello there!". */
-function memoOf(landed: LandedTransaction): string | null {
-  const memos = instructionsOf(landed).filter(({ programId }) => memoPrograms.includes(programId));
-  return memos.map(({ data }) => `[${data.length}] ${new TextDecoder().decode(data)}`).join("; ") || null;
+function memoOf({ message }: LandedTransaction): string | null {
+  const memos = instructionsOf(message).filter(isMemo);
+  return (
+    memos.map(({ data }) => `[${data.length}] ${new TextDecoder().decode(new Uint8Array(data))}`).join("; ") || null
+  );
 }
 
 /** `jsonParsed` for memos and checked transfers; other instructions are shown in base58. */
-function parsedInstruction({ programId, accounts, data }: Instruction) {
-  if (memoPrograms.includes(programId)) return { program: "spl-memo", parsed: new TextDecoder().decode(data) };
+function parsedInstruction(instruction: Instruction) {
+  const { programAddress, accounts, data } = instruction;
+  if (isMemo(instruction)) return { program: "spl-memo", parsed: new TextDecoder().decode(new Uint8Array(data)) };
   const isTransfer =
-    programId === TOKEN_PROGRAM_ADDRESS &&
+    programAddress === TOKEN_PROGRAM_ADDRESS &&
     data.length > 0 &&
     identifyTokenInstruction(data) === TokenInstruction.TransferChecked &&
     accounts.length >= 4;
-  if (!isTransfer) return { accounts, data: base58(data) };
-  const { amount, decimals } = parseTransferCheckedInstruction({
-    programAddress: TOKEN_PROGRAM_ADDRESS,
-    accounts: accounts.map((each) => ({ address: address(each), role: 0 })),
-    data,
-  }).data;
-  const [source, mint, destination, authority] = accounts;
+  const addresses = accounts.map(({ address }) => address);
+  if (!isTransfer) return { accounts: addresses, data: base58(data) };
+  const { amount, decimals } = parseTransferCheckedInstruction(instruction).data;
+  const [source, mint, destination, authority] = addresses;
   const info = { source, mint, destination, authority, tokenAmount: tokenAmount(amount, decimals) };
   return { program: "spl-token", parsed: { type: "transferChecked", info } };
 }
 
-function parsedMessage(landed: LandedTransaction) {
-  const { header, staticAccounts } = landed.message;
-  const { numSignerAccounts, numReadonlySignerAccounts, numReadonlyNonSignerAccounts } = header;
-  const isWritable = (n: number) =>
-    n < numSignerAccounts
-      ? n < numSignerAccounts - numReadonlySignerAccounts
-      : n < staticAccounts.length - numReadonlyNonSignerAccounts;
-  return {
-    accountKeys: staticAccounts.map((pubkey, n) => ({
-      pubkey,
-      signer: n < numSignerAccounts,
-      writable: isWritable(n),
-      source: "transaction",
-    })),
-    instructions: instructionsOf(landed).map((each) => ({
-      ...parsedInstruction(each),
-      programId: each.programId,
-      stackHeight: 1,
-    })),
-  };
-}
+const parsedMessage = ({ message }: LandedTransaction) => ({
+  accountKeys: getAccountMetasFromCompiledTransactionMessage(message).map(({ address: pubkey, role }) => ({
+    pubkey,
+    signer: isSignerRole(role),
+    writable: isWritableRole(role),
+    source: "transaction",
+  })),
+  instructions: instructionsOf(message).map((each) => ({
+    ...parsedInstruction(each),
+    programId: each.programAddress,
+    stackHeight: 1,
+  })),
+});
 
 const compiledMessage = ({ message }: LandedTransaction) => ({
   header: {
@@ -80,10 +67,10 @@ const compiledMessage = ({ message }: LandedTransaction) => ({
     numReadonlyUnsignedAccounts: message.header.numReadonlyNonSignerAccounts,
   },
   accountKeys: message.staticAccounts,
-  instructions: message.instructions.map(({ programAddressIndex, accountIndices, data }) => ({
+  instructions: message.instructions.map(({ programAddressIndex, accountIndices = [], data = new Uint8Array() }) => ({
     programIdIndex: programAddressIndex,
-    accounts: accountIndices ?? [],
-    data: base58(new Uint8Array(data ?? [])),
+    accounts: accountIndices,
+    data: base58(data),
     stackHeight: 1,
   })),
 });
@@ -92,7 +79,8 @@ export const transactionEncodings = ["json", "jsonParsed", "base64", "base58"] a
 type TransactionEncoding = (typeof transactionEncodings)[number];
 
 function encoded(landed: LandedTransaction, encoding: TransactionEncoding) {
-  const { transaction, message, wire } = landed;
+  const { transaction, message } = landed;
+  const wire = getBase64EncodedWireTransaction(transaction);
   if (encoding === "base64") return [wire, encoding];
   if (encoding === "base58") return [base58(Buffer.from(wire, "base64")), encoding];
   return {

@@ -6,23 +6,23 @@ import {
   type CompiledTransactionMessage,
   type CompiledTransactionMessageWithLifetime,
   createTransactionMessage,
+  getAccountMetasFromCompiledTransactionMessage,
   getBase58Codec,
   getBase64Codec,
-  getBase64EncodedWireTransaction,
   getCompiledTransactionMessageDecoder,
-  getPublicKeyFromAddress,
-  getSignatureFromTransaction,
   getTransactionDecoder,
+  getTransactionMessageComputeUnitLimit,
+  getTransactionMessageComputeUnitPrice,
   type KeyPairSigner,
   pipe,
+  type ReadonlyUint8Array,
   type Signature,
   setTransactionMessageFeePayerSigner,
   setTransactionMessageLifetimeUsingBlockhash,
   signTransactionMessageWithSigners,
   type Transaction,
-  verifySignature,
 } from "@solana/kit";
-import type { TokenBalance } from "./accounts.ts";
+import type { tokenBalances } from "./accounts.ts";
 
 /** As in JSON-RPC: `"BlockhashNotFound"`, `{InstructionError: [2, {Custom: 1}]}`. */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
@@ -40,20 +40,15 @@ export interface DecodedTransaction {
   readonly message: Message;
 }
 
-export interface SentTransaction extends DecodedTransaction {
-  readonly signature: Signature;
-  /** Base64. */
-  readonly wire: string;
-}
-
 /** Balances of a transaction's accounts, in their order. */
 export interface Balances {
   readonly lamports: readonly bigint[];
-  readonly tokens: readonly TokenBalance[];
+  readonly tokens: ReturnType<typeof tokenBalances>;
 }
 
 /** A transaction in a block, whether its instructions succeeded or failed. */
-export interface LandedTransaction extends SentTransaction, Outcome {
+export interface LandedTransaction extends DecodedTransaction, Outcome {
+  readonly signature: Signature;
   readonly slot: bigint;
   readonly blockTime: number;
   readonly before: Balances;
@@ -61,7 +56,7 @@ export interface LandedTransaction extends SentTransaction, Outcome {
 }
 
 /** Throws for version 1 and for messages without a blockhash. */
-export function decodeMessage(bytes: Parameters<ReturnType<typeof getCompiledTransactionMessageDecoder>["decode"]>[0]) {
+export function decodeMessage(bytes: ReadonlyUint8Array): Message {
   const message = getCompiledTransactionMessageDecoder().decode(bytes);
   if (message.version === 1 || !("lifetimeToken" in message)) throw new Error("unsupported transaction version");
   return message;
@@ -74,45 +69,34 @@ export function decodeTransaction(wire: string, encoding: "base58" | "base64" = 
   return { transaction, message: decodeMessage(transaction.messageBytes) };
 }
 
-/** Undefined without the fee payer's signature: it is the first one, and it identifies the transaction. */
-export function asSent(decoded: DecodedTransaction): SentTransaction | undefined {
-  const { transaction } = decoded;
-  if (!Object.values(transaction.signatures)[0]) return undefined;
-  const signature = getSignatureFromTransaction(transaction);
-  return { ...decoded, signature, wire: getBase64EncodedWireTransaction(transaction) };
-}
-
-export async function isSigned({ transaction }: DecodedTransaction): Promise<boolean> {
-  const checks = Object.entries(transaction.signatures).map(async ([address, signature]) => {
-    if (!signature) return false;
-    return verifySignature(await getPublicKeyFromAddress(address as Address), signature, transaction.messageBytes);
-  });
-  return (await Promise.all(checks)).every(Boolean);
+/** Without the accounts that are in lookup tables. */
+export function instructionsOf(message: Message) {
+  const known = getAccountMetasFromCompiledTransactionMessage(message);
+  return message.instructions.map(({ programAddressIndex, accountIndices = [], data = new Uint8Array() }) => ({
+    programAddress: message.staticAccounts[programAddressIndex] as Address,
+    accounts: accountIndices.flatMap((index) => known[index] ?? []),
+    data,
+  }));
 }
 
 const computeBudgetProgram = "ComputeBudget111111111111111111111111111111";
 const signatureLamports = 5_000n;
-const unitsPerInstruction = 200_000n;
-const maxUnits = 1_400_000n;
+const unitsPerInstruction = 200_000;
+const maxUnits = 1_400_000;
 const microLamports = 1_000_000n;
 
 /** The network's fee in lamports: for the signatures, and the priority fee for the requested compute units. */
-export function feeOf({ header, instructions, staticAccounts }: Message): bigint {
-  const isBudget = (index: number) => staticAccounts[index] === computeBudgetProgram;
-  const others = instructions.filter(({ programAddressIndex }) => !isBudget(programAddressIndex)).length;
-  let [units, price] = [BigInt(others) * unitsPerInstruction, 0n];
-  for (const { programAddressIndex, data } of instructions) {
-    if (!isBudget(programAddressIndex)) continue;
-    const bytes = Buffer.from(new Uint8Array(data ?? []));
-    if (bytes[0] === 2 && bytes.length === 5) units = BigInt(bytes.readUInt32LE(1));
-    if (bytes[0] === 3 && bytes.length === 9) price = bytes.readBigUInt64LE(1);
-  }
-  const priorityMicroLamports = (units < maxUnits ? units : maxUnits) * price;
+export function feeOf(message: Message): bigint {
+  const budget = { version: message.version, instructions: instructionsOf(message) };
+  const others = budget.instructions.filter(({ programAddress }) => programAddress !== computeBudgetProgram);
+  const units = getTransactionMessageComputeUnitLimit(budget) ?? others.length * unitsPerInstruction;
+  const price = getTransactionMessageComputeUnitPrice(budget) ?? 0n;
+  const priorityMicroLamports = BigInt(Math.min(units, maxUnits)) * price;
   const priority = (priorityMicroLamports + microLamports - 1n) / microLamports;
-  return BigInt(header.numSignerAccounts) * signatureLamports + priority;
+  return BigInt(message.header.numSignerAccounts) * signatureLamports + priority;
 }
 
-const systemProgram = "11111111111111111111111111111111" as Address;
+export const systemProgram = "11111111111111111111111111111111" as Address;
 const transferInstruction = 2;
 
 /** A signed transfer of SOL. */

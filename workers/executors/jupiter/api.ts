@@ -1,4 +1,4 @@
-import { AccountRole, type Address, type Instruction, isAddress } from "@solana/kit";
+import { AccountRole, type Address, type Instruction, isAddress, upgradeRoleToSigner } from "@solana/kit";
 import { z } from "zod";
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer } from "#platform/http";
@@ -14,23 +14,21 @@ interface SwapRequest {
 }
 
 /** A transaction that Jupiter proposes. */
-export interface Swap {
-  readonly instructions: readonly Instruction[];
-  /** Lookup tables that shorten the list of accounts. */
-  readonly tables: readonly Address[];
-  /** The priority fee. */
-  readonly fees: readonly Instruction[];
-  /** The least amount that it must bring. */
-  readonly minReceived: bigint;
-}
+export type Swap = Awaited<ReturnType<ReturnType<typeof connectJupiter>["build"]>>;
 
 const address = z.custom<Address>((value) => typeof value === "string" && isAddress(value), "no address");
 const amount = z.string().regex(/^\d{1,20}$/);
-const instruction = z.object({
-  programId: address,
-  accounts: z.array(z.object({ pubkey: address, isSigner: z.boolean(), isWritable: z.boolean() })).max(256),
-  data: z.base64(),
-});
+const account = z
+  .object({ pubkey: address, isSigner: z.boolean(), isWritable: z.boolean() })
+  .transform(({ pubkey, isSigner, isWritable }) => {
+    const role = isWritable ? AccountRole.WRITABLE : AccountRole.READONLY;
+    return { address: pubkey, role: isSigner ? upgradeRoleToSigner(role) : role };
+  });
+const instruction = z
+  .object({ programId: address, accounts: z.array(account).max(256), data: z.base64() })
+  .transform(({ programId, accounts, data }): Instruction => {
+    return { programAddress: programId, accounts, data: Buffer.from(data, "base64") };
+  });
 const instructions = z.array(instruction).max(32);
 
 /** `GET /build`: a quote and the instructions for it. */
@@ -77,7 +75,7 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
 
   return {
     /** The best route now. Rejects if there is none, or if the quote differs from the request. */
-    async build(request: SwapRequest, signal: AbortSignal): Promise<Swap> {
+    async build(request: SwapRequest, signal: AbortSignal) {
       const { wallet, from, to, amount, slippageBps } = request;
       const query = {
         inputMint: from,
@@ -94,11 +92,13 @@ export function connectJupiter(baseUrl: string, apiKey: string | undefined, cloc
       const build = buildShape.parse(await get("/build", query, signal));
       checkQuote(build, request);
       const { setupInstructions, swapInstruction, otherInstructions, cleanupInstruction } = build;
-      const all = [...setupInstructions, swapInstruction, ...otherInstructions, cleanupInstruction ?? []].flat();
       return {
-        instructions: all.map(instructionOf),
+        instructions: [...setupInstructions, swapInstruction, ...otherInstructions, cleanupInstruction ?? []].flat(),
+        /** Lookup tables that shorten the list of accounts. */
         tables: Object.keys(build.addressesByLookupTableAddress ?? {}) as Address[],
-        fees: build.computeBudgetInstructions.map(instructionOf),
+        /** The priority fee. */
+        fees: build.computeBudgetInstructions,
+        /** The least amount that it must bring. */
         minReceived: BigInt(build.otherAmountThreshold),
       };
     },
@@ -129,18 +129,4 @@ async function textOf({ body }: HttpAnswer): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
-}
-
-const instructionOf = ({ programId, accounts, data }: z.infer<typeof instruction>): Instruction => ({
-  programAddress: programId,
-  accounts: accounts.map(({ pubkey, isSigner, isWritable }) => ({
-    address: pubkey,
-    role: roleOf(isSigner, isWritable),
-  })),
-  data: Buffer.from(data, "base64"),
-});
-
-function roleOf(isSigner: boolean, isWritable: boolean): AccountRole {
-  if (isSigner) return isWritable ? AccountRole.WRITABLE_SIGNER : AccountRole.READONLY_SIGNER;
-  return isWritable ? AccountRole.WRITABLE : AccountRole.READONLY;
 }

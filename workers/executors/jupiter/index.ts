@@ -1,31 +1,20 @@
-import {
-  type Address,
-  address,
-  type Base64EncodedWireTransaction,
-  type KeyPairSigner,
-  type Signature,
-} from "@solana/kit";
+import { type Address, address, type Base64EncodedWireTransaction, type Signature } from "@solana/kit";
 import { findAssociatedTokenPda } from "@solana-program/token";
 import { unitNanoUsd } from "#money";
-import { type BuybackExecutor, connectRpc, type DueBatch, type Execution, type SentTransaction } from "#payments";
+import {
+  type BuybackExecutor,
+  buybackConfig,
+  connectRpc,
+  type DueBatch,
+  type Execution,
+  networkOf,
+  type SentTransaction,
+  walletOf,
+} from "#payments";
 import { type Clock, sleep } from "#platform/clock";
+import { type Config, configError } from "#platform/config";
 import { connectJupiter } from "./api.ts";
-import { checkEffects, tokenPrograms } from "./limits.ts";
-import { signSwap } from "./signing.ts";
-
-export interface JupiterOptions {
-  /** With the version: `https://api.jup.ag/swap/v2`. */
-  readonly baseUrl: string;
-  readonly apiKey?: string | undefined;
-  /** The programs that a swap may run. */
-  readonly programs: readonly string[];
-  readonly rpcUrl: string;
-  /** Spends the USDC and pays the fees. */
-  readonly wallet: KeyPairSigner;
-  /** The mint that is spent. */
-  readonly usdc: string;
-  readonly slippageBps: number;
-}
+import { checkEffects, signSwap, tokenPrograms } from "./transaction.ts";
 
 type Status = "succeeded" | "failed" | "expired" | "pending";
 
@@ -36,19 +25,32 @@ const waitMs = 60_000;
 const pollMs = 2_000;
 const maxLamports = 10_000_000n;
 
+const invalid = (fault: string) => configError(`${fault}: BUYBACK_EXECUTOR is jupiter`);
+
+async function readConfig(config: Config) {
+  const { BUYBACK_WALLET_KEY: key, SOLANA_RPC_URL: rpcUrl, BUYBACK_SLIPPAGE_BPS: slippageBps } = config;
+  if (key === undefined) throw invalid("BUYBACK_WALLET_KEY is missing");
+  if (rpcUrl === undefined) throw invalid("SOLANA_RPC_URL is missing");
+  // A batch of less than one unit of USDC could never be bought.
+  if (buybackConfig(config).minimumNanoUsd < unitNanoUsd) throw invalid("BUYBACK_MINIMUM_USD is less than 0.000001");
+  const usdc = config.X402_ASSET ?? networkOf(config.X402_NETWORK).usdc;
+  if (usdc === undefined) throw invalid("X402_ASSET is missing");
+  const programs = new Set(config.JUPITER_PROGRAMS.split(",").map((each) => each.trim()));
+  const wallet = await walletOf(key, "BUYBACK_WALLET_KEY");
+  return { rpcUrl, slippageBps, usdc: address(usdc), programs, wallet };
+}
+
 /**
  * Buys through Jupiter. A swap is made, checked, signed and recorded before it is sent. The outcome of a recorded swap is
  * read from the chain, and another swap is made only when the recorded one can no longer land.
  */
-export function createJupiter(
-  options: JupiterOptions,
+export async function createJupiter(
+  config: Config,
   clock: Clock,
-): BuybackExecutor & { readonly close: () => Promise<void> } {
-  const { wallet, slippageBps } = options;
-  const usdc = address(options.usdc);
-  const programs = new Set(options.programs);
-  const api = connectJupiter(options.baseUrl, options.apiKey, clock);
-  const rpc = connectRpc(options.rpcUrl);
+): Promise<BuybackExecutor & { close(): Promise<void> }> {
+  const { rpcUrl, slippageBps, usdc, programs, wallet } = await readConfig(config);
+  const api = connectJupiter(config.JUPITER_BASE_URL, config.JUPITER_API_KEY, clock);
+  const rpc = connectRpc(rpcUrl);
 
   /** The wallet's associated account of a token. Rejects if the mint is none. */
   async function tokenAccount(mint: Address, signal: AbortSignal): Promise<Address> {
@@ -62,7 +64,7 @@ export function createJupiter(
     const amount = nanoUsd / unitNanoUsd;
     const to = address(token);
     const swap = await api.build({ wallet: wallet.address, from: usdc, to, amount, slippageBps }, signal);
-    const signed = await signSwap(swap, { wallet, memo: id, programs, rpc, signal });
+    const signed = await signSwap(swap, rpc, { wallet, memo: id, programs, signal });
     const limits = {
       wallet: wallet.address,
       from: { account: await tokenAccount(usdc, signal), maxSpent: amount },
@@ -138,6 +140,6 @@ export function createJupiter(
       if (!execution) throw new Error("The swap did not go through; another one will be made");
       return execution;
     },
-    close: () => api.close(),
+    close: api.close,
   };
 }

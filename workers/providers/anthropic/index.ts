@@ -6,7 +6,14 @@
  */
 import { messagesHeaders } from "#formats";
 import type { Clock } from "#platform/clock";
-import { type JsonObject, type Provider, type Target, type TextCall, UpstreamFailure } from "../provider.ts";
+import {
+  generatesOnly,
+  type JsonObject,
+  type Provider,
+  type Target,
+  type TextCall,
+  UpstreamFailure,
+} from "../provider.ts";
 import { failureInside } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import { connectProvider, versioned } from "../wire/provider-client.ts";
@@ -14,16 +21,7 @@ import { readStream, type StreamRules } from "../wire/read-stream.ts";
 
 const defaultVersion = "2023-06-01";
 /** The endpoint that counts tokens refuses the fields that say how to answer. */
-const answerFields: ReadonlySet<string> = new Set([
-  "max_tokens",
-  "metadata",
-  "service_tier",
-  "stop_sequences",
-  "stream",
-  "temperature",
-  "top_k",
-  "top_p",
-]);
+const answerFields = /^(max_tokens|metadata|service_tier|stop_sequences|stream|temperature|top_k|top_p)$/;
 
 export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { clock }: { clock: Clock }): Provider {
   const headers = { "anthropic-version": defaultVersion, ...(apiKey !== undefined && { "x-api-key": apiKey }) };
@@ -46,26 +44,21 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
       throw new UpstreamFailure("unavailable", "an answer that is not a message");
     },
     async *stream(call) {
-      const json = { ...call.body, stream: true };
-      const request = { path: "/messages", json, headers: headersOf(call), accept: "text/event-stream" };
-      const answer = await client.send(request, call);
-      yield* readStream(answer, streamRules(), call.signal, clock);
+      const request = { path: "/messages", json: { ...call.body, stream: true }, headers: headersOf(call) };
+      yield* readStream(client, request, streamRules(), call);
     },
     async count(call) {
-      const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !answerFields.has(field)));
+      const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !answerFields.test(field)));
       const { input_tokens: tokens } = await json("/messages/count_tokens", body, call);
       if (typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
       throw new UpstreamFailure("unavailable", "a count that is not a whole number");
     },
-    embed: unsupported,
-    generate: unsupported,
+    embed: generatesOnly("text"),
+    generate: generatesOnly("text"),
     takesLinks: true,
     close: () => client.close(),
   };
 }
-
-const unsupported = () =>
-  Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream generates only text"));
 
 const headersOf = ({ headers }: TextCall): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => messagesHeaders.includes(name)));

@@ -1,15 +1,15 @@
 /**
  * fal (https://fal.ai/docs/documentation/model-apis/inference/queue): requests of an endpoint (`fal-ai/flux/schnell`) in the
  * provider's queue. It is asked to store as little as possible: neither input nor output in its history, files for an hour.
- * fal/failures.ts reads its errors.
  */
+import type { IncomingHttpHeaders } from "node:http";
 import { createFalClient } from "@fal-ai/client";
 import type { Clock } from "#platform/clock";
-import { captureRequest } from "../hosted/capture-request.ts";
 import { createHosted, type Host } from "../hosted/index.ts";
-import type { JsonObject, Provider, Target } from "../provider.ts";
+import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
+import { failureOf } from "../wire/failures.ts";
+import { isObject } from "../wire/json.ts";
 import { connectProvider } from "../wire/provider-client.ts";
-import { falFailure } from "./failures.ts";
 
 export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: { clock: Clock }): Provider {
   const headers = apiKey === undefined ? {} : { authorization: `Key ${apiKey}` };
@@ -21,21 +21,21 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
       privateUrls: /[\\/]{2}[^\s/]*\b(rest(\.alpha)?\.fal\.ai|api\.fal\.ai|fal\.run)\b/i,
       rename,
     },
-    submit: (model, input) => captureRequest((fetch) => queueOf(fetch).submit(model, { input, ...storeLittle })),
+    submit: (fetch, model, input) => queueOf(fetch).submit(model, { input, ...storeLittle }),
     idOf: (model, { request_id: id }) =>
       typeof id === "string" && /^[\w-]{1,100}$/.test(id) ? `${model}/requests/${id}` : undefined,
-    poll: (job) => captureRequest((fetch) => queueOf(fetch).status(...jobParts(job))),
+    poll: (fetch, job) => queueOf(fetch).status(...jobParts(job)),
     running: ["IN_QUEUE", "IN_PROGRESS"],
     ended: ["COMPLETED"],
     async outputOf({ error, error_type }, job, send) {
       const failure = { detail: error, error_type };
       // The platform's own failures have no result.
       if (typeof error_type === "string") throw falFailure(500, {}, failure, clock);
-      const output = await send(captureRequest((fetch) => queueOf(fetch).result(...jobParts(job))));
+      const output = await send((fetch) => queueOf(fetch).result(...jobParts(job)));
       if (error != null) throw falFailure(500, {}, failure, clock);
       return { output };
     },
-    cancel: (job) => captureRequest((fetch) => queueOf(fetch).cancel(...jobParts(job))),
+    cancel: (fetch, job) => queueOf(fetch).cancel(...jobParts(job)),
     // "Removed and never processed" (https://fal.ai/docs/documentation/development/handle-cancellations), and time in the
     // queue is never charged (https://docs.fal.ai/documentation/model-apis/pricing). A job in progress may be billed.
     isWaiting: ({ status }) => status === "IN_QUEUE",
@@ -62,4 +62,60 @@ function rename({ n, size, ...input }: JsonObject): JsonObject {
     ...(width !== undefined && { image_size: { width: Number(width), height: Number(height) } }),
     ...input,
   };
+}
+
+/**
+ * Models answer `{detail: [{loc, msg, type}]}` (https://fal.ai/docs/documentation/model-apis/errors), the platform
+ * `{detail, error_type}` (.../model-apis/request-errors). The type or a header says which errors are transient.
+ */
+function falFailure(status: number, headers: IncomingHttpHeaders, body: unknown, clock: Clock): UpstreamFailure {
+  const { detail, error_type = headers["x-fal-error-type"] } = isObject(body) ? body : {};
+  const errors = Array.isArray(detail) ? detail.filter(isObject) : [];
+  const messages = errors.map(({ msg }) => msg).filter((msg) => typeof msg === "string");
+  const message = messages.length > 0 ? messages.slice(0, 3).join("; ") : typeof detail === "string" ? detail : "";
+  const param = paramOf(errors[0]);
+  const retryAfter = headers["x-ratelimit-reset"];
+  return failureOf(
+    statusOf(errors[0]?.type ?? error_type) ?? (isTransient(status, headers) ? 503 : status),
+    retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
+    { error: { message, param } },
+    clock,
+  );
+}
+
+/** The meaning of the documented types, which an endpoint may send with any status. */
+const statuses: Readonly<Record<string, number>> = {
+  internal_server_error: 500,
+  internal_error: 500,
+  downstream_service_error: 503,
+  downstream_service_unavailable: 503,
+  generation_timeout: 504,
+  request_timeout: 504,
+  startup_timeout: 504,
+  bad_request: 400,
+  client_disconnected: 503,
+  client_cancelled: 503,
+  concurrent_requests_limit: 429,
+};
+
+function statusOf(type: unknown): number | undefined {
+  if (typeof type !== "string") return undefined;
+  return type.startsWith("runner_") ? 503 : Object.hasOwn(statuses, type) ? statuses[type] : undefined;
+}
+
+const isTransient = (status: number, headers: IncomingHttpHeaders) =>
+  (status === 400 || status === 422) &&
+  [headers["x-fal-retryable"], headers["x-fal-needs-retry"]].some((value) => /^(true|1|yes)$/i.test(String(value)));
+
+/** `["body", "image_size", "width"]` is the field `image_size.width` of the input. */
+function paramOf({ loc }: JsonObject = {}): string | undefined {
+  if (!Array.isArray(loc)) return undefined;
+  const path = loc.filter((each) => typeof each === "string" || typeof each === "number");
+  const fields = path[0] === "body" ? path.slice(1) : path;
+  return fields.length === 0
+    ? undefined
+    : fields
+        .map((each) => (typeof each === "number" ? `[${each}]` : `.${each}`))
+        .join("")
+        .replace(/^\./, "");
 }

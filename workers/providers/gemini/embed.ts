@@ -1,4 +1,4 @@
-import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
+import { type JsonObject, refusal, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { isObject } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
 import { methodPath, modelPath } from "./read-answer.ts";
@@ -10,8 +10,7 @@ const batchSize = 100;
 export async function embed(client: ProviderClient, call: UpstreamCall): Promise<JsonObject> {
   const { input, dimensions } = call.body;
   const texts = Array.isArray(input) ? input : [input];
-  if (!texts.every((text) => typeof text === "string"))
-    throw new UpstreamFailure("refused", "input: this model takes only text.", { param: "input" });
+  if (!texts.every((text) => typeof text === "string")) throw refusal("input: this model takes only text.", "input");
   const vectors: (readonly number[])[] = [];
   let tokens: number | undefined = 0;
   for (let from = 0; from < texts.length; from += batchSize) {

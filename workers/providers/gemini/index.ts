@@ -15,23 +15,13 @@
  * Usage: {image}, {second}, {character}, as delivered and never more than requested. Answers are untrusted: one has at most
  * 64 MB, an event of a stream 8 MB. Callers see the provider's message only if their request is at fault.
  */
-import type { Task } from "#catalog";
 import type { Clock } from "#platform/clock";
-import {
-  type Generated,
-  type GenerationCall,
-  type JsonObject,
-  type Provider,
-  type Target,
-  type TextCall,
-  UpstreamFailure,
-} from "../provider.ts";
-import { connectProvider, type ProviderClient, versioned } from "../wire/provider-client.ts";
+import { type JsonObject, type Provider, runTask, type Target, type TextCall, UpstreamFailure } from "../provider.ts";
+import { connectProvider, versioned } from "../wire/provider-client.ts";
 import { readStream } from "../wire/read-stream.ts";
 import { embed } from "./embed.ts";
-import { images } from "./images.ts";
+import { images, speech } from "./media.ts";
 import { checkAnswer, methodPath, modelPath, streamRules } from "./read-answer.ts";
-import { speech } from "./speech.ts";
 import { video } from "./video.ts";
 
 const countLimitBytes = 64 * 1024;
@@ -48,8 +38,7 @@ export function createGemini({ baseUrl, concurrency, apiKey }: Target, { clock }
     },
     async *stream(call) {
       const path = `${methodPath(call.model, "streamGenerateContent")}?alt=sse`;
-      const answer = await client.send({ path, json: bodyOf(call), accept: "text/event-stream" }, call);
-      yield* readStream(answer, streamRules, call.signal, clock);
+      yield* readStream(client, { path, json: bodyOf(call) }, streamRules, call);
     },
     async count(call) {
       const generateContentRequest = { ...bodyOf(call), model: modelPath(call.model) };
@@ -60,19 +49,11 @@ export function createGemini({ baseUrl, concurrency, apiKey }: Target, { clock }
       throw new UpstreamFailure("unavailable", "an answer without a count of tokens");
     },
     embed: (call) => embed(client, call),
-    async generate(call) {
-      const run = tasks[call.task];
-      if (!run) throw new UpstreamFailure("misconfigured", `this kind of upstream has no ${call.task}`);
-      return run(client, call);
-    },
+    generate: (call) => runTask({ images, video, speech }, client, call),
     takesLinks: true,
     close: () => client.close(),
   };
 }
-
-type Generate = (client: ProviderClient, call: GenerationCall) => Promise<Generated>;
-
-const tasks: Readonly<Partial<Record<Task, Generate>>> = { images, video, speech };
 
 function bodyOf({ format, body }: TextCall): JsonObject {
   if (format !== "gemini") throw new UpstreamFailure("misconfigured", `this kind of upstream does not speak ${format}`);

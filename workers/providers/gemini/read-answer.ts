@@ -1,5 +1,5 @@
 import type { Clock } from "#platform/clock";
-import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
@@ -47,18 +47,13 @@ const maxTextCharacters = 500;
 const refusals =
   /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII)$|^(LANGUAGE|MODEL_ARMOR|NO_IMAGE|IMAGE_NONE)$/;
 
-export interface InlineMedia {
-  readonly mime: string;
-  readonly bytes: Buffer;
-}
-
 /** The first file of that kind that generateContent answers with. Throws the reason if there is none. */
 export async function generateInline(
   client: ProviderClient,
   call: GenerationCall,
   json: JsonObject,
   kind: "image" | "audio",
-): Promise<InlineMedia> {
+) {
   const hold = (bytes: number) => call.hold(copies * bytes);
   const answer = await client.sendForJson({ path: methodPath(call.model, "generateContent"), json }, call, { hold });
   const { candidates } = checkAnswer(answer, client.clock);
@@ -79,19 +74,17 @@ function withoutMedia(answer: JsonObject, candidate: JsonObject, parts: readonly
   const { promptFeedback } = answer;
   const { blockReasonMessage } = isObject(promptFeedback) ? promptFeedback : {};
   const blockReason = blockReasonOf(answer);
-  if (blockReason !== undefined) return refusal(`The prompt was blocked: ${blockReason}.`, blockReasonMessage);
+  if (blockReason !== undefined) return explained(`The prompt was blocked: ${blockReason}.`, blockReasonMessage);
   const { finishReason, finishMessage } = candidate;
   const reason = typeof finishReason === "string" ? finishReason.slice(0, 100) : "";
   const text = parts.map((part) => (typeof part.text === "string" ? part.text : "")).join("");
-  if (refusals.test(reason)) return refusal(`The model made no ${kind}: ${reason}.`, finishMessage ?? text);
-  if (reason === "STOP" && text !== "") return refusal(`The model made no ${kind}.`, text);
+  if (refusals.test(reason)) return explained(`The model made no ${kind}: ${reason}.`, finishMessage ?? text);
+  if (reason === "STOP" && text !== "") return explained(`The model made no ${kind}.`, text);
   return new UpstreamFailure("unavailable", `an answer without ${kind} (${reason})`);
 }
 
-const refusal = (message: string, more: unknown) => {
-  const text = typeof more === "string" && more !== "" ? ` ${more.slice(0, maxTextCharacters)}` : "";
-  return new UpstreamFailure("refused", message + text);
-};
+const explained = (message: string, more: unknown) =>
+  refusal(typeof more === "string" && more !== "" ? `${message} ${more.slice(0, maxTextCharacters)}` : message);
 
 /** `models/...`, whether or not the catalog's name of the model has it. */
 export const modelPath = (model: string): string => `models/${model.replace(/^models\//, "")}`;

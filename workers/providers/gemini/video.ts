@@ -1,11 +1,11 @@
 import type { Clock } from "#platform/clock";
-import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type Generated, type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
+import { retryDownload, storeAnswer } from "../wire/read-answer.ts";
 import { runJob } from "../wire/run-job.ts";
-import { retryDownload, storeAnswer } from "../wire/store-answer.ts";
-import { imagesIn, readBase64, refused, refuseOtherUploads, textIn } from "./inputs.ts";
+import { imagesIn, readBase64, refused, refuseOtherUploads, textIn } from "./media.ts";
 
 /** https://ai.google.dev/api/interactions-api: an interaction in the background is a job. */
 export const video = (client: ProviderClient, call: GenerationCall): Promise<Generated> =>
@@ -61,7 +61,7 @@ async function requestFor(call: GenerationCall): Promise<JsonObject> {
   const files = [...first, ...references];
   refuseOtherUploads(call, files);
   const contents = await readBase64(files, imagesLimitBytes);
-  const images = files.map(({ mime: mime_type }, at) => ({ type: "image", data: contents[at], mime_type }));
+  const images = contents.map(({ mime: mime_type, data }) => ({ type: "image", data, mime_type }));
   const task = first.length > 0 ? "image_to_video" : references.length > 0 ? "reference_to_video" : "text_to_video";
   return {
     model: call.model,
@@ -100,7 +100,7 @@ function videoIn(interaction: JsonObject, clock: Clock): JsonObject {
   const text = content.map((each) => (typeof each.text === "string" ? each.text : "")).join(" ");
   // The provider explains a refusal in the text of a completed interaction.
   if (status === "completed" && text !== "")
-    throw new UpstreamFailure("refused", `The model made no video. ${text.slice(0, maxTextCharacters)}`);
+    throw refusal(`The model made no video. ${text.slice(0, maxTextCharacters)}`);
   throw new UpstreamFailure("unavailable", `a video job that ended as ${String(status)}, without a video`);
 }
 

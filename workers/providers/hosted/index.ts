@@ -4,32 +4,31 @@
  * names; an upload goes as a link, or as its bytes if it is small. Files that an output names are stored, and the rest of it
  * goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription `minute`; music, which
  * providers sell by the piece or by started minutes, `request`. The vendors' client libraries write the requests
- * (capture-request.ts).
+ * (request.ts).
  */
 import type { Clock } from "#platform/clock";
-import { type GenerationCall, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
-import type { ProviderClient, ProviderRequest } from "../wire/provider-client.ts";
-import { runJob } from "../wire/run-job.ts";
-import { type InputRules, prepareInput } from "./prepare-input.ts";
-import { recordedSeconds } from "./seconds.ts";
-import { charactersOf, type JobOutput, retryAfterFailure, storeOutput } from "./store-output.ts";
+import { type GenerationCall, generatesOnly, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
+import type { ProviderClient } from "../wire/provider-client.ts";
+import { type JobProtocol, runJob } from "../wire/run-job.ts";
+import { captureRequest, type InputRules, prepareInput } from "./request.ts";
+import { charactersOf, fetchWithRetry, type JobOutput, recordedSeconds, storeOutput } from "./store-output.ts";
 
-/** The requests of one provider, and how its answers are read. */
-export interface Host {
+type Fetch = typeof globalThis.fetch;
+
+/** One provider: the requests that its client library writes, and how its answers are read. */
+export interface Host extends Pick<JobProtocol, "running" | "ended"> {
   readonly rules: InputRules;
-  submit(model: string, input: JsonObject): Promise<ProviderRequest>;
+  submit(fetch: Fetch, model: string, input: JsonObject): Promise<unknown>;
   /** What another worker needs to continue the job. */
   idOf(model: string, submitted: JsonObject): string | undefined;
-  poll(id: string): Promise<ProviderRequest>;
-  readonly running: readonly unknown[];
-  readonly ended: readonly unknown[];
+  poll(fetch: Fetch, id: string): Promise<unknown>;
   /** Throws if the job failed. `send` fetches more of it. */
   outputOf(
     job: JsonObject,
     id: string,
-    send: (request: Promise<ProviderRequest>) => Promise<JsonObject>,
+    send: (write: (fetch: Fetch) => Promise<unknown>) => Promise<JsonObject>,
   ): Promise<JobOutput>;
-  cancel(id: string): Promise<ProviderRequest>;
+  cancel(fetch: Fetch, id: string): Promise<unknown>;
   /** Work has not begun: a job that is canceled in this state is not billed. */
   isWaiting(job: JsonObject): boolean;
   /** Whether the answer to the cancellation says that work had still not begun. */
@@ -37,13 +36,12 @@ export interface Host {
 }
 
 export function createHosted(host: Host, client: ProviderClient, clock: Clock): Provider {
-  const noText = () =>
-    Promise.reject(new UpstreamFailure("misconfigured", "this kind of upstream generates only media"));
-
-  const send = async (request: Promise<ProviderRequest>, { log }: GenerationCall, signal: AbortSignal) =>
-    client.sendForJson(await request, { signal, log });
+  const noText = generatesOnly("media");
 
   const run = (call: GenerationCall) => {
+    const send = async (write: (fetch: Fetch) => Promise<unknown>, signal = call.signal) =>
+      client.sendForJson(await captureRequest(write), { signal, log: call.log });
+    const cancel = (id: string, signal: AbortSignal) => send((fetch) => host.cancel(fetch, id), signal);
     let seconds: Promise<number> | undefined;
     const recorded = () => (seconds ??= recordedSeconds(call));
     return runJob(clock, call, {
@@ -53,20 +51,18 @@ export function createHosted(host: Host, client: ProviderClient, clock: Clock): 
         if (call.task === "transcription") await recorded();
         const input = await prepareInput(call, host.rules);
         call.disconnected.throwIfAborted();
-        return send(host.submit(call.model, input), call, call.signal);
+        return send((fetch) => host.submit(fetch, call.model, input));
       },
       idOf: (submitted) => host.idOf(call.model, submitted),
-      poll: (id, signal) => send(host.poll(id), call, signal),
+      poll: (id, signal) => send((fetch) => host.poll(fetch, id), signal),
       running: host.running,
       ended: host.ended,
       async collect(job, id) {
-        const more = (request: Promise<ProviderRequest>) =>
-          retryAfterFailure(client, call, () => send(request, call, call.signal));
-        return storeOutput(client, call, await host.outputOf(job, id, more), recorded);
+        const output = await host.outputOf(job, id, (write) => fetchWithRetry(client, call, () => send(write)));
+        return storeOutput(client, call, output, recorded);
       },
-      cancel: async (id, signal) => void (await send(host.cancel(id), call, signal)),
-      cancelUnbilled: async (job, id, signal) =>
-        host.isWaiting(job) && host.isUnbilled(await send(host.cancel(id), call, signal)),
+      cancel: async (id, signal) => void (await cancel(id, signal)),
+      cancelUnbilled: async (job, id, signal) => host.isWaiting(job) && host.isUnbilled(await cancel(id, signal)),
     });
   };
 

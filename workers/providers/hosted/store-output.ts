@@ -1,12 +1,10 @@
 import type { Usage } from "#catalog";
-import { sleep } from "#platform/clock";
-import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type Generated, type GenerationCall, type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
 import { secondsOf } from "../recording.ts";
+import { isObject } from "../wire/json.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
-import { throwFailure } from "../wire/read-answer.ts";
-import { downloadRetryMs, maxDownloads, storeAnswer } from "../wire/store-answer.ts";
+import { retryDownload, storeAnswer, storeEach, throwFailure } from "../wire/read-answer.ts";
 import { findFiles, type NamedFile } from "./find-files.ts";
-import { reportedSeconds, requestedSeconds } from "./seconds.ts";
 
 /** The output of a job. */
 export interface JobOutput {
@@ -23,7 +21,7 @@ export async function storeOutput(
   recordedSeconds: () => Promise<number>,
 ): Promise<Generated> {
   const { files, rest } = findFiles(output, call);
-  if (call.task === "images") return { output: rest, usage: await storeImages(client, call, files, rest) };
+  if (call.task === "images") return { output: rest, usage: { image: await storeImages(client, call, files, rest) } };
   const [main, ...others] = files;
   const reported = seconds ?? reportedSeconds(rest, main?.about);
   if (call.task === "transcription") {
@@ -72,68 +70,39 @@ export function charactersOf(input: JsonObject): number {
 const countFields = ["n", "num_images", "num_outputs", "max_images", "number_of_images", "batch_size"];
 
 /** Images beyond the requested number are not charged; those that the provider's filter blackened are not delivered. */
-async function storeImages(
+function storeImages(
   client: ProviderClient,
   call: GenerationCall,
   files: readonly NamedFile[],
   { has_nsfw_concepts: flags }: JsonObject,
-): Promise<Usage> {
+): Promise<number> {
   const requested = countFields.map((field) => Number(call.input[field] ?? Number.NaN)).find((count) => count > 0) ?? 1;
-  const isFlagged = (index: number) => Array.isArray(flags) && flags[index] === true;
-  const clean = files.filter((_, index) => !isFlagged(index));
+  const clean = files.filter((_, index) => !(Array.isArray(flags) && flags[index] === true));
   if (clean.length === 0 && files.length > 0)
-    throw new UpstreamFailure("refused", "The provider's safety filter withheld the images.", { param: "prompt" });
-  let image = 0;
-  let failure: UpstreamFailure | undefined;
-  for (const file of clean.slice(0, requested)) {
-    try {
-      await storeFile(client, call, file);
-      image++;
-    } catch (error) {
-      if (!(error instanceof UpstreamFailure)) throw error;
-      failure = error;
-    }
-  }
-  if (image === 0) throw failure ?? withoutFile();
-  return { image };
+    throw refusal("The provider's safety filter withheld the images.", "prompt");
+  return storeEach(clean.slice(0, requested), call, async (file) => {
+    await storeFile(client, call, file);
+    return true;
+  });
 }
 
-/**
- * Repeats a failed download, because the work at the provider is done and has to be paid. `retry` of #platform/retry does
- * not observe a provider's Retry-After.
- */
-export async function retryAfterFailure<T>(
-  { clock }: ProviderClient,
-  { signal, log }: GenerationCall,
-  download: () => Promise<T>,
-): Promise<T> {
-  for (let downloads = 1; ; downloads++) {
-    try {
-      return await download();
-    } catch (error) {
-      const isTransient =
-        error instanceof UpstreamFailure && error.kind !== "refused" && error.kind !== "misconfigured";
-      if (!isTransient || downloads === maxDownloads) throw error;
-      log.warn({ err: error.message }, "downloading an output failed");
-      const retryAfterMs = Math.min(error.retryAfterMs ?? 0, 10 * downloadRetryMs);
-      await sleep(clock, Math.max(downloadRetryMs, retryAfterMs), signal);
-    }
-  }
-}
+/** A job's answer or file: failures of the request itself are not repeated. */
+export const fetchWithRetry = <T>(client: ProviderClient, call: GenerationCall, fetch: () => Promise<T>): Promise<T> =>
+  retryDownload(client, call, fetch, ({ kind }) => kind !== "refused" && kind !== "misconfigured");
 
 const fileLimitBytes = 512 * 1024 * 1024;
 /** A file is in memory while it is measured. */
 const measuredLimitBytes = 128 * 1024 * 1024;
 
 const storeFile = (client: ProviderClient, call: GenerationCall, { url, about }: NamedFile): Promise<void> =>
-  retryAfterFailure(client, call, async () => {
+  fetchWithRetry(client, call, async () => {
     if (isDataUrl(url)) return call.store(readDataUrl(url).bytes, about);
     await storeAnswer(client, call, await client.download(url, fileLimitBytes, call.signal), about);
   });
 
 /** Stores a file and resolves with its length in seconds. */
 const storeMeasured = (client: ProviderClient, call: GenerationCall, { url, about }: NamedFile): Promise<number> =>
-  retryAfterFailure(client, call, async () => {
+  fetchWithRetry(client, call, async () => {
     const { bytes, mime } = isDataUrl(url) ? readDataUrl(url) : await downloadWhole(client, call, url);
     const seconds = await secondsOf(bytes, mime);
     if (seconds === undefined) throw new UpstreamFailure("unavailable", "a video of unknown length");
@@ -154,4 +123,44 @@ function readDataUrl(url: string): { bytes: Buffer; mime: string } {
   const bytes = Buffer.from(content ?? "", "base64");
   if (bytes.length === 0) throw new UpstreamFailure("unavailable", "an empty file");
   return { bytes, mime };
+}
+
+/** `8`, `"8"` and `"8s"`. */
+function parseSeconds(value: unknown): number | undefined {
+  const count = typeof value === "string" ? Number(/^(\d+(\.\d+)?)s?$/.exec(value)?.[1]) : value;
+  return typeof count === "number" && Number.isFinite(count) && count > 0 ? count : undefined;
+}
+
+const firstSeconds = (values: readonly unknown[]) => values.map(parseSeconds).find((each) => each !== undefined);
+
+const inputFields = ["duration", "seconds", "duration_seconds", "seconds_total", "length", "video_length"];
+
+/** The length that the input requests. */
+const requestedSeconds = (input: JsonObject): number | undefined =>
+  firstSeconds(inputFields.map((field) => input[field]));
+
+/** The length that the output reports; what it says of the file itself comes first. */
+const reportedSeconds = (rest: JsonObject, about: JsonObject = {}): number | undefined =>
+  firstSeconds([
+    about.duration,
+    rest.duration,
+    rest.seconds,
+    rest.audio_duration,
+    isObject(rest.usage) ? rest.usage.seconds : undefined,
+  ]);
+
+const recordingLimitBytes = 100 * 1024 * 1024;
+
+/** The length of the one recording that a transcription reads. */
+export async function recordedSeconds({ uploads, input }: GenerationCall): Promise<number> {
+  const recordings = [...uploads.values()].filter(({ kind }) => kind !== "image");
+  const [file] = recordings;
+  if (!file || recordings.length > 1) {
+    const param = Object.keys(input).find((field) => /file|audio|video|media/i.test(field)) ?? "audio";
+    throw refusal(`${param}: one recording is needed, the id of an upload.`, param);
+  }
+  const seconds = await secondsOf(await file.read(recordingLimitBytes), file.mime);
+  file.release();
+  if (seconds !== undefined) return seconds;
+  throw refusal("The length of this recording cannot be determined.", file.param);
 }

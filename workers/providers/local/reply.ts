@@ -1,10 +1,10 @@
 import { setImmediate } from "node:timers/promises";
+import { refusal } from "../provider.ts";
 import { writeJson } from "../wire/json.ts";
-import { describeImage } from "./describe-image.ts";
+import { describeImage } from "./inputs.ts";
 import { type ChatRequest, type Message, textOf } from "./request.ts";
-import { fill, wordsOf } from "./schema.ts";
+import { fill, type Words, wordsOf } from "./schema.ts";
 import { countTokens, tokenize } from "./tokens.ts";
-import { type ToolCall, toolCalls } from "./tools.ts";
 
 /** One choice, in the pieces in which it is streamed: one token each. */
 export interface Choice {
@@ -13,10 +13,7 @@ export interface Choice {
   readonly finishReason: "stop" | "length" | "tool_calls";
 }
 
-export interface Reply {
-  readonly choices: readonly Choice[];
-  readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
-}
+export type Reply = Awaited<ReturnType<typeof replyTo>>;
 
 /** An answer depends only on this much of the prompt. Usage counts all of it. */
 const readCharacters = 16_384;
@@ -27,26 +24,22 @@ const tokensPerMessage = 3;
 const tokensPerImage = 256;
 
 /** `speech`: the text that a trigger has the model say. */
-export async function replyTo(request: ChatRequest, speech: string | undefined): Promise<Reply> {
+export async function replyTo(request: ChatRequest, speech: string | undefined) {
   const cap = Math.min(request.max_tokens ?? maxTokens, request.max_completion_tokens ?? maxTokens);
   const choices: Choice[] = [];
-  let completionTokens = 0;
+  let completion_tokens = 0;
   for (let index = 0; index < (request.n ?? 1); index++) {
     if (index > 0) await setImmediate();
     const prompt = textOf(lastUserMessage(request)).slice(0, readCharacters);
     const calls = speech === undefined ? toolCalls(request, prompt, wordsOf(prompt)) : [];
     const choice =
       calls.length > 0 ? calling(calls, cap) : speaking(speech ?? words(request, prompt, index), request, cap);
-    completionTokens += tokensOf(choice);
+    completion_tokens += tokensOf(choice);
     choices.push(choice);
   }
-  const promptTokens = await countPrompt(request);
-  const usage = {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
-  };
-  return { choices, usage };
+  const prompt_tokens = await countPrompt(request);
+  const total_tokens = prompt_tokens + completion_tokens;
+  return { choices, usage: { prompt_tokens, completion_tokens, total_tokens } };
 }
 
 const maxTokens = 1_000_000;
@@ -57,8 +50,38 @@ export const lastUserMessage = ({ messages }: ChatRequest): Message =>
 const tokensOf = ({ text = [], calls }: Choice) =>
   calls.reduce((sum, { pieces }) => sum + 1 + pieces.length, text.length);
 
+/**
+ * The function that `tool_choice` names; with `required` those that the prompt names, else the first; with `auto` those that
+ * the prompt names, unless the last message is a tool's result. "get_weather" and "get weather" both name `get_weather`. Only
+ * the first of them if `parallel_tool_calls` is false.
+ */
+function toolCalls(request: ChatRequest, prompt: string, words: Words) {
+  const { tools, tool_choice: choice, messages } = request;
+  const functions = (tools ?? []).flatMap((tool) => ("function" in tool ? [tool.function] : []));
+  if (functions.length === 0 || choice === "none") return [];
+  const call = ({ name, parameters }: (typeof functions)[number]) => ({
+    name,
+    arguments: JSON.stringify(fill(parameters ?? { type: "object" }, words)),
+  });
+  if (typeof choice === "object" && choice !== null) {
+    const { name } = choice.function;
+    const named = functions.find((each) => each.name === name);
+    if (named) return [call(named)];
+    throw refusal(`No function is called '${name}'.`, "tool_choice");
+  }
+  if (choice !== "required" && messages.at(-1)?.role === "tool") return [];
+  const text = prompt.toLowerCase();
+  const isNamed = ({ name }: { name: string }) => {
+    const lower = name.toLowerCase();
+    return text.includes(lower) || text.includes(lower.replaceAll("_", " "));
+  };
+  const named = functions.filter(isNamed);
+  const called = named.length === 0 && choice === "required" ? functions.slice(0, 1) : named;
+  return (request.parallel_tool_calls === false ? called.slice(0, 1) : called).map(call);
+}
+
 /** A function's name counts as one token. */
-function calling(calls: readonly ToolCall[], cap: number): Choice {
+function calling(calls: ReturnType<typeof toolCalls>, cap: number): Choice {
   let remaining = cap;
   const cut: Choice["calls"][number][] = [];
   for (const { name, arguments: given } of calls) {

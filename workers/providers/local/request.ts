@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { invalidValue, noCapacity, rateLimited, type ServiceError, upstreamError, upstreamTimeout } from "#errors";
+import { type JsonObject, refusal } from "../provider.ts";
 
 const textPart = z.object({ type: z.literal("text"), text: z.string() });
 const imagePart = z.object({
@@ -17,7 +18,7 @@ const functionTool = z.object({
 });
 
 /** The fields of a chat request that the local model reads; others are ignored. */
-const chatRequest = z.object({
+export const chatRequest = z.object({
   model: z.string(),
   messages: z.array(
     z.object({
@@ -52,8 +53,6 @@ const chatRequest = z.object({
 export type ChatRequest = z.infer<typeof chatRequest>;
 export type Message = ChatRequest["messages"][number];
 
-export const parseChat = (body: JsonObject): ChatRequest => parseRequest(chatRequest, body);
-
 /** Throws `refused` naming the first invalid field. */
 export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const parsed = schema.safeParse(body);
@@ -63,7 +62,7 @@ export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {
     if (typeof key === "number") return `${path}[${key}]`;
     return path === "" ? String(key) : `${path}.${String(key)}`;
   }, "");
-  throw new UpstreamFailure("refused", `${param || "The request"}: ${issue?.message}.`, { param: param || undefined });
+  throw refusal(`${param || "The request"}: ${issue?.message}.`, param || undefined);
 }
 
 /** The text of a message; its parts are separate lines. */
@@ -71,3 +70,38 @@ export function textOf({ content }: Message): string {
   if (typeof content === "string") return content;
   return (content ?? []).flatMap((part) => ("text" in part ? [part.text] : [])).join("\n");
 }
+
+/** A ServiceError goes to the caller without counting as a failure of the upstream, so no breaker opens. */
+const errors: Readonly<Record<string, (param: string) => ServiceError>> = {
+  400: (param) => invalidValue(param, "This is the error 400 that you asked for."),
+  429: () => rateLimited("This is the error 429 that you asked for.", 1),
+  502: () => upstreamError("This is the error 502 that you asked for."),
+  503: () => noCapacity("This is the error 503 that you asked for.", 1),
+  504: () => upstreamTimeout("This is the error 504 that you asked for."),
+};
+
+const maxDelayMs = 600_000;
+const maxTokens = 100_000;
+
+/**
+ * The effects of a message or prompt that consists of a trigger. Calls ignore those that do not concern them. Throws the
+ * error that `error:<status>` requests. `param`: the field with the text.
+ */
+export function triggerOf(text: string, param: string) {
+  const [, kind, digits] = /^(error|slow|stream-error|tokens|deliver):(\d{1,9})$/.exec(text) ?? [];
+  const count = Number(digits);
+  if (kind === "error")
+    throw errors[count]?.(param) ?? refusal(`error: takes one of ${Object.keys(errors).join(", ")}.`, param);
+  return {
+    /** Before the first token, or until the files are there. */
+    delayMs: kind === "slow" ? Math.min(count, maxDelayMs) : undefined,
+    /** Ends the stream after so many chunks, and fails a JSON answer. */
+    breakAfterChunks: kind === "stream-error" ? count : undefined,
+    /** What the model says. */
+    speech: kind === "tokens" ? "token ".repeat(Math.min(count, maxTokens)).trimEnd() : undefined,
+    /** At most so many images, or seconds of video. */
+    deliver: kind === "deliver" ? count : undefined,
+  };
+}
+
+export const brokenOff = () => upstreamError("This is the broken stream that you asked for.");

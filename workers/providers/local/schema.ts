@@ -25,27 +25,13 @@ const maxDepth = 24;
 function value(schema: unknown, place: Place): unknown {
   if (!isObject(schema) || place.depth > maxDepth || --place.budget.values < 0) return null;
   const deeper = { ...place, depth: place.depth + 1 };
-  if (typeof schema.$ref === "string") return value(resolve(place.root, schema.$ref), deeper);
+  if (typeof schema.$ref === "string") return value(resolved(schema, place.root), deeper);
   if ("const" in schema) return schema.const;
   if (Array.isArray(schema.enum) && schema.enum.length > 0) return place.words.oneOf(schema.enum);
   const choices = [schema.anyOf, schema.oneOf].find(Array.isArray) as unknown[] | undefined;
   if (choices) return value({ ...schema, anyOf: undefined, oneOf: undefined, ...simplest(choices, place) }, deeper);
   if (Array.isArray(schema.allOf)) return value(merged(schema, schema.allOf, place.root), deeper);
-  switch (typeOf(schema)) {
-    case "object":
-      return object(schema, deeper);
-    case "array":
-      return array(schema, deeper);
-    case "string":
-      return string(schema, place);
-    case "integer":
-    case "number":
-      return number(schema, place);
-    case "boolean":
-      return true;
-    default:
-      return null;
-  }
+  return generators.get(typeOf(schema))?.(schema, deeper) ?? null;
 }
 
 function typeOf(schema: JsonObject): unknown {
@@ -58,19 +44,16 @@ function typeOf(schema: JsonObject): unknown {
 
 /** The first of several alternatives; deep in the value, the first that does not nest further. */
 function simplest(choices: readonly unknown[], { root, depth }: Place): JsonObject {
-  const known = choices.map((choice) =>
-    isObject(choice) && typeof choice.$ref === "string" ? resolve(root, choice.$ref) : choice,
-  );
+  const known = choices.map((choice) => resolved(choice, root));
   const isLeaf = (choice: unknown) => isObject(choice) && !["object", "array"].includes(String(typeOf(choice)));
   const isNull = (choice: unknown) => isObject(choice) && choice.type === "null";
-  const chosen = depth > maxDepth / 3 ? known.find(isLeaf) : known.find((choice) => !isNull(choice));
-  return isObject(chosen ?? known[0]) ? ((chosen ?? known[0]) as JsonObject) : {};
+  return objectOf(known.find(depth > maxDepth / 3 ? isLeaf : (choice) => !isNull(choice)) ?? known[0]);
 }
 
 function merged(schema: JsonObject, all: readonly unknown[], root: unknown): JsonObject {
   const { allOf: _, ...own } = schema;
   return all.reduce<JsonObject>((whole, part) => {
-    const known = isObject(part) && typeof part.$ref === "string" ? resolve(root, part.$ref) : part;
+    const known = resolved(part, root);
     if (!isObject(known)) return whole;
     const properties = { ...objectOf(whole.properties), ...objectOf(known.properties) };
     const required = [...listOf(whole.required), ...listOf(known.required)];
@@ -118,30 +101,40 @@ function string(schema: JsonObject, { words, name }: Place): string {
 }
 
 function number(schema: JsonObject, { words }: Place): number {
-  const whole = typeOf(schema) === "integer";
-  const step = numberOf(schema.multipleOf) ?? (whole ? 1 : undefined);
-  const above = numberOf(schema.exclusiveMinimum);
-  const below = numberOf(schema.exclusiveMaximum);
-  const least = numberOf(schema.minimum) ?? Number.NEGATIVE_INFINITY;
-  const most = numberOf(schema.maximum) ?? Number.POSITIVE_INFINITY;
+  const step = numberOf(schema.multipleOf) ?? (typeOf(schema) === "integer" ? 1 : undefined);
+  const [above = Number.NEGATIVE_INFINITY, below = Number.POSITIVE_INFINITY] = [
+    numberOf(schema.exclusiveMinimum),
+    numberOf(schema.exclusiveMaximum),
+  ];
+  const low = Math.max(numberOf(schema.minimum) ?? Number.NEGATIVE_INFINITY, above);
+  const high = Math.min(numberOf(schema.maximum) ?? Number.POSITIVE_INFINITY, below);
   const fits = (candidate: number) =>
-    candidate >= least &&
-    candidate <= most &&
-    (above === undefined || candidate > above) &&
-    (below === undefined || candidate < below) &&
+    candidate >= low &&
+    candidate <= high &&
+    candidate !== above &&
+    candidate !== below &&
     (step === undefined || Number.isInteger(candidate / step));
   const unit = step ?? 1;
-  const low = Math.max(least, above ?? Number.NEGATIVE_INFINITY);
-  const high = Math.min(most, below ?? Number.POSITIVE_INFINITY);
   const nearLow = Math.ceil(low / unit) * unit;
   const nearHigh = Math.floor(high / unit) * unit;
   const plain = [1, 0, nearLow, nearLow + unit, nearHigh, nearHigh - unit, (low + high) / 2];
   return words.number(fits) ?? plain.find((candidate) => Number.isFinite(candidate) && fits(candidate)) ?? 0;
 }
 
-function resolve(root: unknown, reference: string): unknown {
-  if (!reference.startsWith("#")) return {};
-  const keys = reference.split("/").slice(1);
+const generators = new Map<unknown, (schema: JsonObject, place: Place) => unknown>([
+  ["object", object],
+  ["array", array],
+  ["string", string],
+  ["integer", number],
+  ["number", number],
+  ["boolean", () => true],
+]);
+
+/** What a reference in the schema stands for; any other schema itself. */
+function resolved(schema: unknown, root: unknown): unknown {
+  if (!isObject(schema) || typeof schema.$ref !== "string") return schema;
+  if (!schema.$ref.startsWith("#")) return {};
+  const keys = schema.$ref.split("/").slice(1);
   return keys.reduce<unknown>((at, key) => {
     const name = key.replaceAll("~1", "/").replaceAll("~0", "~");
     return isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
@@ -152,15 +145,10 @@ const objectOf = (each: unknown): JsonObject => (isObject(each) ? each : {});
 const listOf = (each: unknown): readonly unknown[] => (Array.isArray(each) ? each : []);
 const numberOf = (each: unknown): number | undefined => (typeof each === "number" ? each : undefined);
 
-/** The values that a prompt names, each used once: quoted texts, then capitalized names; and numbers. */
-export interface Words {
-  text(): string | undefined;
-  number(fits: (candidate: number) => boolean): number | undefined;
-  /** The value that the prompt names, else the first. */
-  oneOf(values: readonly unknown[]): unknown;
-}
+export type Words = ReturnType<typeof wordsOf>;
 
-export function wordsOf(prompt: string): Words {
+/** The values that a prompt names, each used once: quoted texts, then capitalized names; and numbers. */
+export function wordsOf(prompt: string) {
   const quoted = Array.from(prompt.matchAll(/"([^"\n]{1,200})"|'([^'\n]{1,200})'(?!\w)/g), ([, a, b]) => a ?? b ?? "");
   // The first word of a sentence is always capitalized, so it does not count as a name.
   const names = Array.from(
@@ -174,11 +162,12 @@ export function wordsOf(prompt: string): Words {
   const lower = prompt.toLowerCase();
   return {
     text: () => texts.shift(),
-    number(fits) {
+    number(fits: (candidate: number) => boolean) {
       const at = numbers.findIndex(fits);
       return at === -1 ? undefined : numbers.splice(at, 1)[0];
     },
-    oneOf: (values) =>
+    /** The value that the prompt names, else the first. */
+    oneOf: (values: readonly unknown[]) =>
       values.find((each) => typeof each === "string" && each !== "" && lower.includes(each.toLowerCase())) ?? values[0],
   };
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type InputFile, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type InputFile, type JsonObject, refusal } from "../provider.ts";
 
 /** All of them are in memory until they are sent. */
 const filesLimitBytes = 128 * 1024 * 1024;
@@ -13,18 +13,29 @@ export async function formOf(
   uploads: ReadonlyMap<string, InputFile>,
   limitBytes: (field: string) => number,
 ) {
-  const entries = [...entriesOf(fields, uploads)];
-  checkTotal(entries.flatMap(({ value }) => (typeof value === "string" ? [] : [value])));
+  const entries = Object.entries(fields).flatMap(([field, value]) => [...entriesOf(field, field, value)]);
+  const files = new Map<Entry, InputFile>();
+  let filesBytes = 0;
+  for (const entry of entries) {
+    const isFile = entry.name === entry.field || entry.name === `${entry.field}[]`;
+    const file = isFile ? uploads.get(entry.text) : undefined;
+    if (!file) continue;
+    files.set(entry, file);
+    filesBytes += file.bytes;
+    if (filesBytes > filesLimitBytes)
+      throw refusal(`The files together have more than ${filesLimitBytes} bytes.`, file.param);
+  }
   const boundary = `form-${randomBytes(18).toString("base64url")}`;
   const parts: Buffer[] = [];
-  for (const [index, { name, field, value }] of entries.entries()) {
+  for (const [index, entry] of entries.entries()) {
+    const { name, field, text } = entry;
     const head = `--${boundary}\r\ncontent-disposition: form-data; name="${escaped(name)}"`;
-    if (typeof value === "string") parts.push(Buffer.from(`${head}\r\n\r\n${value}\r\n`));
-    else {
-      const type = value.mime.replace(/[^\w.+/-].*$/s, "");
-      const file = `; filename="file-${index}.${extensionOf(type)}"\r\ncontent-type: ${type}\r\n\r\n`;
-      parts.push(Buffer.from(head + file), await value.read(limitBytes(field)), Buffer.from("\r\n"));
-    }
+    const file = files.get(entry);
+    if (file) {
+      const type = file.mime.replace(/[^\w.+/-].*$/s, "");
+      const about = `; filename="file-${index}.${extensionOf(type)}"\r\ncontent-type: ${type}\r\n\r\n`;
+      parts.push(Buffer.from(head + about), await file.read(limitBytes(field)), Buffer.from("\r\n"));
+    } else parts.push(Buffer.from(`${head}\r\n\r\n${text}\r\n`));
   }
   parts.push(Buffer.from(`--${boundary}--\r\n`));
   const bytes = parts.reduce((sum, part) => sum + part.length, 0);
@@ -39,35 +50,15 @@ interface Entry {
   readonly name: string;
   /** Of the input. */
   readonly field: string;
-  readonly value: string | InputFile;
+  readonly text: string;
 }
 
-function* entriesOf(fields: JsonObject, uploads: ReadonlyMap<string, InputFile>): Generator<Entry> {
-  for (const [field, value] of Object.entries(fields)) {
-    for (const [name, each] of flattened(field, value)) {
-      const isFile = name === field || name === `${field}[]`;
-      yield { name, field, value: (isFile ? uploads.get(each) : undefined) ?? each };
-    }
-  }
-}
-
-function* flattened(name: string, value: unknown): Generator<[name: string, value: string]> {
+function* entriesOf(field: string, name: string, value: unknown): Generator<Entry> {
   if (value === null || value === undefined) return;
-  if (Array.isArray(value)) for (const each of value) yield* flattened(`${name}[]`, each);
+  if (Array.isArray(value)) for (const each of value) yield* entriesOf(field, `${name}[]`, each);
   else if (typeof value === "object")
-    for (const [key, each] of Object.entries(value)) yield* flattened(`${name}[${key}]`, each);
-  else yield [name, String(value as string | number | boolean)];
-}
-
-function checkTotal(files: readonly InputFile[]): void {
-  let bytes = 0;
-  for (const file of files) {
-    bytes += file.bytes;
-    if (bytes > filesLimitBytes)
-      throw new UpstreamFailure("refused", `The files together have more than ${filesLimitBytes} bytes.`, {
-        param: file.param,
-      });
-  }
+    for (const [key, each] of Object.entries(value)) yield* entriesOf(field, `${name}[${key}]`, each);
+  else yield { name, field, text: String(value as string | number | boolean) };
 }
 
 /** As browsers escape it, because the caller chose the name. */

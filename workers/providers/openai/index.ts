@@ -1,7 +1,7 @@
 /**
  * Any OpenAI-compatible server (https://platform.openai.com/docs/api-reference): chat completions, responses where the
  * catalog says so, embeddings, images and their edits, speech, transcriptions, videos. Bodies of text calls are sent unchanged,
- * but for the option that makes a stream report its usage; generate.ts has the calls that generate or read files. Answers are
+ * but for the option that makes a stream report its usage; media.ts has the calls that generate or read files. Answers are
  * untrusted: one has at most 64 MB (with images 128 MB), an event of a stream 8 MB, and redirects are not followed. Callers see
  * the provider's message only if their request is at fault.
  */
@@ -20,7 +20,7 @@ import { failureInside } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import { connectProvider } from "../wire/provider-client.ts";
 import { readStream, type StreamRules } from "../wire/read-stream.ts";
-import { generate } from "./generate.ts";
+import { generate } from "./media.ts";
 
 export function createOpenai(target: Target, { clock }: { clock: Clock }): Provider {
   const { baseUrl, concurrency, apiKey } = target;
@@ -52,9 +52,8 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
     },
     async *stream(call: TextCall) {
       const { path, rules } = endpointOf(call.format);
-      const body = withoutStore({ ...call.body, stream: true, ...streamOptions(call) });
-      const answer = await client.send({ path, json: body, accept: "text/event-stream" }, call);
-      yield* readStream(answer, rules, call.signal, clock);
+      const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call) });
+      yield* readStream(client, { path, json }, rules, call);
     },
     embed: (call) => json("/embeddings", call.body, call, "data"),
     generate: (call) => generate(client, call),

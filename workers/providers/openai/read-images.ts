@@ -19,7 +19,7 @@ export async function readImages(
 ): Promise<{ answer: JsonObject; images: Buffer[][] }> {
   const images: Buffer[][] = [];
   let outline = "";
-  let image: Base64 | undefined;
+  let image: ReturnType<typeof createDecoder> | undefined;
   let searchedUntil = 0;
   let bytes = 0;
 
@@ -45,7 +45,7 @@ export async function readImages(
       const start = found.index + found[0].length;
       rest = outline.slice(start);
       outline = outline.slice(0, start);
-      image = base64();
+      image = createDecoder();
     }
   };
 
@@ -60,13 +60,8 @@ export async function readImages(
   return { answer: parse(Buffer.from(outline, "latin1").toString("utf8")), images };
 }
 
-interface Base64 {
-  add(text: string): void;
-  end(): Buffer[];
-}
-
 /** Decodes base64 in which some encoders escape `/`, `+` or line ends. */
-function base64(): Base64 {
+function createDecoder() {
   const parts: Buffer[] = [];
   let rest = "";
   const decode = (text: string, isLast: boolean) => {
@@ -76,14 +71,14 @@ function base64(): Base64 {
     return plain.slice(whole);
   };
   return {
-    add(text) {
+    add(text: string) {
       rest += text;
       // An escape has at most six characters.
       const escape = rest.indexOf("\\", rest.length - 6);
       const cut = escape === -1 ? rest.length : escape;
       rest = decode(rest.slice(0, cut), false) + rest.slice(cut);
     },
-    end() {
+    end(): Buffer[] {
       decode(rest, true);
       return parts;
     },

@@ -1,15 +1,15 @@
 /**
  * Replicate (https://replicate.com/docs/reference/http): predictions of `owner/name`, whose version the provider chooses, and of
- * `owner/name:version`. The provider stores outputs for an hour. replicate/failures.ts reads its errors.
+ * `owner/name:version`. The provider stores outputs for an hour.
  */
+import type { IncomingHttpHeaders } from "node:http";
 import Replicate from "replicate";
 import type { Clock } from "#platform/clock";
-import { captureRequest } from "../hosted/capture-request.ts";
 import { createHosted, type Host } from "../hosted/index.ts";
-import type { JsonObject, Provider, Target } from "../provider.ts";
+import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
+import { failureOf } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import { connectProvider, versioned } from "../wire/provider-client.ts";
-import { predictionFailure, replicateFailure } from "./failures.ts";
 
 export function createReplicate(target: Target, { clock }: { clock: Clock }): Provider {
   const { apiKey, concurrency } = target;
@@ -24,17 +24,16 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
       privateUrls: /[\\/]{2}[^\s/]*\bapi\.replicate\.com\b/i,
       rename: ({ n, ...input }) => (typeof n === "number" && n > 1 ? { num_outputs: n, ...input } : input),
     },
-    submit: (model, input) =>
-      captureRequest((fetch) => clientOf(fetch).predictions.create({ ...versionOf(model), input })),
+    submit: (fetch, model, input) => clientOf(fetch).predictions.create({ ...versionOf(model), input }),
     idOf: (_, { id }) => (typeof id === "string" && /^[a-z0-9]{1,64}$/i.test(id) ? id : undefined),
-    poll: (id) => captureRequest((fetch) => clientOf(fetch).predictions.get(id)),
+    poll: (fetch, id) => clientOf(fetch).predictions.get(id),
     running: ["starting", "processing", "queued"],
     ended: ["succeeded", "failed", "canceled", "aborted"],
     outputOf(prediction) {
       if (prediction.status !== "succeeded") throw predictionFailure(prediction, clock);
       return Promise.resolve({ output: prediction.output, seconds: secondsBilled(prediction) });
     },
-    cancel: (id) => captureRequest((fetch) => clientOf(fetch).predictions.cancel(id)),
+    cancel: (fetch, id) => clientOf(fetch).predictions.cancel(id),
     // A prediction that never started is not charged; one that did is charged for the time until it was canceled
     // (https://replicate.com/docs/topics/predictions/lifecycle, https://replicate.com/docs/topics/billing).
     isWaiting: ({ status }) => status === "starting" || status === "queued",
@@ -57,4 +56,57 @@ function secondsBilled({ metrics }: JsonObject): number | undefined {
     ? metrics
     : {};
   return [video, audio].find((seconds): seconds is number => typeof seconds === "number" && seconds > 0);
+}
+
+/** `{title, detail, status, invalid_fields: [{type, field, description}], retry_after}` */
+function replicateFailure(status: number, headers: IncomingHttpHeaders, body: unknown, clock: Clock): UpstreamFailure {
+  const { title, detail, invalid_fields, retry_after } = isObject(body) ? body : {};
+  const fields = Array.isArray(invalid_fields) ? invalid_fields.filter(isObject) : [];
+  const described = fields.map(({ description }) => description).filter((each) => typeof each === "string");
+  const text = described.length > 0 ? described.join("; ") : [detail, title].find((each) => typeof each === "string");
+  const message = typeof text === "string" ? text : "";
+  // The catalog sets the version, so the caller is not at fault.
+  const isModel = typeof title === "string" && /^invalid version/i.test(title);
+  const retryAfter = typeof retry_after === "number" ? retry_after : /resets in ~?(\d+)s/i.exec(message)?.[1];
+  const param = paramOf(fields[0]);
+  return failureOf(
+    isModel ? 404 : status,
+    retryAfter === undefined || "retry-after" in headers ? headers : { ...headers, "retry-after": String(retryAfter) },
+    { error: { message, param } },
+    clock,
+  );
+}
+
+/** Only the text names a missing field. */
+function paramOf({ field, description }: JsonObject = {}): string | undefined {
+  if (typeof field !== "string") return undefined;
+  const missing = typeof description === "string" ? /^(\w+) is required$/.exec(description)?.[1] : undefined;
+  return missing === undefined ? field : `${field}.${missing}`;
+}
+
+/**
+ * The error texts of failed predictions; the first match counts. Codes of four digits are the platform's
+ * (https://replicate.com/docs/reference/error-codes), those of three the models'; the rest are exceptions of models.
+ */
+const errors: readonly (readonly [text: RegExp, status: number])[] = [
+  [/\bE005\b|nsfw|flagged as|safety|content polic|moderat/i, 422],
+  [/\bE003\b|high demand|rate limit|too many requests/i, 429],
+  // Out of memory: the input is too large.
+  [/\bE1001\b/, 422],
+  [/\bE\d{4}\b|\bE00[1-4]\b|interrupted|code: PA|please (retry|try again later)|timed? ?out|cuda/i, 503],
+  [
+    /\bE006\b|invalid|unsupported|not supported|must be|too (long|large|many|short|small)|exceeds|cannot identify/i,
+    422,
+  ],
+  [/(failed|unable|could not) to? ?(download|load|fetch|decode|open|read)/i, 422],
+];
+
+/** The failure of a prediction that did not succeed. */
+function predictionFailure({ status, error }: JsonObject, clock: Clock): UpstreamFailure {
+  const text = typeof error === "string" ? error : "";
+  const found = status === "failed" ? errors.find(([pattern]) => pattern.test(text)) : undefined;
+  // Links in the text are signed: the signature must not reach the caller.
+  const message = text.replace(/(https?:\/\/[^\s?"']+)\?[^\s"']*/g, "$1") || `a prediction that is ${String(status)}`;
+  const code = found?.[1] ?? 500;
+  return failureOf(code, code === 429 ? { "retry-after": "10" } : {}, { error: { message } }, clock);
 }

@@ -1,62 +1,37 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { list, object } from "#formats";
 import type { Clock } from "#platform/clock";
-import { type FailureKind, type JsonObject, UpstreamFailure } from "../provider.ts";
-import { isObject } from "./json.ts";
+import { type FailureKind, UpstreamFailure } from "../provider.ts";
 
-/** The fields of a provider's error that decide what becomes of the call. */
-interface ProviderError {
-  readonly message: string | undefined;
-  /** The code, else the type. Some servers put the HTTP status here. */
-  readonly code: string | number | undefined;
-  readonly type: string | undefined;
-  readonly param: string | undefined;
-  /** The reason within the type, of Anthropic and Google. */
-  readonly detail: string | undefined;
-  /** Of Google, which sends no header for it. */
-  readonly retryAfterMs: number | undefined;
-}
-
-const fieldsOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** Reads `{error: {message, code, param}}` and its variants on compatible servers. */
-function readError(body: unknown): ProviderError {
+/** gRPC's names of its codes, by number from 0. */
+const googleCodes = (
+  "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED " +
+  "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
+).split(" ");
+
+/**
+ * Reads `{error: {message, code, param}}` and its variants on compatible servers, and Google's errors
+ * (https://cloud.google.com/apis/design/errors, https://ai.google.dev/gemini-api/docs/troubleshooting).
+ */
+function readError(body: unknown) {
   // Gemini's compatible address wraps the object in an array.
   const [whole] = Array.isArray(body) ? body : [body];
-  const error = fieldsOf(whole).error ?? whole;
-  const fields = fieldsOf(error);
-  const google = readGoogleError(fields);
-  const code = [fields.code, fields.type].find((value) => typeof value === "string" || typeof value === "number");
-  return {
-    message: textOf(error) ?? textOf(fields.message),
-    code: typeof code === "number" ? code : textOf(code),
-    type: textOf(fields.type) ?? google.type,
-    param: textOf(fields.param),
-    detail: textOf(fieldsOf(fields.details).error_code) ?? google.detail,
-    retryAfterMs: google.retryAfterMs,
-  };
-}
-
-const googleCodes: Readonly<Record<number, string>> = {
-  3: "INVALID_ARGUMENT",
-  4: "DEADLINE_EXCEEDED",
-  5: "NOT_FOUND",
-  7: "PERMISSION_DENIED",
-  8: "RESOURCE_EXHAUSTED",
-  9: "FAILED_PRECONDITION",
-  13: "INTERNAL",
-  14: "UNAVAILABLE",
-  16: "UNAUTHENTICATED",
-};
-
-/** https://cloud.google.com/apis/design/errors, https://ai.google.dev/gemini-api/docs/troubleshooting */
-function readGoogleError({ status, code, details }: JsonObject) {
-  const infos = Array.isArray(details) ? details.map(fieldsOf) : [];
-  const delay = infos.map((info) => textOf(info.retryDelay)).find((value) => value !== undefined);
+  const error = object(whole).error ?? whole;
+  const { message, code, type, status, param, details } = object(error);
+  const infos = list(details);
+  const delay = infos.map(({ retryDelay }) => textOf(retryDelay)).find((value) => value !== undefined);
   const seconds = Number(/^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay ?? "")?.[1]);
   return {
-    type: textOf(status) ?? (typeof code === "number" ? googleCodes[code] : undefined),
-    detail: infos.map((info) => textOf(info.reason)).find((value) => value !== undefined),
+    message: textOf(error) ?? textOf(message),
+    /** The code, else the type. Some servers put the HTTP status here. */
+    code: [code, type].find((value) => typeof value === "string" || typeof value === "number"),
+    type: textOf(type) ?? textOf(status) ?? (typeof code === "number" ? googleCodes[code] : undefined),
+    param: textOf(param),
+    /** The reason within the type, of Anthropic and Google. */
+    detail: textOf(object(details).error_code) ?? infos.map(({ reason }) => textOf(reason)).find((each) => each),
+    /** Google sends no header for it. */
     retryAfterMs: seconds >= 0 ? Math.round(seconds * 1000) : undefined,
   };
 }
@@ -87,56 +62,30 @@ const overloaded = 529;
 
 /** The status of an error that has none, by its code or type. */
 const statusOf: ReadonlyMap<unknown, number> = new Map(
-  Object.entries({
-    // OpenAI and compatible servers.
-    invalid_request_error: 400,
-    invalid_prompt: 400,
-    content_filter: 400,
-    content_policy_violation: 400,
-    moderation_blocked: 400,
-    image_generation_user_error: 400,
-    video_generation_user_error: 400,
-    context_length_exceeded: 400,
-    rate_limit_exceeded: 429,
-    // OpenAI, in responses.
-    bio_policy: 400,
-    misalignment_policy_violation: 400,
-    image_content_policy_violation: 400,
-    invalid_image: 400,
-    invalid_image_format: 400,
-    invalid_base64_image: 400,
-    invalid_image_url: 400,
-    invalid_image_mode: 400,
-    image_too_large: 400,
-    image_too_small: 400,
-    image_parse_error: 400,
-    image_file_too_large: 400,
-    image_file_not_found: 400,
-    unsupported_image_media_type: 400,
-    empty_image_file: 400,
-    failed_to_download_image: 400,
-    data_residency_mismatch: 403,
-    // Anthropic.
-    authentication_error: 401,
-    billing_error: 402,
-    permission_error: 403,
-    not_found_error: 404,
-    request_too_large: 413,
-    rate_limit_error: 429,
-    timeout_error: 504,
-    overloaded_error: overloaded,
-    // Google; `invalid_request` is of its interactions.
-    invalid_request: 400,
-    INVALID_ARGUMENT: 400,
-    FAILED_PRECONDITION: 400,
-    UNAUTHENTICATED: 401,
-    PERMISSION_DENIED: 403,
-    NOT_FOUND: 404,
-    RESOURCE_EXHAUSTED: 429,
-    INTERNAL: 500,
-    UNAVAILABLE: 503,
-    DEADLINE_EXCEEDED: 504,
-  }),
+  (
+    [
+      // OpenAI and compatible servers.
+      [400, "invalid_request_error invalid_prompt content_filter content_policy_violation moderation_blocked"],
+      [400, "image_generation_user_error video_generation_user_error context_length_exceeded"],
+      // OpenAI, in responses.
+      [400, "bio_policy misalignment_policy_violation image_content_policy_violation"],
+      [400, "invalid_image invalid_image_format invalid_base64_image invalid_image_url invalid_image_mode"],
+      [400, "image_too_large image_too_small image_parse_error image_file_too_large image_file_not_found"],
+      [400, "unsupported_image_media_type empty_image_file failed_to_download_image"],
+      // Google (`invalid_request` is of its interactions), Anthropic (`*_error`), and OpenAI.
+      [400, "invalid_request INVALID_ARGUMENT FAILED_PRECONDITION"],
+      [401, "UNAUTHENTICATED authentication_error"],
+      [402, "billing_error"],
+      [403, "PERMISSION_DENIED permission_error data_residency_mismatch"],
+      [404, "NOT_FOUND not_found_error"],
+      [413, "request_too_large"],
+      [429, "RESOURCE_EXHAUSTED rate_limit_error rate_limit_exceeded"],
+      [500, "INTERNAL"],
+      [503, "UNAVAILABLE"],
+      [504, "DEADLINE_EXCEEDED timeout_error"],
+      [overloaded, "overloaded_error"],
+    ] as const
+  ).flatMap(([status, codes]) => codes.split(" ").map((code) => [code, status] as const)),
 );
 
 /** The cooldown of an upstream that answers 429 without a Retry-After. */
@@ -149,7 +98,7 @@ const accountTexts =
 
 function kindOf(
   status: number,
-  { code, type, message = "", detail = "" }: ProviderError,
+  { code, type, message = "", detail = "" }: ReturnType<typeof readError>,
   hasRetryAfter: boolean,
 ): FailureKind {
   // OpenAI answers 429, but waiting does not help.

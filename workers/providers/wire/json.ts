@@ -1,5 +1,5 @@
 import { isDeeper } from "#formats";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type JsonObject, refusal, UpstreamFailure } from "../provider.ts";
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -22,10 +22,31 @@ export function writeJson(value: unknown): string {
     return JSON.stringify(value);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new UpstreamFailure("refused", "The request is nested too deep.");
+    throw refusal("The request is nested too deep.");
   }
 }
 
 /** Those of the fields that are set. */
 export const pick = (from: JsonObject, fields: readonly string[]): JsonObject =>
   Object.fromEntries(fields.flatMap((field) => (from[field] == null ? [] : [[field, from[field]]])));
+
+const maxInputDepth = 64;
+
+/** The fields and items at any depth of an input; `param` names each for errors, like `input.images[0].url`. */
+export function* fieldsIn(
+  value: unknown,
+  param: string,
+  depth = 0,
+): Generator<{ readonly field: string; readonly param: string; readonly value: unknown }> {
+  if (typeof value !== "object" || value === null) return;
+  if (depth === maxInputDepth) throw refusal(`${param}: is nested too deep.`, param);
+  for (const [field, each] of Object.entries(value)) {
+    const at = Array.isArray(value) ? `${param}[${field}]` : param ? `${param}.${field}` : field;
+    yield { field, param: at, value: each };
+    yield* fieldsIn(each, at, depth + 1);
+  }
+}
+
+/** Files that are stored at the provider under the operator's key may be another tenant's. */
+export const providerFileRefusal = (name: string, param: string): UpstreamFailure =>
+  refusal(`${name}: the provider's own store cannot be used; upload the file.`, param);

@@ -1,34 +1,10 @@
 import type { Clock } from "#platform/clock";
 import { createHttpClient, type HttpAnswer, NotConnected } from "#platform/http";
-import type { Logger } from "#platform/logger";
 import { createSafeFetch } from "#platform/safe-fetch";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "./failures.ts";
 import { parse, writeJson } from "./json.ts";
 import { errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
-
-/** The HTTP client for the server at an upstream's address. */
-export interface ProviderClient {
-  /** Rejects unless the status is a success. */
-  send(request: ProviderRequest, call: CallContext): Promise<HttpAnswer>;
-  /** The same, for an answer that is a JSON object: of at most 64 MB unless said otherwise. */
-  sendForJson(request: ProviderRequest, call: CallContext, options?: ReadOptions): Promise<JsonObject>;
-  /** The file at an address that an answer names. The key is not sent there. */
-  download(url: string, limitBytes: number, signal: AbortSignal): Promise<HttpAnswer>;
-  readonly clock: Clock;
-  close(): Promise<void>;
-}
-
-interface CallContext {
-  readonly signal: AbortSignal;
-  readonly log: Logger;
-}
-
-interface ReadOptions {
-  readonly limitBytes?: number;
-  /** Called with the bytes of each part as it arrives. */
-  readonly hold?: (bytes: number) => void;
-}
 
 export interface ProviderRequest {
   /** POST with a body, else GET, unless set. */
@@ -52,9 +28,14 @@ interface ProviderEndpoint {
   readonly failureOf?: typeof failureOf;
 }
 
+type CallContext = Pick<UpstreamCall, "signal" | "log">;
+
 const answerLimitBytes = 64 * 1024 * 1024;
 
-export function connectProvider(endpoint: ProviderEndpoint, clock: Clock): ProviderClient {
+export type ProviderClient = ReturnType<typeof connectProvider>;
+
+/** The HTTP client for the server at an upstream's address. */
+export function connectProvider(endpoint: ProviderEndpoint, clock: Clock) {
   const base = new URL(endpoint.baseUrl);
   const root = base.pathname.replace(/\/+$/, "");
   const http = createHttpClient({ origin: base.origin, connections: endpoint.concurrency, clock });
@@ -75,40 +56,49 @@ export function connectProvider(endpoint: ProviderEndpoint, clock: Clock): Provi
     return (endpoint.failureOf ?? failureOf)(answer.status, answer.headers, body, clock);
   };
 
-  const client: ProviderClient = {
-    async send({ method, path, json, form, accept = "application/json", headers }, { signal, log }) {
-      // As bytes, because the text takes up to twice the memory and would be held until the answer arrives.
-      const body = json ? Buffer.from(writeJson(json)) : form?.parts;
-      const contentHeaders = json ? { "content-type": "application/json" } : form?.headers;
-      const answer = await http
-        .send({
-          method: method ?? (body ? "POST" : "GET"),
-          path: root + withQuery(path),
-          headers: { ...common, accept, ...headers, ...contentHeaders },
-          ...(body && { body }),
-          signal,
-        })
-        .catch((error: unknown) => {
-          if (!(error instanceof NotConnected)) return throwFailure(error, signal);
-          const { code, message, cause } = error;
-          throw new UpstreamFailure("unavailable", code ?? message, { unreachable: true, cause });
-        });
-      const upstreamRequestId = answer.headers["x-request-id"] ?? answer.headers["request-id"];
-      log.debug({ status: answer.status, upstreamRequestId }, "upstream answered");
-      if (answer.status < 200 || answer.status > 299) throw await failureFrom(answer, signal);
-      return answer;
+  /** Rejects unless the status is a success. */
+  const send = async (request: ProviderRequest, { signal, log }: CallContext): Promise<HttpAnswer> => {
+    const { method, path, json, form, accept = "application/json", headers } = request;
+    // As bytes, because the text takes up to twice the memory and would be held until the answer arrives.
+    const body = json ? Buffer.from(writeJson(json)) : form?.parts;
+    const contentHeaders = json ? { "content-type": "application/json" } : form?.headers;
+    const answer = await http
+      .send({
+        method: method ?? (body ? "POST" : "GET"),
+        path: root + withQuery(path),
+        headers: { ...common, accept, ...headers, ...contentHeaders },
+        ...(body && { body }),
+        signal,
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof NotConnected)) return throwFailure(error, signal);
+        const { code, message, cause } = error;
+        throw new UpstreamFailure("unavailable", code ?? message, { unreachable: true, cause });
+      });
+    const upstreamRequestId = answer.headers["x-request-id"] ?? answer.headers["request-id"];
+    log.debug({ status: answer.status, upstreamRequestId }, "upstream answered");
+    if (answer.status < 200 || answer.status > 299) throw await failureFrom(answer, signal);
+    return answer;
+  };
+
+  return {
+    send,
+    /** The same, for an answer that is a JSON object. `hold` is called with the bytes of each part as it arrives. */
+    async sendForJson(
+      request: ProviderRequest,
+      call: CallContext,
+      { limitBytes = answerLimitBytes, hold }: { limitBytes?: number; hold?: (bytes: number) => void } = {},
+    ): Promise<JsonObject> {
+      return parse(await readText(await send(request, call), limitBytes, call.signal, hold));
     },
-    async sendForJson(request, call, { limitBytes = answerLimitBytes, hold } = {}) {
-      return parse(await readText(await client.send(request, call), limitBytes, call.signal, hold));
-    },
-    download: (url, limitBytes, signal) =>
+    /** The file at an address that an answer names. The key is not sent there. */
+    download: (url: string, limitBytes: number, signal: AbortSignal): Promise<HttpAnswer> =>
       safeFetch.get({ url, limitBytes, signal }).catch((error: unknown) => throwFailure(error, signal)),
     clock,
     async close() {
       await Promise.all([http.close(), safeFetch.close()]);
     },
   };
-  return client;
 }
 
 /** The address with the version's path, whether or not the operator's has it: providers' own clients take it without. */

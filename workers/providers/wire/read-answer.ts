@@ -1,8 +1,11 @@
 import { pipeline, Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { ServiceError } from "#errors";
+import { type Clock, sleep } from "#platform/clock";
 import type { HttpAnswer } from "#platform/http";
-import { UpstreamFailure } from "../provider.ts";
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { failureInside } from "./failures.ts";
+import { parse } from "./json.ts";
 
 export const errorLimitBytes = 64 * 1024;
 
@@ -51,4 +54,92 @@ export function throwFailure(error: unknown, signal: AbortSignal): never {
   if (error instanceof UpstreamFailure || error instanceof ServiceError) throw error;
   const { code, message } = error as NodeJS.ErrnoException;
   throw new UpstreamFailure("unavailable", code ?? message, { cause: error });
+}
+
+/** Stores the file that an answer consists of, as it arrives. */
+export async function storeAnswer(
+  { clock }: { readonly clock: Clock },
+  call: GenerationCall,
+  answer: HttpAnswer,
+  about?: JsonObject,
+): Promise<void> {
+  const type = answer.headers["content-type"] ?? "";
+  if (/^application\/([\w.-]+\+)?json\b/i.test(type))
+    throw failureInside(parse(await readText(answer, errorLimitBytes, call.signal)), clock);
+  if (/^text\//i.test(type)) {
+    await answer.body.return?.();
+    throw new UpstreamFailure("unavailable", "an answer with text where a file is expected");
+  }
+  // Its `return` ends a pending read, which that of a generator around it would wait for.
+  const source = decompressed(answer)[Symbol.asyncIterator]();
+  // Storage may wrap an error of the source in one of its own, and then the provider's failure would look like storage's.
+  let failure: { readonly error: unknown } | undefined;
+  const next = async () => {
+    try {
+      return await source.next();
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
+  };
+  async function* whole(first: Buffer): AsyncGenerator<Buffer> {
+    yield first;
+    for (let step = await next(); !step.done; step = await next()) yield step.value;
+  }
+  try {
+    const first = await next();
+    if (first.done) throw new UpstreamFailure("unavailable", "an empty file");
+    await call.store(whole(first.value), about);
+  } catch (error) {
+    throwFailure(failure ? failure.error : error, call.signal);
+  } finally {
+    // Also if storage never began to read it.
+    await source.return?.();
+  }
+}
+
+/** Stores items one after the other; failures count only if none is stored. Resolves with how many were. */
+export async function storeEach<T>(
+  items: readonly T[],
+  { log }: GenerationCall,
+  store: (item: T) => Promise<boolean>,
+): Promise<number> {
+  let stored = 0;
+  let failure = new UpstreamFailure("unavailable", "an output without a file");
+  for (const item of items) {
+    try {
+      if (await store(item)) stored++;
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      failure = error;
+      log.warn({ err: error.message }, "an image failed");
+    }
+  }
+  if (stored === 0) throw failure;
+  return stored;
+}
+
+const maxDownloads = 3;
+const downloadRetryMs = 2_000;
+
+/**
+ * A failed download is repeated, because the work at the provider is done and has to be paid. `retry` of #platform/retry does
+ * not observe a provider's Retry-After.
+ */
+export async function retryDownload<T>(
+  { clock }: { readonly clock: Clock },
+  { signal, log }: GenerationCall,
+  download: () => Promise<T>,
+  isTransient: (failure: UpstreamFailure) => boolean = () => true,
+): Promise<T> {
+  for (let downloads = 1; ; downloads++) {
+    try {
+      return await download();
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure) || downloads === maxDownloads || !isTransient(error)) throw error;
+      log.warn({ err: error.message }, "downloading an output failed");
+      const retryAfterMs = Math.min(error.retryAfterMs ?? 0, 10 * downloadRetryMs);
+      await sleep(clock, Math.max(downloadRetryMs, retryAfterMs), signal);
+    }
+  }
 }

@@ -1,9 +1,8 @@
 import { createParser } from "eventsource-parser";
-import type { Clock } from "#platform/clock";
-import type { HttpAnswer } from "#platform/http";
-import { type JsonObject, UpstreamFailure } from "../provider.ts";
+import { type JsonObject, type UpstreamCall, UpstreamFailure } from "../provider.ts";
 import { failureInside } from "./failures.ts";
 import { parse } from "./json.ts";
+import type { ProviderClient, ProviderRequest } from "./provider-client.ts";
 import { decompressed, errorLimitBytes, readText, throwFailure } from "./read-answer.ts";
 
 /** How a format's streams fail and end. */
@@ -18,40 +17,40 @@ export interface StreamRules {
   readonly endsAtOnce?: true;
 }
 
-/** The events of an answer, parsed. Events before a failure are delivered before it is thrown. */
+/** The events of the answer to a request, parsed. Events before a failure are delivered before it is thrown. */
 export async function* readStream(
-  answer: HttpAnswer,
+  { clock, send }: ProviderClient,
+  request: ProviderRequest,
   rules: StreamRules,
-  signal: AbortSignal,
-  clock: Clock,
+  call: UpstreamCall,
 ): AsyncGenerator<readonly JsonObject[], void, undefined> {
-  const read = (texts: readonly string[]) => {
-    const events: JsonObject[] = [];
-    try {
-      for (const data of texts) {
-        if (data === "[DONE]") return { events, done: true };
-        if (data === "") continue;
-        const event = parse(data);
-        const failure = rules.failure(event);
-        if (failure) throw failureInside(failure, clock);
-        rules.check?.(event);
-        events.push(event);
-        if (rules.endsAtOnce && rules.ends(event)) break;
-      }
-      return { events, done: false };
-    } catch (failure) {
-      return { events, done: false, failure };
-    }
-  };
-
+  const { signal } = call;
+  const answer = await send({ ...request, accept: "text/event-stream" }, call);
   const type = answer.headers["content-type"] ?? "";
   if (type.startsWith("application/json"))
     throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
   let finished = false;
   try {
     for await (const texts of eventData(decompressed(answer))) {
-      const { events, done, failure } = read(texts);
-      finished ||= events.some(rules.ends);
+      const events: JsonObject[] = [];
+      let done = false;
+      let failure: unknown;
+      try {
+        for (const data of texts) {
+          if (data === "") continue;
+          done = data === "[DONE]";
+          if (done) break;
+          const event = parse(data);
+          const error = rules.failure(event);
+          if (error) throw failureInside(error, clock);
+          rules.check?.(event);
+          events.push(event);
+          finished ||= rules.ends(event);
+          if (rules.endsAtOnce && finished) break;
+        }
+      } catch (error) {
+        failure = error;
+      }
       if (events.length > 0) yield events;
       if (failure !== undefined) throw failure;
       if (rules.endsAtOnce ? finished : done) return;

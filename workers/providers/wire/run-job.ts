@@ -24,44 +24,6 @@ export interface JobProtocol {
 const cancelTimeoutMs = 5_000;
 const maxIdLength = 1_000;
 
-/**
- * Submits a job once and polls it until it is over; another delivery of the call may continue polling. A job that no
- * delivery will continue is canceled. After its caller has disconnected, a job is canceled while that is free; else it
- * runs to its end.
- */
-export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtocol): Promise<Generated> {
-  const submitted = call.job === undefined ? await jobs.submit() : undefined;
-  // A job takes minutes, and its uploads have been sent.
-  for (const file of call.uploads.values()) file.release();
-  const id = call.job ?? checkedId(jobs.idOf(submitted ?? {}));
-  let isCanceled = false;
-  const cancelUnbilled = async (job: JsonObject) => {
-    try {
-      const cancel = async (signal: AbortSignal) => jobs.cancelUnbilled?.(job, id, signal) ?? false;
-      isCanceled = await withTimeout(clock, cancelTimeoutMs, call.signal, cancel);
-    } catch (error) {
-      call.signal.throwIfAborted();
-      call.log.debug({ err: (error as Error).message }, "the job of a disconnected caller could not be canceled");
-    }
-    return isCanceled;
-  };
-  try {
-    if (submitted) await call.remember(id);
-    return await jobs.collect(await finished(clock, call, jobs, id, submitted, cancelUnbilled), id);
-  } catch (error) {
-    if (!isCanceled && !isHandedOver(call.signal))
-      withTimeout(clock, cancelTimeoutMs, undefined, (signal) => jobs.cancel(id, signal)).catch((failure: Error) =>
-        call.log.debug({ err: failure.message }, "an abandoned job could not be canceled"),
-      );
-    throw error;
-  }
-}
-
-function checkedId(id: unknown): string {
-  if (typeof id === "string" && id !== "" && id.length <= maxIdLength) return id;
-  throw new UpstreamFailure("unavailable", "a job without an id");
-}
-
 const firstPauseMs = 2_000;
 const maxPauseMs = 10_000;
 const maxRetryAfterMs = 60_000;
@@ -72,44 +34,74 @@ const maxFailingMs = 5 * 60_000;
 const maxDenials = 3;
 
 /**
- * The job once it is over. `cancelUnbilled` is called for each state that is seen while the caller is disconnected; if it
- * canceled the job, rejects with the reason of `disconnected`.
+ * Submits a job once and polls it until it is over; another delivery of the call may continue polling. A job that no
+ * delivery will continue is canceled. After its caller has disconnected, a job is canceled while that is free, and the call
+ * rejects with the reason of `disconnected`; else it runs to its end.
  */
-async function finished(
-  clock: Clock,
-  { signal, disconnected, log }: GenerationCall,
-  jobs: JobProtocol,
-  id: string,
-  submitted: JsonObject | undefined,
-  cancelUnbilled: (job: JsonObject) => Promise<boolean>,
-): Promise<JsonObject> {
-  let job = submitted;
-  let pauseMs = firstPauseMs;
-  let failures: { readonly since: number; readonly denials: number; readonly retryAfterMs: number } | undefined;
-  for (;;) {
-    if (job && jobs.ended.includes(job.status)) return job;
-    if (job && !failures && disconnected.aborted && (await cancelUnbilled(job))) throw disconnected.reason;
-    // The job of an earlier delivery may be over already, so its first poll does not wait.
-    if (job || failures) {
-      await sleepUntil(disconnected, clock, Math.max(pauseMs, failures?.retryAfterMs ?? 0), signal);
-      pauseMs = Math.min(maxPauseMs, pauseMs * 1.5);
-    }
+export async function runJob(clock: Clock, call: GenerationCall, jobs: JobProtocol): Promise<Generated> {
+  const { signal, disconnected, log } = call;
+  const submitted = call.job === undefined ? await jobs.submit() : undefined;
+  // A job takes minutes, and its uploads have been sent.
+  for (const file of call.uploads.values()) file.release();
+  const id = call.job ?? checkedId(jobs.idOf(submitted ?? {}));
+  let isCanceled = false;
+
+  const cancelUnbilled = async (job: JsonObject) => {
+    const cancel = async (limit: AbortSignal) => jobs.cancelUnbilled?.(job, id, limit) ?? false;
     try {
-      job = await withTimeout(clock, pollTimeoutMs, signal, (signal) => jobs.poll(id, signal));
-      if (!jobs.running.includes(job.status) && !jobs.ended.includes(job.status))
-        throw new UpstreamFailure("unavailable", "a job in an unknown state");
-      failures = undefined;
+      isCanceled = await withTimeout(clock, cancelTimeoutMs, signal, cancel);
     } catch (error) {
-      if (signal.aborted || !(error instanceof UpstreamFailure)) throw error;
-      const { kind, retryAfterMs = 0 } = error;
-      const isDenied = kind === "misconfigured" || kind === "refused";
-      const since = failures?.since ?? clock.now();
-      const denials = isDenied ? (failures?.denials ?? 0) + 1 : 0;
-      if (denials === maxDenials || clock.now() - since >= maxFailingMs) throw error;
-      failures = { since, denials, retryAfterMs: Math.min(maxRetryAfterMs, retryAfterMs) };
-      log.warn({ kind, err: isDenied ? undefined : error.message }, "polling a provider's job failed");
+      signal.throwIfAborted();
+      log.debug({ err: (error as Error).message }, "the job of a disconnected caller could not be canceled");
     }
+    if (isCanceled) throw disconnected.reason;
+  };
+
+  const finished = async (): Promise<JsonObject> => {
+    let job = submitted;
+    let pauseMs = firstPauseMs;
+    let failures: { readonly since: number; readonly denials: number; readonly retryAfterMs: number } | undefined;
+    for (;;) {
+      if (job && jobs.ended.includes(job.status)) return job;
+      if (job && !failures && disconnected.aborted) await cancelUnbilled(job);
+      // The job of an earlier delivery may be over already, so its first poll does not wait.
+      if (job || failures) {
+        await sleepUntil(disconnected, clock, Math.max(pauseMs, failures?.retryAfterMs ?? 0), signal);
+        pauseMs = Math.min(maxPauseMs, pauseMs * 1.5);
+      }
+      try {
+        job = await withTimeout(clock, pollTimeoutMs, signal, (limit) => jobs.poll(id, limit));
+        if (!jobs.running.includes(job.status) && !jobs.ended.includes(job.status))
+          throw new UpstreamFailure("unavailable", "a job in an unknown state");
+        failures = undefined;
+      } catch (error) {
+        if (signal.aborted || !(error instanceof UpstreamFailure)) throw error;
+        const { kind, retryAfterMs = 0 } = error;
+        const isDenied = kind === "misconfigured" || kind === "refused";
+        const since = failures?.since ?? clock.now();
+        const denials = isDenied ? (failures?.denials ?? 0) + 1 : 0;
+        if (denials === maxDenials || clock.now() - since >= maxFailingMs) throw error;
+        failures = { since, denials, retryAfterMs: Math.min(maxRetryAfterMs, retryAfterMs) };
+        log.warn({ kind, err: isDenied ? undefined : error.message }, "polling a provider's job failed");
+      }
+    }
+  };
+
+  try {
+    if (submitted) await call.remember(id);
+    return await jobs.collect(await finished(), id);
+  } catch (error) {
+    if (!isCanceled && !isHandedOver(signal))
+      withTimeout(clock, cancelTimeoutMs, undefined, (limit) => jobs.cancel(id, limit)).catch((failure: Error) =>
+        log.debug({ err: failure.message }, "an abandoned job could not be canceled"),
+      );
+    throw error;
   }
+}
+
+function checkedId(id: unknown): string {
+  if (typeof id === "string" && id !== "" && id.length <= maxIdLength) return id;
+  throw new UpstreamFailure("unavailable", "a job without an id");
 }
 
 /** Resolves early when `event` aborts: the job is polled at once, because it may still be canceled without a bill. */

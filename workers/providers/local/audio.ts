@@ -1,11 +1,10 @@
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import { type Clock, sleep } from "#platform/clock";
-import { type Generated, type GenerationCall, UpstreamFailure } from "../../provider.ts";
-import { secondsOf, wavHeader } from "../../recording.ts";
-import { parseRequest } from "../request.ts";
-import { triggerOf } from "../triggers.ts";
-import { hashOf, uploadOf } from "./uploads.ts";
+import { type Generated, type GenerationCall, refusal } from "../provider.ts";
+import { secondsOf, wavHeader } from "../recording.ts";
+import { hashOf, uploadOf } from "./inputs.ts";
+import { parseRequest, triggerOf } from "./request.ts";
 
 const maxCharacters = 4096;
 const charactersPerSecond = 15;
@@ -23,7 +22,7 @@ const speechInput = z.object({
   format: z.enum(["wav"]).nullish(),
 });
 
-export async function makeSpeech(call: GenerationCall, clock: Clock): Promise<Generated> {
+export async function makeSpeech(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { text, voice } = parseRequest(speechInput, call.input);
   const { delayMs } = triggerOf(text, "text");
   if (delayMs) await sleep(clock, delayMs, call.signal);
@@ -35,26 +34,15 @@ export async function makeSpeech(call: GenerationCall, clock: Clock): Promise<Ge
   return { output: { format: "wav", duration }, usage: { character: characters.length } };
 }
 
-async function* wavOf(
-  characters: readonly string[],
-  perCharacter: number,
-  voice: string,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer, void, undefined> {
+async function* wavOf(characters: readonly string[], perCharacter: number, voice: string, signal: AbortSignal) {
   const pitch = 300 + (hashOf(voice).readUInt32BE() % 300);
-  let parts = [wavHeader(perCharacter * characters.length, sampleRate)];
-  let samples = 0;
-  for (const character of characters) {
-    parts.push(toneOf(character, perCharacter, pitch));
-    samples += perCharacter;
-    if (samples < partSamples) continue;
-    yield Buffer.concat(parts);
+  const perPart = Math.ceil(partSamples / perCharacter);
+  yield wavHeader(perCharacter * characters.length, sampleRate);
+  for (let at = 0; at < characters.length; at += perPart) {
+    yield Buffer.concat(characters.slice(at, at + perPart).map((each) => toneOf(each, perCharacter, pitch)));
     await setImmediate();
     signal.throwIfAborted();
-    parts = [];
-    samples = 0;
   }
-  if (parts.length > 0) yield Buffer.concat(parts);
 }
 
 /** 16-bit samples of a tone within two octaves above the voice's pitch, faded in and out; of silence between words. */
@@ -74,7 +62,7 @@ const recordingLimitBytes = 25 * 1024 * 1024;
 
 const transcriptionInput = z.object({ file: z.string(), prompt: z.string().nullish() });
 
-export async function transcribe(call: GenerationCall, clock: Clock): Promise<Generated> {
+export async function transcribe(clock: Clock, call: GenerationCall): Promise<Generated> {
   const { file: id, prompt } = parseRequest(transcriptionInput, call.input);
   const { delayMs } = triggerOf(prompt ?? "", "prompt");
   if (delayMs) await sleep(clock, delayMs, call.signal);
@@ -82,8 +70,7 @@ export async function transcribe(call: GenerationCall, clock: Clock): Promise<Ge
   const bytes = await file.read(recordingLimitBytes);
   call.signal.throwIfAborted();
   const duration = await secondsOf(bytes, file.mime);
-  if (duration === undefined)
-    throw new UpstreamFailure("refused", "The file is no recording that can be read.", { param: file.param });
+  if (duration === undefined) throw refusal("The file is no recording that can be read.", file.param);
   const text = `This is a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
   return { output: { text, duration }, usage: { minute: Math.round((duration / 60) * 1e6) / 1e6 } };
 }

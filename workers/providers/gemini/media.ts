@@ -1,7 +1,55 @@
-import { type Generated, type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import {
+  type Generated,
+  type GenerationCall,
+  type InputFile,
+  type JsonObject,
+  refusal,
+  UpstreamFailure,
+} from "../provider.ts";
+import { wavHeader } from "../recording.ts";
 import type { ProviderClient } from "../wire/provider-client.ts";
-import { imagesIn, readBase64, refused, refuseOtherUploads, textIn } from "./inputs.ts";
 import { generateInline } from "./read-answer.ts";
+
+/** The types that the provider reads. */
+const imageTypes: readonly string[] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+
+export const refused = (param: string, message: string): UpstreamFailure => refusal(`${param}: ${message}`, param);
+
+export function textIn(input: JsonObject, field: string): string {
+  const text = input[field];
+  if (typeof text === "string" && text !== "") return text;
+  throw refused(field, "a text is needed.");
+}
+
+/** The images that a field names by the ids of uploads. */
+export function imagesIn({ input, uploads }: GenerationCall, field: string, maxImages: number): readonly InputFile[] {
+  const ids = input[field] == null ? [] : [input[field]].flat();
+  if (ids.length > maxImages) throw refused(field, `this model takes ${maxImages} images at most.`);
+  return ids.map((id) => {
+    const file = typeof id === "string" ? uploads.get(id) : undefined;
+    if (!file) throw refused(field, "must be the id of an upload.");
+    if (imageTypes.includes(file.mime)) return file;
+    throw refused(file.param, `this model does not take ${file.mime.slice(0, 100)}.`);
+  });
+}
+
+/** The id of an upload in any other field would reach the provider as text. */
+export function refuseOtherUploads({ uploads }: GenerationCall, used: readonly InputFile[]): void {
+  for (const file of uploads.values()) if (!used.includes(file)) throw refused(file.param, "takes no upload.");
+}
+
+/** The files in base64. All of them are in memory until they are sent. */
+export async function readBase64(files: readonly InputFile[], limitBytes: number) {
+  const contents: { readonly mime: string; readonly data: string }[] = [];
+  let remainingBytes = limitBytes;
+  for (const file of files) {
+    if (file.bytes > remainingBytes)
+      throw refused(file.param, `the images together have more than ${limitBytes} bytes.`);
+    contents.push({ mime: file.mime, data: await file.base64(remainingBytes) });
+    remainingBytes -= file.bytes;
+  }
+  return contents;
+}
 
 const maxInputImages = 14;
 /** The provider takes 100 MB a request, in base64. */
@@ -28,7 +76,7 @@ async function requestFor(call: GenerationCall): Promise<JsonObject> {
   const files = imagesIn(call, "image", maxInputImages);
   refuseOtherUploads(call, files);
   const contents = await readBase64(files, inputLimitBytes);
-  const parts = files.map(({ mime: mimeType }, at) => ({ inlineData: { mimeType, data: contents[at] } }));
+  const parts = contents.map(({ mime: mimeType, data }) => ({ inlineData: { mimeType, data } }));
   return {
     contents: [{ role: "user", parts: [...parts, { text: prompt }] }],
     // Text in the answer would cost, and callers would not get it.
@@ -74,4 +122,29 @@ function parseSize(size: string) {
   if (!(width > 0 && height > 0) || ratio === undefined || distance(ratio) > tolerance)
     throw refused("size", `must be WIDTHxHEIGHT in one of the ratios ${ratios.join(", ")}.`);
   return { ratio, resolution: resolutions.find(([, maxPixels]) => width * height <= maxPixels)?.[0] };
+}
+
+/** The provider answers with samples; with a header they are a WAV file. */
+export async function speech(client: ProviderClient, call: GenerationCall): Promise<Generated> {
+  const text = textIn(call.input, "text");
+  const { voice, format } = call.input;
+  if (format != null && format !== "wav") throw refused("format", "this model makes only wav.");
+  refuseOtherUploads(call, []);
+  const speechConfig = voice == null ? undefined : { voiceConfig: { prebuiltVoiceConfig: { voiceName: voice } } };
+  const json = {
+    contents: [{ role: "user", parts: [{ text }] }],
+    generationConfig: { responseModalities: ["AUDIO"], speechConfig },
+    store: false,
+  };
+  await call.store(wavOf(await generateInline(client, call, json, "audio")));
+  return { output: {}, usage: { character: Array.from(text).length } };
+}
+
+/** `audio/L16;codec=pcm;rate=24000`: 16 bits, one channel, and little-endian, although L16 is big-endian by its definition. */
+function wavOf({ mime, bytes }: { readonly mime: string; readonly bytes: Buffer }): Buffer {
+  if (/^audio\/(x-)?wav\b/i.test(mime)) return bytes;
+  const rate = Number(/;\s*rate=(\d{4,6})\b/i.exec(mime)?.[1]);
+  if (!/^audio\/(l16|pcm)\b/i.test(mime) || !(rate > 0))
+    throw new UpstreamFailure("unavailable", `audio of type ${mime.slice(0, 100)}`);
+  return Buffer.concat([wavHeader(Math.floor(bytes.length / 2), rate), bytes]);
 }

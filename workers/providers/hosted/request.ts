@@ -1,0 +1,87 @@
+import { type GenerationCall, type JsonObject, UpstreamFailure } from "../provider.ts";
+import { fieldsIn, providerFileRefusal } from "../wire/json.ts";
+import type { ProviderRequest } from "../wire/provider-client.ts";
+
+export interface InputRules {
+  /** Limit of the uploads that are sent inside one request, where storage cannot be reached from outside. */
+  readonly inlineLimitBytes: number;
+  /** Addresses of the provider that the operator's key opens: what is stored there may be another tenant's. */
+  readonly privateUrls: RegExp;
+  /** The input with `n` and `size` of the images route under this provider's names. */
+  rename(input: JsonObject): JsonObject;
+}
+
+const isPrivate = (text: string, privateUrls: RegExp): boolean =>
+  [text, `//${URL.parse(text)?.hostname}`].some((each) => privateUrls.test(each));
+
+/** The input as the provider takes it, each upload by a link or as a data URL. */
+export async function prepareInput({ task, input, uploads }: GenerationCall, rules: InputRules): Promise<JsonObject> {
+  const { response_format: _, stream: __, partial_images: ___, ...fields } = input;
+  const given = task === "images" ? rules.rename(fields) : input;
+  for (const { param, value } of fieldsIn(given, task === "images" ? "" : "input"))
+    if (typeof value === "string" && isPrivate(value, rules.privateUrls)) throw providerFileRefusal(param, param);
+  const urls = new Map<string, string>();
+  let remainingBytes = rules.inlineLimitBytes;
+  for (const file of uploads.values()) {
+    if (file.link !== undefined) {
+      urls.set(file.id, file.link);
+      continue;
+    }
+    const copies = countOf(given, file.id);
+    const base64 = await file.base64(Math.floor(remainingBytes / copies), copies);
+    urls.set(file.id, `data:${file.mime};base64,${base64}`);
+    remainingBytes -= copies * file.bytes;
+  }
+  return withUrls(given, urls) as JsonObject;
+}
+
+function countOf(value: unknown, id: string): number {
+  if (typeof value !== "object" || value === null) return value === id ? 1 : 0;
+  return Object.values(value).reduce((count: number, each) => count + countOf(each, id), 0);
+}
+
+function withUrls(value: unknown, urls: ReadonlyMap<string, string>): unknown {
+  if (typeof value === "string") return urls.get(value) ?? value;
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((each) => withUrls(each, urls));
+  return Object.fromEntries(Object.entries(value).map(([field, each]) => [field, withUrls(each, urls)]));
+}
+
+/**
+ * The request that a provider's own client library writes, captured instead of sent. Our client sends it, because the
+ * libraries repeat submissions that break off, which would be paid twice, do not observe the abort signal while they wait,
+ * and one of them cannot be given another address.
+ */
+export async function captureRequest(
+  write: (fetch: typeof globalThis.fetch) => Promise<unknown>,
+): Promise<ProviderRequest> {
+  let request: ProviderRequest | undefined;
+  try {
+    await write((url, init) => {
+      request ??= requestOf(url instanceof Request ? url.url : String(url), init);
+      return Promise.resolve(Response.json({}));
+    });
+  } catch (cause) {
+    throw new UpstreamFailure("misconfigured", "the provider's client does not take this model", { cause });
+  }
+  if (!request) throw new UpstreamFailure("misconfigured", "the provider's client sends nothing");
+  return request;
+}
+
+/** Without the library's origin, key and user agent: the upstream's own are used. */
+function requestOf(address: string, { method, headers, body }: RequestInit = {}): ProviderRequest {
+  const { pathname, search } = new URL(address);
+  const extensions = [...new Headers(headers)].filter(([name]) => name.startsWith("x-"));
+  const bytes = typeof body === "string" ? Buffer.from(body) : undefined;
+  return {
+    ...((method === "POST" || method === "PUT") && { method }),
+    path: pathname + search,
+    headers: Object.fromEntries(extensions),
+    ...(bytes && {
+      form: {
+        headers: { "content-type": "application/json", "content-length": String(bytes.length) },
+        parts: [bytes],
+      },
+    }),
+  };
+}
