@@ -15,9 +15,10 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
     ...extra,
   },
 });
-/** Real stores. Where processes are started or asked, more is waited for than worked: two files at once. */
+/** Real stores, which need processor time, too. */
 const servers = { globalSetup: ["./test/support/servers.ts"], maxWorkers: 2 };
-const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
+/** Tests of processes wait for their starts, ends and leases more than they work. */
+const processes = { globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"], maxWorkers: 3 };
 
 export default defineConfig({
   test: {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { endLocks } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
@@ -7,6 +8,7 @@ import {
   outcomeOf,
   path,
   read,
+  redisOf,
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
@@ -36,6 +38,7 @@ test("a worker that pauses longer than its locks last: one error, no late answer
   worker.kill("SIGSTOP");
   // Its answers are there when it wakes up.
   gate.resolve();
+  await endLocks(redisOf(stores));
   await spawnWorker(stores, env);
   expect(await json).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
   for (const stream of streams) {

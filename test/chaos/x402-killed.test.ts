@@ -82,16 +82,6 @@ test("an API killed between send and confirmation: on another API the payment is
   await expectMoney(all, client, { [account]: paidOnce });
 });
 
-test("the answer to sendTransaction is lost: the call runs, and is paid once", async () => {
-  const all = await startPair();
-  const { client, chain, provider } = all;
-  const { headers, account } = await payFor(all, client, drawing());
-  chain.faults.next("sendTransaction", { lose: "answer" });
-  expect(await answerOf(post(client, drawing(), headers))).toMatchObject({ status: 200, receipt: { success: true } });
-  expect(posts(provider)).toHaveLength(1);
-  await expectMoney(all, client, { [account]: paidOnce });
-});
-
 test("an API killed between credit and idempotency key: on another API the call runs, and is paid once", async () => {
   let reached: Promise<void> | undefined;
   const all = await startPair({

@@ -3,7 +3,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import OpenAI from "openai";
 import { expect, onTestFinished, test } from "vitest";
 import { testStores } from "../support/servers.ts";
 import { type Client, type Customer, ready, spawnApi, spawnWorker } from "../support/service.ts";
@@ -143,24 +142,6 @@ test("an image uploaded by curl, raw and as a form, is input for a chat model an
     }),
   ).rejects.toMatchObject({ status: 410, code: "upload_deleted" });
   await client.settled();
-});
-
-test("the official client's retries wait for slow work: one run, one charge, one answer", async () => {
-  const { client } = await startProcesses({ MEDIA_SYNC_TIMEOUT: "1" });
-  const customer = await client.account("1.00");
-  const patient = new OpenAI({ apiKey: customer.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 3 });
-  const ask = { model: "local/image", prompt: "slow:3000" };
-  const { data, response } = await patient.images
-    .generate(ask, { headers: { "Idempotency-Key": "once" } })
-    .withResponse();
-  expect(response.headers.get("idempotent-replayed")).toBe("true");
-  expect((await fetched(data.data?.[0]?.url ?? "")).status).toBe(200);
-  // Without an Idempotency-Key the answer could not be fetched later.
-  await expect(patient.images.generate(ask)).rejects.toMatchObject({ status: 504, code: "upstream_timeout" });
-  await client.settled();
-  expect(await customer.available()).toBe("0.99");
-  const statuses = (await customer.ledger("usage")) as unknown as { request: { status: string } }[];
-  expect(statuses.map(({ request }) => request.status)).toEqual(["failed", "succeeded"]);
 });
 
 interface Upload {

@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { type AdminServer, adminToken, settledCall, startAdminServer } from "../support/admin-server.ts";
+import { ofFile } from "../support/of-file.ts";
 import { ownServers } from "../support/servers.ts";
 
 const wrapped = "So11111111111111111111111111111111111111112";
@@ -72,47 +73,57 @@ test("every instance is notified of a change of an account", async () => {
   expect(await server.redis.get("limits:epoch")).not.toBe(before);
 });
 
-test.each([
-  ["POST", "/accounts", {}, "name"],
-  ["POST", "/accounts", { name: "" }, "name"],
-  ["POST", "/accounts", { name: 5 }, "name"],
-  ["POST", "/accounts", { name: "a", tier: "gold" }, "tier"],
-  ["POST", "/accounts", { name: "a", frozen: true }, "frozen"],
-  ["POST", "/accounts", { name: "a", buyback_token: "0OIl" }, "buyback_token"],
-  ["POST", "/accounts", { name: "a", buyback_token: "1".repeat(33) }, "buyback_token"],
-  ["POST", "/accounts", { name: "a", balance: "5" }, "balance"],
-  ["POST", "/accounts", [], null],
-  ["POST", "/accounts", "{not json", null],
-  ["POST", "/accounts", "", null],
-  ["PATCH", "/accounts/ID", { frozen: "yes" }, "frozen"],
-  ["PATCH", "/accounts/ID", { available_usd: "5" }, "available_usd"],
-  ["POST", "/accounts/ID/keys", { limits: { requests_per_minute: 0 } }, "limits.requests_per_minute"],
-  ["POST", "/accounts/ID/keys", { limits: { tokens_per_minute: 1.5 } }, "limits.tokens_per_minute"],
-  ["POST", "/accounts/ID/keys", { limits: { concurrent_requests: null } }, "limits.concurrent_requests"],
-  ["POST", "/accounts/ID/keys", { limits: { per_day: 1 } }, "limits.per_day"],
-  ["POST", "/accounts/ID/credits", { amount_usd: 25, idempotency_key: "a" }, "amount_usd"],
-  ["POST", "/accounts/ID/credits", { amount_usd: "1e3", idempotency_key: "a" }, "amount_usd"],
-  ["POST", "/accounts/ID/credits", { amount_usd: "0.0000000001", idempotency_key: "a" }, "amount_usd"],
-  ["POST", "/accounts/ID/credits", { amount_usd: "0.00", idempotency_key: "a" }, "amount_usd"],
-  ["POST", "/accounts/ID/credits", { amount_usd: "1" }, "idempotency_key"],
-  ["POST", "/accounts/ID/credits", { amount_usd: "1", idempotency_key: "x".repeat(256) }, "idempotency_key"],
-  ["GET", "/accounts?limit=0", undefined, "limit"],
-  ["GET", "/accounts?limit=201", undefined, "limit"],
-  ["GET", "/accounts?limit=ten", undefined, "limit"],
-  ["GET", "/accounts?limit=1&limit=2", undefined, "limit"],
-  ["GET", "/accounts?after=acct_none", undefined, "after"],
-  ["GET", "/accounts?page=2", undefined, "page"],
-  ["GET", "/accounts/ID/keys?after=key_none", undefined, "after"],
-  ["GET", "/accounts/ID/ledger?kind=gift", undefined, "kind"],
-])("%s %s with %j is a 400 that names the field", async (method, path, body, param) => {
-  const server = await startAdminServer();
-  const id = await createAccount(server);
-  const answer = await server.ask(method, path.replace("ID", id), body);
-  expect(answer.body).toMatchObject({ error: { code: "invalid_value", param } });
-  expect(answer.status).toBe(400);
-  expect((await server.ask("GET", "/accounts")).body.data).toHaveLength(1);
-  expect((await server.ask("GET", `/accounts/${id}/keys`)).body.data).toEqual([]);
-  expect((await server.ask("GET", `/accounts/${id}/ledger`)).body.data).toEqual([]);
+describe("an invalid request", () => {
+  /** One server with one account: no case changes anything. */
+  const shared = ofFile(
+    async (onEnd) => {
+      const server = await startAdminServer({ ADMIN_TOKEN: adminToken }, undefined, onEnd);
+      return { id: await createAccount(server), ask: server.ask };
+    },
+    () => {},
+  );
+
+  test.each([
+    ["POST", "/accounts", {}, "name"],
+    ["POST", "/accounts", { name: "" }, "name"],
+    ["POST", "/accounts", { name: 5 }, "name"],
+    ["POST", "/accounts", { name: "a", tier: "gold" }, "tier"],
+    ["POST", "/accounts", { name: "a", frozen: true }, "frozen"],
+    ["POST", "/accounts", { name: "a", buyback_token: "0OIl" }, "buyback_token"],
+    ["POST", "/accounts", { name: "a", buyback_token: "1".repeat(33) }, "buyback_token"],
+    ["POST", "/accounts", { name: "a", balance: "5" }, "balance"],
+    ["POST", "/accounts", [], null],
+    ["POST", "/accounts", "{not json", null],
+    ["POST", "/accounts", "", null],
+    ["PATCH", "/accounts/ID", { frozen: "yes" }, "frozen"],
+    ["PATCH", "/accounts/ID", { available_usd: "5" }, "available_usd"],
+    ["POST", "/accounts/ID/keys", { limits: { requests_per_minute: 0 } }, "limits.requests_per_minute"],
+    ["POST", "/accounts/ID/keys", { limits: { tokens_per_minute: 1.5 } }, "limits.tokens_per_minute"],
+    ["POST", "/accounts/ID/keys", { limits: { concurrent_requests: null } }, "limits.concurrent_requests"],
+    ["POST", "/accounts/ID/keys", { limits: { per_day: 1 } }, "limits.per_day"],
+    ["POST", "/accounts/ID/credits", { amount_usd: 25, idempotency_key: "a" }, "amount_usd"],
+    ["POST", "/accounts/ID/credits", { amount_usd: "1e3", idempotency_key: "a" }, "amount_usd"],
+    ["POST", "/accounts/ID/credits", { amount_usd: "0.0000000001", idempotency_key: "a" }, "amount_usd"],
+    ["POST", "/accounts/ID/credits", { amount_usd: "0.00", idempotency_key: "a" }, "amount_usd"],
+    ["POST", "/accounts/ID/credits", { amount_usd: "1" }, "idempotency_key"],
+    ["POST", "/accounts/ID/credits", { amount_usd: "1", idempotency_key: "x".repeat(256) }, "idempotency_key"],
+    ["GET", "/accounts?limit=0", undefined, "limit"],
+    ["GET", "/accounts?limit=201", undefined, "limit"],
+    ["GET", "/accounts?limit=ten", undefined, "limit"],
+    ["GET", "/accounts?limit=1&limit=2", undefined, "limit"],
+    ["GET", "/accounts?after=acct_none", undefined, "after"],
+    ["GET", "/accounts?page=2", undefined, "page"],
+    ["GET", "/accounts/ID/keys?after=key_none", undefined, "after"],
+    ["GET", "/accounts/ID/ledger?kind=gift", undefined, "kind"],
+  ])("%s %s with %j is a 400 that names the field", async (method, path, body, param) => {
+    const { id, ask } = shared;
+    const answer = await ask(method, path.replace("ID", id), body);
+    expect(answer.body).toMatchObject({ error: { code: "invalid_value", param } });
+    expect(answer.status).toBe(400);
+    expect((await ask("GET", "/accounts")).body.data).toHaveLength(1);
+    expect((await ask("GET", `/accounts/${id}/keys`)).body.data).toEqual([]);
+    expect((await ask("GET", `/accounts/${id}/ledger`)).body.data).toEqual([]);
+  });
 });
 
 test("what does not exist is a 404, a wrong method a 405, and a body over 100 KB a 413", async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { mockError } from "../support/mock-openai.ts";
+import { movableClock } from "../support/movable-clock.ts";
+import { readAlong } from "../support/native-stream-events.ts";
 import { eventually } from "../support/service.ts";
 import {
   asking,
@@ -14,10 +16,13 @@ import {
   refusalOf,
   serviceOfFile,
   startWithProvider,
+  untilHealthy,
 } from "../support/service-setup.ts";
 
+const timeoutMs = 60_000;
 const running = serviceOfFile({
-  CATALOG_FILE: catalogWith({ openai: { first_byte_timeout_ms: 1_000, silence_timeout_ms: 1_000 } }),
+  CATALOG_FILE: catalogWith({ openai: { first_byte_timeout_ms: timeoutMs, silence_timeout_ms: timeoutMs } }),
+  PING_INTERVAL_MS: String(10 * timeoutMs),
 });
 const chat = "/v1/chat/completions";
 const never = new Promise<never>(() => {});
@@ -52,12 +57,17 @@ describe.each([false, true])("a provider's failure as the caller sees it, stream
     ["silence", { beforeHeaders: never }, late],
   ] satisfies [string, object, Refusal][])("%s", async (_, answer, expected) => {
     const customer = await running.service.account("1");
-    // A success closes the breaker, so earlier cases do not count.
-    await eventually(async () => (await customer.post(chat, asking(providerModel))).status === 200);
+    await untilHealthy(running, () => customer.post(chat, asking(providerModel)));
     await running.service.settled();
     const before = await customer.available();
+    const requestsBefore = running.provider.requests.length;
     running.provider.respond(answer);
-    const response = await customer.post(chat, { ...asking(providerModel), stream });
+    const calling = customer.post(chat, { ...asking(providerModel), stream });
+    if (expected === late) {
+      await running.provider.request(requestsBefore);
+      running.advance(timeoutMs);
+    }
+    const response = await calling;
     const answered = await refusalOf(response);
     expect(answered).toEqual(refusal(expected));
     const { message } = answered.error;
@@ -76,11 +86,14 @@ describe.each([false, true])("a provider's failure as the caller sees it, stream
 
 test("a stream that falls silent: 200, the error is its last event, the delivered part is charged", async () => {
   const customer = await running.service.account("1");
-  await eventually(async () => (await customer.post(chat, asking(providerModel))).status === 200);
+  await untilHealthy(running, () => customer.post(chat, asking(providerModel)));
   running.provider.respond({ beforeEvent: { 3: never } });
   const response = await customer.post(chat, { ...asking(providerModel), stream: true });
   expect(response.status).toBe(200);
-  expect((await response.text()).trimEnd().split("\n\n").at(-1)).toContain('"code":"upstream_timeout"');
+  const { text, whole } = readAlong(response);
+  await eventually(() => text().includes("there"));
+  running.advance(timeoutMs);
+  expect((await whole).trimEnd().split("\n\n").at(-1)).toContain('"code":"upstream_timeout"');
   await running.service.settled();
   expect((await entryOf(running.service, response.headers.get("x-request-id"))).request).toMatchObject({
     status: "failed",
@@ -108,11 +121,17 @@ test("the provider's Retry-After is honored: passed to callers, and no request i
 });
 
 test.each([false, true])("a call past its deadline: 504, nothing charged, stream: %s", async (stream) => {
-  const { service, provider } = await startWithProvider({ CALL_TIMEOUT_MS: "1500" });
+  const { clock, advance } = movableClock();
+  const env = { CALL_TIMEOUT_MS: String(timeoutMs), PING_INTERVAL_MS: String(10 * timeoutMs) };
+  const { service, provider } = await startWithProvider(env, undefined, clock);
   const customer = await service.account("1", { limits: { concurrent_requests: 1 } });
   provider.respond({ beforeHeaders: never });
-  expect(await refusalOf(await customer.post(chat, { ...asking(providerModel), stream }))).toEqual(refusal(late));
-  expect((await provider.request(0)).aborted).toBe(true);
+  const calling = customer.post(chat, { ...asking(providerModel), stream });
+  const request = await provider.request(0);
+  advance(timeoutMs);
+  expect(await refusalOf(await calling)).toEqual(refusal(late));
+  await request.closed;
+  expect(request.aborted).toBe(true);
   await expectUntouched(service, customer, "1.00");
   await eventually(async () => (await customer.post(chat, asking(localModel))).status === 200);
 });

@@ -213,32 +213,41 @@ test("the headers are those of the first answer: request-id of Messages, and x-i
 });
 
 describe("longer than MEDIA_SYNC_TIMEOUT", () => {
-  const short = serviceOfFile({ ...env, MEDIA_SYNC_TIMEOUT: "1" });
+  const syncTimeoutMs = 285_000;
   const inProgress: Refusal = { status: 503, type: "server_error", code: "generation_in_progress" };
 
   test.each(table)(
     "%s: 503 in the format's own shape while the work goes on, then its answer",
     async (_, { face, model }) => {
-      const customer = await short.service.account("1");
+      const customer = await running.service.account("1");
       const answered = gate();
-      short.provider.respond({ beforeHeaders: answered.opened });
+      running.provider.respond({ beforeHeaders: answered.opened });
       const { path, body } = face.ask(model, "Hi");
-      const response = await customer.post(path, body, keyed());
+      const calling = customer.post(path, body, keyed());
+      await running.provider.request(0);
+      running.advance(syncTimeoutMs);
+      const response = await calling;
       expect([response.headers.get("retry-after"), response.headers.get("x-should-retry")]).toEqual(["5", null]);
       expect(await refusalIn(face, response)).toEqual(refusalOf(face, inProgress));
       answered.open();
-      await short.service.settled();
+      await running.service.settled();
       expect(await at(face.ask(model, "Hi"), customer)).toMatchObject({
         status: 200,
         replayed: "true",
         id: response.headers.get("x-request-id"),
       });
-      expect(short.provider.requests).toHaveLength(1);
+      expect(running.provider.requests).toHaveLength(1);
     },
   );
 
   test("without a key a call runs until its own deadline", async () => {
-    const customer = await short.service.account("1");
-    expect(await send(customer, chatFace.ask(localModel, "slow:1500"))).toMatchObject({ status: 200 });
+    const customer = await running.service.account("1");
+    const answered = gate();
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const calling = send(customer, chatFace.ask(providerModel, "Hi"));
+    await running.provider.request(0);
+    running.advance(syncTimeoutMs);
+    answered.open();
+    expect(await calling).toMatchObject({ status: 200 });
   });
 });

@@ -7,7 +7,7 @@ import { replicateError } from "../support/mock-replicate.ts";
 import { asking, shipped } from "../support/native-media-prices.ts";
 import { expectNothing, mediaServiceOfFile, type ProviderName, posted } from "../support/native-media-setup.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import { type Refusal, refusal, refusalOf } from "../support/service-setup.ts";
+import { type Refusal, refusal, refusalOf, untilHealthy } from "../support/service-setup.ts";
 
 const running = mediaServiceOfFile();
 
@@ -28,7 +28,7 @@ async function succeeds(name: ProviderName, id: string): Promise<void> {
   running[name].reset();
   const customer = await running.service.account("20");
   const { path, body } = asking(shipped(id), { prompt: "a fox" });
-  await eventually(async () => (await customer.post(path, body)).status === 200);
+  await untilHealthy(running, () => customer.post(path, body));
 }
 
 const failed: Refusal = { status: 502, type: "server_error", code: "upstream_error" };

@@ -1,6 +1,5 @@
-import { describe, expect, onTestFinished, test } from "vitest";
-import { createManualClock } from "../support/manual-clock.ts";
-import { type MockOpenai, mockChunk, mockError, mockText, mockUsage, startMockOpenai } from "../support/mock-openai.ts";
+import { describe, expect, test } from "vitest";
+import { mockChunk, mockError, mockText, mockUsage } from "../support/mock-openai.ts";
 import {
   refusalIn,
   refusalOf,
@@ -12,9 +11,16 @@ import {
   withRelayedModel,
 } from "../support/native-formats.ts";
 import { eventsOf, expectFailed, pings, readAlong, saidIn } from "../support/native-stream-events.ts";
-import { testStores } from "../support/servers.ts";
-import { type Client, type Customer, eventually, startService } from "../support/service.ts";
-import { expectUntouched, gate, nanoUsd, never, type Refusal, serviceOfFile } from "../support/service-setup.ts";
+import { type Customer, eventually } from "../support/service.ts";
+import {
+  expectUntouched,
+  gate,
+  nanoUsd,
+  never,
+  type Refusal,
+  serviceOfFile,
+  untilHealthy,
+} from "../support/service-setup.ts";
 
 const env = { CATALOG_FILE: withRelayedModel() };
 const running = serviceOfFile(env);
@@ -25,13 +31,8 @@ const full: Refusal = { status: 503, type: "server_error", code: "no_capacity" }
 /** Failures of the tests before must not open the breaker: a success between them closes it. */
 async function customerOfHealthyProvider(): Promise<Customer> {
   const healthy = await running.service.account("1");
-  await eventually(async () => {
-    const response = await healthy.post("/v1/chat/completions", {
-      model: relayedModel,
-      messages: [{ role: "user", content: question }],
-    });
-    return response.status === 200;
-  });
+  const body = { model: relayedModel, messages: [{ role: "user", content: question }] };
+  await untilHealthy(running, () => healthy.post("/v1/chat/completions", body));
   return running.service.account("1");
 }
 
@@ -41,33 +42,8 @@ describe.each(streamFaces)("$name", (face) => {
   const begun = [mockChunk({ role: "assistant", content: "abcd" }), mockChunk({ content: "efgh" })];
 
   describe("silence", () => {
-    /** Time that runs, and goes ahead at once where the test says so. */
-    async function startQuiet(): Promise<{
-      service: Client;
-      provider: MockOpenai;
-      advance: (ms: number) => void;
-    }> {
-      const clock = createManualClock(Date.now());
-      let seen = performance.now();
-      const driver = setInterval(() => {
-        const ms = Math.floor(performance.now() - seen);
-        seen += ms;
-        clock.advance(ms);
-      }, 5);
-      const provider = await startMockOpenai();
-      onTestFinished(async () => {
-        clearInterval(driver);
-        await provider.close();
-      });
-      const service = await startService(await testStores(), {
-        env: { ...env, OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url },
-        clock,
-      });
-      return { service, provider, advance: (ms) => clock.advance(ms) };
-    }
-
     test("every 15 s the format's own ping; what comes then is whole, and so is an end that comes at once", async () => {
-      const { service, provider, advance } = await startQuiet();
+      const { service, provider, advance } = running;
       const customer = await service.account("1");
       const ping = pings[face.name] ?? "";
       const ready = gate();

@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import OpenAI from "openai";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { mockChunk, mockUsage } from "../support/mock-openai.ts";
+import { movableClock } from "../support/movable-clock.ts";
 import { type Customer, eventually } from "../support/service.ts";
 import {
   asking,
@@ -160,7 +161,8 @@ describe.each([false, true])("a disconnected call releases its slot, stream: %s"
 });
 
 test("a stream at its deadline: the caller gets the error, the input and the delivered output are charged", async () => {
-  const { service, provider } = await startWithProvider({ CALL_TIMEOUT_MS: "1500" });
+  const { clock, advance } = movableClock();
+  const { service, provider } = await startWithProvider({ CALL_TIMEOUT_MS: "60000" }, undefined, clock);
   onTestFinished(() => provider.close());
   const customer = await service.account("1");
   provider.respond({
@@ -168,7 +170,10 @@ test("a stream at its deadline: the caller gets the error, the input and the del
     beforeEvent: { 1: never },
   });
   const stream = await customer.openai.chat.completions.create({ ...asking(providerModel), stream: true });
-  await expect(Array.fromAsync(stream)).rejects.toMatchObject({ code: "upstream_timeout" });
+  const reading = async () => {
+    for await (const chunk of stream) if (chunk.choices[0]?.delta.content === "12345678") advance(60_000);
+  };
+  await expect(reading()).rejects.toMatchObject({ code: "upstream_timeout" });
   await service.settled();
   expect(await entryOf(service, (await usageEntry(customer)).id)).toMatchObject({
     amount_usd: `-${usd(9 * 400 + 2 * 1_600)}`,

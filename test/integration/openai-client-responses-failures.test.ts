@@ -4,7 +4,15 @@ import { mockChunk, mockError } from "../support/mock-openai.ts";
 import { usageOf, withRelayedModel } from "../support/native-formats.ts";
 import { hostedModel, nativeModel } from "../support/responses-events.ts";
 import { type Customer, eventually } from "../support/service.ts";
-import { expectUntouched, gate, localModel, nanoUsd, never, serviceOfFile } from "../support/service-setup.ts";
+import {
+  expectUntouched,
+  gate,
+  localModel,
+  nanoUsd,
+  never,
+  serviceOfFile,
+  untilHealthy,
+} from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: withRelayedModel() });
 const input = "Hello there";
@@ -14,6 +22,7 @@ const prices: Readonly<Record<string, readonly [bigint, bigint]>> = {
   [nativeModel]: [400n, 1_600n],
   [hostedModel]: [150n, 600n],
 };
+const usageWaitMs = 30_000;
 const failed = { code: "upstream_error", param: null };
 
 type Event = OpenAI.Responses.ResponseStreamEvent;
@@ -36,7 +45,7 @@ const eventsOf = (model: string): readonly object[] => (model === nativeModel ? 
 /** A success after the failures of earlier tests closes the breaker. */
 async function customerOfHealthyProvider(model: string): Promise<Customer> {
   const healthy = await running.service.account("1");
-  await eventually(async () => (await healthy.post("/v1/responses", { model, input })).status === 200);
+  await untilHealthy(running, () => healthy.post("/v1/responses", { model, input }));
   return running.service.account("1");
 }
 
@@ -147,6 +156,11 @@ describe.each([nativeModel, hostedModel])("%s", (model) => {
       if (delivered === "abcdefgh") break;
     }
     const request = await running.provider.request(before);
+    if (model === hostedModel) {
+      // Its provider reports the usage at the end only, so the stream is read on for a while.
+      await eventually(() => running.isWaiting(usageWaitMs));
+      running.advance(usageWaitMs);
+    }
     await request.closed;
     expect(request.aborted).toBe(true);
     await expectDelivered(model, customer, "cancelled");

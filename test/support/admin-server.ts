@@ -37,13 +37,14 @@ export interface AdminServer extends Instance {
   readonly ask: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
 }
 
-/** The admin interface alone, over HTTP. */
+/** The admin interface alone, over HTTP. It ends with the test, or by what `onEnd` gets. */
 export async function startAdminServer(
   config: { ADMIN_TOKEN?: string } = { ADMIN_TOKEN: adminToken },
   stores?: Stores,
+  onEnd: (stop: () => Promise<void>) => void = onTestFinished,
 ): Promise<AdminServer> {
   const own = stores ?? (await testStores());
-  const instance = await startInstance(own);
+  const instance = await startInstance(own, systemClock, onEnd);
   const log = createLogger("test", "silent");
   const given = { mongo: instance.mongo, money: instance.money, clock: systemClock, log };
   const payments = createPayments({ config: loadConfig({ ...own }), ...given });
@@ -60,7 +61,7 @@ export async function startAdminServer(
   app.use(errorHandler(http));
   const server = app.listen(0, "127.0.0.1");
   await once(server, "listening");
-  onTestFinished(() => {
+  onEnd(async () => {
     server.close();
     server.closeAllConnections();
   });

@@ -19,13 +19,17 @@ export interface Instance {
   readonly redis: ReturnType<typeof connectRedis>;
 }
 
-/** What one API process has: its own connections and cache. It ends with the test. */
-export async function startInstance(stores: Stores, clock: Clock = systemClock): Promise<Instance> {
+/** What one API process has: its own connections and cache. It ends with the test, or by what `onEnd` gets. */
+export async function startInstance(
+  stores: Stores,
+  clock: Clock = systemClock,
+  onEnd: (stop: () => Promise<void>) => void = onTestFinished,
+): Promise<Instance> {
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(stores.MONGODB_URI, clock, log);
   const redis = connectRedis(stores.REDIS_URL, "fail-fast", log);
   await redis.connect();
-  onTestFinished(async () => {
+  onEnd(async () => {
     redis.disconnect();
     await mongo.close();
   });

@@ -1,18 +1,39 @@
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 
-/** The system's time, which the test may move on: what falls due on the way happens at once. */
-export function movableClock() {
-  const timers = new Set<{ readonly at: number; readonly fire: () => void }>();
+export interface MovableClock {
+  readonly clock: Clock;
+  /** Moves the time forward, and fires once each timer that falls due. */
+  readonly advance: (ms: number) => void;
+  /** Whether something waits that began to wait for this long. */
+  readonly isWaiting: (ms: number) => boolean;
+}
+
+/** The system's time, which a test may move forward. */
+export function movableClock(): MovableClock {
+  const timers = new Set<{ dueAt: number; readonly fire: () => void; readonly waitMs?: number }>();
   let ahead = 0;
   const now = () => Date.now() + ahead;
   const clock: Clock = {
-    ...systemClock,
     now,
+    every(ms, tick) {
+      const fire = () => {
+        timer.dueAt = now() + ms;
+        tick();
+      };
+      const timer = { dueAt: now() + ms, fire };
+      timers.add(timer);
+      const cancel = systemClock.every(ms, fire);
+      return () => {
+        timers.delete(timer);
+        cancel();
+      };
+    },
     after(ms, fire) {
       const once = () => {
+        cancel();
         if (timers.delete(timer)) fire();
       };
-      const timer = { at: now() + ms, fire: once };
+      const timer = { dueAt: now() + ms, fire: once, waitMs: ms };
       timers.add(timer);
       const cancel = systemClock.after(ms, once);
       return () => {
@@ -23,8 +44,8 @@ export function movableClock() {
   };
   const advance = (ms: number) => {
     ahead += ms;
-    const due = [...timers].filter(({ at }) => at <= now());
+    const due = [...timers].filter(({ dueAt }) => dueAt <= now());
     for (const { fire } of due) fire();
   };
-  return { clock, advance };
+  return { clock, advance, isWaiting: (ms) => [...timers].some(({ waitMs }) => waitMs === ms) };
 }

@@ -9,6 +9,7 @@ import { type MockFal, startMockFal } from "./mock-fal.ts";
 import { type MockGemini, startMockGemini } from "./mock-gemini.ts";
 import type { MockProvider } from "./mock-provider.ts";
 import { type MockReplicate, startMockReplicate } from "./mock-replicate.ts";
+import { movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { type Stores, testStores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, startService } from "./service.ts";
@@ -37,14 +38,20 @@ export async function startProviders(): Promise<{ providers: Providers; env: Env
   };
 }
 
-/** Nobody waits here for the time between two looks at a job. */
-const quickClock: Clock = {
-  ...systemClock,
-  after: (ms, fire) => systemClock.after(ms === 2_000 || ms === 3_000 ? 10 : ms, fire),
-};
+/** Between the first polls of a provider's job. */
+const pollPausesMs = [2_000, 3_000, 4_500, 6_750];
+
+/** A clock on which no poll of a job is waited for. */
+function pollingClock() {
+  const { clock, advance } = movableClock();
+  const after: Clock["after"] = (ms, fire) => clock.after(pollPausesMs.includes(ms) ? 10 : ms, fire);
+  return { clock: { ...clock, after }, advance };
+}
 
 export interface MediaService extends Providers {
   readonly service: Client;
+  /** Moves the service's time forward. */
+  readonly advance: (ms: number) => void;
   /** How many files of the account there are, whoever knows their address. */
   readonly filesOf: (customer: Customer) => Promise<number>;
 }
@@ -55,11 +62,12 @@ export const mediaServiceOfFile = (env: Environment = {}): MediaService =>
     async (onEnd) => {
       const stores = await testStores();
       const { providers, env: found } = await startProviders();
-      const service = await startService(stores, { env: { ...found, ...env }, clock: quickClock, onEnd });
+      const { clock, advance } = pollingClock();
+      const service = await startService(stores, { env: { ...found, ...env }, clock, onEnd });
       const files = await openFiles(stores);
       onEnd(() => files.close());
       for (const provider of Object.values(providers) as MockProvider[]) onEnd(() => provider.close());
-      return { ...providers, service, filesOf: files.filesOf };
+      return { ...providers, service, advance, filesOf: files.filesOf };
     },
     ({ replicate, fal, gemini }) => {
       for (const provider of [replicate, fal, gemini]) provider.reset();

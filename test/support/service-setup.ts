@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { Clock } from "../../shared/platform/clock.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
+import { type MovableClock, movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { testStores } from "./servers.ts";
-import { type Client, type Customer, type Environment, startService } from "./service.ts";
+import { type Client, type Customer, type Environment, eventually, startService } from "./service.ts";
 
 /** A model that runs in the worker, and one of OpenAI's, which the stand-in provider serves. */
 export const localModel = "local/chat";
@@ -33,16 +34,35 @@ export async function startWithProvider(
   return { service, provider };
 }
 
+/** With the service's time. */
+export interface FileService extends Running, Omit<MovableClock, "clock"> {}
+
 /** One service for all tests of a file; the provider has forgotten everything before each. */
-export const serviceOfFile = (env: Environment = {}): Running =>
+export const serviceOfFile = (env: Environment = {}): FileService =>
   ofFile(
     async (onEnd) => {
-      const running = await startWithProvider(env, onEnd);
+      const { clock, ...time } = movableClock();
+      const running = await startWithProvider(env, onEnd, clock);
       onEnd(() => running.provider.close());
-      return running;
+      return { ...running, ...time };
     },
     ({ provider }) => provider.reset(),
   );
+
+/**
+ * Repeats a call until it succeeds, which closes the upstream's circuit breaker: failures of earlier tests do not count.
+ * While the upstream is blocked, the service's time moves forward.
+ */
+export const untilHealthy = async (
+  { advance }: Pick<FileService, "advance">,
+  call: () => Promise<Response>,
+): Promise<void> => {
+  await eventually(async () => {
+    const { ok } = await call();
+    if (!ok) advance(5_000);
+    return ok;
+  });
+};
 
 const user = (content: string) => [{ role: "user" as const, content }];
 
