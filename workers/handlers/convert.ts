@@ -30,13 +30,6 @@ export interface ConvertedCall {
   stream(): StreamWriter;
 }
 
-/** Converts one call for whichever upstream serves it. */
-export interface CallConverter {
-  forCandidate(candidate: Candidate): Promise<ConvertedCall>;
-  /** What closes a stream of which nothing was written, where that is more than the error itself. */
-  readonly fail: (error: ServiceError) => string | undefined;
-}
-
 export const callerFormat = ({ format = "chat" }: CallContext["payload"]): Format => format;
 
 /** The caller's format if the upstream speaks it, else the upstream's first. */
@@ -55,7 +48,8 @@ export function chatRequestOf({ payload, request }: CallContext): JsonObject | u
   }
 }
 
-export async function convertCall(call: CallContext): Promise<CallConverter> {
+/** Converts one call for whichever upstream serves it. */
+export async function convertCall(call: CallContext) {
   const { payload, clock } = call;
   const caller = callerConverter(payload);
   const identity: ResponseIdentity = {
@@ -65,9 +59,10 @@ export async function convertCall(call: CallContext): Promise<CallConverter> {
   };
   const requestFor = await withUploads(call, caller);
   return {
-    forCandidate: async (candidate) =>
+    forCandidate: async (candidate: Candidate) =>
       convertFor(candidate, call, caller, identity, await requestFor(candidate.upstream.provider)),
-    fail: (error) => caller.streamFromChat(identity, call.request).fail?.(error),
+    /** What closes a stream of which nothing was written, where that is more than the error itself. */
+    fail: (error: ServiceError) => caller.streamFromChat(identity, call.request).fail?.(error),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { Breaker, Outcome } from "./breaker.ts";
-import { type Deadlines, startDeadlines } from "./deadlines.ts";
+import { startDeadlines } from "./deadlines.ts";
 import type { Slots } from "./slots.ts";
 
 const maxCooldownMs = 60_000;
@@ -30,24 +30,7 @@ export interface Candidate {
 }
 
 /** One attempt at an upstream: it holds a slot until it succeeds, fails or is abandoned. */
-export interface UpstreamAttempt {
-  readonly candidate: Candidate;
-  readonly signal: AbortSignal;
-  readonly within: Deadlines["within"];
-  /** The first item has arrived. */
-  markResponding(): void;
-  succeed(): void;
-  abandon(): void;
-  /** Returns the error that counts: a deadline or the caller's abort takes precedence over what followed from it. */
-  fail(error: unknown): unknown;
-}
-
-export function startAttempt(
-  candidate: Candidate,
-  account: string,
-  caller: AbortSignal,
-  clock: Clock,
-): UpstreamAttempt {
+export function startAttempt(candidate: Candidate, account: string, caller: AbortSignal, clock: Clock) {
   const { upstream, model } = candidate;
   const connection = upstream.connectionBreaker.begin(account);
   const response = upstream.modelBreaker(model).begin(account);
@@ -68,16 +51,18 @@ export function startAttempt(
     candidate,
     signal,
     within,
-    markResponding() {
+    /** The first item has arrived. */
+    markResponding(): void {
       connection.markResponding();
       response.markResponding();
     },
     succeed: () => end("succeeded"),
-    abandon() {
+    abandon(): void {
       end("unknown");
       abort(new Error("the stream was not read to its end"));
     },
-    fail(error) {
+    /** Returns the error that counts: a deadline or the caller's abort takes precedence over what followed from it. */
+    fail(error: unknown): unknown {
       const reason: unknown = signal.aborted ? signal.reason : error;
       if (reason instanceof UpstreamFailure) {
         const { kind, status, unreachable, retryAfterMs } = reason;
@@ -94,3 +79,5 @@ export function startAttempt(
     },
   };
 }
+
+export type UpstreamAttempt = ReturnType<typeof startAttempt>;

@@ -30,15 +30,6 @@ export type { AttemptRecord } from "./failover.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface Upstreams {
-  /** `open`: it cannot be connected to, or every model that it serves fails for everyone. */
-  states(): Record<string, "ready" | "open" | "no key">;
-  once<T>(request: UpstreamRequest, work: Work<T>): Promise<T>;
-  /** Resolves when the first item is there. Read to the end or call `return`, as `for await` does. */
-  stream<T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>>;
-  close(): Promise<void>;
-}
-
 /** Calls one upstream. Called again for the next one after a failure. */
 type Work<T> = (candidate: Candidate, signal: AbortSignal) => Promise<T>;
 
@@ -46,7 +37,7 @@ export function createUpstreams(deps: {
   catalog: Pick<Catalog, "upstreams" | "list">;
   env: Environment;
   clock: Clock;
-}): Upstreams {
+}) {
   const { catalog, clock } = deps;
   const states = new Map<string, UpstreamState>();
   for (const upstream of catalog.upstreams.values()) {
@@ -84,20 +75,22 @@ export function createUpstreams(deps: {
   };
 
   return {
+    /** `open`: it cannot be connected to, or every model that it serves fails for everyone. */
     states: () =>
       Object.fromEntries(
         [...catalog.upstreams.keys()].map((id) => {
           const upstream = states.get(id);
-          return [id, upstream === undefined ? "no key" : isOpen(upstream) ? "open" : "ready"];
+          return [id, upstream === undefined ? "no key" : isOpen(upstream) ? "open" : "ready"] as const;
         }),
       ),
-    once: (request, work) =>
+    once: <T>(request: UpstreamRequest, work: Work<T>): Promise<T> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
         const value = await attempt.within("firstByteMs", work(attempt.candidate, attempt.signal));
         attempt.succeed();
         return value;
       }),
-    stream: (request, work) =>
+    /** Resolves when the first item is there. Read by `for await`: leaving it early abandons the attempt. */
+    stream: <T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
         const open = async () => {
           const source = (await work(attempt.candidate, attempt.signal))[Symbol.asyncIterator]();
@@ -114,47 +107,34 @@ export function createUpstreams(deps: {
   };
 }
 
-function streamItems<T>(
+async function* streamItems<T>(
   attempt: UpstreamAttempt,
   first: IteratorResult<T>,
   source: AsyncIterator<T>,
   log: Logger,
-): AsyncIterableIterator<T> {
-  let next: IteratorResult<T> | undefined = first;
+): AsyncGenerator<T, void, undefined> {
   let hasEnded = false;
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    async next() {
-      if (hasEnded) return { done: true, value: undefined };
-      try {
-        attempt.signal.throwIfAborted();
-        const item = next ?? (await attempt.within("silenceMs", source.next()));
-        next = undefined;
-        if (item.done) {
-          hasEnded = true;
-          attempt.succeed();
-        }
-        return item;
-      } catch (error) {
-        hasEnded = true;
-        const failure = attempt.fail(error);
-        if (!(failure instanceof UpstreamFailure)) throw failure;
-        logFailure(log, attempt.candidate, failure);
-        throw failedCall([failure]);
-      }
-    },
-    async return() {
-      if (!hasEnded) {
-        hasEnded = true;
-        attempt.abandon();
-        // Errors of the source no longer matter.
-        await source.return?.().catch(() => {});
-      }
-      return { done: true, value: undefined };
-    },
-  };
+  try {
+    attempt.signal.throwIfAborted();
+    for (let item = first; !item.done; item = await attempt.within("silenceMs", source.next())) {
+      yield item.value;
+      attempt.signal.throwIfAborted();
+    }
+    hasEnded = true;
+    attempt.succeed();
+  } catch (error) {
+    hasEnded = true;
+    const failure = attempt.fail(error);
+    if (!(failure instanceof UpstreamFailure)) throw failure;
+    logFailure(log, attempt.candidate, failure);
+    throw failedCall([failure]);
+  } finally {
+    if (!hasEnded) {
+      attempt.abandon();
+      // Errors of the source no longer matter.
+      await source.return?.().catch(() => {});
+    }
+  }
 }
 
 /** Bounded by the models that the catalog names. */
@@ -166,6 +146,8 @@ function createModelBreakers(clock: Clock): (model: string) => Breaker {
     return breaker;
   };
 }
+
+export type Upstreams = ReturnType<typeof createUpstreams>;
 
 /** Undefined for an upstream whose key or address is not in the environment. */
 function connect(upstream: Upstream, env: Environment, clock: Clock): Provider | undefined {
