@@ -1,22 +1,26 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { invalidValue, toServiceError } from "#errors";
+import { invalidValue, type ServiceError, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
+import type { ClaimRequest } from "#idempotency";
 import { jobCatalog, type PaidCall } from "#jobs";
-import { type Caller, RateLimitReached, type RateLimits } from "#keys";
+import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, stalledMs } from "./http/answer.ts";
-import type { JsonBody } from "./http/body.ts";
+import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { refuse } from "./http/refuse.ts";
-import { type Claimed, markReplayed } from "./idempotency.ts";
+import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
+import type { OpenCalls } from "./open-calls/index.ts";
 import type { PaidRoute } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
-import { createReservation, type Reservation, type ReservationDeps } from "./reservation.ts";
 
-export interface CallDeps extends AdmissionDeps, PayPerCallDeps, ReservationDeps {
+export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps {
+  readonly openCalls: OpenCalls;
+  readonly readBody: BodyReader;
+  readonly callTimeoutMs: number;
   readonly instance: string;
   readonly publicUrl: () => string;
   readonly syncTimeoutMs: number;
@@ -50,12 +54,56 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   };
 }
 
+/** A slot expires this long after the latest possible end of its call. */
+const slotMarginMs = 10_000;
+
+/** What a request takes on its way to `submit`, and how all of it is released. */
+function createReservation(deps: CallDeps, requestId: string) {
+  let depart = () => {};
+  let slot: Slot | undefined;
+  let body: JsonBody | undefined;
+  let claimId: string | undefined;
+  return {
+    arrive(): void {
+      depart = deps.openCalls.arrive();
+    },
+    async takeSlot(caller: Caller): Promise<Slot> {
+      slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
+      return slot;
+    },
+    async readBody(req: Request, res: Response): Promise<JsonBody> {
+      body = await deps.readBody(req, res, slot?.caller ?? "anonymous");
+      return body;
+    },
+    async claimKey(request: ClaimRequest, waiting: { answerBy: number; res: Response }): Promise<Claimed> {
+      const claimed = await claimKey(deps, request, waiting);
+      if (claimed.kind === "new") claimId = claimed.id;
+      return claimed;
+    },
+    /** From here on the slot and the claim are released by what answers the call. */
+    handOver(): void {
+      slot = undefined;
+      claimId = undefined;
+    },
+    /** For a request that is refused. */
+    async release(refusedBy: ServiceError): Promise<void> {
+      if (claimId !== undefined) await releaseKey(deps, claimId, requestId);
+      if (slot) await deps.keys.release(slot, { refusedBy });
+    },
+    /** For every request, once it is submitted, answered or refused. */
+    end(): void {
+      body?.release();
+      depart();
+    },
+  };
+}
+
 /** The steps of every call. Those that take something take it through the reservation. */
 async function submitCall(
   deps: CallDeps,
   route: PaidRoute,
   context: RequestContext,
-  reservation: Reservation,
+  reservation: ReturnType<typeof createReservation>,
 ): Promise<void> {
   const { req, res, requestId } = context;
   const { job, codec, format } = route;
@@ -83,8 +131,9 @@ async function submitCall(
   const claim =
     paidBy.idempotency && (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }));
   if (claim?.kind === "answered") {
+    // As for any other answer, the slot is taken until the caller has it. One who disconnected gets none.
+    if (res.closed) return void (await deps.keys.release(slot));
     reservation.handOver();
-    // As for any other answer, the slot is taken until the caller has it.
     res.once("close", () => void deps.keys.release(slot));
     return answerAgain(res, claim);
   }
