@@ -132,8 +132,8 @@ async function submitCall(
     paidBy.idempotency && (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }));
   if (claim?.kind === "answered") {
     // As for any other answer, the slot is taken until the caller has it. One who disconnected gets none.
-    if (res.closed) return void (await deps.keys.release(slot));
     reservation.handOver();
+    if (res.closed) return deps.keys.release(slot);
     res.once("close", () => void deps.keys.release(slot));
     return answerAgain(res, claim);
   }
@@ -229,13 +229,11 @@ function payloadOf(
   };
 }
 
-const seconds = (ms: number) => `${Math.ceil(ms / 1000)}s`;
-
-const limitHeaders = (limits: RateLimits) => ({
-  "x-ratelimit-limit-requests": String(limits.limitRequests),
-  "x-ratelimit-remaining-requests": String(limits.remainingRequests),
-  "x-ratelimit-reset-requests": seconds(limits.resetRequestsMs),
-  "x-ratelimit-limit-tokens": String(limits.limitTokens),
-  "x-ratelimit-remaining-tokens": String(limits.remainingTokens),
-  "x-ratelimit-reset-tokens": seconds(limits.resetTokensMs),
-});
+const limitHeaders = (limits: RateLimits) =>
+  Object.fromEntries(
+    Object.entries(limits).flatMap(([name, { limit, remaining, resetMs }]) => [
+      [`x-ratelimit-limit-${name}`, String(limit)],
+      [`x-ratelimit-remaining-${name}`, String(remaining)],
+      [`x-ratelimit-reset-${name}`, `${Math.ceil(resetMs / 1000)}s`],
+    ]),
+  );

@@ -17,7 +17,7 @@ interface BegunCall {
 /** The paid calls that run in this process, and everything that may end one early. */
 export function createRunning(deps: { cancellations: Cancellations; replies: Replies; clock: Clock; log: Logger }) {
   const { cancellations, replies, clock, log } = deps;
-  const calls = new Map<string, { readonly call: BegunCall; abort(cause: AbortCause): void }>();
+  const calls = new Map<string, { readonly call: BegunCall; readonly abort: (cause: AbortCause) => void }>();
   let onEmpty: (() => void) | undefined;
   let stop = () => {};
   let isStopping = false;

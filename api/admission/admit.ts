@@ -74,7 +74,7 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
 
   const taking = tokens > 0 ? deps.keys.takeTokens(slot, tokens) : Promise.resolve();
   // Far from the limit a refusal is unlikely: the hold need not wait for it.
-  if (tokens > slot.rateLimits.remainingTokens / 2) await taking;
+  if (tokens > slot.rateLimits.tokens.remaining / 2) await taking;
   const expiresAt = request.deadlineAt + holdMarginMs;
   const [taken, holding] = await Promise.allSettled([taking, hold(deps.money, { ...entry, expiresAt, bound })]);
   if (holding.status === "rejected") throw holding.reason;

@@ -34,7 +34,7 @@ export function createCallRegistry(
      * A request has come in: a drain waits for it until the returned function is called, because it was submitted or
      * refused. Throws 503 when the drain has begun.
      */
-    arrive(): () => void {
+    arrive: (): (() => void) => {
       if (draining) throw shuttingDown();
       arriving++;
       return () => {

@@ -53,7 +53,7 @@ export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal
   return {
     signal,
     /** Resolves with the promise unless its deadline or the signal comes first. One at a time. */
-    within<T>(deadline: "firstByteMs" | "silenceMs", promise: Promise<T>): Promise<T> {
+    within: <T>(deadline: "firstByteMs" | "silenceMs", promise: Promise<T>): Promise<T> => {
       awaited = deadline;
       dueAt = Math.min(endsAt, clock.now() + limits[deadline]);
       setTimer();

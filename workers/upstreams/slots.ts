@@ -31,7 +31,7 @@ export async function takeFirstSlot<T extends { readonly upstream: { readonly sl
   return new Promise((resolve, reject) => {
     const grants = candidates.map((candidate) => ({
       queue: candidate.upstream.slots.queue,
-      grant() {
+      grant: () => {
         stopWaiting();
         resolve(candidate);
       },
