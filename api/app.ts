@@ -39,23 +39,15 @@ export function createApp(deps: AppDeps): Express {
   app.use(docsRoutes(deps));
   app.use("/admin/v1", createAdminRouter(deps));
 
-  app.post("/v1/chat/completions", paidRoute(deps, chatRoute));
+  for (const route of [chatRoute, responsesRoute, embeddingsRoute, imagesRoute, mediaRoute])
+    app.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
   app.use("/v1/messages", messagesRoutes(deps));
-  app.post("/v1/responses", paidRoute(deps, responsesRoute));
-  app.post("/v1/embeddings", paidRoute(deps, embeddingsRoute));
-  app.post("/v1/images/generations", paidRoute(deps, imagesRoute));
-  app.post("/v1/media/generations", paidRoute(deps, mediaRoute));
   app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   app.post(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
   app.use("/v1/models", modelRoutes(deps));
   app.use("/v1beta/models", geminiModelRoutes(deps));
   app.use("/media", fileRoutes(deps));
 
-  const paid = ["chat/completions", "responses", "embeddings", "images/generations", "media/generations"];
-  app.all(
-    paid.map((path) => `/v1/${path}`),
-    methodNotAllowed("POST"),
-  );
   app.use(noSuchRoute);
   app.use(errorHandler(deps));
   return app;

@@ -26,12 +26,6 @@ export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps
   readonly syncTimeoutMs: number;
 }
 
-interface RequestContext {
-  readonly req: Request;
-  readonly res: Response;
-  readonly requestId: string;
-}
-
 /** A paid route. Its calls are answered by `OpenCalls` once they are submitted, and here if they are refused. */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   const { endpoint, codec } = route;
@@ -40,7 +34,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     const reservation = createReservation(deps, requestId);
     try {
       reservation.arrive();
-      await submitCall(deps, route, { req, res, requestId }, reservation);
+      await submitCall(deps, route, req, res, reservation);
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
@@ -102,10 +96,11 @@ function createReservation(deps: CallDeps, requestId: string) {
 async function submitCall(
   deps: CallDeps,
   route: PaidRoute,
-  context: RequestContext,
+  req: Request,
+  res: Response,
   reservation: ReturnType<typeof createReservation>,
 ): Promise<void> {
-  const { req, res, requestId } = context;
+  const { requestId } = localsOf(res);
   const { job, codec, format } = route;
 
   // A caller over a limit is refused before a byte of the body is read.
@@ -147,7 +142,7 @@ async function submitCall(
   res.set(limitHeaders(slot.rateLimits));
 
   const payload = {
-    ...payloadOf(deps, route, context, slot.caller, call, admitted),
+    ...payloadOf(deps, route, req, slot, call, admitted),
     acceptedAt,
     deadlineAt,
     ...(claim && { idempotencyKeyId: claim.id }),
@@ -199,8 +194,8 @@ function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { ki
 function payloadOf(
   { instance, publicUrl }: CallDeps,
   { endpoint, format, framing, passed, isFree }: PaidRoute,
-  { req, requestId }: RequestContext,
-  { account, keyId, tier, buybackToken }: Caller,
+  req: Request,
+  { requestId, caller: { account, keyId, tier, buybackToken } }: Slot,
   call: ParsedCall,
   { model, heldNanoUsd, outputCap, inputBound, inputEstimate }: Admitted,
 ): Omit<PaidCall, "body" | "acceptedAt" | "deadlineAt"> {

@@ -1,11 +1,11 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys } from "#keys";
 import { createByteBudget } from "#platform/byte-budget";
-import { atMost, type Clock } from "#platform/clock";
+import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
 import { connectRedis, startRedis } from "#platform/redis";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
@@ -19,13 +19,6 @@ const uploadTimeoutMs = 1_200_000;
 const lastSettlementsMs = 10_000;
 /** Then connections are cut whose last bytes were not read. */
 const lastBytesMs = 1_000;
-
-async function disconnect(server: Server, closed: Promise<unknown>, clock: Clock): Promise<void> {
-  server.closeIdleConnections();
-  const cancel = clock.after(lastBytesMs, () => server.closeAllConnections());
-  await closed;
-  cancel();
-}
 
 /** Connects to the stores and listens. Returns the steps of the shutdown: listen -> drain -> flush -> close. */
 export async function startApi(deps: ProcessDeps) {
@@ -113,7 +106,10 @@ export async function startApi(deps: ProcessDeps) {
         name: "close",
         run: async () => {
           registry.stop();
-          await disconnect(server, closed, clock);
+          server.closeIdleConnections();
+          const cancel = clock.after(lastBytesMs, () => server.closeAllConnections());
+          await closed;
+          cancel();
           await reader.stop();
           await queues.close();
           redis.disconnect();

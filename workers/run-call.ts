@@ -4,7 +4,7 @@ import type { PaidCall } from "#jobs";
 import type { Decision, LedgerEntry } from "#money";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import { type CallDeps, FailedWork, failureReason, type Work } from "./run-call/context.ts";
-import { charge, failureOf, ledgerFields, noCharge } from "./run-call/decision.ts";
+import { charge, failureOf, ledgerFields } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
 import type { AttemptRecord } from "./upstreams/index.ts";
@@ -117,7 +117,8 @@ async function runWork(
     if (answer.code === "internal_error") log.error({ err: cause }, "a call failed by a defect");
     else log.info({ code: answer.code, ...reasonToLog(answer), account, ...record }, "a call failed");
     const { counted } = details;
-    const charged = model && counted ? charge(catalog, tier, model, counted) : noCharge;
+    const charged =
+      model && counted ? charge(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
     const closing = details.closing?.(answer);
     const outcome = { tokens: counted ? totalTokens(counted) : 0, ...(closing && { ending: closing }) };
     return {

@@ -1,26 +1,11 @@
-import type { Upstream } from "#catalog";
 import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
-import { type Provider, UpstreamFailure } from "../providers/index.ts";
-import type { Breaker, Outcome } from "./breaker.ts";
+import { UpstreamFailure } from "../providers/index.ts";
+import type { Outcome } from "./breaker.ts";
 import { startDeadlines } from "./deadlines.ts";
-import type { Slots } from "./slots.ts";
+import type { UpstreamState } from "./upstream.ts";
 
 const maxCooldownMs = 60_000;
-
-/** One upstream, for the life of the process. */
-export interface UpstreamState {
-  readonly id: string;
-  readonly provider: Provider;
-  readonly slots: Slots;
-  /** For connections that fail: no request can cause that, so failures count whoever calls. */
-  readonly connectionBreaker: Breaker;
-  readonly modelBreaker: (model: string) => Breaker;
-  readonly unknownFields: Upstream["unknownFields"];
-  readonly deadlines: Upstream["deadlines"];
-  /** By model: until when the upstream asked not to be called. Unix milliseconds. */
-  readonly cooldowns: Map<string, number>;
-}
 
 /** An upstream that may serve a call, under its own name for the model. */
 export interface Candidate {

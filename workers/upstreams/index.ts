@@ -15,20 +15,16 @@
  *
  * Rejects with a ServiceError, with the signal's reason, or with what `work` itself threw.
  */
-import type { Catalog, Upstream } from "#catalog";
+import type { Catalog } from "#catalog";
 import type { Clock } from "#platform/clock";
-import { ConfigError } from "#platform/config";
 import type { Logger } from "#platform/logger";
-import { type Provider, providers, UpstreamFailure } from "../providers/index.ts";
-import type { Candidate, UpstreamAttempt, UpstreamState } from "./attempt.ts";
-import { type Breaker, createBreaker } from "./breaker.ts";
+import { UpstreamFailure } from "../providers/index.ts";
+import type { Candidate, UpstreamAttempt } from "./attempt.ts";
 import { failedCall, failover, logFailure, type UpstreamRequest } from "./failover.ts";
-import { createSlots } from "./slots.ts";
+import { type Environment, openUpstream, type UpstreamState } from "./upstream.ts";
 
 export type { Candidate } from "./attempt.ts";
 export type { AttemptRecord } from "./failover.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Calls one upstream. Called again for the next one after a failure. */
 type Work<T> = (candidate: Candidate, signal: AbortSignal) => Promise<T>;
@@ -41,19 +37,8 @@ export function createUpstreams(deps: {
   const { catalog, clock } = deps;
   const states = new Map<string, UpstreamState>();
   for (const upstream of catalog.upstreams.values()) {
-    const provider = connect(upstream, deps.env, clock);
-    if (!provider) continue;
-    const { id, unknownFields, deadlines, concurrency } = upstream;
-    states.set(id, {
-      id,
-      provider,
-      slots: createSlots(concurrency),
-      connectionBreaker: createBreaker(clock, 1),
-      modelBreaker: createModelBreakers(clock),
-      unknownFields,
-      deadlines,
-      cooldowns: new Map(),
-    });
+    const state = openUpstream(upstream, deps.env, clock);
+    if (state) states.set(upstream.id, state);
   }
 
   const candidatesFor = ({ model, supports = () => true }: UpstreamRequest): Candidate[] =>
@@ -137,30 +122,4 @@ async function* streamItems<T>(
   }
 }
 
-/** Bounded by the models that the catalog names. */
-function createModelBreakers(clock: Clock): (model: string) => Breaker {
-  const breakers = new Map<string, Breaker>();
-  return (model) => {
-    const breaker = breakers.get(model) ?? createBreaker(clock, 2);
-    breakers.set(model, breaker);
-    return breaker;
-  };
-}
-
 export type Upstreams = ReturnType<typeof createUpstreams>;
-
-/** Undefined for an upstream whose key or address is not in the environment. */
-function connect(upstream: Upstream, env: Environment, clock: Clock): Provider | undefined {
-  const { id, provider, concurrency, formats, storesAnswers, baseUrlEnv, apiKeyEnv } = upstream;
-  const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
-  const apiKey = value(apiKeyEnv);
-  if (apiKeyEnv !== undefined && apiKey === undefined) return undefined;
-  const given = value(baseUrlEnv);
-  const baseUrl = given ?? upstream.baseUrl ?? "";
-  if (provider !== "local") {
-    if (baseUrl === "") return undefined;
-    if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ""))
-      throw new ConfigError(`${given ? baseUrlEnv : `upstream ${id}`}: not an http or https address`);
-  }
-  return providers[provider]({ baseUrl, apiKey, concurrency, formats, storesAnswers }, { clock });
-}
