@@ -6,8 +6,10 @@ import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";
 
 /** One BullMQ worker for one pool. Payloads are parsed again: another version of the API may have written them. */
-export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency: number; redis: Redis }) {
-  const { pool, concurrency, redis } = options;
+export function startPool(
+  deps: HandlerDeps,
+  { pool, concurrency, redis }: { pool: Pool; concurrency: number; redis: Redis },
+) {
   const { log, running, background } = deps;
   const active = new Set<Job>();
 

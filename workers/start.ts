@@ -7,7 +7,6 @@ import { connectRedis, startRedis } from "#platform/redis";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
-import type { HandlerDeps } from "./handlers/index.ts";
 import { startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
@@ -40,7 +39,7 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
   const upstreams = createUpstreams({ catalog: common.catalog, env, clock });
   const counting = createCounting({ clock, log });
   const ending = new AbortController();
-  const handlerDeps: HandlerDeps = {
+  const handlerDeps = {
     ...common,
     upstreams,
     replies,

@@ -7,8 +7,7 @@
  * - 429, and 503 with Retry-After: a cooldown for that model (a minute at most). No failure of the upstream's health.
  * - A refused request (400) is the caller's fault: no other upstream is tried, and the text passes to the caller.
  * - A caller who disconnects says nothing of the upstream. The slot and the connection are released at once.
- * - Breakers count failures by upstream, model and account (`breaker.ts`): what one account's requests provoke takes no
- *   model from the others. Failed connections count for the whole upstream. All x402 payers count as one account.
+ * - Breakers count failures by upstream, model and account (`breaker.ts`), failed connections for the whole upstream.
  *
  * `firstByteMs` runs until the first item (of a JSON answer: until all of it), `silenceMs` while the next item is awaited,
  * `totalMs` over the attempt.
