@@ -35,7 +35,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(docsRoutes(deps));
   app.use("/admin/v1", createAdminRouter(deps));
 
-  for (const route of paidRoutes) app.post(route.endpoint, paidRoute(deps, route));
+  for (const route of paidRoutes) app.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
   app.use("/v1/messages", messagesRoutes(deps));
   app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   app.post(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
@@ -43,10 +43,6 @@ export function createApp(deps: AppDeps): Express {
   app.use("/v1beta/models", geminiModelRoutes(deps));
   app.use("/media", fileRoutes(deps));
 
-  app.all(
-    paidRoutes.map(({ endpoint }) => endpoint),
-    methodNotAllowed("POST"),
-  );
   app.use(noSuchRoute);
   app.use(errorHandler(deps));
   return app;

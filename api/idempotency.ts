@@ -63,18 +63,15 @@ export async function releaseKey(
   id: string,
   requestId: string,
 ): Promise<void> {
-  const firstTry = Promise.withResolvers<void>();
-  void retry({ clock, backoff: releaseBackoff }, async () => {
+  const release = async () => {
     try {
       await idempotency.release(id, requestId);
     } catch (error) {
       log.warn({ err: (error as Error).message, requestId }, "an idempotency key is not released yet");
       throw error;
-    } finally {
-      firstTry.resolve();
     }
-  });
-  await firstTry.promise;
+  };
+  await release().catch(() => void retry({ clock, backoff: releaseBackoff }, release));
 }
 
 /** The answer is that of another request: its id names the charge. */

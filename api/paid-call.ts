@@ -1,31 +1,29 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { invalidValue, toServiceError } from "#errors";
+import { invalidValue, type ServiceError, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
+import type { ClaimRequest } from "#idempotency";
 import { jobCatalog, type PaidCall } from "#jobs";
-import { type Caller, RateLimitReached, type RateLimits } from "#keys";
+import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, stalledMs } from "./http/answer.ts";
-import type { JsonBody } from "./http/body.ts";
+import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { refuse } from "./http/refuse.ts";
-import { type Claimed, markReplayed } from "./idempotency.ts";
+import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
+import type { OpenCalls } from "./open-calls/index.ts";
 import type { PaidRoute } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
-import { createReservation, type Reservation, type ReservationDeps } from "./reservation.ts";
 
-export interface CallDeps extends AdmissionDeps, PayPerCallDeps, ReservationDeps {
+export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps {
+  readonly openCalls: OpenCalls;
+  readonly readBody: BodyReader;
+  readonly callTimeoutMs: number;
   readonly instance: string;
   readonly publicUrl: () => string;
   readonly syncTimeoutMs: number;
-}
-
-interface RequestContext {
-  readonly req: Request;
-  readonly res: Response;
-  readonly requestId: string;
 }
 
 /** A paid route. Its calls are answered by `OpenCalls` once they are submitted, and here if they are refused. */
@@ -36,7 +34,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
     const reservation = createReservation(deps, requestId);
     try {
       reservation.arrive();
-      await submitCall(deps, route, { req, res, requestId }, reservation);
+      await submitCall(deps, route, req, res, reservation);
     } catch (thrown) {
       const error = toServiceError(thrown);
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
@@ -50,14 +48,59 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
   };
 }
 
+/** A slot expires this long after the latest possible end of its call. */
+const slotMarginMs = 10_000;
+
+/** What a request takes on its way to `submit`, and how all of it is released. */
+function createReservation(deps: CallDeps, requestId: string) {
+  let depart = () => {};
+  let slot: Slot | undefined;
+  let body: JsonBody | undefined;
+  let claimId: string | undefined;
+  return {
+    arrive(): void {
+      depart = deps.openCalls.arrive();
+    },
+    async takeSlot(caller: Caller): Promise<Slot> {
+      slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
+      return slot;
+    },
+    async readBody(req: Request, res: Response): Promise<JsonBody> {
+      body = await deps.readBody(req, res, slot?.caller ?? "anonymous");
+      return body;
+    },
+    async claimKey(request: ClaimRequest, waiting: { answerBy: number; res: Response }): Promise<Claimed> {
+      const claimed = await claimKey(deps, request, waiting);
+      if (claimed.kind === "new") claimId = claimed.id;
+      return claimed;
+    },
+    /** From here on the slot and the claim are released by what answers the call. */
+    handOver(): void {
+      slot = undefined;
+      claimId = undefined;
+    },
+    /** For a request that is refused. */
+    async release(refusedBy: ServiceError): Promise<void> {
+      if (claimId !== undefined) await releaseKey(deps, claimId, requestId);
+      if (slot) await deps.keys.release(slot, { refusedBy });
+    },
+    /** For every request, once it is submitted, answered or refused. */
+    end(): void {
+      body?.release();
+      depart();
+    },
+  };
+}
+
 /** The steps of every call. Those that take something take it through the reservation. */
 async function submitCall(
   deps: CallDeps,
   route: PaidRoute,
-  context: RequestContext,
-  reservation: Reservation,
+  req: Request,
+  res: Response,
+  reservation: ReturnType<typeof createReservation>,
 ): Promise<void> {
-  const { req, res, requestId } = context;
+  const { requestId } = localsOf(res);
   const { job, codec, format } = route;
 
   // A caller over a limit is refused before a byte of the body is read.
@@ -83,8 +126,9 @@ async function submitCall(
   const claim =
     paidBy.idempotency && (await reservation.claimKey({ ...paidBy.idempotency, ...owner }, { answerBy, res }));
   if (claim?.kind === "answered") {
+    // As for any other answer, the slot is taken until the caller has it. One who disconnected gets none.
     reservation.handOver();
-    // As for any other answer, the slot is taken until the caller has it.
+    if (res.closed) return deps.keys.release(slot);
     res.once("close", () => void deps.keys.release(slot));
     return answerAgain(res, claim);
   }
@@ -98,7 +142,7 @@ async function submitCall(
   res.set(limitHeaders(slot.rateLimits));
 
   const payload = {
-    ...payloadOf(deps, route, context, slot.caller, call, admitted),
+    ...payloadOf(deps, route, req, slot, call, admitted),
     acceptedAt,
     deadlineAt,
     ...(claim && { idempotencyKeyId: claim.id }),
@@ -150,8 +194,8 @@ function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { ki
 function payloadOf(
   { instance, publicUrl }: CallDeps,
   { endpoint, format, framing, passed, isFree }: PaidRoute,
-  { req, requestId }: RequestContext,
-  { account, keyId, tier, buybackToken }: Caller,
+  req: Request,
+  { requestId, caller: { account, keyId, tier, buybackToken } }: Slot,
   call: ParsedCall,
   { model, heldNanoUsd, outputCap, inputBound, inputEstimate }: Admitted,
 ): Omit<PaidCall, "body" | "acceptedAt" | "deadlineAt"> {
@@ -180,13 +224,11 @@ function payloadOf(
   };
 }
 
-const seconds = (ms: number) => `${Math.ceil(ms / 1000)}s`;
-
-const limitHeaders = (limits: RateLimits) => ({
-  "x-ratelimit-limit-requests": String(limits.limitRequests),
-  "x-ratelimit-remaining-requests": String(limits.remainingRequests),
-  "x-ratelimit-reset-requests": seconds(limits.resetRequestsMs),
-  "x-ratelimit-limit-tokens": String(limits.limitTokens),
-  "x-ratelimit-remaining-tokens": String(limits.remainingTokens),
-  "x-ratelimit-reset-tokens": seconds(limits.resetTokensMs),
-});
+const limitHeaders = (limits: RateLimits) =>
+  Object.fromEntries(
+    Object.entries(limits).flatMap(([name, { limit, remaining, resetMs }]) => [
+      [`x-ratelimit-limit-${name}`, String(limit)],
+      [`x-ratelimit-remaining-${name}`, String(remaining)],
+      [`x-ratelimit-reset-${name}`, `${Math.ceil(resetMs / 1000)}s`],
+    ]),
+  );

@@ -1,32 +1,17 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { loadCatalog } from "#catalog";
-import { createFiles } from "#files";
-import { createIdempotencyStore, type Owner } from "#idempotency";
+import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys } from "#keys";
-import { createMoney } from "#money";
-import { buybackConfig, createPayments } from "#payments";
-import { createBackground } from "#platform/background";
 import { createByteBudget } from "#platform/byte-budget";
-import { atMost, type Clock } from "#platform/clock";
-import type { Config } from "#platform/config";
+import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
-import type { Logger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
 import { connectRedis, startRedis } from "#platform/redis";
-import type { Step } from "#platform/shutdown";
+import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createOpenCalls } from "./open-calls/index.ts";
-
-export interface Api {
-  readonly port: number;
-  readonly publicUrl: string;
-  /** listen -> drain -> flush -> close. */
-  readonly shutdown: readonly Step[];
-}
 
 /** For 95 MB at 80 KB a second. */
 const uploadTimeoutMs = 1_200_000;
@@ -35,23 +20,15 @@ const lastSettlementsMs = 10_000;
 /** Then connections are cut whose last bytes were not read. */
 const lastBytesMs = 1_000;
 
-async function disconnect(server: Server, closed: Promise<unknown>, clock: Clock): Promise<void> {
-  server.closeIdleConnections();
-  const cancel = clock.after(lastBytesMs, () => server.closeAllConnections());
-  await closed;
-  cancel();
-}
-
-/** Connects to the stores and listens. Returns the steps of the shutdown. */
-export async function startApi(deps: { config: Config; clock: Clock; log: Logger }): Promise<Api> {
+/** Connects to the stores and listens. Returns the steps of the shutdown: listen -> drain -> flush -> close. */
+export async function startApi(deps: ProcessDeps) {
   const { config, clock, log } = deps;
-  const catalog = loadCatalog(config.CATALOG_FILE);
-  const mongo = await connectMongo(config.MONGODB_URI, clock, log);
+  const { mongo, background, settled, ...common } = await createServices(deps);
+  const { money, payments } = common;
   const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
   await Promise.all([redis, blocking].map(startRedis));
 
-  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const keys = createKeys({
     mongo,
     redis,
@@ -66,20 +43,15 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
     uploads: { perMinute: config.RATE_LIMIT_UPLOADS_PER_MINUTE, concurrent: config.RATE_LIMIT_CONCURRENT_UPLOADS },
     addressRequestsPerMinute: config.X402_REQUESTS_PER_MINUTE,
   });
-  const payments = createPayments({ config, mongo, money, clock, log });
-  await Promise.all([money.prepare(), keys.prepare(), payments.prepare()]);
+  await keys.prepare();
   await payments.x402?.start();
 
-  const files = createFiles({ config, mongo, money, clock, log });
-  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
-  await Promise.all([files.prepare(), idempotency.prepare()]);
   const queues = createQueues({ redis, log });
   const registry = createWorkerRegistry({ redis, queues, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
   await Promise.all([reader.start(), registry.start()]);
 
-  const background = createBackground({ log });
-  const services = { catalog, registry, queues, reader, keys, money, payments, files, idempotency, clock, log };
+  const services = { ...common, registry, queues, reader, keys };
   const openCalls = createOpenCalls({ ...services, background, pingIntervalMs: config.PING_INTERVAL_MS });
   redis.on("ready", () => openCalls.reconnected());
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
@@ -129,15 +101,15 @@ export async function startApi(deps: { config: Config; clock: Clock; log: Logger
         },
       },
       { name: "drain", run: () => openCalls.drain(config.SHUTDOWN_GRACE_MS) },
-      {
-        name: "settle",
-        run: () => atMost(clock, lastSettlementsMs, Promise.all([background.settled(), money.settled()])),
-      },
+      { name: "settle", run: () => atMost(clock, lastSettlementsMs, settled()) },
       {
         name: "close",
         run: async () => {
           registry.stop();
-          await disconnect(server, closed, clock);
+          server.closeIdleConnections();
+          const cancel = clock.after(lastBytesMs, () => server.closeAllConnections());
+          await closed;
+          cancel();
           await reader.stop();
           await queues.close();
           redis.disconnect();

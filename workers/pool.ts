@@ -5,18 +5,11 @@ import { type JobName, jobCatalog, type Pool, toPaidCall } from "#jobs";
 import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";
 
-export interface RunningPool {
-  readonly pool: Pool;
-  load(): { free: number; running: number };
-  /** Takes no more jobs. */
-  pause(): Promise<void>;
-  /** Waits for running jobs without a limit: abort them first. */
-  close(): Promise<void>;
-}
-
 /** One BullMQ worker for one pool. Payloads are parsed again: another version of the API may have written them. */
-export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency: number; redis: Redis }): RunningPool {
-  const { pool, concurrency, redis } = options;
+export function startPool(
+  deps: HandlerDeps,
+  { pool, concurrency, redis }: { pool: Pool; concurrency: number; redis: Redis },
+) {
   const { log, running, background } = deps;
   const active = new Set<Job>();
 
@@ -67,7 +60,9 @@ export function startPool(deps: HandlerDeps, options: { pool: Pool; concurrency:
   return {
     pool,
     load: () => ({ free: Math.max(0, concurrency - active.size), running: active.size }),
+    /** Takes no more jobs. */
     pause: () => worker.pause(true),
+    /** Waits for running jobs without a limit: abort them first. */
     close: () => worker.close(),
   };
 }

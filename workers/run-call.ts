@@ -4,9 +4,9 @@ import type { PaidCall } from "#jobs";
 import type { Decision, LedgerEntry } from "#money";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import { type CallDeps, FailedWork, failureReason, type Work } from "./run-call/context.ts";
-import { charge, failureOf, ledgerFields, noCharge } from "./run-call/decision.ts";
+import { charge, failureOf, ledgerFields } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
-import { isHandedOver, type RunningCall } from "./running.ts";
+import { isHandedOver } from "./running.ts";
 import type { AttemptRecord } from "./upstreams/index.ts";
 
 /** The delivery ends without a decision: the next one goes on with the provider's job. */
@@ -40,11 +40,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   }
 }
 
-interface BegunCall extends RunningCall {
-  readonly record: AttemptRecord;
-}
-
-function begin({ running, cancellations, log }: CallDeps, payload: PaidCall): BegunCall {
+function begin({ running, cancellations, log }: CallDeps, payload: PaidCall) {
   const { requestId, deadlineAt, replyTo } = payload;
   // Watch before asking, so that no cancellation between the two is lost.
   const call = running.begin({ requestId, deadlineAt, replyTo: storesAnswer(payload) ? undefined : replyTo });
@@ -73,7 +69,7 @@ interface Ending {
 async function runWork(
   deps: CallDeps,
   payload: PaidCall,
-  call: BegunCall,
+  call: ReturnType<typeof begin>,
   earlier: Earlier,
   work: Work,
 ): Promise<Ending> {
@@ -121,7 +117,8 @@ async function runWork(
     if (answer.code === "internal_error") log.error({ err: cause }, "a call failed by a defect");
     else log.info({ code: answer.code, ...reasonToLog(answer), account, ...record }, "a call failed");
     const { counted } = details;
-    const charged = model && counted ? charge(catalog, tier, model, counted) : noCharge;
+    const charged =
+      model && counted ? charge(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
     const closing = details.closing?.(answer);
     const outcome = { tokens: counted ? totalTokens(counted) : 0, ...(closing && { ending: closing }) };
     return {

@@ -1,62 +1,37 @@
 import type { Cancellations, Replies } from "#jobs";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { oneAtATime } from "#platform/one-at-a-time";
 import { type AbortCause, Aborted } from "./providers/provider.ts";
 
 export { type AbortCause, Aborted, isHandedOver } from "./providers/provider.ts";
 
-/** One call from begin to end. */
-export interface RunningCall {
-  /** Aborts when the work is to stop, with an `Aborted` that says why. */
-  readonly signal: AbortSignal;
-  /** Aborts when the caller has disconnected. The work decides whether it stops for that. */
-  readonly disconnected: AbortSignal;
-  abort(cause: AbortCause): void;
-  disconnect(): void;
-  end(): void;
+interface BegunCall {
+  readonly requestId: string;
+  /** Unix milliseconds. */
+  readonly deadlineAt: number;
+  /** Without it the call goes on when the API instance is gone. */
+  readonly replyTo?: string | undefined;
 }
 
 /** The paid calls that run in this process, and everything that may end one early. */
-export interface Running {
-  /** Without `replyTo` the call goes on when the API instance is gone. */
-  begin(call: { requestId: string; replyTo?: string | undefined; deadlineAt: number }): RunningCall;
-  abort(requestId: string, cause: AbortCause): void;
-  /** Lets calls finish within the grace time, then aborts the others. */
-  drain(graceMs: number): Promise<void>;
-  start(): void;
-  stop(): void;
-}
-
-export function createRunning(deps: {
-  cancellations: Cancellations;
-  replies: Replies;
-  clock: Clock;
-  log: Logger;
-}): Running {
+export function createRunning(deps: { cancellations: Cancellations; replies: Replies; clock: Clock; log: Logger }) {
   const { cancellations, replies, clock, log } = deps;
-  const calls = new Map<string, Pick<RunningCall, "abort"> & { replyTo?: string | undefined; deadlineAt: number }>();
+  const calls = new Map<string, { readonly call: BegunCall; readonly abort: (cause: AbortCause) => void }>();
   let onEmpty: (() => void) | undefined;
   let stop = () => {};
-  let isChecking = false;
   let isStopping = false;
 
-  async function abortOrphans(): Promise<void> {
-    if (isChecking) return;
-    isChecking = true;
-    try {
-      const instances = [...new Set([...calls.values()].flatMap(({ replyTo }) => replyTo ?? []))];
-      const alive = await Promise.all(instances.map((instance) => replies.instanceLives(instance)));
-      const gone = new Set<string | undefined>(instances.filter((_, i) => !alive[i]));
-      for (const call of calls.values()) if (gone.has(call.replyTo)) call.abort("gone");
-    } catch (error) {
-      log.warn({ err: (error as Error).message }, "API instances could not be checked");
-    } finally {
-      isChecking = false;
-    }
-  }
+  const abortOrphans = oneAtATime(log, "API instances could not be checked", async () => {
+    const instances = [...new Set([...calls.values()].flatMap(({ call }) => call.replyTo ?? []))];
+    const alive = await Promise.all(instances.map((instance) => replies.instanceLives(instance)));
+    const gone = new Set<string | undefined>(instances.filter((_, i) => !alive[i]));
+    for (const { call, abort } of calls.values()) if (gone.has(call.replyTo)) abort("gone");
+  });
 
   return {
-    begin({ requestId, replyTo, deadlineAt }) {
+    begin(call: BegunCall) {
+      const { requestId } = call;
       const controller = new AbortController();
       const caller = new AbortController();
       const abort = (cause: AbortCause) => controller.abort(new Aborted(cause));
@@ -64,23 +39,26 @@ export function createRunning(deps: {
       const unwatch = cancellations.watch(requestId, (notice) =>
         notice === "disconnected" ? disconnect() : abort("ended"),
       );
-      calls.set(requestId, { replyTo, deadlineAt, abort });
+      calls.set(requestId, { call, abort });
       // BullMQ may hand out one more job while it pauses.
       if (isStopping) abort("shutdown");
       return {
+        /** Aborts when the work is to stop, with an `Aborted` that says why. */
         signal: controller.signal,
+        /** Aborts when the caller has disconnected. The work decides whether it stops for that. */
         disconnected: caller.signal,
         abort,
         disconnect,
-        end() {
+        end(): void {
           unwatch();
           calls.delete(requestId);
           if (calls.size === 0) onEmpty?.();
         },
       };
     },
-    abort: (requestId, cause) => calls.get(requestId)?.abort(cause),
-    async drain(graceMs) {
+    abort: (requestId: string, cause: AbortCause) => calls.get(requestId)?.abort(cause),
+    /** Lets calls finish within the grace time, then aborts the others. */
+    async drain(graceMs: number): Promise<void> {
       if (calls.size > 0)
         await new Promise<void>((resolve) => {
           const cancel = clock.after(graceMs, resolve);
@@ -90,14 +68,16 @@ export function createRunning(deps: {
           };
         });
       isStopping = true;
-      for (const call of calls.values()) call.abort("shutdown");
+      for (const { abort } of calls.values()) abort("shutdown");
     },
-    start() {
+    start(): void {
       stop = clock.every(1_000, () => {
-        for (const call of calls.values()) if (clock.now() >= call.deadlineAt) call.abort("deadline");
+        for (const { call, abort } of calls.values()) if (clock.now() >= call.deadlineAt) abort("deadline");
         void abortOrphans();
       });
     },
     stop: () => stop(),
   };
 }
+
+export type Running = ReturnType<typeof createRunning>;

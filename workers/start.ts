@@ -1,30 +1,15 @@
-import { loadCatalog } from "#catalog";
-import { createFiles } from "#files";
-import { createIdempotencyStore } from "#idempotency";
 import { createCancellations, createQueues, createReplies, isPool, type Pool, pools, registerWorker } from "#jobs";
-import { createMoney } from "#money";
-import { buybackConfig, createPayments } from "#payments";
-import { createBackground } from "#platform/background";
 import { createByteBudget } from "#platform/byte-budget";
-import { atMost, type Clock } from "#platform/clock";
+import { atMost } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
-import type { Logger } from "#platform/logger";
-import { connectMongo } from "#platform/mongo";
 import { connectRedis, startRedis } from "#platform/redis";
-import type { Step } from "#platform/shutdown";
+import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
-import type { HandlerDeps } from "./handlers/index.ts";
 import { startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
-
-export interface WorkerProcess {
-  readonly pools: readonly Pool[];
-  /** Stop taking jobs -> finish or abort -> flush -> close. */
-  readonly shutdown: readonly Step[];
-}
 
 function poolsOf(config: Config): Pool[] {
   const named = [...new Set(config.WORKER_POOLS.split(","))];
@@ -36,59 +21,35 @@ function poolsOf(config: Config): Pool[] {
 /** The shutdown waits so long for decisions: without MongoDB they may never come, and the next worker gets the jobs. */
 const maxDecisionMs = 10_000;
 
-/** Connects, starts to take jobs, and returns how to shut down. */
-export async function startWorker({
-  config,
-  env,
-  clock,
-  log,
-}: {
-  config: Config;
-  env: Readonly<Record<string, string | undefined>>;
-  clock: Clock;
-  log: Logger;
-}): Promise<WorkerProcess> {
+/** Connects and starts to take jobs. Returns the steps of the shutdown: stop taking jobs -> finish or abort -> flush -> close. */
+export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<string, string | undefined>> }) {
+  const { config, env, clock, log } = deps;
   const served = poolsOf(config);
-  const catalog = loadCatalog(config.CATALOG_FILE);
   const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
-  const mongo = await connectMongo(config.MONGODB_URI, clock, log);
+  const { mongo, settled, ...common } = await createServices(deps);
   const redis = connectRedis(config.REDIS_URL, "waiting", log);
   const queueRedis = connectRedis(config.REDIS_URL, "blocking", log);
   const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
   await Promise.all([redis, queueRedis, subscriber].map(startRedis));
 
-  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
-  const payments = createPayments({ config, mongo, money, clock, log });
-  await Promise.all([money.prepare(), payments.prepare()]);
   const queues = createQueues({ redis: queueRedis, log });
   const replies = createReplies({ redis, clock });
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
-  const upstreams = createUpstreams({ catalog, env, clock });
-  const files = createFiles({ config, mongo, money, clock, log });
-  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
-  await Promise.all([files.prepare(), idempotency.prepare()]);
+  const upstreams = createUpstreams({ catalog: common.catalog, env, clock });
   const counting = createCounting({ clock, log });
   const ending = new AbortController();
-  const background = createBackground({ log });
-  const deps: HandlerDeps = {
-    catalog,
+  const handlerDeps = {
+    ...common,
     upstreams,
-    money,
-    files,
-    idempotency,
     replies,
     cancellations,
     running,
     counting,
     queues,
-    payments,
     memory: createByteBudget(config.WORKER_PAYLOAD_BUDGET_BYTES),
     executor,
     ending: ending.signal,
-    background,
-    clock,
-    log,
   };
 
   await cancellations.start();
@@ -96,11 +57,11 @@ export async function startWorker({
   if (served.includes("maintenance")) {
     await queues.schedule();
     // Never rejects. A worker starts although storage is unavailable.
-    void files.prepareBucket();
+    void common.files.prepareBucket();
   }
   const started = served.map((pool) => {
     const concurrency = config[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<Pool>}`];
-    return startPool(deps, { pool, concurrency, redis: queueRedis });
+    return startPool(handlerDeps, { pool, concurrency, redis: queueRedis });
   });
   const registration = registerWorker({
     worker: newId("wrk"),
@@ -128,10 +89,7 @@ export async function startWorker({
       },
       { name: "drain, then abort", run: () => running.drain(config.SHUTDOWN_GRACE_MS) },
       { name: "finish", run: () => atMost(clock, maxDecisionMs, Promise.all(started.map((pool) => pool.close()))) },
-      {
-        name: "settle",
-        run: () => atMost(clock, maxDecisionMs, Promise.all([background.settled(), money.settled()])),
-      },
+      { name: "settle", run: () => atMost(clock, maxDecisionMs, settled()) },
       {
         name: "close",
         run: async () => {

@@ -1,13 +1,12 @@
 import type { Bound, Catalog, Model } from "#catalog";
 import type { Files } from "#files";
-import { estimateTokens, type ParsedCall } from "#formats";
+import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import { jobCatalog, type WorkerRegistry } from "#jobs";
 import type { Caller, Keys, Slot } from "#keys";
-import type { Money } from "#money";
+import { type CallHold, formatUsd, type Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PaidRoute } from "../paid-route.ts";
-import { boundOf, type Held, hold } from "./hold.ts";
 import { checkCapacity, resolveModel } from "./model.ts";
 
 export interface AdmissionDeps {
@@ -30,7 +29,10 @@ export interface AdmissionRequest {
   readonly deadlineAt: number;
 }
 
-export interface Admitted extends Held {
+export interface Admitted {
+  readonly heldNanoUsd: bigint;
+  /** Output tokens for each choice that the hold pays for. */
+  readonly outputCap: number;
   readonly model: Model;
   /** The most tokens that its usage may count, whatever the provider reports. */
   readonly maxTokens: number;
@@ -74,7 +76,7 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
 
   const taking = tokens > 0 ? deps.keys.takeTokens(slot, tokens) : Promise.resolve();
   // Far from the limit a refusal is unlikely: the hold need not wait for it.
-  if (tokens > slot.rateLimits.remainingTokens / 2) await taking;
+  if (tokens > slot.rateLimits.tokens.remaining / 2) await taking;
   const expiresAt = request.deadlineAt + holdMarginMs;
   const [taken, holding] = await Promise.allSettled([taking, hold(deps.money, { ...entry, expiresAt, bound })]);
   if (holding.status === "rejected") throw holding.reason;
@@ -89,4 +91,56 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   }
   const maxTokens = bound.inputTokens + held.outputCap * call.size.choices;
   return { ...held, model, maxTokens, inputBound: bound.inputTokens, inputEstimate };
+}
+
+type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
+
+/** A part that names an upload, with the upload's type and size. */
+function withUpload(part: MediaPart, uploads: CheckedUploads): MediaPart {
+  const upload = part.upload === undefined ? undefined : uploads.get(part.upload);
+  return upload ? { ...part, content: upload.kind, bytes: upload.bytes } : part;
+}
+
+/** The most that the call can cost. Checks the uploads that it names, whose sizes bound what they count as. */
+async function boundOf(
+  { catalog, files }: Pick<AdmissionDeps, "catalog" | "files">,
+  { account, tier }: Pick<Caller, "account" | "tier">,
+  model: Model,
+  call: ParsedCall,
+): Promise<Bound> {
+  const uploads: CheckedUploads =
+    call.uploads.length > 0 ? await files.uploads.check(account, call.uploads) : new Map();
+  if (!call.input) {
+    const parts = call.size.parts.map((part) => withUpload(part, uploads));
+    return catalog.bound(model, { ...call.size, parts }, tier);
+  }
+  const bytes = new Map([...uploads].map(([id, upload]) => [id, upload.bytes]));
+  const { value } = call.input;
+  return catalog.boundOfUnits(model, value, catalog.units(model, value, bytes), tier);
+}
+
+/** Holds the most that the call can cost, or, if the caller set no cap, the part of it that the balance covers. */
+export async function hold(
+  money: Money,
+  call: Omit<CallHold, "maxNanoUsd" | "minNanoUsd" | "insufficientText"> & { readonly bound: Bound },
+) {
+  const { bound, ...target } = call;
+  const { mostNanoUsd, leastNanoUsd } = bound;
+  const heldNanoUsd = await money.holdForCall({
+    ...target,
+    maxNanoUsd: mostNanoUsd,
+    minNanoUsd: leastNanoUsd,
+    insufficientText: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
+  });
+  return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
+}
+
+/** What the input can cost, and how many output tokens the balance covers if the caller named a cap. */
+function insufficientText(bound: Bound, availableNanoUsd: bigint): string {
+  const { mostNanoUsd, inputNanoUsd, outputCap, isCapNamed } = bound;
+  const balance = `the balance has ${formatUsd(availableNanoUsd)}.`;
+  if (outputCap === 0) return `The balance is too low. The call can cost ${formatUsd(mostNanoUsd)} USD; ${balance}`;
+  const input = `The balance is too low. The input alone can cost ${formatUsd(inputNanoUsd)} USD; ${balance}`;
+  if (!isCapNamed) return input;
+  return `${input} You asked for up to ${outputCap} tokens; the balance covers ${bound.capFor(availableNanoUsd)}.`;
 }

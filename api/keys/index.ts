@@ -14,39 +14,31 @@
  * Throws `invalidApiKey`, `rateLimited` (`accountFrozen` where that is so too), `notFound("key")`, `invalidValue("after")`,
  * and `noCapacity` while a store that is needed is unavailable.
  */
+import { isIPv6 } from "node:net";
 import type { Redis } from "ioredis";
-import { invalidApiKey, noCapacity, notFound } from "#errors";
+import { invalidApiKey, noCapacity, notFound, rateLimited } from "#errors";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
-import { createAddressLimit } from "./addresses.ts";
 import { createEpoch } from "./epoch.ts";
 import { anyEpoch, createLimits, type Limits } from "./limits.ts";
 import { createLookups } from "./lookups.ts";
-import { type Caller, createSlots, type Slots } from "./slots.ts";
-import { createKeyStore, type KeyPatch, type KeyRecord, type Page, secretHash } from "./store.ts";
+import { type Caller, createSlots } from "./slots.ts";
+import { createKeyStore, type KeyPatch, type KeyRecord, secretHash } from "./store.ts";
 
 export type { Limits, RateLimits } from "./limits.ts";
 export { type Caller, RateLimitReached, type Slot } from "./slots.ts";
 export type { KeyPatch, KeyRecord } from "./store.ts";
 
-export interface Keys extends Slots {
-  /** Makes the collection and its indexes. Doing it again changes nothing. */
-  prepare(): Promise<void>;
-  authenticate(secret: string | undefined): Promise<Caller>;
-  /** The caller of a paid-for call: there is no key, and the id of the payment's account stands in its place. */
-  payer(account: string, buybackToken: string | undefined): Caller;
-  /** Counts a request without a key. Throws 429 for an address that makes too many. */
-  countAddress(address: string, requestId: string): Promise<void>;
-  /** The secret is returned only here. */
-  issue(account: string, key: KeyPatch): Promise<{ key: KeyRecord; secret: string }>;
-  list(account: string, page: Page): Promise<KeyRecord[]>;
-  update(id: string, patch: KeyPatch): Promise<KeyRecord>;
-  /** Doing it again changes nothing, but notifies every instance again. */
-  revoke(id: string): Promise<KeyRecord>;
-  /** To be called after an account was changed. */
-  epochChanged(): Promise<void>;
+/** The first half of an IPv6 address: one host may have all of the rest. */
+function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  const [front = [], back = []] = address.split("::").map((half) => (half === "" ? [] : half.split(":")));
+  const zeros = Array.from({ length: Math.max(0, 8 - front.length - back.length) }, () => "0");
+  return [...front, ...zeros, ...back].slice(0, 4).join(":");
 }
 
 interface CachedKey {
@@ -68,8 +60,8 @@ export function createKeys(deps: {
   uploads: { readonly perMinute: number; readonly concurrent: number };
   /** Of one address, without a key. */
   addressRequestsPerMinute: number;
-}): Keys {
-  const { money, clock, log, defaults } = deps;
+}) {
+  const { money, clock, log, defaults, addressRequestsPerMinute } = deps;
   const store = createKeyStore(deps);
   const epoch = createEpoch(deps);
   const limits = createLimits(deps.redis);
@@ -117,9 +109,9 @@ export function createKeys(deps: {
   }
 
   return {
-    prepare: () => store.prepare(),
+    prepare: store.prepare,
 
-    async authenticate(secret) {
+    async authenticate(secret: string | undefined): Promise<Caller> {
       const hash = secretHash(secret);
       if (hash === undefined) throw invalidApiKey();
       await epoch.update();
@@ -129,7 +121,8 @@ export function createKeys(deps: {
       return known.caller;
     },
 
-    payer: (account, buybackToken) => ({
+    /** The caller of a paid-for call: there is no key, and the id of the payment's account stands in its place. */
+    payer: (account: string, buybackToken: string | undefined): Caller => ({
       keyId: account,
       account,
       tier: "standard",
@@ -139,29 +132,50 @@ export function createKeys(deps: {
       epoch: anyEpoch,
     }),
 
-    countAddress: createAddressLimit(limits, deps.addressRequestsPerMinute),
+    /** Counts a request without a key. Throws 429 for an address that makes too many, and 503 while Redis is unavailable. */
+    async countAddress(address: string, requestId: string): Promise<void> {
+      const quota = {
+        name: `{address:${networkOf(address)}}`,
+        requestsPerMinute: addressRequestsPerMinute,
+        tokensPerMinute: 1,
+        concurrentRequests: Number.MAX_SAFE_INTEGER,
+      };
+      const { check } = await limits.enter({ quota, requestId, ttlMs: 1 }).catch((error: unknown) => {
+        throw noCapacity("The limits of calls without a key cannot be checked right now.", 1, error);
+      });
+      if (!check?.reached) return;
+      throw rateLimited(
+        `Too many requests without a key, limit ${addressRequestsPerMinute} a minute.`,
+        check.waitMs / 1000,
+      );
+    },
 
     ...createSlots({ ...deps, limits, epoch, refresh }),
 
-    async issue(account, key) {
+    /** The secret is returned only here. */
+    async issue(account: string, key: KeyPatch): Promise<{ key: KeyRecord; secret: string }> {
       if (!(await money.account(account))) throw notFound("account");
       return store.insert(account, key);
     },
 
-    list: (account, page) => store.list(account, page),
+    list: store.list,
 
-    async update(id, patch) {
+    async update(id: string, patch: KeyPatch): Promise<KeyRecord> {
       const key = await store.update(id, patch);
       if (patch.limits) await epochChanged();
       return key;
     },
 
-    async revoke(id) {
+    /** Doing it again changes nothing, but notifies every instance again. */
+    async revoke(id: string): Promise<KeyRecord> {
       const key = await store.revoke(id);
       await epochChanged();
       return key;
     },
 
+    /** To be called after an account was changed. */
     epochChanged,
   };
 }
+
+export type Keys = ReturnType<typeof createKeys>;

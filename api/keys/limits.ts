@@ -11,39 +11,26 @@ export interface Limits {
 }
 
 /** State of the two buckets, for the `x-ratelimit-*` headers. */
-export interface RateLimits {
-  readonly limitRequests: number;
-  readonly remainingRequests: number;
+export type RateLimits = Readonly<Record<"requests" | "tokens", Bucket>>;
+
+interface Bucket {
+  readonly limit: number;
+  readonly remaining: number;
   /** Time until the bucket is full again. */
-  readonly resetRequestsMs: number;
-  readonly limitTokens: number;
-  readonly remainingTokens: number;
-  readonly resetTokensMs: number;
+  readonly resetMs: number;
 }
 
 /** What is counted under one name in Redis. Its hash tag is the key's id, so that all of a key is on one shard. */
-export interface Quota {
+export interface Quota extends Limits {
   readonly name: string;
-  readonly limits: Limits;
 }
 
-export const callQuota = (id: string, limits: Limits): Quota => ({ name: `{${id}}`, limits });
-export const uploadQuota = (id: string, limits: Limits): Quota => ({ name: `{${id}}:uploads`, limits });
-
-/** A limit that refused a call: nothing was counted. */
-export type ReachedLimit = "requests" | "tokens" | "concurrent";
-
 export interface LimitCheck {
-  readonly reached?: ReachedLimit;
+  /** The limit that refused a call: nothing was counted. */
+  readonly reached?: "requests" | "tokens" | "concurrent";
   /** Until the refused call would fit; a guess for a slot. */
   readonly waitMs: number;
   readonly rateLimits: RateLimits;
-}
-
-export interface EntryCheck extends LimitCheck {
-  readonly epoch: string;
-  /** The epoch is not the one expected: nothing was checked or counted. */
-  readonly isOutdated: boolean;
 }
 
 /** Expected where a caller was not looked up, or has just been. */
@@ -150,85 +137,69 @@ end
 if changed then save() end
 `);
 
-const isReached = (verdict: string): verdict is ReachedLimit => ["requests", "tokens", "concurrent"].includes(verdict);
-
 const keysOf = ({ name }: Quota) => [`limits:${name}:buckets`, `limits:${name}:running`];
 
 /** Calls in one script: Redis does nothing else meanwhile. */
 const maxGroup = 100;
 
-interface Shared {
+interface Call {
   readonly quota: Quota;
-  readonly epoch: string;
+  readonly requestId: string;
+  readonly expectedEpoch?: string;
 }
 
 /** What comes for a quota while its script is under way goes into the next one together. */
-function grouped<Call extends { readonly requestId: string }, Result>(
-  write: (shared: Shared, calls: readonly Call[]) => Promise<readonly Result[]>,
-) {
-  const commit = groupCommit<Shared & { readonly call: Call }, Result>({
+function grouped<C extends Call, Result>(
+  write: (shared: Call, calls: readonly C[]) => Promise<readonly Result[]>,
+): (call: C) => Promise<Result> {
+  const commit = groupCommit<C, Result>({
     limit: maxGroup,
-    write: (_, group) =>
-      write(
-        group[0] as Shared,
-        group.map(({ call }) => call),
-      ),
+    write: (_, calls) => write(calls[0] as C, calls),
   });
-  return (quota: Quota, call: Call, epoch = anyEpoch): Promise<Result> => {
-    const { requestsPerMinute, tokensPerMinute, concurrentRequests } = quota.limits;
-    const sharedArguments = [quota.name, requestsPerMinute, tokensPerMinute, concurrentRequests, epoch].join(" ");
-    return commit(sharedArguments, call.requestId, { quota, epoch, call });
-  };
+  return (call) => commit(JSON.stringify([call.quota, call.expectedEpoch]), call.requestId, call);
 }
 
-type Verdict = readonly [verdict: string, waitMs: string, requests: string, tokens: string];
+type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: string[]];
 
 export function createLimits(redis: Redis) {
   return {
-    /** Counts a request and takes a slot; `ttlMs` later it is free in any case. */
-    enter: grouped<{ requestId: string; ttlMs: number }, EntryCheck>(async ({ quota, epoch: expected }, calls) => {
-      const { requestsPerMinute, tokensPerMinute, concurrentRequests } = quota.limits;
-      const each = calls.flatMap(({ requestId, ttlMs }) => [requestId, ttlMs]);
-      const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, expected, ...each];
-      const answer = await run(redis, enterScript, [...keysOf(quota), epochKey], args);
-      const [epoch, ...verdicts] = answer as [string, ...Verdict[]];
-      return calls.map((_, at) => {
-        const verdict = verdicts[at];
-        return { ...toCheck(quota, verdict ?? ["", "0", "0", "0"]), epoch, isOutdated: verdict === undefined };
-      });
-    }),
+    /** Counts a request and takes a slot; `ttlMs` later it is free in any case. Without a check the epoch is another one. */
+    enter: grouped<Call & { ttlMs: number }, { epoch: string; check: LimitCheck | undefined }>(
+      async ({ quota, expectedEpoch = anyEpoch }, calls) => {
+        const { requestsPerMinute, tokensPerMinute, concurrentRequests } = quota;
+        const each = calls.flatMap(({ requestId, ttlMs }) => [requestId, ttlMs]);
+        const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, expectedEpoch, ...each];
+        const answer = await run(redis, enterScript, [...keysOf(quota), epochKey], args);
+        const [epoch, ...verdicts] = answer as [string, ...Verdict[]];
+        return calls.map((_, at) => ({ epoch, check: verdicts[at] && toCheck(quota, verdicts[at]) }));
+      },
+    ),
 
-    takeTokens: grouped<{ requestId: string; tokens: number }, LimitCheck>(async ({ quota }, calls) => {
-      const { requestsPerMinute, tokensPerMinute } = quota.limits;
-      const args = [requestsPerMinute, tokensPerMinute, ...calls.map(({ tokens }) => tokens)];
+    takeTokens: grouped<Call & { tokens: number }, LimitCheck>(async ({ quota }, calls) => {
+      const args = [quota.requestsPerMinute, quota.tokensPerMinute, ...calls.map(({ tokens }) => tokens)];
       const verdicts = (await run(redis, takeTokensScript, keysOf(quota), args)) as Verdict[];
       return verdicts.map((verdict) => toCheck(quota, verdict));
     }),
 
     /** Adds to what is used, or subtracts from it, if the call still has its slot. */
-    free: grouped<{ requestId: string; requests: number; tokens: number }, void>(async ({ quota }, calls) => {
-      const { requestsPerMinute, tokensPerMinute } = quota.limits;
+    free: grouped<Call & { requests: number; tokens: number }, void>(async ({ quota }, calls) => {
       const each = calls.flatMap(({ requestId, requests, tokens }) => [requestId, requests, tokens]);
-      await run(redis, freeScript, keysOf(quota), [requestsPerMinute, tokensPerMinute, ...each]);
+      await run(redis, freeScript, keysOf(quota), [quota.requestsPerMinute, quota.tokensPerMinute, ...each]);
       return calls.map(() => undefined);
     }),
   };
 }
 
-function toCheck({ limits }: Quota, [verdict, waitMs, requests, tokens]: Verdict): LimitCheck {
-  const remaining = (limit: number, used: string) => Math.max(0, Math.floor(limit - Number(used)));
-  const untilFullMs = (limit: number, used: string) => Math.ceil((Number(used) / limit) * 60_000);
-  const { requestsPerMinute, tokensPerMinute } = limits;
+function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
+  const [waitMs = 0, requests = 0, tokens = 0] = numbers.map(Number);
+  const bucket = (limit: number, used: number): Bucket => ({
+    limit,
+    remaining: Math.max(0, Math.floor(limit - used)),
+    resetMs: Math.ceil((used / limit) * 60_000),
+  });
   return {
-    ...(isReached(verdict) && { reached: verdict }),
-    waitMs: Number(waitMs),
-    rateLimits: {
-      limitRequests: requestsPerMinute,
-      remainingRequests: remaining(requestsPerMinute, requests),
-      resetRequestsMs: untilFullMs(requestsPerMinute, requests),
-      limitTokens: tokensPerMinute,
-      remainingTokens: remaining(tokensPerMinute, tokens),
-      resetTokensMs: untilFullMs(tokensPerMinute, tokens),
-    },
+    ...(verdict !== "taken" && { reached: verdict }),
+    waitMs,
+    rateLimits: { requests: bucket(quota.requestsPerMinute, requests), tokens: bucket(quota.tokensPerMinute, tokens) },
   };
 }

@@ -4,16 +4,7 @@ import { accountFrozen, invalidApiKey, noCapacity, rateLimited, ServiceError } f
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Epoch } from "./epoch.ts";
-import {
-  anyEpoch,
-  callQuota,
-  type createLimits,
-  type LimitCheck,
-  type Limits,
-  type Quota,
-  type RateLimits,
-  uploadQuota,
-} from "./limits.ts";
+import { anyEpoch, type createLimits, type LimitCheck, type Limits, type Quota, type RateLimits } from "./limits.ts";
 import { createPendingWrites } from "./pending-writes.ts";
 
 /** The owner of a key, or the account of a payment. */
@@ -34,12 +25,11 @@ export interface Slot {
   /** As of when the slot was taken, which may be newer than what `authenticate` returned. */
   readonly caller: Caller;
   readonly requestId: string;
-  readonly kind: SlotKind;
+  readonly quota: Quota;
   rateLimits: RateLimits;
   /** What `takeTokens` has counted so far. */
   takenTokens: number;
 }
-type SlotKind = "calls" | "uploads";
 
 interface SlotRequest {
   readonly requestId: string;
@@ -47,9 +37,10 @@ interface SlotRequest {
   readonly ttlMs: number;
 }
 
-interface SlotEnd {
-  readonly usedTokens?: number;
-  readonly refusedBy?: ServiceError | undefined;
+interface SlotKind {
+  quotaOf(caller: Caller): Quota;
+  /** What errors call the requests that are counted, and those in flight. */
+  readonly names: readonly [rate: string, running: string];
 }
 
 /** Slots and tokens of keys. What an outage of Redis keeps from being released is released after it. */
@@ -65,58 +56,63 @@ export function createSlots(deps: {
   log: Logger;
 }) {
   const { redis, limits, epoch, uploads, refresh, clock, log } = deps;
-  const uploadLimits: Limits = {
-    requestsPerMinute: uploads.perMinute,
-    tokensPerMinute: 1,
-    concurrentRequests: uploads.concurrent,
+  const calls: SlotKind = {
+    quotaOf: ({ keyId, limits }) => ({ ...limits, name: `{${keyId}}` }),
+    names: ["requests", "calls in flight"],
+  };
+  const uploading: SlotKind = {
+    quotaOf: ({ keyId }) => ({
+      name: `{${keyId}}:uploads`,
+      requestsPerMinute: uploads.perMinute,
+      tokensPerMinute: 1,
+      concurrentRequests: uploads.concurrent,
+    }),
+    names: ["uploads", "uploads at once"],
   };
   const pending = createPendingWrites({ clock, log });
   redis.on("ready", () => pending.repeatRecent());
 
-  const quotaOf = ({ keyId, limits }: Caller, kind: SlotKind): Quota =>
-    kind === "calls" ? callQuota(keyId, limits) : uploadQuota(keyId, uploadLimits);
   const unchecked = (error: unknown) => noCapacity("The limits of the API key cannot be checked right now.", 1, error);
 
-  async function enter(caller: Caller, request: SlotRequest, kind: SlotKind, expectedEpoch: string) {
+  /** Undefined: the epoch is not the expected one, and nothing was checked or counted. */
+  async function enter(quota: Quota, request: SlotRequest, expectedEpoch: string): Promise<LimitCheck | undefined> {
     const sentAt = clock.now();
-    const quota = quotaOf(caller, kind);
     const isSent = redis.status === "ready";
     try {
-      const entry = await limits.enter(quota, request, expectedEpoch);
-      epoch.observe(entry.epoch, sentAt);
-      return entry;
+      const { epoch: current, check } = await limits.enter({ quota, ...request, expectedEpoch });
+      epoch.observe(current, sentAt);
+      return check;
     } catch (error) {
       // A script that was sent may have counted the request, whatever became of its answer.
       const { requestId } = request;
-      if (isSent) pending.defer(() => limits.free(quota, { requestId, requests: -1, tokens: 0 }));
+      if (isSent) pending.defer(() => limits.free({ quota, requestId, requests: -1, tokens: 0 }));
       throw unchecked(error);
     }
   }
 
-  async function take(caller: Caller, request: SlotRequest, kind: SlotKind): Promise<Slot> {
-    let current = caller;
-    let entry = await enter(caller, request, kind, caller.epoch);
-    if (entry.isOutdated) {
+  async function take(kind: SlotKind, caller: Caller, request: SlotRequest, epoch = caller.epoch): Promise<Slot> {
+    const quota = kind.quotaOf(caller);
+    const check = await enter(quota, request, epoch);
+    if (!check) {
       const refreshed = await refresh(caller.keyId);
       if (!refreshed) throw invalidApiKey();
       // Read after the script had answered: a later change comes after this call.
-      current = refreshed;
-      entry = await enter(current, request, kind, anyEpoch);
+      return take(kind, refreshed, request, anyEpoch);
     }
-    if (entry.reached) throw limitReached(current, entry, reachedText(quotaOf(current, kind).limits, entry, kind));
-    return { caller: current, requestId: request.requestId, kind, rateLimits: entry.rateLimits, takenTokens: 0 };
+    if (check.reached) throw limitReached(caller, check, reachedText(quota, check, kind));
+    return { caller, requestId: request.requestId, quota, rateLimits: check.rateLimits, takenTokens: 0 };
   }
 
   return {
     /** Counts one request and takes a slot. The same request counts once. Throws 401, 403, 429, 503. */
-    takeSlot: (caller: Caller, request: SlotRequest) => take(caller, request, "calls"),
-    takeUploadSlot: (caller: Caller, request: SlotRequest) => take(caller, request, "uploads"),
+    takeSlot: (caller: Caller, request: SlotRequest) => take(calls, caller, request),
+    takeUploadSlot: (caller: Caller, request: SlotRequest) => take(uploading, caller, request),
 
     /** Counts the tokens of a call that has a slot. Throws 403, 429, 503. */
     async takeTokens(slot: Slot, tokens: number): Promise<void> {
-      const { caller, requestId, kind } = slot;
+      const { caller, requestId, quota } = slot;
       // After an error it is unknown whether they count: if so the bucket has refilled within a minute.
-      const taking = limits.takeTokens(quotaOf(caller, kind), { requestId, tokens });
+      const taking = limits.takeTokens({ quota, requestId, tokens });
       const taken = await taking.catch((error: unknown) => Promise.reject(unchecked(error)));
       if (taken.reached) throw limitReached(caller, taken, tokensReachedText(caller.limits, tokens), tokens);
       slot.takenTokens += tokens;
@@ -128,17 +124,14 @@ export function createSlots(deps: {
      * that is not the caller's does not count either. Never rejects: while Redis is unavailable it is done later.
      */
     release(
-      { caller, requestId, kind, takenTokens }: Slot,
-      { usedTokens = 0, refusedBy }: SlotEnd = {},
+      { requestId, quota, takenTokens }: Slot,
+      { usedTokens = 0, refusedBy }: { usedTokens?: number; refusedBy?: ServiceError | undefined } = {},
     ): Promise<void> {
       const requests = refusedBy && !staysCounted(refusedBy) ? -1 : 0;
-      const corrections = { requestId, requests, tokens: usedTokens - takenTokens };
-      return pending.run(() => limits.free(quotaOf(caller, kind), corrections));
+      return pending.run(() => limits.free({ quota, requestId, requests, tokens: usedTokens - takenTokens }));
     },
   };
 }
-
-export type Slots = ReturnType<typeof createSlots>;
 
 /** A 429 of the key, with the state of its limits. */
 export class RateLimitReached extends ServiceError {
@@ -169,8 +162,8 @@ function limitReached({ frozen, limits }: Caller, { waitMs, rateLimits }: LimitC
 const prefix = "Rate limit of this API key reached:";
 
 /** Names the limit whose wait is the longest. */
-function reachedText(limits: Limits, { reached = "requests" }: LimitCheck, kind: SlotKind): string {
-  const [rate, running] = kind === "calls" ? ["requests", "calls in flight"] : ["uploads", "uploads at once"];
+function reachedText(limits: Limits, { reached = "requests" }: LimitCheck, { names }: SlotKind): string {
+  const [rate, running] = names;
   const limit = {
     requests: `${rate} a minute, limit ${limits.requestsPerMinute}`,
     tokens: `tokens a minute, limit ${limits.tokensPerMinute}, earlier calls used more`,

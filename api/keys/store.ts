@@ -26,7 +26,7 @@ export interface KeyPatch {
   readonly limits?: { readonly [limit in keyof Limits]?: number | null | undefined } | undefined;
 }
 
-export interface Page {
+interface Page {
   readonly limit: number;
   readonly after?: string | undefined;
 }
@@ -122,7 +122,7 @@ export function createKeyStore({ mongo, clock }: { mongo: Mongo; clock: Clock })
     },
 
     /** Newest first, those after the key with the id `after`. */
-    async list(account: string, { limit, after }: Page): Promise<KeyRecord[]> {
+    list: async (account: string, { limit, after }: Page): Promise<KeyRecord[]> => {
       const last = after === undefined ? undefined : await model.findOne({ _id: after, account }).lean();
       if (last === null) throw invalidValue("after", `after: this account has no key '${after}'.`);
       const older = last && olderThan(last._id, last.createdAt);

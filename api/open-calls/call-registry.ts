@@ -30,7 +30,11 @@ export function createCallRegistry(
     /** How many other calls of its account are open. */
     others: ({ payload }: OpenCall): number => (callsByAccount.get(payload.account) ?? 1) - 1,
 
-    arrive(): () => void {
+    /**
+     * A request has come in: a drain waits for it until the returned function is called, because it was submitted or
+     * refused. Throws 503 when the drain has begun.
+     */
+    arrive: (): (() => void) => {
       if (draining) throw shuttingDown();
       arriving++;
       return () => {

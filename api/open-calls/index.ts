@@ -13,6 +13,7 @@ import {
   upstreamTimeout,
 } from "#errors";
 import type { Frame } from "#jobs";
+import type { Decided, ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
 import { createCallRegistry, shuttingDown } from "./call-registry.ts";
 import {
@@ -27,22 +28,7 @@ import {
   type Submission,
   startOrContinueAttempt,
 } from "./open-call.ts";
-import { notifyWorkers, releaseHold, withdraw } from "./settle.ts";
 import { checkProgress, writeError, writeEvents, writeFinal, writePing } from "./write-answer.ts";
-
-export interface OpenCalls {
-  /**
-   * A request has come in: a drain waits for it until the returned function is called, because it was submitted or
-   * refused. Throws 503 when the drain has begun.
-   */
-  arrive(): () => void;
-  /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
-  submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void>;
-  /** Redis is connected again, and may have lost jobs. */
-  reconnected(): void;
-  /** Lets calls finish within the grace time, then fails the others. */
-  drain(graceMs: number): Promise<void>;
-}
 
 /** Larger bodies go to object storage, not into the job. */
 const maxInlineBodyBytes = 64 * 1024;
@@ -55,7 +41,7 @@ const runTwice = () => noCapacity("The call was run twice; nothing was charged. 
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
-export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
+export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, money, files, clock, log } = deps;
 
   const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
@@ -123,22 +109,38 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
   ): Promise<void> {
     if (isFinished(call) || call.state.kind === "deciding") return;
     call.state = { kind: "deciding" };
-    const { entry } = await releaseHold(deps, call, { status: "failed", error: error.code }, signal);
+    const { entry } = await releaseHold(call, { status: "failed", error: error.code }, signal);
     if (isFinished(call)) return;
     const isCharged = entry.costNanoUsd > 0n;
     if (isCharged && mayBeAnswered) {
       call.state = { kind: "queued" };
       return;
     }
-    if (call.jobAdded) background("cancel", call, notifyWorkers(deps, "cancelled", call));
+    if (call.jobAdded) background("cancel", call, notifyWorkers("cancelled", call));
     if (isCharged) await refundAndFinish(call, error);
     else finishWithError(call, error);
   }
 
+  /** Settles the call at zero. Resolves with the entry that stands, which may be an earlier one with a cost. */
+  function releaseHold({ payload }: OpenCall, reason: ReleaseReason, signal?: AbortSignal): Promise<Decided> {
+    const { account, requestId, keyId: key, endpoint, model, held, acceptedAt } = payload;
+    const totalMs = clock.now() - acceptedAt;
+    const hold = { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), totalMs, signal };
+    return money.release(hold, reason);
+  }
+
+  const notifyWorkers = (notice: "cancelled" | "disconnected", call: OpenCall): Promise<void> =>
+    reader.notify(notice, call.payload.requestId, lastFrameAt(call) - clock.now());
+
   async function handleDisconnect(call: OpenCall): Promise<void> {
     if (call.state.kind === "queued") call.state = { kind: "disconnected" };
     try {
-      if (await withdraw(deps, call)) open.end(call, 499);
+      // A worker that has the job decides the call.
+      if (!(await queues.remove(poolOf(call), call.payload.requestId)))
+        return await notifyWorkers("disconnected", call);
+      // The job may also have just ended: then its cost stands.
+      await releaseHold(call, { status: "cancelled" });
+      open.end(call, 499);
     } catch (error) {
       // Redis is unavailable: the next pulse tries again.
       if (call.state.kind === "disconnected") call.state = { kind: "queued" };
@@ -189,9 +191,10 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
   }
 
   return {
-    arrive: () => open.arrive(),
+    arrive: open.arrive,
 
-    async submit(submission, body) {
+    /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
+    async submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void> {
       const call = openCall(submission, clock.now());
       const { payload } = call;
       open.add(call);
@@ -209,7 +212,7 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
       // Failed meanwhile, by a deadline or a shutdown.
       if (call.state.kind !== "preparing") return files.deleteBody(payload.requestId);
       if (isDetached(call) && !hasIdempotencyKey(call)) {
-        await releaseHold(deps, call, { status: "cancelled" });
+        await releaseHold(call, { status: "cancelled" });
         return open.end(call, 499);
       }
       call.state = { kind: "queued" };
@@ -229,11 +232,13 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
       if (isDetached(call) && !hasIdempotencyKey(call)) await handleDisconnect(call);
     },
 
-    reconnected() {
+    /** Redis is connected again, and may have lost jobs. */
+    reconnected(): void {
       failLostCalls().catch((error: Error) => log.warn({ err: error.message }, "looking for lost jobs"));
     },
 
-    async drain(graceMs) {
+    /** Lets calls finish within the grace time, then fails the others. */
+    async drain(graceMs: number): Promise<void> {
       await open.drain(graceMs);
       const signal = AbortSignal.timeout(lastDecisionMs);
       const ending = open.values().map(async (call) => {
@@ -251,3 +256,5 @@ export function createOpenCalls(deps: OpenCallDeps): OpenCalls {
     },
   };
 }
+
+export type OpenCalls = ReturnType<typeof createOpenCalls>;

@@ -27,18 +27,6 @@ import { openCollection } from "#platform/collection";
 import { answered, isDuplicate, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 
-export interface IdempotencyStore {
-  prepare(): Promise<void>;
-  claim(request: ClaimRequest, isAlive: IsAlive): Promise<Claim>;
-  /** Whether there is running work or an answer under the key: `claim` would not find it free. */
-  has(key: Pick<ClaimRequest, "account" | "key">, isAlive: IsAlive): Promise<boolean>;
-  /** False: another answer is stored already, or another request has the key by now. `hash` if the claim did not know it. */
-  store(id: string, requestId: string, answer: StoredOutcome, hash?: string): Promise<boolean>;
-  stored(id: string, requestId: string): Promise<StoredCall | undefined>;
-  /** For a request that ended before anything was decided. */
-  release(id: string, requestId: string): Promise<void>;
-}
-
 export interface ClaimRequest extends Owner {
   readonly account: string;
   /** As the caller sent it: 1 to 255 characters. */
@@ -114,7 +102,7 @@ export function createIdempotencyStore(deps: {
   money: Pick<Money, "entry">;
   files: Pick<Files, "putAnswer" | "getAnswer">;
   clock: Clock;
-}): IdempotencyStore {
+}) {
   const { mongo, money, files, clock } = deps;
   const { collection, prepare } = openCollection<Stored>(mongo, "idempotency", schema);
 
@@ -193,14 +181,15 @@ export function createIdempotencyStore(deps: {
       }
       const state = isExpired(stored) ? "free" : await stateOf(stored, isAlive);
       if (state === "changed") continue;
-      if (state !== "free" && request.hash !== undefined && stored.hash !== undefined && stored.hash !== request.hash)
+      if (state === "free") {
+        if (await takeOver(id, stored, request)) return { kind: "new", id, before: stored.requestId };
+        continue;
+      }
+      const { requestId, hash } = stored;
+      if (request.hash !== undefined && hash !== undefined && hash !== request.hash)
         throw conflict("This Idempotency-Key was used with another request.");
       if (state === "running") return { kind: "running" };
-      if (state !== "free") {
-        const { requestId, hash } = stored;
-        return { kind: "answered", requestId, hash: hash ?? "", answer: await answerOf(stored, state.costNanoUsd) };
-      }
-      if (await takeOver(id, stored, request)) return { kind: "new", id, before: stored.requestId };
+      return { kind: "answered", requestId, hash: hash ?? "", answer: await answerOf(stored, state.costNanoUsd) };
     }
   }
 
@@ -214,6 +203,7 @@ export function createIdempotencyStore(deps: {
     return rest;
   }
 
+  /** For a request that ended before anything was decided. */
   async function release(_id: string, requestId: string): Promise<void> {
     await answered(collection.deleteOne({ _id, requestId, answer: { $exists: false } }));
   }
@@ -227,7 +217,7 @@ export function createIdempotencyStore(deps: {
   return {
     prepare,
 
-    async claim(request, isAlive) {
+    async claim(request: ClaimRequest, isAlive: IsAlive): Promise<Claim> {
       const { account, key, requestId } = request;
       if (key.length < 1 || key.length > 255)
         throw invalidValue("idempotency-key", "Idempotency-Key must have 1 to 255 characters.");
@@ -240,12 +230,14 @@ export function createIdempotencyStore(deps: {
       }
     },
 
-    async has({ account, key }, isAlive) {
+    /** Whether there is running work or an answer under the key: `claim` would not find it free. */
+    async has({ account, key }: Pick<ClaimRequest, "account" | "key">, isAlive: IsAlive): Promise<boolean> {
       const stored = await find({ _id: idOf(account, key) });
       return stored !== null && !isExpired(stored) && (await stateOf(stored, isAlive)) !== "free";
     },
 
-    async store(id, requestId, outcome, hash) {
+    /** False: another answer is stored already, or another request has the key by now. `hash` if the claim did not know it. */
+    async store(id: string, requestId: string, outcome: StoredOutcome, hash?: string): Promise<boolean> {
       const answer = "upload" in outcome ? outcome : await storeText(requestId, outcome);
       const change = { $set: { answer, ...(hash !== undefined && { hash }) } };
       // No answer yet, or this very one by a write that was not confirmed.
@@ -254,7 +246,7 @@ export function createIdempotencyStore(deps: {
       return matchedCount === 1;
     },
 
-    async stored(id, requestId) {
+    async stored(id: string, requestId: string): Promise<StoredCall | undefined> {
       const stored = await find({ _id: id, requestId });
       if (!stored?.answer?.usage) return undefined;
       const { usage, estimated = false, costNanoUsd = 0n, headers } = stored.answer;
@@ -264,3 +256,5 @@ export function createIdempotencyStore(deps: {
     release,
   };
 }
+
+export type IdempotencyStore = ReturnType<typeof createIdempotencyStore>;

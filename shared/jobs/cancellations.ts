@@ -3,39 +3,25 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { reconnectTogether } from "#platform/redis";
 import { retry } from "#platform/retry";
-import { cancelChannel, cancelledKey, disconnectChannel, isUnanswered, type Notice } from "./frames.ts";
-
-/** The worker's end of cancellation: which of its running calls were cancelled, and whose callers disconnected. */
-export interface Cancellations {
-  start(): Promise<void>;
-  /** Calls `onNotice` for a request that runs here. Returns how to stop listening. */
-  watch(requestId: string, onNotice: (notice: Notice) => void): () => void;
-  /** A notice from before the call began. */
-  notice(requestId: string): Promise<Notice | undefined>;
-  stop(): void;
-}
+import { cancelledKey, channelOf, isUnanswered, type Notice } from "./frames.ts";
 
 const backoff = { firstMs: 100, maxMs: 100 };
 
-export function createCancellations(deps: {
-  subscriber: Redis;
-  commands: Redis;
-  clock: Clock;
-  log: Logger;
-}): Cancellations {
+/** The worker's end of cancellation: which of its running calls were cancelled, and whose callers disconnected. */
+export function createCancellations(deps: { subscriber: Redis; commands: Redis; clock: Clock; log: Logger }) {
   const { subscriber, commands, clock, log } = deps;
   const watched = new Map<string, (notice: Notice) => void>();
   let unfollow = () => {};
 
+  /** A notice from before the call began. */
   async function notice(requestId: string): Promise<Notice | undefined> {
     const stored = await retry({ clock, backoff, retryIf: isUnanswered }, () => commands.get(cancelledKey(requestId)));
-    if (stored === null) return undefined;
-    return stored === "disconnected" ? stored : "cancelled";
+    return (stored as Notice | null) ?? undefined;
   }
 
   /** Subscribes first: what was published before that is found by its key. */
-  async function resubscribe(): Promise<void> {
-    await subscriber.subscribe(cancelChannel, disconnectChannel);
+  async function subscribe(): Promise<void> {
+    await subscriber.subscribe(...Object.values(channelOf));
     await Promise.all(
       [...watched.keys()].map(async (requestId) => {
         const missed = await notice(requestId);
@@ -45,24 +31,27 @@ export function createCancellations(deps: {
   }
 
   return {
-    async start() {
+    async start(): Promise<void> {
       subscriber.on("message", (channel: string, requestId: string) =>
-        watched.get(requestId)?.(channel === disconnectChannel ? "disconnected" : "cancelled"),
+        watched.get(requestId)?.(channel === channelOf.disconnected ? "disconnected" : "cancelled"),
       );
-      await subscriber.subscribe(cancelChannel, disconnectChannel);
+      await subscribe();
       unfollow = reconnectTogether(commands, subscriber);
       subscriber.on("ready", () => {
-        resubscribe().catch((error: Error) => log.warn({ err: error.message }, "catching up with cancellations"));
+        subscribe().catch((error: Error) => log.warn({ err: error.message }, "catching up with cancellations"));
       });
     },
-    watch(requestId, onNotice) {
+    /** Calls `onNotice` for a request that runs here. Returns how to stop listening. */
+    watch(requestId: string, onNotice: (notice: Notice) => void): () => void {
       watched.set(requestId, onNotice);
       return () => void watched.delete(requestId);
     },
     notice,
-    stop() {
+    stop(): void {
       unfollow();
       subscriber.disconnect();
     },
   };
 }
+
+export type Cancellations = ReturnType<typeof createCancellations>;

@@ -55,14 +55,7 @@ export const toPaidCall = (data: unknown): PaidCall | undefined => paidCall.safe
 
 const noPayload = z.object({ v: z.literal(1) });
 
-interface JobDefinition {
-  readonly pool: Pool;
-  readonly payload: z.ZodType;
-  /** Of a scheduled job. */
-  readonly everyMs?: number;
-}
-
-/** Every job. `handlers` in the workers is typed from it: a job without a handler does not compile. */
+/** Every job; those with `everyMs` are scheduled. `handlers` in the workers is typed from it: a job without one does not compile. */
 export const jobCatalog = {
   chat: { pool: "chat", payload: paidCall },
   count: { pool: "chat", payload: paidCall },
@@ -77,7 +70,7 @@ export const jobCatalog = {
   "tidy-payments": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
   "gather-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
   "execute-buybacks": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
-} as const satisfies Record<string, JobDefinition>;
+} as const satisfies Record<string, { pool: Pool; payload: z.ZodType; everyMs?: number }>;
 
 export type JobName = keyof typeof jobCatalog;
 export type JobPayload<Name extends JobName> = z.infer<(typeof jobCatalog)[Name]["payload"]>;

@@ -73,10 +73,8 @@ export function fromFields(fields: readonly string[]): Frame | undefined {
 
 export const replyKey = (instance: string) => `reply:${instance}`;
 export const cancelledKey = (requestId: string) => `cancelled:${requestId}`;
-export const cancelChannel = "cancel";
-export const disconnectChannel = "disconnect";
 /** A notice is also stored under `cancelledKey`, for a worker that does not listen yet. */
-export const channelOf = { cancelled: cancelChannel, disconnected: disconnectChannel } as const;
+export const channelOf = { cancelled: "cancel", disconnected: "disconnect" } as const;
 /** `cancelled`: the API has ended the call. `disconnected`: its caller is gone, and the worker decides how it ends. */
 export type Notice = keyof typeof channelOf;
 

@@ -1,32 +1,11 @@
 import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
-import {
-  type JobName,
-  type JobPayload,
-  jobCatalog,
-  type PaidCall,
-  type PaidJobName,
-  type Pool,
-  pools,
-} from "./catalog.ts";
-
-export interface Queues {
-  /** `inFlight`: the account's other calls. They lower the priority, so that a burst does not starve other accounts. */
-  enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<void>;
-  /** False: a worker has the job. True: no worker has it or will get it; it may have just ended. */
-  remove(pool: Pool, requestId: string): Promise<boolean>;
-  /** Whether a worker has the job or may still get it. */
-  isPending(pool: Pool, requestId: string): Promise<boolean>;
-  backlog(pool: Pool): Promise<number>;
-  /** Registers the scheduled jobs. Every worker may do so. */
-  schedule(): Promise<void>;
-  close(): Promise<void>;
-}
+import { jobCatalog, type PaidCall, type PaidJobName, type Pool, pools } from "./catalog.ts";
 
 const maxPriority = 2 ** 21 - 1;
 
-export function createQueues(deps: { redis: Redis; log: Logger }): Queues {
+export function createQueues(deps: { redis: Redis; log: Logger }) {
   const queues = Object.fromEntries(
     pools.map((pool) => {
       const queue = new Queue(pool, {
@@ -45,30 +24,34 @@ export function createQueues(deps: { redis: Redis; log: Logger }): Queues {
   ) as unknown as Record<Pool, Queue>;
 
   return {
-    async enqueue(name, payload, inFlight) {
+    /** `inFlight`: the account's other calls. They lower the priority, so that a burst does not starve other accounts. */
+    async enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<void> {
       await queues[jobCatalog[name].pool].add(name, payload, {
         jobId: payload.requestId,
         priority: Math.min(1 + inFlight, maxPriority),
       });
     },
-    remove: async (pool, requestId) => (await queues[pool].remove(requestId)) === 1,
-    async isPending(pool, requestId) {
+    /** False: a worker has the job. True: no worker has it or will get it; it may have just ended. */
+    remove: async (pool: Pool, requestId: string): Promise<boolean> => (await queues[pool].remove(requestId)) === 1,
+    /** Whether a worker has the job or may still get it. */
+    async isPending(pool: Pool, requestId: string): Promise<boolean> {
       const state = await queues[pool].getJobState(requestId);
       return state !== "completed" && state !== "failed" && state !== "unknown";
     },
-    async backlog(pool) {
+    async backlog(pool: Pool): Promise<number> {
       const counts = await queues[pool].getJobCounts("wait", "prioritized");
       return (counts["wait"] ?? 0) + (counts["prioritized"] ?? 0);
     },
-    async schedule() {
+    /** Registers the scheduled jobs. Every worker may do so. */
+    async schedule(): Promise<void> {
       for (const [name, job] of Object.entries(jobCatalog))
-        if ("everyMs" in job) {
-          const data: JobPayload<"sweep-holds"> = { v: 1 };
-          await queues[job.pool].upsertJobScheduler(name, { every: job.everyMs }, { name: name as JobName, data });
-        }
+        if ("everyMs" in job)
+          await queues[job.pool].upsertJobScheduler(name, { every: job.everyMs }, { name, data: { v: 1 } });
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.all(Object.values(queues).map((queue) => queue.close()));
     },
   };
 }
+
+export type Queues = ReturnType<typeof createQueues>;

@@ -4,22 +4,6 @@ import type { Logger } from "#platform/logger";
 import { reconnectTogether } from "#platform/redis";
 import { cancelledKey, channelOf, type Frame, fromFields, type Notice, replyKey } from "./frames.ts";
 
-export interface ReplyReader {
-  /** This API instance's name, random at each start. */
-  readonly instance: string;
-  /** Creates the reply stream and starts to read it. */
-  start(): Promise<void>;
-  /** Registers the receiver of a request's frames. Call it before the job is enqueued. Returns how to stop. */
-  expect(requestId: string, onFrame: (frame: Frame) => void): () => void;
-  /** Notifies the workers of the end of a call or of its caller. A job that begins within `ttlMs` still learns of it. */
-  notify(notice: Notice, requestId: string, ttlMs: number): Promise<void>;
-  /** Resolves when all that was written before this call has been handed over. Rejects while Redis cannot be written. */
-  caughtUp(): Promise<void>;
-  /** Whether an instance, this one or another, holds its lease. */
-  instanceLives(instance: string): Promise<boolean>;
-  stop(): Promise<void>;
-}
-
 const leaseSeconds = 30;
 /** Every worker looks once a second. */
 const leavingSeconds = 3;
@@ -52,14 +36,16 @@ function after(id: string): string {
   return `${ms}-${Number(count) + 1}`;
 }
 
+/** The API's end of the reply protocol: one stream for all replies to this instance. */
 export function createReplyReader(deps: {
+  /** Random at each start. */
   instance: string;
   /** Reads, and may block. */
   reader: Redis;
   commands: Redis;
   clock: Clock;
   log: Logger;
-}): ReplyReader {
+}) {
   const { instance, reader, commands, clock, log } = deps;
   const key = replyKey(instance);
   const waiting = new Map<string, (frame: Frame) => void>();
@@ -70,7 +56,7 @@ export function createReplyReader(deps: {
   let lastId = "0-0";
   let trimmedTo = lastId;
   let trimmedAt = 0;
-  let loop: Promise<void> = Promise.resolve();
+  let loop: Promise<void> | undefined;
   let renewing: Promise<boolean> | undefined;
   /** The stream has been renewed on the server that the reader is connected to. */
   let isSettled = false;
@@ -80,7 +66,7 @@ export function createReplyReader(deps: {
   async function renew(): Promise<void> {
     const args = [leaseSeconds, lastId, after(lastId)];
     const missed = (await commands.eval(renewScript, 1, key, ...args)) as [id: string, fields: string[]][];
-    for (const [, fields] of missed) handOverSafely(fields);
+    for (const [, fields] of missed) handOver(fields);
   }
 
   function renewSoon(): Promise<boolean> {
@@ -106,8 +92,9 @@ export function createReplyReader(deps: {
     });
   };
 
-  // The key first: a worker that subscribes between the two finds it. No pipeline: it would resolve even when commands fail.
-  const notify = async (notice: Notice, requestId: string, ttlMs: number) => {
+  /** Notifies the workers of the end of a call or of its caller. A job that begins within `ttlMs` still learns of it. */
+  const notify = async (notice: Notice, requestId: string, ttlMs: number): Promise<void> => {
+    // The key first: a worker that subscribes between the two finds it. No pipeline: it would resolve even when commands fail.
     await Promise.all([
       commands.set(cancelledKey(requestId), notice, "PX", Math.max(1_000, Math.ceil(ttlMs))),
       commands.publish(channelOf[notice], requestId),
@@ -126,17 +113,13 @@ export function createReplyReader(deps: {
   }
 
   function handOver(fields: string[]): void {
-    if (fields[0] === "marker") return markers.get(fields[1] ?? "")?.();
-    const frame = fromFields(fields);
-    if (!frame) return;
-    const onFrame = waiting.get(frame.requestId);
-    if (onFrame) onFrame(frame);
-    else if (frame.kind === "chunk") cancelStray(frame.requestId);
-  }
-
-  function handOverSafely(fields: string[]): void {
     try {
-      handOver(fields);
+      if (fields[0] === "marker") return markers.get(fields[1] ?? "")?.();
+      const frame = fromFields(fields);
+      if (!frame) return;
+      const onFrame = waiting.get(frame.requestId);
+      if (onFrame) onFrame(frame);
+      else if (frame.kind === "chunk") cancelStray(frame.requestId);
     } catch (error) {
       log.error({ err: error }, "a frame could not be handed over");
     }
@@ -162,7 +145,7 @@ export function createReplyReader(deps: {
         for (const [, entries] of answer ?? [])
           for (const [id, fields] of entries) {
             lastId = id;
-            handOverSafely(fields);
+            handOver(fields);
           }
         trim();
       } catch (error) {
@@ -175,7 +158,8 @@ export function createReplyReader(deps: {
 
   return {
     instance,
-    async start() {
+    /** Creates the reply stream and starts to read it. */
+    async start(): Promise<void> {
       await renew();
       isSettled = true;
       stopRenewing = clock.every(renewMs, () => void renewSoon());
@@ -184,14 +168,16 @@ export function createReplyReader(deps: {
       reader.on("ready", onReaderReady);
       loop = read();
     },
-    expect(requestId, onFrame) {
+    /** Registers the receiver of a request's frames. Call it before the job is enqueued. Returns how to stop. */
+    expect(requestId: string, onFrame: (frame: Frame) => void): () => void {
       waiting.set(requestId, onFrame);
       return () => {
         if (waiting.get(requestId) === onFrame) waiting.delete(requestId);
       };
     },
     notify,
-    async caughtUp() {
+    /** Resolves when all that was written before this call has been handed over. Rejects while Redis cannot be written. */
+    async caughtUp(): Promise<void> {
       const marker = String(markersWritten++);
       const { promise, resolve } = Promise.withResolvers<void>();
       markers.set(marker, resolve);
@@ -202,8 +188,9 @@ export function createReplyReader(deps: {
         markers.delete(marker);
       }
     },
-    instanceLives: async (other) => (await commands.exists(replyKey(other))) === 1,
-    async stop() {
+    /** Whether an instance, this one or another, holds its lease. */
+    instanceLives: async (other: string): Promise<boolean> => (await commands.exists(replyKey(other))) === 1,
+    async stop(): Promise<void> {
       stopped = true;
       stopRenewing();
       unfollow();
@@ -217,3 +204,5 @@ export function createReplyReader(deps: {
     },
   };
 }
+
+export type ReplyReader = ReturnType<typeof createReplyReader>;

@@ -5,25 +5,6 @@ import { randomBase62 } from "#platform/ids";
 import { retry } from "#platform/retry";
 import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toFields } from "./frames.ts";
 
-/** The worker's end of one call's reply. Rejects when Redis refuses a frame: what comes after it is not written. */
-export interface Reply {
-  /**
-   * Whole events of a stream. The first is sent at once, later ones are gathered. `mark` is what has been written so far in
-   * a unit of the caller's choice. Resolves when more may be written.
-   */
-  write(text: string, mark: number): Promise<void>;
-  /** The mark of the last text that Redis has whole. */
-  delivered(): number;
-  /** When `write` was first called. Unix milliseconds. */
-  firstWriteAt(): number | undefined;
-  /** Headers for the caller: sent with the first frame, ignored after it. The latest call counts. */
-  announce(headers: Readonly<Record<string, string>>): void;
-  /** Sends what is gathered, and resolves when Redis has all that was written. False: the instance is gone. */
-  flush(): Promise<boolean>;
-  final(text: string, outcome: Outcome): Promise<boolean>;
-  error(error: ServiceError, outcome?: Outcome): Promise<boolean>;
-}
-
 const gatherMs = 15;
 const maxUnsentFrames = 32;
 /** After an outage of Redis, an instance gets this long to make its reply key again before it counts as gone. */
@@ -83,8 +64,11 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       return add(replyTo, { requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) });
     },
 
-    /** `onGone` is called once when the instance that waits is found to be gone. */
-    open(replyTo: string, requestId: string, onGone: () => void): Reply {
+    /**
+     * The worker's end of one call's reply. Rejects when Redis refuses a frame: what comes after it is not written. `onGone`
+     * is called once when the instance that waits is found to be gone; resolving with false says so too.
+     */
+    open(replyTo: string, requestId: string, onGone: () => void) {
       const attempt = randomBase62(8);
       const unsent: { readonly frame: Frame; readonly mark: number }[] = [];
       let sending: Promise<void> | undefined;
@@ -149,7 +133,11 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       }
 
       return {
-        async write(text, mark) {
+        /**
+         * Whole events of a stream. The first is sent at once, later ones are gathered. `mark` is what has been written so far
+         * in a unit of the caller's choice. Resolves when more may be written.
+         */
+        async write(text: string, mark: number): Promise<void> {
           firstWriteAt ??= clock.now();
           gathered += text;
           gatheredMark = mark;
@@ -157,23 +145,27 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
           else stopTimer ??= clock.after(gatherMs, sendGathered);
           if (failure || unsent.length > maxUnsentFrames) await allSent();
         },
+        /** The mark of the last text that Redis has whole. */
         delivered: () => deliveredMark,
+        /** When `write` was first called. Unix milliseconds. */
         firstWriteAt: () => firstWriteAt,
-        announce(headers) {
+        /** Headers for the caller: sent with the first frame, ignored after it. The latest call counts. */
+        announce(headers: Readonly<Record<string, string>>): void {
           announced = headers;
         },
-        flush() {
+        /** Sends what is gathered, and resolves when Redis has all that was written. */
+        flush(): Promise<boolean> {
           sendGathered();
           return allSent();
         },
-        final(text, outcome) {
+        final(text: string, outcome: Outcome): Promise<boolean> {
           stopTimer?.();
           // What is still gathered is sent with the end, which saves a frame.
           sendParts("final", gathered + text, outcome);
           gathered = "";
           return allSent();
         },
-        error(error, outcome) {
+        error(error: ServiceError, outcome?: Outcome): Promise<boolean> {
           sendGathered();
           // Never in parts: the reader could not tell the first of them from the answer.
           send("error", JSON.stringify(error.fields()), gatheredMark, outcome);
@@ -185,3 +177,4 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
 }
 
 export type Replies = ReturnType<typeof createReplies>;
+export type Reply = ReturnType<Replies["open"]>;

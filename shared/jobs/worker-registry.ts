@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { oneAtATime } from "#platform/one-at-a-time";
 import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
 
@@ -22,22 +23,6 @@ const recordSeconds = 5;
 const intervalMs = 1_000;
 /** Workers without a record for so long are removed from the index. */
 const forgetMs = 60_000;
-
-/** Skips a call while the one before is running: without Redis they would pile up, and all run when it is back. */
-function oneAtATime(log: Logger, failed: string, work: () => Promise<unknown>): () => Promise<void> {
-  let isRunning = false;
-  return async () => {
-    if (isRunning) return;
-    isRunning = true;
-    try {
-      await work();
-    } catch (error) {
-      log.warn({ err: (error as Error).message }, failed);
-    } finally {
-      isRunning = false;
-    }
-  };
-}
 
 /** Writes this worker's record every second until stopped, which removes it at once. */
 export function registerWorker(deps: {
@@ -65,32 +50,20 @@ export function registerWorker(deps: {
   };
 }
 
-/** All workers' records and the pools' backlogs, as this API instance last read them. */
-export interface WorkerRegistry {
-  start(): Promise<void>;
-  stop(): void;
-  /** Worker processes that serve the pool. */
-  serving(pool: Pool): number;
-  /** Jobs that wait in the pool: as last read, and those added here since for which no slot was free. */
-  backlog(pool: Pool): number;
-  added(pool: Pool): void;
-  /** A call that was added has ended, so its slot is free. */
-  ended(pool: Pool): void;
-  /** The upstream's best state among the workers. */
-  upstream(id: string): UpstreamState;
-  /** Whether any worker was ever seen. */
-  known(): boolean;
-}
-
 const rank = { "no key": 0, open: 1, ready: 2 } as const;
 
-export function createWorkerRegistry(deps: {
+/** All workers' records and the pools' backlogs, as this API instance last read them. */
+export function createWorkerRegistry({
+  redis,
+  queues,
+  clock,
+  log,
+}: {
   redis: Redis;
-  queues: Queues;
+  queues: Pick<Queues, "backlog">;
   clock: Clock;
   log: Logger;
-}): WorkerRegistry {
-  const { redis, queues, clock, log } = deps;
+}) {
   let workers: WorkerRecord[] = [];
   let upstreams = new Map<string, UpstreamState>();
   const backlogs = new Map<Pool, { waiting: number; free: number; added: number }>();
@@ -138,14 +111,21 @@ export function createWorkerRegistry(deps: {
       stop = clock.every(intervalMs, () => void read());
     },
     stop: () => stop(),
-    serving: (pool) => workers.filter((worker) => worker.pools[pool] !== undefined).length,
-    backlog(pool) {
+    /** Worker processes that serve the pool. */
+    serving: (pool: Pool): number => workers.filter((worker) => worker.pools[pool] !== undefined).length,
+    /** Jobs that wait in the pool: as last read, and those added here since for which no slot was free. */
+    backlog(pool: Pool): number {
       const { waiting, free, added } = backlogs.get(pool) ?? { waiting: 0, free: 0, added: 0 };
       return waiting + Math.max(0, added - free);
     },
-    added: (pool) => countAdded(pool, 1),
-    ended: (pool) => countAdded(pool, -1),
-    upstream: (id) => upstreams.get(id) ?? "no key",
+    added: (pool: Pool) => countAdded(pool, 1),
+    /** A call that was added has ended, so its slot is free. */
+    ended: (pool: Pool) => countAdded(pool, -1),
+    /** The upstream's best state among the workers. */
+    upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
+    /** Whether any worker was ever seen. */
     known: () => upstreams.size > 0,
   };
 }
+
+export type WorkerRegistry = ReturnType<typeof createWorkerRegistry>;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hold } from "../../api/admission/hold.ts";
+import { hold } from "../../api/admission/admit.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { charges, drawing, type ImageAnswer, imagePrices, images } from "../support/generation-setup.ts";
 import { atProvider, keyed, post } from "../support/idempotency-setup.ts";
 import { times } from "../support/money-setup.ts";
-import { type Customer } from "../support/service.ts";
+import { type Customer, eventually } from "../support/service.ts";
 import {
   catalogWith,
   expectUntouched,
@@ -71,6 +71,29 @@ describe("the caller disconnects", () => {
     expect(late).toMatchObject({ status: 200, replayed: "true" });
     const { data } = JSON.parse(late.text) as ImageAnswer;
     expect((await fetch(data[0]?.url ?? "")).status).toBe(200);
+  });
+
+  test("with a key, while waiting for another request's answer: the slot is released", async () => {
+    const customer = await running.service.account("1", { limits: { concurrent_requests: 2 } });
+    /** Takes a slot, if there is one, and is refused for its body. */
+    const refusedStatus = async () => (await customer.post(images, {})).status;
+    const [answered, ended] = [gate(), gate()];
+    running.provider.respond({ beforeHeaders: answered.opened });
+    const first = post(customer, atProvider(), "key-1");
+    await running.provider.request(0);
+    const controller = new AbortController();
+    const waiting = customer.post(images, atProvider(), { signal: controller.signal, ...keyed("key-1") });
+    await eventually(async () => (await refusedStatus()) === 429);
+    controller.abort();
+    await expect(waiting).rejects.toThrow("abort");
+    answered.open();
+    expect(await first).toMatchObject({ status: 200 });
+    running.provider.respond({ beforeHeaders: ended.opened });
+    const other = post(customer, atProvider());
+    await running.provider.request(1);
+    await eventually(async () => (await refusedStatus()) === 400, 10_000);
+    ended.open();
+    expect(await other).toMatchObject({ status: 200 });
   });
 
   test("with a key, before the work began: it is done nevertheless", async () => {

@@ -53,24 +53,19 @@ test.each([
 test("what remains and the time until the limit is full again are returned", async () => {
   const { take } = await setup({ requestsPerMinute: 60, tokensPerMinute: 6_000 });
   const begunAt = performance.now();
-  const { resetRequestsMs, ...rest } = await take(600);
-  expect(rest).toEqual({
-    limitRequests: 60,
-    remainingRequests: 59,
-    limitTokens: 6_000,
-    remainingTokens: 5_400,
-    resetTokensMs: 6_000,
-  });
+  const { requests, tokens } = await take(600);
   // The tokens are taken a moment after the request is counted.
-  expect(resetRequestsMs).toBeLessThanOrEqual(1_000);
-  expect(resetRequestsMs).toBeGreaterThanOrEqual(Math.max(0, 1_000 - Math.ceil(performance.now() - begunAt)));
+  expect(requests).toEqual({ limit: 60, remaining: 59, resetMs: expect.any(Number) as number });
+  expect(tokens).toEqual({ limit: 6_000, remaining: 5_400, resetMs: 6_000 });
+  expect(requests.resetMs).toBeLessThanOrEqual(1_000);
+  expect(requests.resetMs).toBeGreaterThanOrEqual(Math.max(0, 1_000 - Math.ceil(performance.now() - begunAt)));
 });
 
 test("a call refused by one limit costs nothing of any", async () => {
   const { take, refused } = await setup({ requestsPerMinute: 3, tokensPerMinute: 100, concurrentRequests: 2 });
   await take(60);
   for (let n = 0; n < 20; n++) expect((await refused(60)).message).toContain("tokens a minute, limit 100");
-  expect(await take(1)).toMatchObject({ remainingRequests: 1 });
+  expect(await take(1)).toMatchObject({ requests: { remaining: 1 } });
   for (let n = 0; n < 20; n++) expect((await refused(1)).message).toContain("calls in flight, limit 2");
   const { redis, key, ...other } = await setup({ requestsPerMinute: 1, concurrentRequests: 5 });
   await other.take(1, "req_1");
@@ -115,7 +110,7 @@ test("the same request counts once", async () => {
   const { keys, caller } = await setup({ requestsPerMinute: 10, concurrentRequests: 1 });
   for (let n = 0; n < 2; n++)
     expect(await keys.takeSlot(caller, { requestId: "req_1", ttlMs: 60_000 })).toMatchObject({
-      rateLimits: { remainingRequests: 9 },
+      rateLimits: { requests: { remaining: 9 } },
     });
 });
 
@@ -125,8 +120,8 @@ test("an uncounted release returns everything, once; a counted one all but the r
   const second = await taking(4, "req_2");
   for (let n = 0; n < 3; n++) await keys.release(first, { refusedBy });
   for (let n = 0; n < 3; n++) await keys.release(second);
-  expect(await take(4, "req_3")).toMatchObject({ remainingRequests: 1, remainingTokens: 6 });
-  expect(await take(4, "req_4")).toMatchObject({ remainingRequests: 0, remainingTokens: 2 });
+  expect(await take(4, "req_3")).toMatchObject({ requests: { remaining: 1 }, tokens: { remaining: 6 } });
+  expect(await take(4, "req_4")).toMatchObject({ requests: { remaining: 0 }, tokens: { remaining: 2 } });
   await expect(take(1, "req_5")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
@@ -158,9 +153,9 @@ test("the end of a call frees its slot and returns the tokens it did not use, ne
   const { keys, taking, take } = await setup({ tokensPerMinute: 10, concurrentRequests: 1 });
   await keys.release(await taking(8, "req_1"), { usedTokens: 3 });
   const slot = await taking(1, "req_2");
-  expect(slot.rateLimits).toMatchObject({ remainingTokens: 6 });
+  expect(slot.rateLimits).toMatchObject({ tokens: { remaining: 6 } });
   await keys.release({ ...slot, takenTokens: 1_000 });
-  expect(await take(10, "req_3")).toMatchObject({ remainingTokens: 0 });
+  expect(await take(10, "req_3")).toMatchObject({ tokens: { remaining: 0 } });
 });
 
 test("a call that used more than it took leaves a debt, of one limit at the most", async () => {

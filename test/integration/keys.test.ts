@@ -89,7 +89,9 @@ test("limits changed in one instance apply to the next call in another", async (
     message: "Rate limit of this API key reached: calls in flight, limit 1.",
   });
   await a.keys.update(key.id, { limits: { concurrentRequests: null } });
-  expect(await take(b, caller, call())).toMatchObject({ rateLimits: { limitRequests: defaults.requestsPerMinute } });
+  expect(await take(b, caller, call())).toMatchObject({
+    rateLimits: { requests: { limit: defaults.requestsPerMinute } },
+  });
 });
 
 test("a tier or buyback token changed in one instance reaches another", async () => {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import OpenAI from "openai";
 import { onTestFinished } from "vitest";
-import { type Api, startApi } from "../../api/start.ts";
+import { startApi } from "../../api/start.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import type { Step } from "../../shared/platform/shutdown.ts";
@@ -48,7 +48,7 @@ export async function startService(
     log: createTestLogger(),
   };
   const worker = await startWorker({ ...deps, env });
-  const api: Api = await startApi(deps);
+  const api = await startApi(deps);
   (options.onEnd ?? onTestFinished)(async () => {
     await runSteps(api.shutdown);
     await runSteps(worker.shutdown);

@@ -30,13 +30,6 @@ export interface ConvertedCall {
   stream(): StreamWriter;
 }
 
-/** Converts one call for whichever upstream serves it. */
-export interface CallConverter {
-  forCandidate(candidate: Candidate): Promise<ConvertedCall>;
-  /** What closes a stream of which nothing was written, where that is more than the error itself. */
-  readonly fail: (error: ServiceError) => string | undefined;
-}
-
 export const callerFormat = ({ format = "chat" }: CallContext["payload"]): Format => format;
 
 /** The caller's format if the upstream speaks it, else the upstream's first. */
@@ -55,62 +48,58 @@ export function chatRequestOf({ payload, request }: CallContext): JsonObject | u
   }
 }
 
-export async function convertCall(call: CallContext): Promise<CallConverter> {
-  const { payload, clock } = call;
+/** Converts one call for whichever upstream serves it. */
+export async function convertCall(call: CallContext) {
+  const { payload, model, clock } = call;
+  const { headers = {}, outputCap: cap } = payload;
   const caller = callerConverter(payload);
+  const format = callerFormat(payload);
   const identity: ResponseIdentity = {
     model: payload.model,
     created: Math.floor(clock.now() / 1000),
     id: `chatcmpl-${payload.requestId}`,
   };
   const requestFor = await withUploads(call, caller);
-  return {
-    forCandidate: async (candidate) =>
-      convertFor(candidate, call, caller, identity, await requestFor(candidate.upstream.provider)),
-    fail: (error) => caller.streamFromChat(identity, call.request).fail?.(error),
-  };
-}
 
-function convertFor(
-  candidate: Candidate,
-  call: CallContext,
-  caller: FormatConverter,
-  identity: ResponseIdentity,
-  request: JsonObject,
-): ConvertedCall {
-  const { payload, model } = call;
-  const format = callerFormat(payload);
-  const spoken = upstreamFormat(candidate, format);
-  const target = { model: candidate.model, capField: model.outputCapField, cap: payload.outputCap };
-  if (spoken === format) {
-    const { native } = caller;
-    const { headers = {} } = payload;
-    const isStrict = format === "chat" && candidate.upstream.unknownFields === "drop";
-    const { request: known, ignored } = isStrict ? withoutUnknown(request) : { request, ignored: [] };
+  async function forCandidate(candidate: Candidate): Promise<ConvertedCall> {
+    const request = await requestFor(candidate.upstream.provider);
+    const spoken = upstreamFormat(candidate, format);
+    const target = { model: candidate.model, capField: model.outputCapField, cap };
+    if (spoken === format) {
+      const { native } = caller;
+      const isStrict = format === "chat" && candidate.upstream.unknownFields === "drop";
+      const { request: known, ignored } = isStrict ? withoutUnknown(request) : { request, ignored: [] };
+      return {
+        call: { format, model: candidate.model, body: native.prepare(known, target), headers },
+        ignored,
+        answer(response) {
+          const counted = usageOrEstimate(call, native.usage(response), () =>
+            answerBytes(caller.responseToChat(response)),
+          );
+          return { body: native.finish(response, identity, tokensOf(counted)), counted };
+        },
+        stream: () => native.stream(identity),
+      };
+    }
+    const upstream = converters[spoken];
+    const { request: body, ignored } = convertRequest(caller, upstream, request, target);
     return {
-      call: { format, model: candidate.model, body: native.prepare(known, target), headers },
+      call: { format: spoken, model: candidate.model, body, headers: {} },
       ignored,
       answer(response) {
-        const counted = usageOrEstimate(call, native.usage(response), () =>
-          answerBytes(caller.responseToChat(response)),
-        );
-        return { body: native.finish(response, identity, tokensOf(counted)), counted };
+        const answer = upstream.responseToChat(response);
+        const counted = usageOrEstimate(call, answer["usage"], () => answerBytes(answer));
+        const whole = converters.chat.native.finish(answer, identity, tokensOf(counted));
+        return { body: caller.responseFromChat(whole, identity, request), counted };
       },
-      stream: () => native.stream(identity),
+      stream: () => throughChat(upstream.streamToChat(), caller.streamFromChat(identity, request)),
     };
   }
-  const upstream = converters[spoken];
-  const { request: body, ignored } = convertRequest(caller, upstream, request, target);
+
   return {
-    call: { format: spoken, model: candidate.model, body, headers: {} },
-    ignored,
-    answer(response) {
-      const answer = upstream.responseToChat(response);
-      const counted = usageOrEstimate(call, answer["usage"], () => answerBytes(answer));
-      const whole = converters.chat.native.finish(answer, identity, tokensOf(counted));
-      return { body: caller.responseFromChat(whole, identity, request), counted };
-    },
-    stream: () => throughChat(upstream.streamToChat(), caller.streamFromChat(identity, request)),
+    forCandidate,
+    /** What closes a stream of which nothing was written, where that is more than the error itself. */
+    fail: (error: ServiceError) => caller.streamFromChat(identity, call.request).fail?.(error),
   };
 }
 

@@ -1,10 +1,10 @@
 import { invalidValue, ServiceError } from "#errors";
 import { countAnswer, countedRequest } from "#formats";
 import { converters, convertRequest } from "../conversion/index.ts";
-import { type JsonObject, type Provider, type TextCall, UpstreamFailure } from "../providers/index.ts";
+import { type JsonObject, type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
-import { callerConverter, callerFormat, chatRequestOf, upstreamFormat } from "./convert.ts";
+import { type ConvertedCall, callerConverter, callerFormat, chatRequestOf, upstreamFormat } from "./convert.ts";
 import { withUploads } from "./uploads.ts";
 
 const providerTimeoutMs = 10_000;
@@ -43,8 +43,6 @@ export async function refuseDenseFiles(call: CallContext): Promise<void> {
   );
 }
 
-type CountRequest = Omit<TextCall, "signal" | "log">;
-
 /**
  * Undefined where no upstream of the model counts, or none is available. Throws what the provider refuses. Other failures
  * do not reach the upstream's breaker: providers limit counting separately, and counts are free, so they must not block
@@ -52,7 +50,7 @@ type CountRequest = Omit<TextCall, "signal" | "log">;
  */
 async function countByProvider(
   call: CallContext,
-  requestFor: (candidate: Candidate) => Promise<CountRequest>,
+  requestFor: (candidate: Candidate) => Promise<ConvertedCall["call"]>,
 ): Promise<number | undefined> {
   const { upstreams, log, clock } = call;
   const timeout = new AbortController();
@@ -82,20 +80,20 @@ async function countByProvider(
 }
 
 /** Unchanged in the caller's own format: nothing is generated, so there is no cap to set. */
-function countRequest({ payload, model }: CallContext, request: JsonObject, candidate: Candidate): CountRequest {
+function countRequest(
+  { payload, model }: CallContext,
+  request: JsonObject,
+  candidate: Candidate,
+): ConvertedCall["call"] {
   const format = callerFormat(payload);
   const spoken = upstreamFormat(candidate, format);
-  const upstreamModel = candidate.model;
-  if (spoken === format)
-    return {
-      format,
-      model: upstreamModel,
-      body: { ...request, model: upstreamModel },
-      headers: payload.headers ?? {},
-    };
-  const target = { model: upstreamModel, capField: model.outputCapField, cap: model.maxOutputTokens };
+  const target = { model: candidate.model, capField: model.outputCapField, cap: model.maxOutputTokens };
+  if (spoken === format) {
+    const body = { ...request, model: target.model };
+    return { format, model: target.model, body, headers: payload.headers ?? {} };
+  }
   const { request: body } = convertRequest(callerConverter(payload), converters[spoken], request, target);
-  return { format: spoken, model: upstreamModel, body, headers: {} };
+  return { format: spoken, model: target.model, body, headers: {} };
 }
 
 /** By the tokenizer; a request that cannot be converted to chat, by its bytes. */

@@ -1,4 +1,3 @@
-import type { Usage } from "#catalog";
 import { invalidValue, noCapacity, ServiceError, upstreamError } from "#errors";
 import { imagesCodec, mediaCodec, type ParsedCall } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
@@ -48,21 +47,7 @@ interface FileSink<T> {
   discard(files: readonly T[]): Promise<void>;
 }
 
-interface Result<T> {
-  readonly files: readonly T[];
-  readonly output: JsonObject;
-  readonly usage: Usage;
-  readonly estimated: false;
-  readonly input: JsonObject;
-  readonly isResumable: boolean;
-}
-
-async function generate<T>(
-  call: CallContext,
-  parsed: ParsedCall,
-  sink: FileSink<T>,
-  memory: ByteShare,
-): Promise<Result<T>> {
+async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink<T>, memory: ByteShare) {
   const { payload, catalog, model, upstreams, disconnected, log, files, job } = call;
   // With the model's defaults, so that what is priced is what is requested.
   const input = parsed.input ? catalog.checkInput(model, parsed.input) : {};
@@ -109,7 +94,7 @@ async function generate<T>(
       },
     );
     if (Object.values(usage).every((count) => !count)) throw upstreamError("The upstream generated nothing.");
-    return { files: generated, output, usage, estimated: false, input, isResumable };
+    return { files: generated as readonly T[], output, usage, estimated: false, input, isResumable };
   } catch (error) {
     await sink.discard(generated);
     const named = parsed.input?.at === "input" ? inInput(error) : error;

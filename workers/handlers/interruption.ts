@@ -6,23 +6,16 @@ const usageWaitMs = 30_000;
 
 const mayReadOn: ReadonlySet<AbortCause | undefined> = new Set(["disconnected", "deadline"]);
 
-/** The end of a stream from outside: its caller disconnects, its deadline passes, this worker stops. */
-export interface Interruption {
-  /** For the provider's stream. */
-  readonly signal: AbortSignal;
-  /** Once set, nothing more is delivered, though the provider may still be read. */
-  reason(): unknown;
-  close(): void;
-}
-
 /**
+ * The end of a stream from outside: its caller disconnects, its deadline passes, this worker stops.
+ *
  * A disconnected caller or a deadline ends the provider's stream at once, unless `awaitsUsage`: then it is read on. All
  * other interruptions end it at once.
  */
 export function watchInterruption(
   { signal, disconnected, clock }: { signal: AbortSignal; disconnected: AbortSignal; clock: Clock },
   awaitsUsage: () => boolean,
-): Interruption {
+) {
   const reading = new AbortController();
   let reason: unknown;
   let stopTimer = () => {};
@@ -42,9 +35,11 @@ export function watchInterruption(
   disconnected.addEventListener("abort", onDisconnect, { once: true });
 
   return {
+    /** For the provider's stream. */
     signal: reading.signal,
+    /** Once set, nothing more is delivered, though the provider may still be read. */
     reason: () => reason,
-    close() {
+    close(): void {
       stopTimer();
       signal.removeEventListener("abort", onAbort);
       disconnected.removeEventListener("abort", onDisconnect);

@@ -32,13 +32,7 @@ export function charge(catalog: Catalog, tier: Tier, model: Model, counted: Coun
   return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };
 }
 
-/** The charge of a call that failed, unless a stream delivered something. */
-export const noCharge = { usage: {}, estimated: false, costNanoUsd: 0n } as const;
-
-interface Failure extends ReleaseReason {
-  /** For the caller. */
-  readonly answer: ServiceError;
-}
+type Failure = ReleaseReason & { readonly answer: ServiceError };
 
 /** What a failure means for the ledger and for the caller. */
 export function failureOf(reason: unknown): Failure {

@@ -1,26 +1,11 @@
-import type { Upstream } from "#catalog";
 import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
-import { type Provider, UpstreamFailure } from "../providers/index.ts";
-import type { Breaker, Outcome } from "./breaker.ts";
-import { type Deadlines, startDeadlines } from "./deadlines.ts";
-import type { Slots } from "./slots.ts";
+import { UpstreamFailure } from "../providers/index.ts";
+import type { Outcome } from "./breaker.ts";
+import { startDeadlines } from "./deadlines.ts";
+import type { UpstreamState } from "./upstream.ts";
 
 const maxCooldownMs = 60_000;
-
-/** One upstream, for the life of the process. */
-export interface UpstreamState {
-  readonly id: string;
-  readonly provider: Provider;
-  readonly slots: Slots;
-  /** For connections that fail: no request can cause that, so failures count whoever calls. */
-  readonly connectionBreaker: Breaker;
-  readonly modelBreaker: (model: string) => Breaker;
-  readonly unknownFields: Upstream["unknownFields"];
-  readonly deadlines: Upstream["deadlines"];
-  /** By model: until when the upstream asked not to be called. Unix milliseconds. */
-  readonly cooldowns: Map<string, number>;
-}
 
 /** An upstream that may serve a call, under its own name for the model. */
 export interface Candidate {
@@ -30,24 +15,7 @@ export interface Candidate {
 }
 
 /** One attempt at an upstream: it holds a slot until it succeeds, fails or is abandoned. */
-export interface UpstreamAttempt {
-  readonly candidate: Candidate;
-  readonly signal: AbortSignal;
-  readonly within: Deadlines["within"];
-  /** The first item has arrived. */
-  markResponding(): void;
-  succeed(): void;
-  abandon(): void;
-  /** Returns the error that counts: a deadline or the caller's abort takes precedence over what followed from it. */
-  fail(error: unknown): unknown;
-}
-
-export function startAttempt(
-  candidate: Candidate,
-  account: string,
-  caller: AbortSignal,
-  clock: Clock,
-): UpstreamAttempt {
+export function startAttempt(candidate: Candidate, account: string, caller: AbortSignal, clock: Clock) {
   const { upstream, model } = candidate;
   const connection = upstream.connectionBreaker.begin(account);
   const response = upstream.modelBreaker(model).begin(account);
@@ -68,16 +36,18 @@ export function startAttempt(
     candidate,
     signal,
     within,
-    markResponding() {
+    /** The first item has arrived. */
+    markResponding(): void {
       connection.markResponding();
       response.markResponding();
     },
     succeed: () => end("succeeded"),
-    abandon() {
+    abandon(): void {
       end("unknown");
       abort(new Error("the stream was not read to its end"));
     },
-    fail(error) {
+    /** Returns the error that counts: a deadline or the caller's abort takes precedence over what followed from it. */
+    fail(error: unknown): unknown {
       const reason: unknown = signal.aborted ? signal.reason : error;
       if (reason instanceof UpstreamFailure) {
         const { kind, status, unreachable, retryAfterMs } = reason;
@@ -94,3 +64,5 @@ export function startAttempt(
     },
   };
 }
+
+export type UpstreamAttempt = ReturnType<typeof startAttempt>;

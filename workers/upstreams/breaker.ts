@@ -1,5 +1,15 @@
 import type { Clock } from "#platform/clock";
 
+/** `unknown`: says nothing of the upstream's health (the caller disconnected, the request was refused). */
+export type Outcome = "succeeded" | "failed" | "unknown";
+
+const failuresToOpen = 5;
+const firstOpenMs = 5_000;
+const maxOpenMs = 60_000;
+/** For this long no other account probes beside one. */
+const soleProbeMs = 5_000;
+const probeRetryMs = 1_000;
+
 /**
  * A circuit breaker that tells accounts apart, because a request can provoke a 500 or a timeout by its content. It opens
  * for 5 s after 5 failures without a success between them. Then it is half-open: calls probe one at a time, and the first
@@ -14,41 +24,15 @@ import type { Clock } from "#platform/clock";
  * With `accountsToOpen` 1 it opens for everyone: for failures that no request can provoke. It remembers only the accounts
  * whose failures count now. docs/adr/0001 says why this is not cockatiel.
  */
-export interface Breaker {
-  /** Milliseconds until this account may call, 0 if it may now; without an account: one without failures. */
-  blockedForMs(account?: string): number;
-  /** Only while `blockedForMs(account)` is 0. */
-  begin(account: string): BreakerCall;
-}
-
-/** `unknown`: says nothing of the upstream's health (the caller disconnected, the request was refused). */
-export type Outcome = "succeeded" | "failed" | "unknown";
-
-/** One call, as its breaker sees it. After `end` nothing counts. */
-export interface BreakerCall {
-  /** The upstream responds: this closes the breaker although the rest of a long stream is to come. */
-  markResponding(): void;
-  end(outcome: Outcome): void;
-}
-
-/** A call that was let through while the breaker was half-open. */
-type Probe = BreakerCall;
-
-const failuresToOpen = 5;
-const firstOpenMs = 5_000;
-const maxOpenMs = 60_000;
-/** For this long no other account probes beside one. */
-const soleProbeMs = 5_000;
-const probeRetryMs = 1_000;
-
-export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
+export function createBreaker(clock: Clock, accountsToOpen: 1 | 2) {
   let failures = 0;
   const failing = new Set<string>();
   let openMs = 0;
   let openUntil: number | undefined;
   /** It was open for everyone, and nothing has succeeded since. */
   let isRecovering = false;
-  const probes = new Map<string, Probe>();
+  /** Calls that were let through while it was half-open. */
+  const probes = new Map<string, object>();
   let lastProbeAt = 0;
 
   const close = () => {
@@ -67,7 +51,8 @@ export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
   const isFailing = (account: string | undefined) => account !== undefined && failing.has(account);
 
   return {
-    blockedForMs(account) {
+    /** Milliseconds until this account may call, 0 if it may now; without an account: one without failures. */
+    blockedForMs(account?: string): number {
       if (openUntil === undefined) return 0;
       const remainingMs = openUntil - clock.now();
       if (remainingMs > 0 && (failing.size >= accountsToOpen || isFailing(account))) return remainingMs;
@@ -75,12 +60,14 @@ export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
       if (account !== undefined && probes.has(account)) return probeRetryMs;
       return probes.size > 0 && clock.now() - lastProbeAt < soleProbeMs ? probeRetryMs : 0;
     },
-    begin(account) {
-      const call: BreakerCall = {
-        markResponding() {
+    /** Only while `blockedForMs(account)` is 0. After the call's `end` nothing counts. */
+    begin(account: string) {
+      const call = {
+        /** The upstream responds: this closes the breaker although the rest of a long stream is to come. */
+        markResponding(): void {
           if (probes.get(account) === call) close();
         },
-        end(outcome) {
+        end(outcome: Outcome): void {
           const isProbe = probes.get(account) === call;
           if (isProbe) probes.delete(account);
           // A call that began before the breaker opened says nothing of the upstream as it is now.
@@ -102,3 +89,5 @@ export function createBreaker(clock: Clock, accountsToOpen: 1 | 2): Breaker {
     },
   };
 }
+
+export type Breaker = ReturnType<typeof createBreaker>;

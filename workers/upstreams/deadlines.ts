@@ -4,22 +4,14 @@ import { UpstreamFailure } from "../providers/provider.ts";
 
 type Limits = Upstream["deadlines"];
 
-/** The deadlines of one attempt. */
-export interface Deadlines {
-  /** Aborted when the caller's is, and when a deadline passes (with an `UpstreamFailure`). */
-  readonly signal: AbortSignal;
-  /** Resolves with the promise unless its deadline or the signal comes first. One at a time. */
-  readonly within: <T>(deadline: "firstByteMs" | "silenceMs", promise: Promise<T>) => Promise<T>;
-  readonly abort: (reason: unknown) => void;
-  /** Ends all deadlines. */
-  readonly close: () => void;
-}
-
 /**
+ * The deadlines of one attempt. The signal aborts when the caller's does, and when a deadline passes (with an
+ * `UpstreamFailure`).
+ *
  * Between two calls of `within` no silence is counted: the reader is slow then, not the upstream. One timer serves all
  * deadlines and is set again only when it fires or would fire too late: a stream has thousands of waits.
  */
-export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal): Deadlines {
+export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal) {
   const controller = new AbortController();
   const { signal } = controller;
   const endsAt = clock.now() + limits.totalMs;
@@ -60,7 +52,8 @@ export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal
 
   return {
     signal,
-    within(deadline, promise) {
+    /** Resolves with the promise unless its deadline or the signal comes first. One at a time. */
+    within: <T>(deadline: "firstByteMs" | "silenceMs", promise: Promise<T>): Promise<T> => {
       awaited = deadline;
       dueAt = Math.min(endsAt, clock.now() + limits[deadline]);
       setTimer();
@@ -74,6 +67,7 @@ export function startDeadlines(clock: Clock, limits: Limits, caller: AbortSignal
       });
     },
     abort,
+    /** Ends all deadlines. */
     close,
   };
 }

@@ -35,7 +35,12 @@ export async function failover<R>(
   const { signal, record, log } = request;
   // Each x402 payment opens an account, so accounts do not tell those callers apart.
   const account = isPaymentAccount(request.account) ? "x402" : request.account;
-  const blockedForMs = (candidate: Candidate) => candidateBlockedForMs(candidate, clock, account);
+  const blockedForMs = ({ upstream, model }: Candidate) =>
+    Math.max(
+      upstream.connectionBreaker.blockedForMs(account),
+      upstream.modelBreaker(model).blockedForMs(account),
+      (upstream.cooldowns.get(model) ?? 0) - clock.now(),
+    );
   const isReady = (candidate: Candidate) => blockedForMs(candidate) <= 0;
   const untried = new Set(candidates);
   const failures: UpstreamFailure[] = [];
@@ -65,15 +70,6 @@ export async function failover<R>(
   }
   const waitsMs = candidates.map(blockedForMs).filter((ms) => ms > 0);
   throw failedCall(failures, untried.size > 0, Math.min(...waitsMs));
-}
-
-function candidateBlockedForMs({ upstream, model }: Candidate, clock: Clock, account: string): number {
-  const cooldownMs = (upstream.cooldowns.get(model) ?? 0) - clock.now();
-  return Math.max(
-    upstream.connectionBreaker.blockedForMs(account),
-    upstream.modelBreaker(model).blockedForMs(account),
-    cooldownMs,
-  );
 }
 
 /** The error for the caller. It names no upstream; only the text of a refused request passes through. */

@@ -7,37 +7,23 @@
  * - 429, and 503 with Retry-After: a cooldown for that model (a minute at most). No failure of the upstream's health.
  * - A refused request (400) is the caller's fault: no other upstream is tried, and the text passes to the caller.
  * - A caller who disconnects says nothing of the upstream. The slot and the connection are released at once.
- * - Breakers count failures by upstream, model and account (`breaker.ts`): what one account's requests provoke takes no
- *   model from the others. Failed connections count for the whole upstream. All x402 payers count as one account.
+ * - Breakers count failures by upstream, model and account (`breaker.ts`), failed connections for the whole upstream.
  *
  * `firstByteMs` runs until the first item (of a JSON answer: until all of it), `silenceMs` while the next item is awaited,
  * `totalMs` over the attempt.
  *
  * Rejects with a ServiceError, with the signal's reason, or with what `work` itself threw.
  */
-import type { Catalog, Upstream } from "#catalog";
+import type { Catalog } from "#catalog";
 import type { Clock } from "#platform/clock";
-import { ConfigError } from "#platform/config";
 import type { Logger } from "#platform/logger";
-import { type Provider, providers, UpstreamFailure } from "../providers/index.ts";
-import type { Candidate, UpstreamAttempt, UpstreamState } from "./attempt.ts";
-import { type Breaker, createBreaker } from "./breaker.ts";
+import { UpstreamFailure } from "../providers/index.ts";
+import type { Candidate, UpstreamAttempt } from "./attempt.ts";
 import { failedCall, failover, logFailure, type UpstreamRequest } from "./failover.ts";
-import { createSlots } from "./slots.ts";
+import { type Environment, openUpstream, type UpstreamState } from "./upstream.ts";
 
 export type { Candidate } from "./attempt.ts";
 export type { AttemptRecord } from "./failover.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
-export interface Upstreams {
-  /** `open`: it cannot be connected to, or every model that it serves fails for everyone. */
-  states(): Record<string, "ready" | "open" | "no key">;
-  once<T>(request: UpstreamRequest, work: Work<T>): Promise<T>;
-  /** Resolves when the first item is there. Read to the end or call `return`, as `for await` does. */
-  stream<T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>>;
-  close(): Promise<void>;
-}
 
 /** Calls one upstream. Called again for the next one after a failure. */
 type Work<T> = (candidate: Candidate, signal: AbortSignal) => Promise<T>;
@@ -46,23 +32,12 @@ export function createUpstreams(deps: {
   catalog: Pick<Catalog, "upstreams" | "list">;
   env: Environment;
   clock: Clock;
-}): Upstreams {
+}) {
   const { catalog, clock } = deps;
   const states = new Map<string, UpstreamState>();
   for (const upstream of catalog.upstreams.values()) {
-    const provider = connect(upstream, deps.env, clock);
-    if (!provider) continue;
-    const { id, unknownFields, deadlines, concurrency } = upstream;
-    states.set(id, {
-      id,
-      provider,
-      slots: createSlots(concurrency),
-      connectionBreaker: createBreaker(clock, 1),
-      modelBreaker: createModelBreakers(clock),
-      unknownFields,
-      deadlines,
-      cooldowns: new Map(),
-    });
+    const state = openUpstream(upstream, deps.env, clock);
+    if (state) states.set(upstream.id, state);
   }
 
   const candidatesFor = ({ model, supports = () => true }: UpstreamRequest): Candidate[] =>
@@ -84,20 +59,22 @@ export function createUpstreams(deps: {
   };
 
   return {
+    /** `open`: it cannot be connected to, or every model that it serves fails for everyone. */
     states: () =>
       Object.fromEntries(
         [...catalog.upstreams.keys()].map((id) => {
           const upstream = states.get(id);
-          return [id, upstream === undefined ? "no key" : isOpen(upstream) ? "open" : "ready"];
+          return [id, upstream === undefined ? "no key" : isOpen(upstream) ? "open" : "ready"] as const;
         }),
       ),
-    once: (request, work) =>
+    once: <T>(request: UpstreamRequest, work: Work<T>): Promise<T> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
         const value = await attempt.within("firstByteMs", work(attempt.candidate, attempt.signal));
         attempt.succeed();
         return value;
       }),
-    stream: (request, work) =>
+    /** Resolves when the first item is there. Read by `for await`: leaving it early abandons the attempt. */
+    stream: <T>(request: UpstreamRequest, work: Work<AsyncIterable<T>>): Promise<AsyncIterableIterator<T>> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
         const open = async () => {
           const source = (await work(attempt.candidate, attempt.signal))[Symbol.asyncIterator]();
@@ -114,71 +91,34 @@ export function createUpstreams(deps: {
   };
 }
 
-function streamItems<T>(
+async function* streamItems<T>(
   attempt: UpstreamAttempt,
   first: IteratorResult<T>,
   source: AsyncIterator<T>,
   log: Logger,
-): AsyncIterableIterator<T> {
-  let next: IteratorResult<T> | undefined = first;
+): AsyncGenerator<T, void, undefined> {
   let hasEnded = false;
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    async next() {
-      if (hasEnded) return { done: true, value: undefined };
-      try {
-        attempt.signal.throwIfAborted();
-        const item = next ?? (await attempt.within("silenceMs", source.next()));
-        next = undefined;
-        if (item.done) {
-          hasEnded = true;
-          attempt.succeed();
-        }
-        return item;
-      } catch (error) {
-        hasEnded = true;
-        const failure = attempt.fail(error);
-        if (!(failure instanceof UpstreamFailure)) throw failure;
-        logFailure(log, attempt.candidate, failure);
-        throw failedCall([failure]);
-      }
-    },
-    async return() {
-      if (!hasEnded) {
-        hasEnded = true;
-        attempt.abandon();
-        // Errors of the source no longer matter.
-        await source.return?.().catch(() => {});
-      }
-      return { done: true, value: undefined };
-    },
-  };
-}
-
-/** Bounded by the models that the catalog names. */
-function createModelBreakers(clock: Clock): (model: string) => Breaker {
-  const breakers = new Map<string, Breaker>();
-  return (model) => {
-    const breaker = breakers.get(model) ?? createBreaker(clock, 2);
-    breakers.set(model, breaker);
-    return breaker;
-  };
-}
-
-/** Undefined for an upstream whose key or address is not in the environment. */
-function connect(upstream: Upstream, env: Environment, clock: Clock): Provider | undefined {
-  const { id, provider, concurrency, formats, storesAnswers, baseUrlEnv, apiKeyEnv } = upstream;
-  const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
-  const apiKey = value(apiKeyEnv);
-  if (apiKeyEnv !== undefined && apiKey === undefined) return undefined;
-  const given = value(baseUrlEnv);
-  const baseUrl = given ?? upstream.baseUrl ?? "";
-  if (provider !== "local") {
-    if (baseUrl === "") return undefined;
-    if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ""))
-      throw new ConfigError(`${given ? baseUrlEnv : `upstream ${id}`}: not an http or https address`);
+  try {
+    attempt.signal.throwIfAborted();
+    for (let item = first; !item.done; item = await attempt.within("silenceMs", source.next())) {
+      yield item.value;
+      attempt.signal.throwIfAborted();
+    }
+    hasEnded = true;
+    attempt.succeed();
+  } catch (error) {
+    hasEnded = true;
+    const failure = attempt.fail(error);
+    if (!(failure instanceof UpstreamFailure)) throw failure;
+    logFailure(log, attempt.candidate, failure);
+    throw failedCall([failure]);
+  } finally {
+    if (!hasEnded) {
+      attempt.abandon();
+      // Errors of the source no longer matter.
+      await source.return?.().catch(() => {});
+    }
   }
-  return providers[provider]({ baseUrl, apiKey, concurrency, formats, storesAnswers }, { clock });
 }
+
+export type Upstreams = ReturnType<typeof createUpstreams>;

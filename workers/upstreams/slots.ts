@@ -1,31 +1,25 @@
 /** A bound on concurrent attempts. */
-export interface Slots {
-  take(): boolean;
-  release(): void;
-  /** For `takeFirstSlot`. */
-  readonly queue: Set<Waiter>;
-}
-
-type Waiter = (slots: Slots) => void;
-
-export function createSlots(limit: number): Slots {
+export function createSlots(limit: number) {
   let free = limit;
-  const queue = new Set<Waiter>();
-  const slots: Slots = {
+  /** Each grants a slot to a call that waits. */
+  const queue = new Set<() => void>();
+  return {
+    /** For `takeFirstSlot`. */
     queue,
-    take() {
+    take(): boolean {
       if (free === 0) return false;
       free--;
       return true;
     },
-    release() {
+    release(): void {
       // Passed on directly, so that a call that has just arrived does not overtake those that wait.
-      for (const grant of queue) return grant(slots);
+      for (const grant of queue) return grant();
       free++;
     },
   };
-  return slots;
 }
+
+export type Slots = ReturnType<typeof createSlots>;
 
 /** Takes the first free slot among the candidates, or waits for one. Rejects with the signal's reason. */
 export async function takeFirstSlot<T extends { readonly upstream: { readonly slots: Slots } }>(
@@ -35,19 +29,22 @@ export async function takeFirstSlot<T extends { readonly upstream: { readonly sl
   const free = candidates.find(({ upstream }) => upstream.slots.take());
   if (free) return free;
   return new Promise((resolve, reject) => {
+    const grants = candidates.map((candidate) => ({
+      queue: candidate.upstream.slots.queue,
+      grant: () => {
+        stopWaiting();
+        resolve(candidate);
+      },
+    }));
     const stopWaiting = () => {
-      for (const { upstream } of candidates) upstream.slots.queue.delete(grant);
+      for (const { queue, grant } of grants) queue.delete(grant);
       signal.removeEventListener("abort", onAbort);
     };
     const onAbort = () => {
       stopWaiting();
       reject(signal.reason);
     };
-    const grant: Waiter = (granted) => {
-      stopWaiting();
-      resolve(candidates.find(({ upstream }) => upstream.slots === granted) as T);
-    };
     signal.addEventListener("abort", onAbort, { once: true });
-    for (const { upstream } of candidates) upstream.slots.queue.add(grant);
+    for (const { queue, grant } of grants) queue.add(grant);
   });
 }

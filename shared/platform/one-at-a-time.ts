@@ -1,0 +1,17 @@
+import type { Logger } from "./logger.ts";
+
+/** Skips a call while the one before is running: without Redis they would pile up, and all run when it is back. */
+export function oneAtATime(log: Logger, failed: string, work: () => Promise<unknown>): () => Promise<void> {
+  let isRunning = false;
+  return async () => {
+    if (isRunning) return;
+    isRunning = true;
+    try {
+      await work();
+    } catch (error) {
+      log.warn({ err: (error as Error).message }, failed);
+    } finally {
+      isRunning = false;
+    }
+  };
+}

@@ -1,0 +1,53 @@
+/** What the API process and the worker processes have in common. */
+import { CatalogError, loadCatalog } from "#catalog";
+import { createFiles } from "#files";
+import { createIdempotencyStore } from "#idempotency";
+import { createMoney } from "#money";
+import { buybackConfig, createPayments } from "#payments";
+import { createBackground } from "#platform/background";
+import { type Clock, systemClock } from "#platform/clock";
+import { type Config, ConfigError, loadConfig } from "#platform/config";
+import { createProcessLogger, type Logger } from "#platform/logger";
+import { connectMongo } from "#platform/mongo";
+import { onShutdown, type Step } from "#platform/shutdown";
+
+export interface ProcessDeps {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Configures a process from the environment, and runs it until a signal stops it. */
+export async function runProcess<Started extends { readonly shutdown: readonly Step[] }>(
+  name: string,
+  start: (deps: ProcessDeps) => Promise<Started>,
+  logStarted: (log: Logger, started: Started) => void,
+): Promise<void> {
+  try {
+    const config = loadConfig(process.env);
+    const log = createProcessLogger(name, config.LOG_LEVEL);
+    const started = await start({ config, clock: systemClock, log });
+    onShutdown(log, started.shutdown);
+    logStarted(log, started);
+  } catch (error) {
+    const known = error instanceof ConfigError || error instanceof CatalogError;
+    process.stderr.write(`${known ? error.message : (error as Error).stack}\n`);
+    process.exit(1);
+  }
+}
+
+/** Connects to MongoDB and prepares everything that both kinds of process build on it. */
+export async function createServices({ config, clock, log }: ProcessDeps) {
+  const catalog = loadCatalog(config.CATALOG_FILE);
+  const mongo = await connectMongo(config.MONGODB_URI, clock, log);
+  const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
+  const payments = createPayments({ config, mongo, money, clock, log });
+  await Promise.all([money.prepare(), payments.prepare()]);
+  const files = createFiles({ config, mongo, money, clock, log });
+  const idempotency = createIdempotencyStore({ mongo, money, files, clock });
+  await Promise.all([files.prepare(), idempotency.prepare()]);
+  const background = createBackground({ log });
+  /** Work that is under way; without MongoDB it may never end. */
+  const settled = () => Promise.all([background.settled(), money.settled()]);
+  return { catalog, mongo, money, payments, files, idempotency, background, settled, clock, log };
+}

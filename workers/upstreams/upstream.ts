@@ -1,0 +1,43 @@
+import type { Upstream } from "#catalog";
+import type { Clock } from "#platform/clock";
+import { ConfigError } from "#platform/config";
+import { providers } from "../providers/index.ts";
+import { type Breaker, createBreaker } from "./breaker.ts";
+import { createSlots } from "./slots.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** One upstream, for the life of the process. Undefined for one whose key or address is not in the environment. */
+export function openUpstream(upstream: Upstream, env: Environment, clock: Clock) {
+  const { id, provider, concurrency, formats, storesAnswers, baseUrlEnv, apiKeyEnv } = upstream;
+  const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
+  const apiKey = value(apiKeyEnv);
+  if (apiKeyEnv !== undefined && apiKey === undefined) return undefined;
+  const given = value(baseUrlEnv);
+  const baseUrl = given ?? upstream.baseUrl ?? "";
+  if (provider !== "local") {
+    if (baseUrl === "") return undefined;
+    if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ""))
+      throw new ConfigError(`${given ? baseUrlEnv : `upstream ${id}`}: not an http or https address`);
+  }
+  const modelBreakers = new Map<string, Breaker>();
+  return {
+    id,
+    provider: providers[provider]({ baseUrl, apiKey, concurrency, formats, storesAnswers }, { clock }),
+    slots: createSlots(concurrency),
+    /** For connections that fail: no request can cause that, so failures count whoever calls. */
+    connectionBreaker: createBreaker(clock, 1),
+    /** Bounded by the models that the catalog names. */
+    modelBreaker: (model: string): Breaker => {
+      const breaker = modelBreakers.get(model) ?? createBreaker(clock, 2);
+      modelBreakers.set(model, breaker);
+      return breaker;
+    },
+    unknownFields: upstream.unknownFields,
+    deadlines: upstream.deadlines,
+    /** By model: until when the upstream asked not to be called. Unix milliseconds. */
+    cooldowns: new Map<string, number>(),
+  };
+}
+
+export type UpstreamState = NonNullable<ReturnType<typeof openUpstream>>;
