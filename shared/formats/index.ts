@@ -7,9 +7,7 @@
  * reference for chat completions and embeddings; for the other formats see their index.ts.
  */
 
-export { chatCodec } from "./chat/codec.ts";
-export { chatUpload } from "./chat/measure.ts";
-export { chatRequest, searchFields } from "./chat/request.ts";
+export { chatCodec, chatRequest, chatUpload, searchFields } from "./chat/codec.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
 export { invalidFrom } from "./errors.ts";
 export { dimensionsOf } from "./file-header.ts";

@@ -1,8 +1,7 @@
 import { invalidValue, ServiceError } from "#errors";
 import type { JsonObject } from "#formats";
 import { toUpstream } from "./chat/index.ts";
-import type { ConvertedRequest, FormatConverter, UpstreamTarget } from "./converter.ts";
-import { ignoredParams } from "./ignored-params.ts";
+import { type ConvertedRequest, type FormatConverter, ignoredParams, type UpstreamTarget } from "./converter.ts";
 
 /**
  * Converts the caller's request for a provider of another format, through chat. Throws `invalidValue` naming the caller's

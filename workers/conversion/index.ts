@@ -13,13 +13,7 @@ import { responsesConverter } from "./responses/index.ts";
 
 export { withoutUnknown } from "./chat/index.ts";
 export { convertRequest } from "./convert-request.ts";
-export type {
-  FormatConverter,
-  ResolvedUpload,
-  ResponseIdentity,
-  StreamWriter,
-  TokenEstimate,
-} from "./converter.ts";
+export type { FormatConverter, ResolvedUpload, ResponseIdentity, StreamWriter, TokenEstimate } from "./converter.ts";
 export { completeEmbeddings } from "./embeddings-response.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { type GeneratedFile, imageResponse, mediaResponse } from "./media-responses.ts";

@@ -1,5 +1,5 @@
 import { type ServiceError } from "#errors";
-import { searchFields } from "../chat/request.ts";
+import { searchFields } from "../chat/codec.ts";
 import { commonError, validate } from "../errors.ts";
 import { type JsonObject, refuseDeep, text } from "../json.ts";
 import { measuredSize, newMeasure } from "../measure.ts";

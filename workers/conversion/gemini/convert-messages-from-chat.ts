@@ -12,10 +12,9 @@ import {
   text,
 } from "#formats";
 import { contentText, reasoningText } from "../chat/fields.ts";
-import { type IgnoredParams } from "../ignored-params.ts";
+import { type IgnoredParams } from "../converter.ts";
 import { argumentsObject, argumentsOf } from "../tool-calls.ts";
-import { type ModelCapabilities } from "./model-capabilities.ts";
-import { signatureOf, skipSignatureValidation } from "./reasoning.ts";
+import { type ModelCapabilities, signatureOf, skipSignatureValidation } from "./reasoning.ts";
 
 /** `results`: tool results are a content of their own, because the user's words after them begin a new turn. */
 interface Content {

@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
 import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, text, writeJson } from "#formats";
-import { type IgnoredParams } from "../ignored-params.ts";
+import { type IgnoredParams } from "../converter.ts";
 import { signatureField } from "./reasoning.ts";
 
 interface LocatedPart {

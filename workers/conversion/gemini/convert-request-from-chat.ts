@@ -1,13 +1,11 @@
 import { invalidValue } from "#errors";
 import { formedThinking, given, isSet, type JsonObject, number, object, searchFields, text } from "#formats";
 import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
-import { type ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
 import { schemaToProvider } from "./json-schema.ts";
-import { type ModelCapabilities, modelCapabilities } from "./model-capabilities.ts";
 import { prepareTools } from "./prepare-tools.ts";
-import { thinkingConfigOf } from "./reasoning.ts";
+import { type ModelCapabilities, modelCapabilities, thinkingConfigOf } from "./reasoning.ts";
 
 /** Fields that are converted or checked here; all others are ignored by name. */
 const convertible: ReadonlySet<string> = new Set([

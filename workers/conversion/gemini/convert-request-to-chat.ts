@@ -1,7 +1,6 @@
 import { invalidValue } from "#errors";
 import { formedRequest, given, isSet, type JsonObject, list, object, strings, text } from "#formats";
-import { type ConvertedRequest } from "../converter.ts";
-import { ignoredParams } from "../ignored-params.ts";
+import { type ConvertedRequest, ignoredParams } from "../converter.ts";
 import { convertMessagesToChat } from "./convert-messages-to-chat.ts";
 import { schemaToChat, strictSchema } from "./json-schema.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";

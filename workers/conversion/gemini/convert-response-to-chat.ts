@@ -1,24 +1,67 @@
-import { given, type JsonObject, list, number, object, text } from "#formats";
+import { count, given, isCount, type JsonObject, list, number, object, text } from "#formats";
 import { stringifyArguments } from "../tool-calls.ts";
-import { convertUsageToChat } from "./convert-usage.ts";
-import { mapFinishReasonToChat } from "./map-finish-reason.ts";
 import { toolCallId } from "./prepare-tools.ts";
 import { signatureField } from "./reasoning.ts";
 
+const finishReasons: ReadonlyMap<string, string> = new Map([
+  ["MAX_TOKENS", "length"],
+  ["CONTINUATION", "length"],
+  ["SAFETY", "content_filter"],
+  ["RECITATION", "content_filter"],
+  ["LANGUAGE", "content_filter"],
+  ["BLOCKLIST", "content_filter"],
+  ["PROHIBITED_CONTENT", "content_filter"],
+  ["SPII", "content_filter"],
+  ["IMAGE_SAFETY", "content_filter"],
+  ["IMAGE_PROHIBITED_CONTENT", "content_filter"],
+  ["IMAGE_RECITATION", "content_filter"],
+  ["MODEL_ARMOR", "content_filter"],
+]);
+
+/** Null until the candidate has ended. The provider says STOP for tool calls, too. */
+function mapFinishReasonToChat(finishReason: unknown, hasCalls: boolean): string | null {
+  const reason = text(finishReason);
+  if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return null;
+  return finishReasons.get(reason) ?? (hasCalls ? "tool_calls" : "stop");
+}
+
+const audioTokens = (details: unknown): number =>
+  list(details).reduce((sum, { modality, tokenCount }) => sum + (modality === "AUDIO" ? count(tokenCount) : 0), 0);
+
+/**
+ * The provider's `usageMetadata` in chat shape; undefined if it is missing or invalid. `promptTokenCount` includes cached
+ * tokens but not the prompts of the provider's tools; `candidatesTokenCount` does not include thoughts.
+ */
+export function convertUsageToChat(usage: unknown): JsonObject | undefined {
+  const metadata = object(usage);
+  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = metadata;
+  if (![promptTokenCount, candidatesTokenCount ?? 0, thoughtsTokenCount ?? 0].every(isCount)) return undefined;
+  const prompt = count(promptTokenCount) + count(metadata["toolUsePromptTokenCount"]);
+  const thoughts = count(thoughtsTokenCount);
+  const completion = count(candidatesTokenCount) + thoughts;
+  const audioInput = audioTokens(metadata["promptTokensDetails"]) - audioTokens(metadata["cacheTokensDetails"]);
+  const audioOutput = audioTokens(metadata["candidatesTokensDetails"]);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: count(metadata["cachedContentTokenCount"]),
+      audio_tokens: Math.max(0, audioInput),
+    },
+    completion_tokens_details: { reasoning_tokens: thoughts, ...(audioOutput > 0 && { audio_tokens: audioOutput }) },
+  };
+}
+
 /** The fields of a chat message, or of a delta, that a candidate or a piece of one stands for; only those that are set. */
-export interface ChoiceContent {
+interface ChoiceContent {
   readonly fields: JsonObject;
   readonly calls: readonly JsonObject[];
   readonly finishReason: string | null;
 }
 
 /** `firstCall`: how many calls the candidate had before this piece of it. */
-export function convertCandidate(
-  candidate: JsonObject,
-  responseId: unknown,
-  index: number,
-  firstCall = 0,
-): ChoiceContent {
+function convertCandidate(candidate: JsonObject, responseId: unknown, index: number, firstCall = 0): ChoiceContent {
   let content = "";
   let reasoning = "";
   let signature = "";
@@ -54,14 +97,14 @@ export function convertCandidate(
 }
 
 /** Why the provider blocked a prompt; undefined where it answered. */
-export function blockedRefusal(response: JsonObject): string | undefined {
+function blockedRefusal(response: JsonObject): string | undefined {
   const { blockReason, blockReasonMessage } = object(response["promptFeedback"]);
   const reason = text(blockReason);
   if (!reason || reason === "BLOCKED_REASON_UNSPECIFIED" || list(response["candidates"]).length > 0) return undefined;
   return text(blockReasonMessage) || `The prompt was blocked: ${reason}.`;
 }
 
-export function logprobsToChat(logprobsResult: unknown): { logprobs?: JsonObject } {
+function logprobsToChat(logprobsResult: unknown): { logprobs?: JsonObject } {
   const { chosenCandidates, topCandidates } = object(logprobsResult);
   const chosen = list(chosenCandidates);
   if (chosen.length === 0) return {};
@@ -99,4 +142,43 @@ export function convertResponseToChat(response: JsonObject): JsonObject {
     choices: blocked === undefined ? choices : [{ index: 0, message: blockedMessage, finish_reason: "content_filter" }],
     usage: convertUsageToChat(response["usageMetadata"]),
   });
+}
+
+/**
+ * The provider reports usage with every event. Chunks carry it only at the end of an answer, because earlier counts may
+ * not include all output.
+ */
+export function convertStreamToChat() {
+  /** By candidate. */
+  const callCounts = new Map<number, number>();
+  let id: unknown;
+  let usage: unknown;
+
+  function choiceOf(candidate: JsonObject, position: number): JsonObject {
+    const index = indexOf(candidate, position);
+    const firstCall = callCounts.get(index) ?? 0;
+    const { fields, calls, finishReason } = convertCandidate(candidate, id, index, firstCall);
+    callCounts.set(index, firstCall + calls.length);
+    const toolCalls = calls.length > 0 && { tool_calls: calls.map((call, c) => ({ index: firstCall + c, ...call })) };
+    const delta = { ...fields, ...toolCalls };
+    return { index, delta, ...logprobsToChat(candidate["logprobsResult"]), finish_reason: finishReason };
+  }
+
+  return {
+    write(event: JsonObject): readonly JsonObject[] {
+      id ??= text(event["responseId"]) || undefined;
+      if (event["usageMetadata"] != null) usage = event["usageMetadata"];
+      const refusal = blockedRefusal(event);
+      const choices =
+        refusal === undefined
+          ? list(event["candidates"]).map(choiceOf)
+          : [{ index: 0, delta: { refusal }, finish_reason: "content_filter" }];
+      const isEnd = choices.length === 0 || choices.some((choice) => choice["finish_reason"] !== null);
+      const counted = isEnd ? convertUsageToChat(usage) : undefined;
+      if (choices.length === 0 && !counted) return [];
+      return [{ id, object: "chat.completion.chunk", choices, usage: counted }];
+    },
+    /** The provider's last count. */
+    usage: (): unknown => convertUsageToChat(usage),
+  };
 }

@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
 import { given, isSet, type JsonObject, list, object, strings, text } from "#formats";
 import { isEmpty } from "../chat/fields.ts";
-import { type IgnoredParams } from "../ignored-params.ts";
+import { type IgnoredParams } from "../converter.ts";
 import { schemaToChat, schemaToProvider } from "./json-schema.ts";
 
 /** Providers accept ids of tool calls only up to 40 characters of a small alphabet. */

@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
 import { inlineOf, type JsonObject, list, object, text } from "#formats";
 import { contentText, reasoningText } from "../chat/fields.ts";
-import type { IgnoredParams } from "../ignored-params.ts";
+import type { IgnoredParams } from "../converter.ts";
 import { argumentsObject } from "../tool-calls.ts";
 import { detailsToBlocks } from "./reasoning.ts";
 

@@ -1,12 +1,10 @@
 import { invalidValue } from "#errors";
 import { given, type JsonObject, number, object, searchFields, text } from "#formats";
 import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
-import type { ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
-import { type ModelCapabilities, modelCapabilities } from "./model-capabilities.ts";
 import { prepareTools } from "./prepare-tools.ts";
-import { thinkingOf } from "./reasoning.ts";
+import { type ModelCapabilities, modelCapabilities, thinkingOf } from "./reasoning.ts";
 import { sanitizeJsonSchema } from "./sanitize-json-schema.ts";
 
 /** The format requires a cap. */

@@ -1,10 +1,178 @@
 import { invalidValue } from "#errors";
-import { given, type JsonObject, list, object } from "#formats";
-import type { ConvertedRequest } from "../converter.ts";
-import { ignoredParams } from "../ignored-params.ts";
-import { convertMessageToChat, systemText } from "./convert-messages-to-chat.ts";
+import { given, isUploadId, type JsonObject, list, object, text, writeJson } from "#formats";
+import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { convertToolChoiceToChat, convertToolsToChat } from "./prepare-tools.ts";
-import { effortOf } from "./reasoning.ts";
+import { blocksToDetails, effortOf } from "./reasoning.ts";
+
+const textPart = (value: string): JsonObject => ({ type: "text", text: value });
+const refuse = (param: string): never => {
+  throw invalidValue(param, `${param}: this model does not support blocks of this type.`);
+};
+
+/** A link, a data address, or the id of an upload. */
+function addressOf(source: JsonObject, at: string): string {
+  switch (source["type"]) {
+    case "url":
+      return text(source["url"]);
+    case "base64":
+      if (isUploadId(source["data"])) return source["data"];
+      return `data:${text(source["media_type"])};base64,${text(source["data"])}`;
+    case "file":
+      if (isUploadId(source["file_id"])) return source["file_id"];
+  }
+  return refuse(`${at}.type`);
+}
+
+function noteCitations(block: JsonObject, ignored: IgnoredParams): void {
+  if (object(block["citations"])["enabled"] === true) ignored.add("citations", true);
+}
+
+function documentParts(block: JsonObject, at: string, ignored: IgnoredParams): JsonObject[] {
+  const source = object(block["source"]);
+  noteCitations(block, ignored);
+  const title = text(block["title"]);
+  const context = text(block["context"]);
+  switch (source["type"]) {
+    case "text":
+      return [textPart([title, context, text(source["data"])].filter(Boolean).join("\n\n"))];
+    case "content": {
+      const { content } = source;
+      const parts =
+        typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.source.content`, ignored);
+      const head = [title, context].filter(Boolean).join("\n\n");
+      return head ? [textPart(head), ...parts] : parts;
+    }
+  }
+  const address = addressOf(source, `${at}.source`);
+  const file = isUploadId(address) ? { file_id: address } : { filename: title || "document.pdf", file_data: address };
+  return [...(context ? [textPart(context)] : []), { type: "file", file }];
+}
+
+function searchResultText(block: JsonObject): string {
+  const texts = list(block["content"]).map((each) => text(each["text"]));
+  return [text(block["title"]), text(block["source"]), ...texts].filter(Boolean).join("\n\n");
+}
+
+function blockParts(block: JsonObject, at: string, ignored: IgnoredParams): JsonObject[] {
+  ignored.add("cache_control", block["cache_control"]);
+  switch (block["type"]) {
+    case "text":
+      return [textPart(text(block["text"]))];
+    case "image":
+      return [{ type: "image_url", image_url: { url: addressOf(object(block["source"]), `${at}.source`) } }];
+    case "document":
+      return documentParts(block, at, ignored);
+    case "search_result":
+      noteCitations(block, ignored);
+      return [textPart(searchResultText(block))];
+    default:
+      return refuse(`${at}.type`);
+  }
+}
+
+const partsOf = (blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] =>
+  blocks.flatMap((block, b) => blockParts(block, `${at}[${b}]`, ignored));
+
+/** Chat's tool messages are text alone, so that media follow in a user message. */
+function convertToolResult(
+  block: JsonObject,
+  at: string,
+  ignored: IgnoredParams,
+): { result: JsonObject; media: JsonObject[] } {
+  const { content } = block;
+  const id = text(block["tool_use_id"]);
+  ignored.add("cache_control", block["cache_control"]);
+  const parts = typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.content`, ignored);
+  const isText = (part: JsonObject) => part["type"] === "text";
+  const resultText = parts
+    .filter(isText)
+    .map((part) => text(part["text"]))
+    .join("\n");
+  const media = parts.filter((part) => !isText(part));
+  // Chat has no field for `is_error`.
+  const isError = block["is_error"] === true && !/^\W*error/i.test(resultText);
+  return {
+    result: { role: "tool", tool_call_id: id, content: isError ? `Error: ${resultText}` : resultText },
+    media: media.length > 0 ? [textPart(`Of the result of ${id}:`), ...media] : [],
+  };
+}
+
+function convertUser(blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] {
+  const results: JsonObject[] = [];
+  const parts: JsonObject[] = [];
+  blocks.forEach((block, b) => {
+    if (block["type"] === "tool_result") {
+      const { result, media } = convertToolResult(block, `${at}[${b}]`, ignored);
+      results.push(result);
+      parts.push(...media);
+    } else parts.push(...blockParts(block, `${at}[${b}]`, ignored));
+  });
+  if (parts.length === 0) return results;
+  const [only] = parts;
+  const isOneText = parts.length === 1 && only?.["type"] === "text";
+  return [...results, { role: "user", content: isOneText ? only["text"] : parts }];
+}
+
+function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] {
+  const calls: JsonObject[] = [];
+  let answer = "";
+  blocks.forEach((block, b) => {
+    ignored.add("cache_control", block["cache_control"]);
+    ignored.add("citations", block["citations"]);
+    switch (block["type"]) {
+      case "text":
+        answer += text(block["text"]);
+        break;
+      case "tool_use":
+        calls.push({
+          id: text(block["id"]),
+          type: "function",
+          function: { name: text(block["name"]), arguments: writeJson(object(block["input"]), `${at}[${b}].input`) },
+        });
+        break;
+      case "thinking":
+      case "redacted_thinking":
+        break;
+      default:
+        refuse(`${at}[${b}].type`);
+    }
+  });
+  const details = blocksToDetails(blocks);
+  if (!answer && calls.length === 0 && details.length === 0) return [];
+  return [
+    {
+      role: "assistant",
+      content: answer || null,
+      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(details.length > 0 && { reasoning_details: details }),
+    },
+  ];
+}
+
+function systemText(system: unknown, ignored: IgnoredParams): string {
+  if (!Array.isArray(system)) return text(system);
+  return list(system)
+    .map((block) => {
+      ignored.add("cache_control", block["cache_control"]);
+      return text(block["text"]);
+    })
+    .filter(Boolean)
+    .join("\n\n");
+}
+
+function convertMessageToChat({ role, content }: JsonObject, m: number, ignored: IgnoredParams): JsonObject[] {
+  const at = `messages[${m}].content`;
+  switch (role) {
+    case "system":
+      return [{ role, content: systemText(content, ignored) }];
+    case "user":
+      return Array.isArray(content) ? convertUser(list(content), at, ignored) : [{ role, content: text(content) }];
+    case "assistant":
+      return Array.isArray(content) ? convertAssistant(list(content), at, ignored) : [{ role, content: text(content) }];
+    default:
+      throw invalidValue(`messages[${m}].role`, `messages[${m}].role must be user, assistant or system.`);
+  }
+}
 
 /** All other fields are ignored parameters. */
 const convertible: ReadonlySet<string> = new Set([

@@ -1,11 +1,52 @@
-import { given, type JsonObject, list, object, text } from "#formats";
+import { count, given, isCount, type JsonObject, list, object, text } from "#formats";
 import { stringifyArguments } from "../tool-calls.ts";
-import { convertUsageToChat } from "./convert-usage.ts";
-import { mapStopReason } from "./map-finish-reason.ts";
-import { blocksToDetails } from "./reasoning.ts";
+import { blocksToDetails, encryptedDetail, textDetail } from "./reasoning.ts";
+
+/** Undefined if the usage is missing or implausible. */
+export function convertUsageToChat(usage: unknown): JsonObject | undefined {
+  const given = object(usage);
+  if (!isCount(given["input_tokens"]) || !isCount(given["output_tokens"] ?? 0)) return undefined;
+  const cached = count(given["cache_read_input_tokens"]);
+  const written = count(given["cache_creation_input_tokens"]);
+  const hour = Math.min(written, count(object(given["cache_creation"])["ephemeral_1h_input_tokens"]));
+  const thinking = count(object(given["output_tokens_details"])["thinking_tokens"]);
+  const prompt = count(given["input_tokens"]) + cached + written;
+  const completion = count(given["output_tokens"]);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: cached,
+      cache_write_tokens: written - hour,
+      cache_write_1h_tokens: hour,
+    },
+    ...(thinking > 0 && { completion_tokens_details: { reasoning_tokens: thinking } }),
+  };
+}
+
+const finishReasons = new Map([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["pause_turn", "stop"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["tool_use", "tool_calls"],
+  ["refusal", "content_filter"],
+]);
+
+/** Why an answer ended, for a chat choice, with the stop sequence if the provider names it. */
+function mapStopReason(stop: JsonObject): JsonObject {
+  const reason = text(stop["stop_reason"]);
+  const sequence = text(stop["stop_sequence"]);
+  return {
+    finish_reason: reason ? (finishReasons.get(reason) ?? "stop") : null,
+    ...(sequence && { stop_reason: sequence }),
+  };
+}
 
 /** The provider's explanation of a refusal. */
-export const explanationOf = (stop: JsonObject): string => text(object(stop["stop_details"])["explanation"]);
+const explanationOf = (stop: JsonObject): string => text(object(stop["stop_details"])["explanation"]);
 
 /** A Messages answer as a chat answer. */
 export function convertResponseToChat(answer: JsonObject): JsonObject {
@@ -43,4 +84,129 @@ export function convertResponseToChat(answer: JsonObject): JsonObject {
     ],
     usage: convertUsageToChat(answer["usage"]),
   });
+}
+
+interface OpenBlock {
+  readonly type: unknown;
+  readonly input: JsonObject;
+  /** Position among the tool calls. */
+  readonly call: number;
+  /** Text or arguments so far. */
+  content: string;
+  signature: string;
+}
+
+/** The provider's stream events as chat chunks, the last with the usage. */
+export function convertStreamToChat() {
+  const open = new Map<unknown, OpenBlock>();
+  let id: unknown;
+  let counts: JsonObject = {};
+  let usage: JsonObject | undefined;
+  let calls = 0;
+  let details = 0;
+
+  const chunk = (delta: JsonObject): JsonObject => ({
+    id,
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta, finish_reason: null }],
+  });
+  const callChunk = (index: number, fields: JsonObject): JsonObject => chunk({ tool_calls: [{ index, ...fields }] });
+
+  function think(block: OpenBlock | undefined, thinking: string): JsonObject[] {
+    if (block) block.content += thinking;
+    return thinking ? [chunk({ reasoning_content: thinking })] : [];
+  }
+
+  function startBlock(index: unknown, content: JsonObject): JsonObject[] {
+    const { type } = content;
+    const block: OpenBlock = { type, input: object(content["input"]), call: calls, content: "", signature: "" };
+    open.set(index, block);
+    switch (type) {
+      case "text":
+        return text(content["text"]) ? [chunk({ content: content["text"] })] : [];
+      case "thinking":
+        block.signature = text(content["signature"]);
+        return think(block, text(content["thinking"]));
+      case "redacted_thinking":
+        return [chunk({ reasoning_details: [encryptedDetail(text(content["data"]), details++)] })];
+      case "tool_use":
+        return [
+          callChunk(calls++, {
+            id: text(content["id"]),
+            type: "function",
+            function: { name: text(content["name"]), arguments: "" },
+          }),
+        ];
+      default:
+        return [];
+    }
+  }
+
+  function addDelta(index: unknown, delta: JsonObject): JsonObject[] {
+    const block = open.get(index);
+    switch (delta["type"]) {
+      case "text_delta":
+        return text(delta["text"]) ? [chunk({ content: delta["text"] })] : [];
+      case "thinking_delta":
+        return think(block, text(delta["thinking"]));
+      case "signature_delta":
+        if (block) block.signature = text(delta["signature"]);
+        return [];
+      case "input_json_delta": {
+        const args = text(delta["partial_json"]);
+        // Chat has no field for tools that run at the provider.
+        if (block?.type !== "tool_use" || !args) return [];
+        block.content += args;
+        return [callChunk(block.call, { function: { arguments: args } })];
+      }
+      default:
+        return [];
+    }
+  }
+
+  /** Signed thinking is sent whole when its block ends. */
+  function stopBlock(index: unknown): JsonObject[] {
+    const block = open.get(index);
+    open.delete(index);
+    if (block?.type === "thinking" && block.signature)
+      return [chunk({ reasoning_details: [textDetail(block.content, block.signature, details++)] })];
+    if (block?.type === "tool_use" && !block.content)
+      return [callChunk(block.call, { function: { arguments: stringifyArguments(block.input) } })];
+    return [];
+  }
+
+  function end(event: JsonObject): JsonObject[] {
+    const delta = object(event["delta"]);
+    counts = { ...counts, ...given(object(event["usage"])) };
+    usage = convertUsageToChat(counts);
+    const refusal = explanationOf(delta);
+    const choice = { index: 0, delta: refusal ? { refusal } : {}, ...mapStopReason(delta) };
+    return [{ ...chunk({}), choices: [choice], ...(usage && { usage }) }];
+  }
+
+  return {
+    write(event: JsonObject): readonly JsonObject[] {
+      const { type, index } = event;
+      switch (type) {
+        case "message_start": {
+          const message = object(event["message"]);
+          id = text(message["id"]) || undefined;
+          counts = given(object(message["usage"]));
+          return [];
+        }
+        case "content_block_start":
+          return startBlock(index, object(event["content_block"]));
+        case "content_block_delta":
+          return addDelta(index, object(event["delta"]));
+        case "content_block_stop":
+          return stopBlock(index);
+        case "message_delta":
+          return end(event);
+        default:
+          return [];
+      }
+    },
+    /** Before the end of the answer the provider has only counted the input. */
+    usage: (soFar?: boolean): unknown => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
+  };
 }

@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
 import { given, type JsonObject, list, object, text } from "#formats";
-import type { IgnoredParams } from "../ignored-params.ts";
-import type { ModelCapabilities } from "./model-capabilities.ts";
+import type { IgnoredParams } from "../converter.ts";
+import type { ModelCapabilities } from "./reasoning.ts";
 
 interface Tools {
   readonly fields: JsonObject;

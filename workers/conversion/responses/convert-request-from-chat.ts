@@ -1,11 +1,9 @@
 import { invalidValue } from "#errors";
 import { given, isSet, type JsonObject, list, logprobsInclude, object, searchFields, text } from "#formats";
 import { capOf, commonFields, isStandardTier } from "../chat/fields.ts";
-import { type ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
-import { readCall, refusalPart } from "./output-items.ts";
+import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
+import { readCall, reasoningItemsOf, refusalPart } from "./output-items.ts";
 import { prepareTools } from "./prepare-tools.ts";
-import { reasoningItemsOf } from "./reasoning.ts";
 
 /** Fields that are converted or checked here; all others are ignored by name. */
 const convertible: ReadonlySet<string> = new Set([

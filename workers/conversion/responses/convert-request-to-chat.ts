@@ -1,7 +1,6 @@
 import { invalidValue } from "#errors";
 import { given, isSet, isUploadId, type JsonObject, list, logprobsInclude, object, strings, text } from "#formats";
-import { type ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { callToChat } from "./convert-response-to-chat.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
 

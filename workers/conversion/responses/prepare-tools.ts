@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
 import { given, isSet, type JsonObject, list, object, text } from "#formats";
-import { type IgnoredParams } from "../ignored-params.ts";
+import { type IgnoredParams } from "../converter.ts";
 
 const refuseType = (path: string): never => {
   throw invalidValue(`${path}.type`, `${path}.type: this model accepts only function and custom tools.`);
