@@ -53,6 +53,10 @@ export function validate<T extends z.ZodType>(schema: T, body: unknown): z.infer
   return parsed.data;
 }
 
+export function refuse(param: string, reason: string): never {
+  throw invalidValue(param, `${param}: ${reason}.`);
+}
+
 /**
  * Tenants share the operator's provider key, so data stored at the provider may belong to another tenant.
  * `instead` says what to send.

@@ -1,6 +1,6 @@
 import { invalidValue } from "#errors";
 import { byteLength, isSet, type JsonObject, object } from "./json.ts";
-import type { CallSize, Feature, MediaPart, PartKind, UploadRef } from "./types.ts";
+import type { CallSize, Feature, MediaPart, ParsedCall, PartKind, UploadRef } from "./types.ts";
 import { addUpload } from "./uploads.ts";
 
 /** What walking the content of a request collects. */
@@ -11,7 +11,7 @@ export interface Measure {
   cacheWrites?: CallSize["cacheWrites"];
   mediaBytes: number;
   textBytes: number;
-  /** The prompt repeats tool calls and results much as they are in the body. */
+  /** The prompt repeats tools, their calls and results much as they are in the body. */
   framed: boolean;
 }
 
@@ -36,10 +36,27 @@ export function addPart(measure: Measure, part: MediaPart, characters: number): 
   if (part.bytes !== undefined) measure.mediaBytes += characters;
 }
 
-export const measuredSize = ({ parts, cacheWrites }: Measure): Pick<CallSize, "parts" | "cacheWrites"> => ({
-  parts,
-  ...(cacheWrites && { cacheWrites }),
-});
+/** What the measure says of a call. `toolTokens`: prompt tokens that its tools cost beyond their bytes. */
+export function measuredCall(
+  { parts, uploads, features, cacheWrites, mediaBytes, textBytes, framed }: Measure,
+  bodyBytes: number,
+  size: Pick<CallSize, "messages" | "choices">,
+  { toolTokens = 0, outputCap }: { readonly toolTokens?: number; readonly outputCap?: number | null | undefined } = {},
+): Pick<ParsedCall, "size" | "textBytes" | "features" | "uploads"> {
+  const inputBytes = Math.max(0, bodyBytes - mediaBytes);
+  return {
+    textBytes: framed || features.has("tools") ? inputBytes : textBytes,
+    size: {
+      inputBytes: inputBytes + toolTokens,
+      ...size,
+      parts,
+      ...(cacheWrites && { cacheWrites }),
+      ...(outputCap != null && { outputCap }),
+    },
+    features,
+    uploads,
+  };
+}
 
 /** A field that must be a string. */
 export function need(holder: JsonObject, field: string, at: string): string {

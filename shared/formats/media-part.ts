@@ -1,4 +1,4 @@
-import { invalidValue } from "#errors";
+import { refuse } from "./errors.ts";
 import { detectContent, dimensionsOf, headerOf, maxSeconds } from "./file-header.ts";
 import { inlineOf, mimeOfLink } from "./media-types.ts";
 import type { Content, MediaPart, PartKind } from "./types.ts";
@@ -41,10 +41,6 @@ function declaredContent(mime: string): Content | undefined {
 
 const nameOf = { image: "an image", audio: "audio", video: "video", pdf: "a PDF", text: "text", other: "a document" };
 const shown = (mime: string): string => `'${mime.slice(0, 64)}'`;
-
-function refuse(at: string, reason: string): never {
-  throw invalidValue(at, `${at}: ${reason}.`);
-}
 
 /** The kind of a file whose bytes match its declared type; else refuses it. */
 function matchingContent(declared: Content | undefined, found: Content | undefined, mime: string, at: string): Content {

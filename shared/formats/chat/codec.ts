@@ -7,7 +7,7 @@ import {
   addUploaded,
   anthropicLifetimes,
   type Measure,
-  measuredSize,
+  measuredCall,
   need,
   newMeasure,
   noteCacheWrite,
@@ -189,27 +189,13 @@ export const chatCodec: Codec = {
     refuseDeep(body);
     const request = validate(chatRequest, body);
     refuseStored(request);
-    const features = featuresOf(request);
-    const measure = newMeasure(features);
+    const measure = newMeasure(featuresOf(request));
     measureRequest(request, measure);
-    const { mediaBytes, textBytes, uploads } = measure;
-    const caps = [request.max_tokens, request.max_completion_tokens].filter((cap) => cap != null);
-    const inputBytes = Math.max(0, bodyBytes - mediaBytes);
-    return {
-      model: request.model,
-      stream: request.stream ?? false,
-      // The prompt repeats tools much as they are in the body.
-      textBytes: features.has("tools") ? inputBytes : textBytes,
-      size: {
-        inputBytes,
-        messages: request.messages.length,
-        ...measuredSize(measure),
-        choices: request.n ?? 1,
-        ...(caps.length > 0 && { outputCap: Math.min(...caps) }),
-      },
-      features,
-      uploads,
-    };
+    const { model, stream, messages, n, max_tokens, max_completion_tokens } = request;
+    const caps = [max_tokens, max_completion_tokens].filter((cap) => cap != null);
+    const outputCap = caps.length > 0 ? Math.min(...caps) : undefined;
+    const size = { messages: messages.length, choices: n ?? 1 };
+    return { model, stream: stream ?? false, ...measuredCall(measure, bodyBytes, size, { outputCap }) };
   },
   error: (error, requestId) => JSON.stringify(commonError(error, requestId)),
   streamError: (error, requestId) => `data: ${JSON.stringify(commonError(error, requestId))}\n\n`,

@@ -1,7 +1,7 @@
 import { invalidValue, type ServiceError } from "#errors";
-import { providerTool, storedAtProvider, validate } from "../errors.ts";
-import { isSet, type JsonObject, object, refuseDeep, text } from "../json.ts";
-import { type Measure, measuredSize, newMeasure } from "../measure.ts";
+import { providerTool, refuse, storedAtProvider, validate } from "../errors.ts";
+import { isSet, type JsonObject, list, object, refuseDeep, text } from "../json.ts";
+import { type Measure, measuredCall, newMeasure } from "../measure.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
 import { measureRequest, noteBreakpoint } from "./measure.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
@@ -24,21 +24,15 @@ function refuseStored(request: JsonObject): void {
 }
 
 function refuseUnpriced(request: JsonObject): void {
-  const refuse = (param: string) => {
-    throw invalidValue(
-      param,
-      `${param}: features that run at the provider or are billed separately are not supported.`,
-    );
-  };
-  for (const field of unpriced) if (isSet(request[field])) refuse(field);
+  const reason = "features that run at the provider or are billed separately are not supported";
+  for (const field of unpriced) if (isSet(request[field])) refuse(field, reason);
   const { speed, inference_geo, context_management } = request;
-  if (isSet(speed) && speed !== "standard") refuse("speed");
-  if (isSet(inference_geo) && inference_geo !== "global") refuse("inference_geo");
+  if (isSet(speed) && speed !== "standard") refuse("speed", reason);
+  if (isSet(inference_geo) && inference_geo !== "global") refuse("inference_geo", reason);
   const { edits } = object(context_management);
-  if (Array.isArray(edits))
-    edits.forEach((edit: unknown, e) => {
-      if (!text(object(edit)["type"]).startsWith("clear_")) refuse(`context_management.edits[${e}].type`);
-    });
+  list(edits).forEach(({ type }, e) => {
+    if (!text(type).startsWith("clear_")) refuse(`context_management.edits[${e}].type`, reason);
+  });
 }
 
 /** Notes the tools, and returns the prompt tokens that they add beyond their bytes. */
@@ -69,28 +63,20 @@ function featuresOf(request: CountTokensRequest): Map<Feature, string> {
   return features;
 }
 
-function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<ParsedCall, "stream"> {
+function parsedCall(
+  request: CountTokensRequest,
+  bodyBytes: number,
+  { stream, max_tokens: outputCap }: { stream?: boolean | null | undefined; max_tokens?: number } = {},
+): ParsedCall {
   refuseStored(request);
   refuseUnpriced(request);
-  const features = featuresOf(request);
-  const measure = newMeasure(features);
+  const measure = newMeasure(featuresOf(request));
   noteBreakpoint(request, "", measure);
   const toolTokens = measureTools(request, measure);
   measureRequest(request, measure);
-  const { uploads, mediaBytes, textBytes, framed } = measure;
-  const inputBytes = Math.max(0, bodyBytes - mediaBytes);
-  return {
-    model: request.model,
-    textBytes: framed || features.has("tools") ? inputBytes : textBytes,
-    size: {
-      inputBytes: inputBytes + toolTokens,
-      messages: request.messages.length + (request.system == null ? 0 : 1),
-      ...measuredSize(measure),
-      choices: 1,
-    },
-    features,
-    uploads,
-  };
+  const size = { messages: request.messages.length + (request.system == null ? 0 : 1), choices: 1 };
+  const call = measuredCall(measure, bodyBytes, size, { toolTokens, outputCap });
+  return { model: request.model, stream: stream ?? false, ...call };
 }
 
 /** docs/api/wire-details.md, "Errors". */
@@ -126,9 +112,7 @@ export const messagesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
     const request = validate(messagesRequest, body);
-    const call = parsedCall(request, bodyBytes);
-    const { stream, max_tokens } = request;
-    return { ...call, stream: stream ?? false, size: { ...call.size, outputCap: max_tokens } };
+    return parsedCall(request, bodyBytes, request);
   },
   error: errorBody,
   streamError: (error, requestId) => `event: error\ndata: ${errorBody(error, requestId)}\n\n`,
@@ -140,6 +124,6 @@ export const countTokensCodec: Codec = {
   ...messagesCodec,
   parse(body, bodyBytes) {
     refuseDeep(body);
-    return { ...parsedCall(validate(countTokensRequest, body), bodyBytes), stream: false };
+    return parsedCall(validate(countTokensRequest, body), bodyBytes);
   },
 };

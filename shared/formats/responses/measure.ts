@@ -1,4 +1,5 @@
 import { invalidValue } from "#errors";
+import { refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, isSet, type JsonObject, list, object, text } from "../json.ts";
 import { addPart, addUploaded, type Measure, need, noteCacheWrite, openaiLifetimes } from "../measure.ts";
 import { addressedPart, inlinePart } from "../media-part.ts";
@@ -7,26 +8,14 @@ import { type UploadRef } from "../types.ts";
 import { isUploadId } from "../uploads.ts";
 import { type ResponsesRequest } from "./request.ts";
 
-const refuse = (path: string, reason: string): never => {
-  throw invalidValue(path, `${path}: ${reason}.`);
-};
-
-/** Tenants share the operator's account at the provider: data stored there may be another tenant's. */
-const refuseStoredData = (path: string): never => {
-  throw invalidValue(
-    path,
-    `${path} refers to data stored at the provider, which is not available here; send the content itself.`,
-  );
-};
-
 /** Refuses stored data, and work whose cost has no bound. */
 export function refuseUnsupported(request: ResponsesRequest): void {
   for (const field of ["previous_response_id", "conversation", "container"])
-    if (isSet(request[field])) refuseStoredData(field);
-  if (request.background) refuseStoredData("background");
-  if (isSet(request["prompt"])) refuseStoredData("prompt.id");
+    if (isSet(request[field])) throw storedAtProvider(field);
+  if (request.background) throw storedAtProvider("background");
+  if (isSet(request["prompt"])) throw storedAtProvider("prompt.id");
   if (isSet(object(request.prompt_cache_options)["comparison_response_id"]))
-    refuseStoredData("prompt_cache_options.comparison_response_id");
+    throw storedAtProvider("prompt_cache_options.comparison_response_id");
 
   if (isSet(request["context_management"]))
     refuse("context_management", "it runs at the provider and is not supported");
@@ -47,8 +36,8 @@ const maxDescriptionTokens = 1024;
 const hostedTools = "tools that run at the provider are not supported";
 
 function checkTool(tool: JsonObject, path: string, types: readonly string[]): void {
-  if (isSet(tool["vector_store_ids"])) refuseStoredData(`${path}.vector_store_ids`);
-  if (isSet(tool["container"])) refuseStoredData(`${path}.container`);
+  if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
+  if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   const { type, name, tools, environment } = tool;
   if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
   if (!describedTools.includes(type) && (typeof name !== "string" || name === ""))
@@ -139,7 +128,7 @@ function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath:
 }
 
 function measurePart(part: JsonObject, path: string, measure: Measure): void {
-  if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) refuseStoredData(`${path}.file_id`);
+  if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) throw storedAtProvider(`${path}.file_id`);
   noteCacheWrite(part["prompt_cache_breakpoint"], `${path}.prompt_cache_breakpoint`, openaiLifetimes, measure);
   switch (part["type"]) {
     case "input_image":
@@ -153,7 +142,7 @@ function measurePart(part: JsonObject, path: string, measure: Measure): void {
     default:
       measure.textBytes += byteLength(need(part, "text", path));
       list(part["annotations"]).forEach((annotation, a) => {
-        if (isSet(annotation["file_id"])) refuseStoredData(`${path}.annotations[${a}].file_id`);
+        if (isSet(annotation["file_id"])) throw storedAtProvider(`${path}.annotations[${a}].file_id`);
       });
   }
 }
@@ -210,12 +199,12 @@ function measureItem(item: JsonObject, path: string, measure: Measure): void {
       measure.framed = true;
       return;
     case "item_reference":
-      refuseStoredData(`${path}.type`);
+      throw storedAtProvider(`${path}.type`);
   }
   // A reference may leave out its type.
-  if (!isSet(type) && isSet(item["id"])) refuseStoredData(`${path}.id`);
+  if (!isSet(type) && isSet(item["id"])) throw storedAtProvider(`${path}.id`);
   if (!callerToolItems.has(type)) refuse(`${path}.type`, "items of this type are not supported");
-  if (isSet(object(item["environment"])["container_id"])) refuseStoredData(`${path}.environment.container_id`);
+  if (isSet(object(item["environment"])["container_id"])) throw storedAtProvider(`${path}.environment.container_id`);
   measure.framed = true;
 }
 
