@@ -28,6 +28,18 @@ export const argumentsText = (args: unknown): string =>
 
 export const stringifyArguments = (args: unknown): string => JSON.stringify(argumentsOf(args) ?? {});
 
+export const chatToolCall = (id: string, name: unknown, args: string): JsonObject => ({
+  id,
+  type: "function",
+  function: { name: text(name), arguments: args },
+});
+
+/** Stands in for an id that the server left out. Providers accept up to 40 characters of a small alphabet. */
+export const toolCallId = (responseId: unknown, choice: number, call: number): string =>
+  `call_${text(responseId)
+    .slice(-24)
+    .replace(/[^\w-]/g, "_")}_${choice}_${call}`;
+
 /** The fields of a tool call's delta; "" for what is missing or of another type. */
 export function callDelta(delta: JsonObject) {
   const { name, arguments: args } = object(delta["function"]);

@@ -1,6 +1,6 @@
 import { type JsonObject, object, outputBytes } from "#formats";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
-import { callTracker } from "../tool-calls.ts";
+import { callTracker, toolCallId } from "../tool-calls.ts";
 import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";
 
 /** The provider's usage if it is plausible, else the estimate. Equals what is billed, so that it includes reasoning. */
@@ -15,10 +15,6 @@ function completeUsage(usage: unknown, estimate: TokenEstimate) {
     total_tokens: prompt + completion,
   };
 }
-
-/** Providers accept at most 40 characters in the id of a tool call. */
-const toolCallId = ({ id }: ResponseIdentity, choice: number, call: number) =>
-  `call_${id.slice(-24)}_${choice}_${call}`;
 
 /** A provider's answer with all fields that clients rely on. */
 export function completeChat(response: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject {
@@ -45,7 +41,7 @@ export function completeChat(response: JsonObject, identity: ResponseIdentity, e
             tool_calls: calls.map((call: unknown, at) => ({
               type: "function",
               ...object(call),
-              id: object(call)["id"] || toolCallId(identity, index, at),
+              id: object(call)["id"] || toolCallId(identity.id, index, at),
             })),
           }),
         },
@@ -87,7 +83,7 @@ export function chatStream(identity: ResponseIdentity): StreamWriter {
     bytes += outputBytes(delta);
     let toolCall = calls.get(index);
     const isFirst = toolCall === undefined;
-    toolCall ??= toolCalls((call) => toolCallId(identity, index, call));
+    toolCall ??= toolCalls((call) => toolCallId(identity.id, index, call));
     calls.set(index, toolCall);
     return {
       ...choice,

@@ -1,6 +1,8 @@
 import { invalidValue } from "#errors";
-import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, text, writeJson } from "#formats";
+import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, refuse, text, writeJson } from "#formats";
+import { contentOf, filePart, imagePart, resultMedia, textPart } from "../chat/parts.ts";
 import { type IgnoredParams } from "../converter.ts";
+import { chatToolCall } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
 interface LocatedPart {
@@ -31,13 +33,6 @@ function joinTurns(contents: readonly JsonObject[]): Turn[] {
   return turns;
 }
 
-const textPart = (value: string): JsonObject => ({ type: "text", text: value });
-const imagePart = (url: string): JsonObject => ({ type: "image_url", image_url: { url } });
-const documentPart = (data: string): JsonObject => ({
-  type: "file",
-  file: isUploadId(data) ? { file_id: data } : { filename: "document.pdf", file_data: data },
-});
-
 /** `data`: base64, or the id of an upload. */
 function inlinePart(mime: string, data: string): JsonObject {
   const isUpload: boolean = isUploadId(data);
@@ -49,7 +44,7 @@ function inlinePart(mime: string, data: string): JsonObject {
       return { type: "input_audio", input_audio: { data, format: audioFormat(mime) } };
     case "file":
       if (/^text\//i.test(mime) && !isUpload) return textPart(Buffer.from(data, "base64").toString());
-      return documentPart(address);
+      return filePart(address);
   }
 }
 
@@ -58,12 +53,9 @@ function linkedPart(mime: string, link: string, path: string): JsonObject {
     case "image":
       return imagePart(link);
     case "audio":
-      throw invalidValue(
-        `${path}.fileUri`,
-        `${path}.fileUri: this model accepts audio only as inlineData or an upload.`,
-      );
+      return refuse(`${path}.fileUri`, "this model accepts audio only as inlineData or an upload");
     case "file":
-      return documentPart(link);
+      return filePart(link);
   }
 }
 
@@ -108,7 +100,6 @@ function resultText(response: unknown, path: string): string {
   return writeJson(object(response), path);
 }
 
-/** Chat's tool messages are text: media of results move to the user message after them. */
 function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: IgnoredParams): JsonObject[] {
   const results: JsonObject[] = [];
   const content: JsonObject[] = [];
@@ -120,14 +111,11 @@ function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: Ign
       const { id } = takeCall(pending, result, path);
       results.push({ role: "tool", tool_call_id: id, content: resultText(result["response"], `${path}.response`) });
       const media = list(result["parts"]).flatMap((part, p) => mediaParts(part, `${path}.parts[${p}]`));
-      if (media.length > 0) content.push(textPart(`Of the result of ${id}:`), ...media);
+      content.push(...resultMedia(id, media));
     }
     content.push(...userParts(each, ignored));
   }
-  const [first] = content;
-  if (!first) return results;
-  const isText = content.length === 1 && first["type"] === "text";
-  return [...results, { role: "user", content: isText ? first["text"] : content }];
+  return content.length > 0 ? [...results, { role: "user", content: contentOf(content) }] : results;
 }
 
 /** Stands in for the id of a call that has none; unique by position. */
@@ -150,12 +138,8 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
     const { id, name, args } = object(functionCall);
     const call = { id: text(id) || positionId(path), name: text(name) };
     pending.push(call);
-    calls.push({
-      id: call.id,
-      type: "function",
-      function: { name: call.name, arguments: writeJson(object(args), `${path}.functionCall.args`) },
-      ...signatureField(thoughtSignature),
-    });
+    const callArguments = writeJson(object(args), `${path}.functionCall.args`);
+    calls.push({ ...chatToolCall(call.id, name, callArguments), ...signatureField(thoughtSignature) });
   }
   if (!content && calls.length === 0) return [];
   const toolCalls = calls.length > 0 && { tool_calls: calls };

@@ -2,8 +2,8 @@ import { invalidValue } from "#errors";
 import { formedThinking, given, isSet, type JsonObject, number, object, searchFields, text } from "#formats";
 import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
+import { schemaToGemini } from "../json-schema.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
-import { schemaToProvider } from "./json-schema.ts";
 import { prepareTools } from "./prepare-tools.ts";
 import { type ModelCapabilities, modelCapabilities, thinkingConfigOf } from "./reasoning.ts";
 
@@ -41,7 +41,7 @@ function responseFormatFromChat(responseFormat: unknown): JsonObject {
   if (type === "json_object") return json;
   if (type !== "json_schema") return refuse("response_format.type");
   const path = "response_format.json_schema.schema";
-  return { ...json, responseJsonSchema: schemaToProvider(object(json_schema)["schema"], path) };
+  return { ...json, responseJsonSchema: schemaToGemini(object(json_schema)["schema"], path) };
 }
 
 function stopSequencesFromChat(request: JsonObject): readonly unknown[] | undefined {

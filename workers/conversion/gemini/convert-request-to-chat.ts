@@ -1,8 +1,9 @@
 import { invalidValue } from "#errors";
 import { formedRequest, given, isSet, type JsonObject, list, object, strings, text } from "#formats";
+import { withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, ignoredParams } from "../converter.ts";
+import { geminiSchemaToChat, strictSchema } from "../json-schema.ts";
 import { convertMessagesToChat } from "./convert-messages-to-chat.ts";
-import { schemaToChat, strictSchema } from "./json-schema.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
 import { effortOf } from "./reasoning.ts";
 
@@ -50,7 +51,7 @@ function responseFormatToChat(config: JsonObject): JsonObject | undefined {
     refuse("responseMimeType", "this model answers with text or JSON only");
   if (isSet(responseJsonSchema)) return jsonSchemaFormat(object(responseJsonSchema), "responseJsonSchema");
   if (isSet(responseSchema))
-    return jsonSchemaFormat(schemaToChat(responseSchema, configPath("responseSchema")), "responseSchema");
+    return jsonSchemaFormat(geminiSchemaToChat(responseSchema, configPath("responseSchema")), "responseSchema");
   if (isSet(schema)) return jsonSchemaFormat(object(schema), "responseFormat");
   return mime === "application/json" ? { type: "json_object" } : undefined;
 }
@@ -94,7 +95,7 @@ export function convertRequestToChat(raw: JsonObject): ConvertedRequest {
   if (messages.length === 0) throw invalidValue("contents", "contents: at least one part must have content.");
   const hasLogprobs = responseLogprobs === true;
   const chat = given({
-    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+    messages: withSystem(system, messages),
     max_tokens: maxOutputTokens,
     n: candidateCount === 1 ? undefined : candidateCount,
     stop: isSet(stopSequences) ? stopSequences : undefined,

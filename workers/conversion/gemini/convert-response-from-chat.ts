@@ -1,11 +1,10 @@
 import { byteLength, count, formedRequest, given, type JsonObject, list, number, object, text } from "#formats";
 import { contentText, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
-import { argumentsOf, callDelta, callTracker } from "../tool-calls.ts";
+import { argumentsOf, callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import { indexOf } from "./convert-response-to-chat.ts";
 import type { StreamFraming } from "./native.ts";
-import { toolCallId } from "./prepare-tools.ts";
 import { signatureOf } from "./reasoning.ts";
 
 /** `malformed`: the tool calls whose arguments are not a JSON object, as the model wrote them. */

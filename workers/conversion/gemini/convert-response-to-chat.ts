@@ -1,6 +1,5 @@
 import { count, given, isCount, type JsonObject, list, number, object, text } from "#formats";
-import { stringifyArguments } from "../tool-calls.ts";
-import { toolCallId } from "./prepare-tools.ts";
+import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
 const finishReasons: ReadonlyMap<string, string> = new Map([
@@ -75,12 +74,8 @@ function convertCandidate(candidate: JsonObject, responseId: unknown, index: num
       continue;
     }
     const { id, name, args } = object(functionCall);
-    calls.push({
-      id: text(id) || toolCallId(responseId, index, firstCall + calls.length),
-      type: "function",
-      function: { name: text(name), arguments: stringifyArguments(args) },
-      ...signatureField(thoughtSignature),
-    });
+    const callId = text(id) || toolCallId(responseId, index, firstCall + calls.length);
+    calls.push({ ...chatToolCall(callId, name, stringifyArguments(args)), ...signatureField(thoughtSignature) });
   }
   const finishReason = mapFinishReasonToChat(candidate["finishReason"], firstCall + calls.length > 0);
   const refusal = finishReason === "content_filter" ? text(candidate["finishMessage"]) : "";

@@ -1,5 +1,6 @@
-import { byteLength, formedRequest, geminiUpload, type JsonObject, list, object, type UploadRef } from "#formats";
-import type { FormatConverter, ResolvedUpload } from "../converter.ts";
+import { byteLength, formedRequest, geminiUpload, type JsonObject, list, object } from "#formats";
+import type { FormatConverter } from "../converter.ts";
+import { mapParts } from "../map-parts.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
 
 /** How the events of one stream are delimited; created for each stream. */
@@ -31,44 +32,22 @@ export const jsonArray: StreamFraming = () => {
   };
 };
 
-type Resolve = (ref: UploadRef) => ResolvedUpload;
-
-function resolvePart(part: JsonObject, path: string, resolve: Resolve): JsonObject {
-  for (const field of ["inlineData", "fileData"] as const) {
-    const ref = geminiUpload(object(part[field]), field, `${path}.${field}`);
-    if (!ref) continue;
-    const { inlineData: _, fileData: __, ...rest } = part;
-    const { mime: mimeType, address, base64 } = resolve(ref);
-    return /^data:/i.test(address)
-      ? { ...rest, inlineData: { mimeType, data: base64 } }
-      : { ...rest, fileData: { mimeType, fileUri: address } };
-  }
-  const { functionResponse } = part;
-  const resolved = resolveParts(functionResponse, `${path}.functionResponse`, resolve);
-  return resolved === functionResponse ? part : { ...part, functionResponse: resolved };
-}
-
-/** Of a content, or of a tool's result. */
-function resolveParts(holder: unknown, path: string, resolve: Resolve): unknown {
-  const { parts } = object(holder);
-  if (!Array.isArray(parts)) return holder;
-  return { ...object(holder), parts: list(parts).map((part, p) => resolvePart(part, `${path}.parts[${p}]`, resolve)) };
-}
-
-/** References have the same `param` as those that `parse` returned. */
-export function resolveUploads(request: JsonObject, resolve: Resolve): JsonObject {
-  const formed = object(formedRequest(request));
-  const { contents, systemInstruction } = formed;
-  return {
-    ...formed,
-    ...(Array.isArray(contents) && {
-      contents: list(contents).map((content, c) => resolveParts(content, `contents[${c}]`, resolve)),
-    }),
-    ...(systemInstruction != null && {
-      systemInstruction: resolveParts(systemInstruction, "systemInstruction", resolve),
-    }),
+export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
+  const resolvePart = (part: JsonObject, path: string): JsonObject => {
+    for (const field of ["inlineData", "fileData"] as const) {
+      const ref = geminiUpload(object(part[field]), field, `${path}.${field}`);
+      if (!ref) continue;
+      const { inlineData: _, fileData: __, ...rest } = part;
+      const { mime: mimeType, address, base64 } = resolve(ref);
+      return /^data:/i.test(address)
+        ? { ...rest, inlineData: { mimeType, data: base64 } }
+        : { ...rest, fileData: { mimeType, fileUri: address } };
+    }
+    return mapParts(part, ["functionResponse", "parts"], resolvePart, path);
   };
-}
+  const resolved = mapParts(object(formedRequest(request)), ["contents", "parts"], resolvePart);
+  return mapParts(resolved, ["systemInstruction", "parts"], resolvePart);
+};
 
 function outputBytes(event: JsonObject): number {
   let bytes = 0;

@@ -2,18 +2,12 @@ import { invalidValue } from "#errors";
 import { given, isSet, type JsonObject, list, object, strings, text } from "#formats";
 import { isEmpty } from "../chat/fields.ts";
 import { type IgnoredParams } from "../converter.ts";
-import { schemaToChat, schemaToProvider } from "./json-schema.ts";
-
-/** Providers accept ids of tool calls only up to 40 characters of a small alphabet. */
-export const toolCallId = (responseId: unknown, choice: number, call: number): string =>
-  `call_${text(responseId)
-    .replace(/[^\w-]/g, "_")
-    .slice(-24)}_${choice}_${call}`;
+import { geminiSchemaToChat, schemaToGemini } from "../json-schema.ts";
 
 function toolToChat(declaration: JsonObject, path: string, strict: boolean, ignored: IgnoredParams): JsonObject {
   const { name, description, parameters, parametersJsonSchema, ...others } = declaration;
   for (const [field, value] of Object.entries(others)) ignored.add(field, value);
-  const schema = isSet(parameters) ? schemaToChat(parameters, `${path}.parameters`) : parametersJsonSchema;
+  const schema = isSet(parameters) ? geminiSchemaToChat(parameters, `${path}.parameters`) : parametersJsonSchema;
   return {
     type: "function",
     function: given({ name: text(name), description, parameters: schema, strict: strict || undefined }),
@@ -61,7 +55,7 @@ function toolFromChat(tool: JsonObject, t: number): JsonObject {
   const { name, description, parameters } = object(tool["function"]);
   if (typeof name !== "string" || !name)
     throw invalidValue(`${path}.function.name`, `${path}.function.name must be a string.`);
-  const schema = isEmpty(parameters) ? undefined : schemaToProvider(parameters, `${path}.function.parameters`);
+  const schema = isEmpty(parameters) ? undefined : schemaToGemini(parameters, `${path}.function.parameters`);
   return given({ name, description, parametersJsonSchema: schema });
 }
 

@@ -2,10 +2,10 @@ import { invalidValue } from "#errors";
 import { given, type JsonObject, number, object, searchFields, text } from "#formats";
 import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
+import { closeObjects } from "../json-schema.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
 import { prepareTools } from "./prepare-tools.ts";
 import { type ModelCapabilities, modelCapabilities, thinkingOf } from "./reasoning.ts";
-import { sanitizeJsonSchema } from "./sanitize-json-schema.ts";
 
 /** The format requires a cap. */
 const defaultCap = 4096;
@@ -66,7 +66,7 @@ function outputFormat(responseFormat: unknown): { output_config?: JsonObject; in
   if (type !== "json_schema")
     throw invalidValue("response_format.type", "response_format.type: this model does not support this value.");
   const { schema } = object(json_schema);
-  const format = { type: "json_schema", schema: sanitizeJsonSchema(schema, "response_format.json_schema.schema") };
+  const format = { type: "json_schema", schema: closeObjects(schema, "response_format.json_schema.schema") };
   return { output_config: { format } };
 }
 

@@ -1,10 +1,11 @@
 import { invalidValue } from "#errors";
 import { given, isUploadId, type JsonObject, list, object, text, writeJson } from "#formats";
+import { contentOf, filePart, imagePart, splitResult, textPart, withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
+import { chatToolCall } from "../tool-calls.ts";
 import { convertToolChoiceToChat, convertToolsToChat } from "./prepare-tools.ts";
 import { blocksToDetails, effortOf } from "./reasoning.ts";
 
-const textPart = (value: string): JsonObject => ({ type: "text", text: value });
 const refuse = (param: string): never => {
   throw invalidValue(param, `${param}: this model does not support blocks of this type.`);
 };
@@ -43,9 +44,8 @@ function documentParts(block: JsonObject, at: string, ignored: IgnoredParams): J
       return head ? [textPart(head), ...parts] : parts;
     }
   }
-  const address = addressOf(source, `${at}.source`);
-  const file = isUploadId(address) ? { file_id: address } : { filename: title || "document.pdf", file_data: address };
-  return [...(context ? [textPart(context)] : []), { type: "file", file }];
+  const file = filePart(addressOf(source, `${at}.source`), title || undefined);
+  return [...(context ? [textPart(context)] : []), file];
 }
 
 function searchResultText(block: JsonObject): string {
@@ -59,7 +59,7 @@ function blockParts(block: JsonObject, at: string, ignored: IgnoredParams): Json
     case "text":
       return [textPart(text(block["text"]))];
     case "image":
-      return [{ type: "image_url", image_url: { url: addressOf(object(block["source"]), `${at}.source`) } }];
+      return [imagePart(addressOf(object(block["source"]), `${at}.source`))];
     case "document":
       return documentParts(block, at, ignored);
     case "search_result":
@@ -73,28 +73,15 @@ function blockParts(block: JsonObject, at: string, ignored: IgnoredParams): Json
 const partsOf = (blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] =>
   blocks.flatMap((block, b) => blockParts(block, `${at}[${b}]`, ignored));
 
-/** Chat's tool messages are text alone, so that media follow in a user message. */
-function convertToolResult(
-  block: JsonObject,
-  at: string,
-  ignored: IgnoredParams,
-): { result: JsonObject; media: JsonObject[] } {
+function convertToolResult(block: JsonObject, at: string, ignored: IgnoredParams) {
   const { content } = block;
   const id = text(block["tool_use_id"]);
   ignored.add("cache_control", block["cache_control"]);
   const parts = typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.content`, ignored);
-  const isText = (part: JsonObject) => part["type"] === "text";
-  const resultText = parts
-    .filter(isText)
-    .map((part) => text(part["text"]))
-    .join("\n");
-  const media = parts.filter((part) => !isText(part));
+  const { resultText, media } = splitResult(id, parts);
   // Chat has no field for `is_error`.
   const isError = block["is_error"] === true && !/^\W*error/i.test(resultText);
-  return {
-    result: { role: "tool", tool_call_id: id, content: isError ? `Error: ${resultText}` : resultText },
-    media: media.length > 0 ? [textPart(`Of the result of ${id}:`), ...media] : [],
-  };
+  return { result: { role: "tool", tool_call_id: id, content: isError ? `Error: ${resultText}` : resultText }, media };
 }
 
 function convertUser(blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] {
@@ -107,10 +94,7 @@ function convertUser(blocks: readonly JsonObject[], at: string, ignored: Ignored
       parts.push(...media);
     } else parts.push(...blockParts(block, `${at}[${b}]`, ignored));
   });
-  if (parts.length === 0) return results;
-  const [only] = parts;
-  const isOneText = parts.length === 1 && only?.["type"] === "text";
-  return [...results, { role: "user", content: isOneText ? only["text"] : parts }];
+  return parts.length > 0 ? [...results, { role: "user", content: contentOf(parts) }] : results;
 }
 
 function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: IgnoredParams): JsonObject[] {
@@ -124,11 +108,9 @@ function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: Ig
         answer += text(block["text"]);
         break;
       case "tool_use":
-        calls.push({
-          id: text(block["id"]),
-          type: "function",
-          function: { name: text(block["name"]), arguments: writeJson(object(block["input"]), `${at}[${b}].input`) },
-        });
+        calls.push(
+          chatToolCall(text(block["id"]), block["name"], writeJson(object(block["input"]), `${at}[${b}].input`)),
+        );
         break;
       case "thinking":
       case "redacted_thinking":
@@ -211,7 +193,7 @@ export function convertRequestToChat(request: JsonObject): ConvertedRequest {
   const messages = list(request["messages"]).flatMap((message, m) => convertMessageToChat(message, m, ignored));
   const chat = given({
     model: request["model"],
-    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+    messages: withSystem(system, messages),
     stream: request["stream"],
     max_tokens: request["max_tokens"],
     temperature: request["temperature"],

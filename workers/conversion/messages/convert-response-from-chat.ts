@@ -1,7 +1,7 @@
 import { count, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
-import { argumentsObject } from "../tool-calls.ts";
+import { argumentsObject, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import { detailsToBlocks, thinkingBlock } from "./reasoning.ts";
 
@@ -86,9 +86,6 @@ export const toolBlock = (id: string, name: string, input: JsonObject): JsonObje
   input,
 });
 
-/** The id of a call whose server sent none, as `completeChat` makes it. */
-export const newCallId = ({ id }: ResponseIdentity, call: number): string => `call_${id.slice(-24)}_0_${call}`;
-
 /** A completed chat answer as a Messages answer. */
 export function convertResponseFromChat(
   answer: JsonObject,
@@ -103,7 +100,7 @@ export function convertResponseFromChat(
   const answerText = contentText(message["content"]) + refusal;
   const calls = list(message["tool_calls"]).map((call, at) => {
     const { name, arguments: args } = object(call["function"]);
-    return toolBlock(text(call["id"]) || newCallId(identity, at), text(name), argumentsObject(args));
+    return toolBlock(text(call["id"]) || toolCallId(identity.id, 0, at), text(name), argumentsObject(args));
   });
   return {
     ...emptyMessage(identity),

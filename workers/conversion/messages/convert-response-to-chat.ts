@@ -1,5 +1,5 @@
 import { count, given, isCount, type JsonObject, list, object, text } from "#formats";
-import { stringifyArguments } from "../tool-calls.ts";
+import { chatToolCall, stringifyArguments } from "../tool-calls.ts";
 import { blocksToDetails, encryptedDetail, textDetail } from "./reasoning.ts";
 
 /** Undefined if the usage is missing or implausible. */
@@ -72,11 +72,7 @@ export function convertResponseToChat(answer: JsonObject): JsonObject {
           ...given({ reasoning_content: join("thinking", "thinking") || undefined }),
           ...(details.length > 0 && { reasoning_details: details }),
           ...(calls.length > 0 && {
-            tool_calls: calls.map((call) => ({
-              id: text(call["id"]),
-              type: "function",
-              function: { name: text(call["name"]), arguments: stringifyArguments(call["input"]) },
-            })),
+            tool_calls: calls.map(({ id, name, input }) => chatToolCall(text(id), name, stringifyArguments(input))),
           }),
         },
         ...mapStopReason(answer),
@@ -130,13 +126,7 @@ export function convertStreamToChat() {
       case "redacted_thinking":
         return [chunk({ reasoning_details: [encryptedDetail(text(content["data"]), details++)] })];
       case "tool_use":
-        return [
-          callChunk(calls++, {
-            id: text(content["id"]),
-            type: "function",
-            function: { name: text(content["name"]), arguments: "" },
-          }),
-        ];
+        return [callChunk(calls++, chatToolCall(text(content["id"]), content["name"], ""))];
       default:
         return [];
     }

@@ -1,12 +1,11 @@
 import { byteLength, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter } from "../converter.ts";
-import { callDelta, callTracker } from "../tool-calls.ts";
+import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import {
   convertUsageFromChat,
   emptyMessage,
   mapFinishReason,
-  newCallId,
   noUsage,
   textBlock,
   toolBlock,
@@ -180,7 +179,7 @@ function callBlock(id: string, name: string): CallBlock {
 }
 
 function callWriter(blocks: BlockWriter, identity: ResponseIdentity) {
-  const tracker = callTracker((call) => newCallId(identity, call));
+  const tracker = callTracker((call) => toolCallId(identity.id, 0, call));
   const calls: CallBlock[] = [];
   let bytes = 0;
 

@@ -1,47 +1,25 @@
-import { byteLength, given, type JsonObject, messagesUpload, object, type UploadRef } from "#formats";
-import type { FormatConverter, ResolvedUpload, StreamWriter } from "../converter.ts";
+import { byteLength, given, type JsonObject, messagesUpload, object } from "#formats";
+import type { FormatConverter, StreamWriter } from "../converter.ts";
+import { mapParts } from "../map-parts.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
 import { fitThinking } from "./reasoning.ts";
 
-function resolveBlock(block: JsonObject, at: string, resolve: (ref: UploadRef) => ResolvedUpload): JsonObject {
-  const ref = messagesUpload(block, at);
-  if (ref) {
-    const { mime, address, base64 } = resolve(ref);
-    const source = /^data:/i.test(address)
-      ? { type: "base64", media_type: mime, data: base64 }
-      : { type: "url", url: address };
-    return { ...block, source };
-  }
-  // Tool results and documents may have blocks of their own.
-  if (Array.isArray(block["content"]))
-    return { ...block, content: resolveBlocks(block["content"], `${at}.content`, resolve) };
-  const source = object(block["source"]);
-  if (!Array.isArray(source["content"])) return block;
-  return {
-    ...block,
-    source: { ...source, content: resolveBlocks(source["content"], `${at}.source.content`, resolve) },
+export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
+  const resolveBlock = (block: JsonObject, path: string): JsonObject => {
+    const ref = messagesUpload(block, path);
+    if (ref) {
+      const { mime, address, base64 } = resolve(ref);
+      const source = /^data:/i.test(address)
+        ? { type: "base64", media_type: mime, data: base64 }
+        : { type: "url", url: address };
+      return { ...block, source };
+    }
+    // Tool results and documents may have blocks of their own.
+    const inner = Array.isArray(block["content"]) ? ["content"] : ["source", "content"];
+    return mapParts(block, inner, resolveBlock, path);
   };
-}
-
-const resolveBlocks = (
-  blocks: readonly unknown[],
-  at: string,
-  resolve: (ref: UploadRef) => ResolvedUpload,
-): JsonObject[] => blocks.map((block, b) => resolveBlock(object(block), `${at}[${b}]`, resolve));
-
-/** The request with each upload's id replaced by its content. */
-export function resolveUploads(request: JsonObject, resolve: (ref: UploadRef) => ResolvedUpload): JsonObject {
-  const { messages } = request;
-  if (!Array.isArray(messages)) return request;
-  return {
-    ...request,
-    messages: messages.map((value: unknown, m) => {
-      const { content } = object(value);
-      if (!Array.isArray(content)) return value;
-      return { ...object(value), content: resolveBlocks(content, `messages[${m}].content`, resolve) };
-    }),
-  };
-}
+  return mapParts(request, ["messages", "content"], resolveBlock);
+};
 
 const eventName = /^\w{1,64}$/;
 

@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
 import { given, isSet, isUploadId, type JsonObject, list, logprobsInclude, object, strings, text } from "#formats";
+import { contentOf, filePart, splitResult, textPart, withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { callToChat } from "./convert-response-to-chat.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
@@ -20,9 +21,6 @@ const refuse = (path: string, what: string): never => {
   throw invalidValue(path, `${path}: ${what} of this type are not supported by this model.`);
 };
 
-const textPart = (value: string): JsonObject => ({ type: "text", text: value });
-const isText = (part: JsonObject) => part["type"] === "text";
-
 function partToChat(part: JsonObject, path: string, ignored: IgnoredParams): JsonObject {
   ignored.add("prompt_cache_breakpoint", part["prompt_cache_breakpoint"]);
   const { detail, image_url, file_id, file_data, file_url, filename } = part;
@@ -40,21 +38,17 @@ function partToChat(part: JsonObject, path: string, ignored: IgnoredParams): Jso
     case "input_file": {
       ignored.add("detail", detail);
       const uploadId = [file_id, file_data, file_url].find(isUploadId);
-      if (uploadId !== undefined) return { type: "file", file: { file_id: uploadId } };
-      const file = { filename: text(filename) || "document.pdf", file_data: text(file_data) || text(file_url) };
-      return { type: "file", file };
+      return filePart(uploadId ?? (text(file_data) || text(file_url)), text(filename) || undefined);
     }
     default:
       return refuse(`${path}.type`, "parts");
   }
 }
 
-function contentToChat(content: unknown, path: string, ignored: IgnoredParams): string | JsonObject[] {
-  if (!Array.isArray(content)) return text(content);
-  const parts = list(content).map((part, p) => partToChat(part, `${path}[${p}]`, ignored));
-  const [first] = parts;
-  return parts.length === 1 && first && isText(first) ? text(first["text"]) : parts;
-}
+const partsToChat = (content: unknown, path: string, ignored: IgnoredParams): JsonObject[] =>
+  Array.isArray(content)
+    ? list(content).map((part, p) => partToChat(part, `${path}[${p}]`, ignored))
+    : [textPart(text(content))];
 
 /** An assistant message and the calls after it: one message of chat. */
 interface AssistantTurn {
@@ -76,7 +70,6 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
   if (!Array.isArray(input)) return [{ role: "user", content: text(input) }];
   const messages: JsonObject[] = [];
   let turn: AssistantTurn | undefined;
-  /** Chat's tool messages are text: other content of results moves to a user message after them. */
   let resultMedia: JsonObject[] = [];
   const endTurn = () => {
     if (turn) messages.push(turnToChat(turn));
@@ -98,7 +91,7 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
       endResults();
       messages.push({
         role: role === "system" || role === "developer" ? role : "user",
-        content: contentToChat(content, `${path}.content`, ignored),
+        content: contentOf(partsToChat(content, `${path}.content`, ignored)),
       });
       return;
     }
@@ -113,12 +106,9 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
   const addResult = ({ call_id, output }: JsonObject, path: string) => {
     endTurn();
     const id = text(call_id);
-    const content = contentToChat(output, `${path}.output`, ignored);
-    const parts = typeof content === "string" ? [textPart(content)] : content;
-    const texts = parts.filter(isText).map((part) => text(part["text"]));
-    const media = parts.filter((part) => !isText(part));
-    messages.push({ role: "tool", tool_call_id: id, content: texts.join("\n") });
-    if (media.length > 0) resultMedia.push(textPart(`Of the result of ${id}:`), ...media);
+    const { resultText, media } = splitResult(id, partsToChat(output, `${path}.output`, ignored));
+    messages.push({ role: "tool", tool_call_id: id, content: resultText });
+    resultMedia.push(...media);
   };
 
   list(input).forEach((item, i) => {
@@ -188,7 +178,7 @@ export function convertRequestToChat(request: JsonObject): ConvertedRequest {
   const messages = inputToChat(input, ignored);
   const chat = given({
     model,
-    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+    messages: withSystem(system, messages),
     stream,
     max_completion_tokens: max_output_tokens,
     temperature,

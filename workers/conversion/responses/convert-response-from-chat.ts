@@ -2,6 +2,7 @@ import type { ServiceError } from "#errors";
 import { count, errorEvent, isSet, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
+import { toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import {
   callItem,
@@ -16,7 +17,6 @@ import {
   responseId,
   summaryPart,
   textPart,
-  toolCallId,
 } from "./output-items.ts";
 import { numberedEvents, streamOutput } from "./stream-output.ts";
 
@@ -116,7 +116,7 @@ function outputOf(choice: JsonObject, identity: ResponseIdentity): JsonObject[] 
   list(message["tool_calls"]).forEach((value, c) => {
     const call = readCall(value);
     const input = call.input || (call.isCustom ? "" : noArguments);
-    const callId = text(value["id"]) || toolCallId(identity, c);
+    const callId = text(value["id"]) || toolCallId(identity.id, 0, c);
     const id = itemId(callType(call.isCustom), identity, output.length);
     output.push(callItem(id, "completed", { ...call, callId, input }));
   });

@@ -1,4 +1,5 @@
 import { count, isCount, type JsonObject, list, object, text } from "#formats";
+import { chatToolCall } from "../tool-calls.ts";
 import { paragraphBreak, reasoningDetailsOf } from "./output-items.ts";
 
 /** Why a response ended, in chat's terms. */
@@ -60,7 +61,7 @@ const isCall = ({ type }: JsonObject) => type === "function_call" || type === "c
 export const callToChat = ({ type, call_id, name, arguments: args, input }: JsonObject): JsonObject =>
   type === "custom_tool_call"
     ? { id: text(call_id), type: "custom", custom: { name: text(name), input: text(input) } }
-    : { id: text(call_id), type: "function", function: { name: text(name), arguments: text(args) } };
+    : chatToolCall(text(call_id), name, text(args));
 
 /** `{error}` for a response that failed. */
 export function convertResponseToChat(response: JsonObject): JsonObject {

@@ -9,50 +9,31 @@ import {
   object,
   responsesUpload,
   text,
-  type UploadRef,
 } from "#formats";
-import type { FormatConverter, ResolvedUpload, ResponseIdentity, StreamWriter } from "../converter.ts";
+import type { FormatConverter, ResponseIdentity, StreamWriter } from "../converter.ts";
+import { mapParts } from "../map-parts.ts";
 import { responseError } from "./convert-response-from-chat.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
 
-type Resolve = (ref: UploadRef) => ResolvedUpload;
-
-/** The fields of an item that may hold parts. */
-const partLists = ["content", "output"] as const;
-
-function resolvePart(part: JsonObject, path: string, resolve: Resolve): JsonObject {
-  const ref = responsesUpload(part, path);
-  if (!ref) return part;
-  const { mime, address, base64 } = resolve(ref);
-  const { image_url: _, file_id: __, file_data: ___, file_url: ____, ...rest } = part;
-  switch (part["type"]) {
-    case "input_image":
-      return { ...rest, image_url: address };
-    case "input_audio":
-      return { ...rest, input_audio: { ...object(part["input_audio"]), data: base64, format: audioFormat(mime) } };
-    default:
-      return /^data:/i.test(address)
-        ? { filename: ref.id, ...rest, file_data: address }
-        : { ...rest, file_url: address };
-  }
-}
-
-/** References have the same `param` as those that `parse` returned. */
-export function resolveUploads(request: JsonObject, resolve: Resolve): JsonObject {
-  if (!Array.isArray(request["input"])) return request;
-  const input = request["input"].map((value: unknown, i) => {
-    let item = object(value);
-    for (const field of partLists) {
-      if (!Array.isArray(item[field])) continue;
-      const parts = item[field].map((part: unknown, p) =>
-        resolvePart(object(part), `input[${i}].${field}[${p}]`, resolve),
-      );
-      item = { ...item, [field]: parts };
+export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
+  const resolvePart = (part: JsonObject, path: string): JsonObject => {
+    const ref = responsesUpload(part, path);
+    if (!ref) return part;
+    const { mime, address, base64 } = resolve(ref);
+    const { image_url: _, file_id: __, file_data: ___, file_url: ____, ...rest } = part;
+    switch (part["type"]) {
+      case "input_image":
+        return { ...rest, image_url: address };
+      case "input_audio":
+        return { ...rest, input_audio: { ...object(part["input_audio"]), data: base64, format: audioFormat(mime) } };
+      default:
+        return /^data:/i.test(address)
+          ? { filename: ref.id, ...rest, file_data: address }
+          : { ...rest, file_url: address };
     }
-    return item;
-  });
-  return { ...request, input };
-}
+  };
+  return mapParts(mapParts(request, ["input", "content"], resolvePart), ["input", "output"], resolvePart);
+};
 
 /**
  * Whether a reasoning item has no state of its own. The provider would look it up by its id, where nothing is stored for the

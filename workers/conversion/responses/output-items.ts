@@ -12,8 +12,6 @@ const uniqueSuffix = ({ id }: ResponseIdentity) => id.slice(-24);
 export const responseId = (identity: ResponseIdentity) => `resp_${uniqueSuffix(identity)}`;
 export const itemId = (type: ItemType, identity: ResponseIdentity, outputIndex: number) =>
   `${idPrefixes[type]}_${uniqueSuffix(identity)}_${outputIndex}`;
-/** Stands in for an id that the server did not give, as in a chat response. */
-export const toolCallId = (identity: ResponseIdentity, call: number) => `call_${uniqueSuffix(identity)}_0_${call}`;
 
 const logprob = ({ token, logprob, bytes }: JsonObject): JsonObject => ({
   token: text(token),

@@ -1,6 +1,6 @@
 import { byteLength, eventText, type JsonObject, text } from "#formats";
 import { type ResponseIdentity } from "../converter.ts";
-import { callTracker } from "../tool-calls.ts";
+import { callTracker, toolCallId } from "../tool-calls.ts";
 import {
   callItem,
   callType,
@@ -15,7 +15,6 @@ import {
   summaryPart,
   type ToolCall,
   textPart,
-  toolCallId,
 } from "./output-items.ts";
 
 /** Returns the text of one event. */
@@ -138,7 +137,7 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity) {
   const calls = new Map<number, ReturnType<typeof openCall>>();
   /** Calls whose name has not come yet. */
   const unnamed = new Map<number, ToolCall>();
-  const tracker = callTracker((call) => toolCallId(identity, call));
+  const tracker = callTracker((call) => toolCallId(identity.id, 0, call));
   /** By call: deltas after the first may leave out the type. */
   const customCalls: boolean[] = [];
   let open: ReturnType<typeof openParts> | undefined;
