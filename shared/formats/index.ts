@@ -13,7 +13,7 @@
 
 export { chatCodec, chatRequest, chatUpload, searchFields } from "./chat/codec.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
-export { invalidFrom, refuse } from "./errors.ts";
+export { invalidFrom, needText, refuse } from "./errors.ts";
 export { dimensionsOf } from "./file-header.ts";
 export { countAnswer, countedRequest, geminiCodec, geminiCountCodec } from "./gemini/codec.ts";
 export { formedRequest, formedSchema, formedThinking } from "./gemini/field-names.ts";

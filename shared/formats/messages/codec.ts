@@ -1,5 +1,5 @@
-import { invalidValue, type ServiceError } from "#errors";
-import { providerTool, refuse, storedAtProvider, validate } from "../errors.ts";
+import type { ServiceError } from "#errors";
+import { needText, providerTool, refuse, storedAtProvider, validate } from "../errors.ts";
 import { isSet, type JsonObject, list, object, refuseDeep, text } from "../json.ts";
 import { type Measure, measuredCall, newMeasure } from "../measure.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
@@ -44,7 +44,7 @@ function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
     const at = `tools[${t}]`;
     noteBreakpoint(tool, at, measure);
     if (tool.type == null || tool.type === "custom") {
-      if (!tool.name) throw invalidValue(`${at}.name`, `${at}.name must be a string.`);
+      needText(tool.name, `${at}.name`);
       return;
     }
     if (!clientTool.test(tool.type)) throw providerTool(`${at}.type`);

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { refuse, storedAtProvider } from "../errors.ts";
+import { needText, refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, isSet, type JsonObject, list, object, text } from "../json.ts";
 import { addPart, addUploaded, type Measure, need, noteCacheWrite, openaiLifetimes } from "../measure.ts";
 import { addressedPart, inlinePart } from "../media-part.ts";
@@ -40,8 +40,7 @@ function checkTool(tool: JsonObject, path: string, types: readonly string[]): vo
   if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   const { type, name, tools, environment } = tool;
   if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
-  if (!describedTools.includes(type) && (typeof name !== "string" || name === ""))
-    throw invalidValue(`${path}.name`, `${path}.name must be a string.`);
+  if (!describedTools.includes(type)) needText(name, `${path}.name`);
   if (type === "namespace")
     list(tools).forEach((each, t) => {
       checkTool(each, `${path}.tools[${t}]`, ["function", "custom"]);

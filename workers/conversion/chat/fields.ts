@@ -1,4 +1,6 @@
+import { invalidValue } from "#errors";
 import { type JsonObject, list, number, object, text } from "#formats";
+import { type IgnoredParams, ignoredParams } from "../converter.ts";
 
 /** Chat fields that every conversion handles: converts, or refuses by value. */
 export const commonFields: readonly string[] = [
@@ -52,6 +54,45 @@ export const isEmpty = (value: unknown): boolean =>
 export const isTextOnly = (value: unknown): boolean =>
   value == null || (Array.isArray(value) && value.every((each) => each === "text"));
 export const isStandardTier = (value: unknown): boolean => value == null || value === "auto" || value === "default";
+
+export function refuseParam(param: string): never {
+  throw invalidValue(param, `${param} is not supported by this model.`);
+}
+
+/** A field that cannot be converted, unless its value requests nothing. */
+export type RefusedField = readonly [field: string, isHarmless: (value: unknown) => boolean];
+
+/** Refuses the fields that change the meaning; all others that are not convertible are ignored. */
+export function checkFields(
+  request: JsonObject,
+  refused: readonly RefusedField[],
+  convertible: ReadonlySet<string>,
+): IgnoredParams {
+  for (const [field, isHarmless] of refused) if (!isHarmless(request[field])) refuseParam(field);
+  const ignored = ignoredParams();
+  for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
+  return ignored;
+}
+
+interface ToolChoice {
+  readonly mode: "auto" | "none" | "required";
+  /** The one function that must be called. */
+  readonly name?: string;
+  readonly allowed?: ReadonlySet<unknown>;
+}
+
+/** For formats that know functions only; undefined for any other choice. */
+export function functionChoice(choice: unknown): ToolChoice | undefined {
+  if (choice == null) return { mode: "auto" };
+  if (choice === "auto" || choice === "none" || choice === "required") return { mode: choice };
+  const { type, function: named, allowed_tools } = object(choice);
+  const { name } = object(named);
+  if (type === "function" && typeof name === "string") return { mode: "required", name };
+  if (type !== "allowed_tools") return undefined;
+  const { mode, tools } = object(allowed_tools);
+  const allowed = new Set(list(tools).map((tool) => object(tool["function"])["name"]));
+  return { mode: mode === "required" ? "required" : "auto", allowed };
+}
 
 /** The smallest output cap of a request. */
 export function capOf(request: JsonObject): number | undefined {

@@ -1,4 +1,3 @@
-import { invalidValue } from "#errors";
 import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, refuse, text, writeJson } from "#formats";
 import { contentOf, filePart, imagePart, resultMedia, textPart } from "../chat/parts.ts";
 import { type IgnoredParams } from "../converter.ts";
@@ -68,8 +67,7 @@ function mediaParts(part: JsonObject, path: string): JsonObject[] {
     const mime = text(mimeType);
     const content = text(field === "inlineData" ? data : fileUri);
     const mediaPath = `${path}.${field}`;
-    if (/^video\//i.test(mime))
-      throw invalidValue(`${mediaPath}.mimeType`, `${mediaPath}.mimeType: this model does not accept video.`);
+    if (/^video\//i.test(mime)) refuse(`${mediaPath}.mimeType`, "this model does not accept video");
     const isLink = field === "fileData" && !isUploadId(content);
     return [isLink ? linkedPart(mime, content, mediaPath) : inlinePart(mime, content)];
   });
@@ -88,8 +86,7 @@ function takeCall(pending: Call[], result: JsonObject, path: string): Call {
   const byId = pending.findIndex(({ id }) => id === result["id"]);
   const found = byId >= 0 ? byId : pending.findIndex(({ name }) => name === result["name"]);
   const [call] = found >= 0 ? pending.splice(found, 1) : [];
-  if (!call)
-    throw invalidValue(`${path}.name`, `${path}.name: there is no earlier call of this function without a result.`);
+  if (!call) return refuse(`${path}.name`, "there is no earlier call of this function without a result");
   return call;
 }
 
@@ -126,8 +123,7 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
   let signature: unknown;
   const calls: JsonObject[] = [];
   for (const { part, path } of parts) {
-    if (mediaParts(part, path).length > 0)
-      throw invalidValue(path, `${path}: this model does not accept media in a turn of the model.`);
+    if (mediaParts(part, path).length > 0) refuse(path, "this model does not accept media in a turn of the model");
     // Another model cannot use the thoughts of this provider's.
     if (part["thought"] !== true) content += text(part["text"]);
     const { functionCall, thoughtSignature } = part;

@@ -1,5 +1,4 @@
-import { invalidValue } from "#errors";
-import { formedRequest, given, isSet, type JsonObject, list, object, strings, text } from "#formats";
+import { formedRequest, given, isSet, type JsonObject, list, object, refuse, strings, text } from "#formats";
 import { withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, ignoredParams } from "../converter.ts";
 import { geminiSchemaToChat, strictSchema } from "../json-schema.ts";
@@ -30,10 +29,6 @@ export const callerFields: Readonly<Record<string, string>> = {
   service_tier: "serviceTier",
 };
 
-function refuse(field: string, reason: string): never {
-  throw invalidValue(configPath(field), `${configPath(field)}: ${reason}.`);
-}
-
 function jsonSchemaFormat(schema: JsonObject, field: string): JsonObject {
   const strict = strictSchema(schema, configPath(field));
   return {
@@ -48,7 +43,7 @@ function responseFormatToChat(config: JsonObject): JsonObject | undefined {
   const mime = text(responseMimeType) || text(mimeType);
   // `text/x.enum` would change what the answer looks like.
   if (mime && mime !== "text/plain" && mime !== "application/json")
-    refuse("responseMimeType", "this model answers with text or JSON only");
+    refuse(configPath("responseMimeType"), "this model answers with text or JSON only");
   if (isSet(responseJsonSchema)) return jsonSchemaFormat(object(responseJsonSchema), "responseJsonSchema");
   if (isSet(responseSchema))
     return jsonSchemaFormat(geminiSchemaToChat(responseSchema, configPath("responseSchema")), "responseSchema");
@@ -58,9 +53,9 @@ function responseFormatToChat(config: JsonObject): JsonObject | undefined {
 
 function refuseAudioOutput({ responseModalities, responseFormat }: JsonObject): void {
   if (!strings(responseModalities).every((name) => /^(MODALITY_UNSPECIFIED|TEXT)$/i.test(name)))
-    refuse("responseModalities", "this model answers with text only");
+    refuse(configPath("responseModalities"), "this model answers with text only");
   if (list(responseFormat).some(({ audio }) => isSet(audio)))
-    refuse("responseFormat", "this model answers with text only");
+    refuse(configPath("responseFormat"), "this model answers with text only");
 }
 
 /** Paid tiers have the same names in chat; the standard tier is chat's default. */
@@ -92,7 +87,7 @@ export function convertRequestToChat(raw: JsonObject): ConvertedRequest {
     .filter(Boolean)
     .join("\n\n");
   const messages = convertMessagesToChat(contents, ignored);
-  if (messages.length === 0) throw invalidValue("contents", "contents: at least one part must have content.");
+  if (messages.length === 0) refuse("contents", "at least one part must have content");
   const hasLogprobs = responseLogprobs === true;
   const chat = given({
     messages: withSystem(system, messages),

@@ -1,7 +1,16 @@
 import { invalidValue } from "#errors";
 import { given, type JsonObject, number, object, searchFields, text } from "#formats";
-import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
-import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
+import {
+  capOf,
+  checkFields,
+  commonFields,
+  isEmpty,
+  isStandardTier,
+  isTextOnly,
+  type RefusedField,
+  stopSequencesOf,
+} from "../chat/fields.ts";
+import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
 import { closeObjects } from "../json-schema.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
 import { prepareTools } from "./prepare-tools.ts";
@@ -13,8 +22,7 @@ const defaultCap = 4096;
 /** All other fields are ignored parameters. */
 const convertible: ReadonlySet<string> = new Set([...commonFields, "top_k", "stop", "thinking"]);
 
-/** Fields that change the meaning and cannot be converted, unless their value requests nothing. */
-const refused: readonly (readonly [field: string, isHarmless: (value: unknown) => boolean])[] = [
+const refused: readonly RefusedField[] = [
   ["n", (value) => value == null || value === 1],
   ["logprobs", isEmpty],
   ["top_logprobs", isEmpty],
@@ -94,10 +102,7 @@ function thinkingFields(
 
 /** A chat request as a Messages request. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
-  for (const [field, isHarmless] of refused)
-    if (!isHarmless(request[field])) throw invalidValue(field, `${field} is not supported by this model.`);
-  const ignored = ignoredParams();
-  for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
+  const ignored = checkFields(request, refused, convertible);
   if (request["parallel_tool_calls"] === true) ignored.add("parallel_tool_calls", true);
   const capabilities = modelCapabilities(text(request["model"]));
   const max_tokens = capOf(request) ?? defaultCap;

@@ -1,14 +1,12 @@
 import { invalidValue } from "#errors";
-import { given, isUploadId, type JsonObject, list, object, text, writeJson } from "#formats";
+import { given, isUploadId, type JsonObject, list, object, refuse, text, writeJson } from "#formats";
 import { contentOf, filePart, imagePart, splitResult, textPart, withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { chatToolCall } from "../tool-calls.ts";
 import { convertToolChoiceToChat, convertToolsToChat } from "./prepare-tools.ts";
 import { blocksToDetails, effortOf } from "./reasoning.ts";
 
-const refuse = (param: string): never => {
-  throw invalidValue(param, `${param}: this model does not support blocks of this type.`);
-};
+const refuseBlock = (param: string): never => refuse(param, "this model does not support blocks of this type");
 
 /** A link, a data address, or the id of an upload. */
 function addressOf(source: JsonObject, at: string): string {
@@ -21,7 +19,7 @@ function addressOf(source: JsonObject, at: string): string {
     case "file":
       if (isUploadId(source["file_id"])) return source["file_id"];
   }
-  return refuse(`${at}.type`);
+  return refuseBlock(`${at}.type`);
 }
 
 function noteCitations(block: JsonObject, ignored: IgnoredParams): void {
@@ -66,7 +64,7 @@ function blockParts(block: JsonObject, at: string, ignored: IgnoredParams): Json
       noteCitations(block, ignored);
       return [textPart(searchResultText(block))];
     default:
-      return refuse(`${at}.type`);
+      return refuseBlock(`${at}.type`);
   }
 }
 
@@ -116,7 +114,7 @@ function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: Ig
       case "redacted_thinking":
         break;
       default:
-        refuse(`${at}[${b}].type`);
+        refuseBlock(`${at}[${b}].type`);
     }
   });
   const details = blocksToDetails(blocks);
@@ -156,54 +154,38 @@ function convertMessageToChat({ role, content }: JsonObject, m: number, ignored:
   }
 }
 
-/** All other fields are ignored parameters. */
-const convertible: ReadonlySet<string> = new Set([
-  "model",
-  "messages",
-  "system",
-  "max_tokens",
-  "stream",
-  "temperature",
-  "top_p",
-  "stop_sequences",
-  "tools",
-  "tool_choice",
-  "thinking",
-  "output_config",
-  "output_format",
-]);
-
-function responseFormat(request: JsonObject): unknown {
-  const inConfig = object(request["output_config"])["format"];
-  const format = object(inConfig ?? request["output_format"]);
-  if (format["type"] === undefined) return undefined;
-  if (format["type"] !== "json_schema") {
+function responseFormat(inConfig: unknown, outputFormat: unknown): unknown {
+  const { type, schema } = object(inConfig ?? outputFormat);
+  if (type === undefined) return undefined;
+  if (type !== "json_schema") {
     const param = inConfig == null ? "output_format.type" : "output_config.format.type";
     throw invalidValue(param, `${param} must be json_schema.`);
   }
-  return { type: "json_schema", json_schema: { name: "answer", schema: object(format["schema"]), strict: true } };
+  return { type: "json_schema", json_schema: { name: "answer", schema: object(schema), strict: true } };
 }
 
-/** A Messages request as a chat request. */
+/** A Messages request as a chat request. Fields that are not read are ignored. */
 export function convertRequestToChat(request: JsonObject): ConvertedRequest {
+  const { model, messages, system: systemBlocks, max_tokens, stream, temperature, top_p, ...others } = request;
+  const { stop_sequences, tools, tool_choice, thinking, output_config, output_format, ...ignoredFields } = others;
   const ignored = ignoredParams();
-  for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
-  const system = systemText(request["system"], ignored);
-  const choice = object(request["tool_choice"]);
-  const messages = list(request["messages"]).flatMap((message, m) => convertMessageToChat(message, m, ignored));
+  for (const [field, value] of Object.entries(ignoredFields)) ignored.add(field, value);
+  const system = systemText(systemBlocks, ignored);
+  const choice = object(tool_choice);
+  const converted = list(messages).flatMap((message, m) => convertMessageToChat(message, m, ignored));
   const chat = given({
-    model: request["model"],
-    messages: withSystem(system, messages),
-    stream: request["stream"],
-    max_tokens: request["max_tokens"],
-    temperature: request["temperature"],
-    top_p: request["top_p"],
-    stop: list(request["stop_sequences"]).length > 0 ? request["stop_sequences"] : undefined,
-    tools: convertToolsToChat(list(request["tools"]), ignored),
+    model,
+    messages: withSystem(system, converted),
+    stream,
+    max_tokens,
+    temperature,
+    top_p,
+    stop: list(stop_sequences).length > 0 ? stop_sequences : undefined,
+    tools: convertToolsToChat(list(tools), ignored),
     tool_choice: convertToolChoiceToChat(choice),
     parallel_tool_calls: choice["disable_parallel_tool_use"] === true ? false : undefined,
-    reasoning_effort: effortOf(request),
-    response_format: responseFormat(request),
+    reasoning_effort: effortOf(object(thinking), object(output_config)["effort"]),
+    response_format: responseFormat(object(output_config)["format"], output_format),
   });
   return { request: chat, ignored: ignored.names() };
 }

@@ -55,15 +55,13 @@ const minBudget = 1024;
 /** Thinking counts towards the output cap: this share of it is reserved for the answer. */
 const answerShare = 0.2;
 
-/** The chat `reasoning_effort` of a Messages request. */
-export function effortOf(request: JsonObject): string | undefined {
-  const thinking = object(request["thinking"]);
-  if (thinking["type"] === "disabled") return "none";
-  const effort = object(request["output_config"])["effort"];
+/** The chat `reasoning_effort` of a Messages request; `effort`: of its `output_config`. */
+export function effortOf({ type, budget_tokens }: JsonObject, effort: unknown): string | undefined {
+  if (type === "disabled") return "none";
   if (typeof effort === "string") return effort;
-  if (thinking["type"] === "between_tools") return "low";
-  if (thinking["type"] !== "enabled") return undefined;
-  const budget = number(thinking["budget_tokens"]) ?? 0;
+  if (type === "between_tools") return "low";
+  if (type !== "enabled") return undefined;
+  const budget = number(budget_tokens) ?? 0;
   if (budget < 4096) return "low";
   return budget < 16_384 ? "medium" : "high";
 }

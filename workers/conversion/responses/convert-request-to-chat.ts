@@ -1,5 +1,16 @@
 import { invalidValue } from "#errors";
-import { given, isSet, isUploadId, type JsonObject, list, logprobsInclude, object, strings, text } from "#formats";
+import {
+  given,
+  isSet,
+  isUploadId,
+  type JsonObject,
+  list,
+  logprobsInclude,
+  object,
+  refuse,
+  strings,
+  text,
+} from "#formats";
 import { contentOf, filePart, splitResult, textPart, withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { callToChat } from "./convert-response-to-chat.ts";
@@ -15,10 +26,6 @@ export const callerFields: Readonly<Record<string, string>> = {
   response_format: "text.format",
   reasoning_effort: "reasoning.effort",
   verbosity: "text.verbosity",
-};
-
-const refuse = (path: string, what: string): never => {
-  throw invalidValue(path, `${path}: ${what} of this type are not supported by this model.`);
 };
 
 function partToChat(part: JsonObject, path: string, ignored: IgnoredParams): JsonObject {
@@ -41,7 +48,7 @@ function partToChat(part: JsonObject, path: string, ignored: IgnoredParams): Jso
       return filePart(uploadId ?? (text(file_data) || text(file_url)), text(filename) || undefined);
     }
     default:
-      return refuse(`${path}.type`, "parts");
+      return refuse(`${path}.type`, "parts of this type are not supported by this model");
   }
 }
 
@@ -130,7 +137,7 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
         ignored.add("reasoning.encrypted_content", item["encrypted_content"]);
         return;
       default:
-        refuse(`${path}.type`, "items");
+        refuse(`${path}.type`, "items of this type are not supported by this model");
     }
   });
   endTurn();

@@ -1,10 +1,7 @@
-import { invalidValue } from "#errors";
-import { given, isSet, type JsonObject, list, object, text } from "#formats";
+import { given, isSet, type JsonObject, list, object, refuse, text } from "#formats";
 import { type IgnoredParams } from "../converter.ts";
 
-const refuseType = (path: string): never => {
-  throw invalidValue(`${path}.type`, `${path}.type: this model accepts only function and custom tools.`);
-};
+const refuseType = (path: string): never => refuse(`${path}.type`, "this model accepts only function and custom tools");
 
 function customFormatToChat(format: unknown): JsonObject | undefined {
   const { type, ...grammar } = object(format);
