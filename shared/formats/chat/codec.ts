@@ -1,23 +1,24 @@
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import { commonError, providerTool, storedAtProvider, validate } from "../errors.ts";
-import { byteLength, type JsonObject, object, refuseDeep, text } from "../json.ts";
+import { byteLength, type JsonObject, object, refuseDeep } from "../json.ts";
 import {
   addPart,
   addUploaded,
   anthropicLifetimes,
   type Measure,
+  measureAudio,
   measuredCall,
+  measureFile,
   need,
   newMeasure,
   noteCacheWrite,
   openaiLifetimes,
   outputBytes,
 } from "../measure.ts";
-import { addressedPart, inlinePart } from "../media-part.ts";
-import { audioMime } from "../media-types.ts";
+import { addressedPart } from "../media-part.ts";
 import type { Codec, Feature, UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
+import { isUploadId, uploadIn } from "../uploads.ts";
 
 const tokenCap = z.int().positive().max(1e9).nullish();
 const contentPart = z.looseObject({ type: z.string() });
@@ -63,24 +64,20 @@ export const searchFields: readonly string[] = ["web_search_options", "search_pa
 /** The upload that a part of a chat message names in place of its content. */
 export function chatUpload(part: JsonObject, at: string): UploadRef | undefined {
   switch (part["type"]) {
-    case "image_url": {
-      const holder = part["image_url"];
-      const id = typeof holder === "string" ? holder : object(holder)["url"];
-      return isUploadId(id) ? { id, param: `${at}.image_url.url`, kind: "image" } : undefined;
-    }
-    case "input_audio": {
-      const id = object(part["input_audio"])["data"];
-      return isUploadId(id) ? { id, param: `${at}.input_audio.data`, kind: "audio" } : undefined;
-    }
-    case "file": {
-      const { file_id, file_data } = object(part["file"]);
-      if (isUploadId(file_id)) return { id: file_id, param: `${at}.file.file_id` };
-      return isUploadId(file_data) ? { id: file_data, param: `${at}.file.file_data` } : undefined;
-    }
+    case "image_url":
+      return uploadIn(imageOf(part), ["url"], `${at}.image_url`, "image");
+    case "input_audio":
+      return uploadIn(part["input_audio"], ["data"], `${at}.input_audio`, "audio");
+    case "file":
+      return uploadIn(part["file"], ["file_id", "file_data"], `${at}.file`);
     default:
       return undefined;
   }
 }
+
+/** Some clients send the bare address in place of `{url}`. */
+const imageOf = ({ image_url }: JsonObject): JsonObject =>
+  typeof image_url === "string" ? { url: image_url } : object(image_url);
 
 const textParts: readonly string[] = ["text", "refusal", "thinking"];
 
@@ -102,26 +99,12 @@ function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, m
     addUploaded(measure, kind, upload);
     return;
   }
-  const holder = part[type];
-  switch (type) {
-    case "image_url": {
-      // Some clients send the bare address in place of `{url}`.
-      const url = typeof holder === "string" ? holder : need(object(holder), "url", `${at}.image_url`);
-      addPart(measure, addressedPart(kind, url, `${at}.image_url.url`), url.length);
-      return;
-    }
-    case "input_audio": {
-      const { format } = object(holder);
-      const data = need(object(holder), "data", `${at}.input_audio`);
-      addPart(measure, inlinePart(kind, audioMime(text(format)), data, `${at}.input_audio.data`), data.length);
-      return;
-    }
-    case "file": {
-      const data = need(object(holder), "file_data", `${at}.file`);
-      const path = `${at}.file.file_data`;
-      const isBare = !/^(https?|data):/i.test(data);
-      addPart(measure, isBare ? inlinePart(kind, "", data, path) : addressedPart(kind, data, path), data.length);
-    }
+  if (kind === "audio") measureAudio(part, at, measure);
+  else if (kind === "file")
+    measureFile(need(object(part["file"]), "file_data", `${at}.file`), `${at}.file.file_data`, measure);
+  else {
+    const url = need(imageOf(part), "url", `${at}.image_url`);
+    addPart(measure, addressedPart(kind, url, `${at}.image_url.url`), url.length);
   }
 }
 

@@ -4,7 +4,7 @@ import { byteLength, isSet, type JsonObject, list, object, strings, text } from 
 import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
 import { type Feature, type PartKind, type UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
+import { uploadIn } from "../uploads.ts";
 import { type GeminiRequest } from "./request.ts";
 
 const storedDataFields = ["cachedContent", "generationOutputConfig"];
@@ -72,11 +72,8 @@ export function geminiUpload(
   field: keyof typeof contentFields,
   path: string,
 ): UploadRef | undefined {
-  const contentField = contentFields[field];
-  const id = media[contentField];
-  if (!isUploadId(id)) return undefined;
   const kind = kindOf(text(media["mimeType"]));
-  return { id, param: `${path}.${contentField}`, ...(kind !== "file" && { kind }) };
+  return uploadIn(media, [contentFields[field]], path, kind === "file" ? undefined : kind);
 }
 
 /** Excludes everything that URL parsers disagree on: backslashes, user info, white space. */

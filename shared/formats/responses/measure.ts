@@ -1,11 +1,19 @@
 import { invalidValue } from "#errors";
 import { needText, refuse, storedAtProvider } from "../errors.ts";
-import { byteLength, isSet, type JsonObject, list, object, text } from "../json.ts";
-import { addPart, addUploaded, type Measure, need, noteCacheWrite, openaiLifetimes } from "../measure.ts";
-import { addressedPart, inlinePart } from "../media-part.ts";
-import { audioMime } from "../media-types.ts";
+import { byteLength, isSet, type JsonObject, list, object } from "../json.ts";
+import {
+  addPart,
+  addUploaded,
+  type Measure,
+  measureAudio,
+  measureFile,
+  need,
+  noteCacheWrite,
+  openaiLifetimes,
+} from "../measure.ts";
+import { addressedPart } from "../media-part.ts";
 import { type UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
+import { isUploadId, uploadIn } from "../uploads.ts";
 import { type ResponsesRequest } from "./request.ts";
 
 /** Refuses stored data, and work whose cost has no bound. */
@@ -60,24 +68,18 @@ export function checkTools({ tools, tool_choice }: ResponsesRequest): number {
   return maxDescriptionTokens * (tools?.filter(({ type }) => describedTools.includes(type)).length ?? 0);
 }
 
-/** The fields of a part that may name an upload. */
-const uploadFields = new Map<unknown, readonly string[]>([
-  ["input_image", ["image_url", "file_id"]],
-  ["input_file", ["file_id", "file_data", "file_url"]],
-]);
-
 /** The upload that a part of a message, or of a tool's result, refers to. */
 export function responsesUpload(part: JsonObject, path: string): UploadRef | undefined {
-  if (part["type"] === "input_audio") {
-    const id = object(part["input_audio"])["data"];
-    return isUploadId(id) ? { id, param: `${path}.input_audio.data`, kind: "audio" } : undefined;
+  switch (part["type"]) {
+    case "input_audio":
+      return uploadIn(part["input_audio"], ["data"], `${path}.input_audio`, "audio");
+    case "input_image":
+      return uploadIn(part, ["image_url", "file_id"], path, "image");
+    case "input_file":
+      return uploadIn(part, ["file_id", "file_data", "file_url"], path);
+    default:
+      return undefined;
   }
-  for (const field of uploadFields.get(part["type"]) ?? []) {
-    const id = part[field];
-    if (!isUploadId(id)) continue;
-    return { id, param: `${path}.${field}`, ...(part["type"] === "input_image" && { kind: "image" as const }) };
-  }
-  return undefined;
 }
 
 /** The types of parts whose cost has a bound. */
@@ -110,10 +112,7 @@ function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath:
     return;
   }
   if (kind === "audio") {
-    const audio = object(part["input_audio"]);
-    const path = `${partPath}.input_audio`;
-    const data = need(audio, "data", path);
-    addPart(measure, inlinePart(kind, audioMime(text(audio["format"])), data, `${path}.data`), data.length);
+    measureAudio(part, partPath, measure);
     return;
   }
   // With both fields of a file it is not known which the provider reads.
@@ -121,9 +120,9 @@ function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath:
   if (fields.length > 1) refuse(`${partPath}.file_url`, "use either file_url or file_data, not both");
   const [field = "file_data"] = fields;
   const address = need(part, field, partPath);
-  const isBase64 = field === "file_data" && !/^(https?|data):/i.test(address);
   const path = `${partPath}.${field}`;
-  addPart(measure, isBase64 ? inlinePart(kind, "", address, path) : addressedPart(kind, address, path), address.length);
+  if (field === "file_data") measureFile(address, path, measure);
+  else addPart(measure, addressedPart(kind, address, path), address.length);
 }
 
 function measurePart(part: JsonObject, path: string, measure: Measure): void {
