@@ -46,30 +46,17 @@ export function callDelta(delta: JsonObject) {
   return { id: text(delta["id"]), index: delta["index"], name: text(name), args: argumentsText(args) };
 }
 
-/** What identifies the tool call of a delta, as the server sent it. */
-interface CallKey {
-  readonly id?: unknown;
-  readonly index?: unknown;
-  readonly name?: unknown;
-}
-
-interface TrackedCall {
-  readonly id: unknown;
-  /** Position among the calls of the choice, from 0. */
-  readonly call: number;
-}
-
 /**
  * Assigns the deltas of one choice to tool calls. Servers omit the index, or reuse it for several calls: a new id or name
- * begins a call. `newId` makes the ids that the server leaves out.
+ * begins a call. `newId` makes the ids that the server leaves out. `call`: position among the calls of the choice, from 0.
  */
 export function callTracker(newId: (call: number) => string) {
   /** By the server's index, or id without one. */
-  const current = new Map<unknown, TrackedCall>();
+  const current = new Map<unknown, { readonly id: unknown; readonly call: number }>();
   let count = 0;
   let last: unknown;
   return {
-    of({ id, index, name }: CallKey): { readonly call: TrackedCall; readonly isNew: boolean } {
+    of({ id, index, name }: { readonly id?: unknown; readonly index?: unknown; readonly name?: unknown }) {
       const key = index ?? (id || last);
       last = key;
       const known = current.get(key);

@@ -7,18 +7,6 @@ import { indexOf } from "./convert-response-to-chat.ts";
 import type { StreamFraming } from "./native.ts";
 import { signatureOf } from "./reasoning.ts";
 
-/** `malformed`: the tool calls whose arguments are not a JSON object, as the model wrote them. */
-function mapFinishReasonFromChat(
-  finishReason: unknown,
-  { hasRefusal, malformed }: { hasRefusal: boolean; malformed: string },
-): Record<string, string> {
-  if (finishReason === "length") return { finishReason: "MAX_TOKENS" };
-  if (finishReason === "content_filter" || hasRefusal) return { finishReason: "SAFETY" };
-  if (malformed)
-    return { finishReason: "MALFORMED_FUNCTION_CALL", finishMessage: `Malformed function call: ${malformed}` };
-  return { finishReason: "STOP" };
-}
-
 /** Chat usage as `usageMetadata`; the estimate where usage is missing or invalid. */
 function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
   const counted = tokenUsage(usage);
@@ -87,10 +75,12 @@ function candidateOf(
     if (args) callParts.push(given({ functionCall: { id, name, args }, thoughtSignature: signature || undefined }));
     else malformed.push(`${name}(${text(input)})`);
   }
-  return {
-    content: contentOf([...parts, ...callParts]),
-    ...mapFinishReasonFromChat(finishReason, { hasRefusal, malformed: malformed.join(" ") }),
-  };
+  const content = contentOf([...parts, ...callParts]);
+  if (finishReason === "length") return { content, finishReason: "MAX_TOKENS" };
+  if (finishReason === "content_filter" || hasRefusal) return { content, finishReason: "SAFETY" };
+  if (malformed.length === 0) return { content, finishReason: "STOP" };
+  const finishMessage = `Malformed function call: ${malformed.join(" ")}`;
+  return { content, finishReason: "MALFORMED_FUNCTION_CALL", finishMessage };
 }
 
 function logprobsFromChat(logprobs: unknown): JsonObject {

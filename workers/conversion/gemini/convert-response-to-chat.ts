@@ -2,26 +2,16 @@ import { count, given, isCount, type JsonObject, list, number, object, text } fr
 import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
-const finishReasons: ReadonlyMap<string, string> = new Map([
-  ["MAX_TOKENS", "length"],
-  ["CONTINUATION", "length"],
-  ["SAFETY", "content_filter"],
-  ["RECITATION", "content_filter"],
-  ["LANGUAGE", "content_filter"],
-  ["BLOCKLIST", "content_filter"],
-  ["PROHIBITED_CONTENT", "content_filter"],
-  ["SPII", "content_filter"],
-  ["IMAGE_SAFETY", "content_filter"],
-  ["IMAGE_PROHIBITED_CONTENT", "content_filter"],
-  ["IMAGE_RECITATION", "content_filter"],
-  ["MODEL_ARMOR", "content_filter"],
-]);
+const contentFilterReasons =
+  /^(SAFETY|RECITATION|LANGUAGE|BLOCKLIST|PROHIBITED_CONTENT|SPII|MODEL_ARMOR|IMAGE_(SAFETY|PROHIBITED_CONTENT|RECITATION))$/;
 
 /** Null until the candidate has ended. The provider says STOP for tool calls, too. */
 function mapFinishReasonToChat(finishReason: unknown, hasCalls: boolean): string | null {
   const reason = text(finishReason);
   if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return null;
-  return finishReasons.get(reason) ?? (hasCalls ? "tool_calls" : "stop");
+  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
+  if (contentFilterReasons.test(reason)) return "content_filter";
+  return hasCalls ? "tool_calls" : "stop";
 }
 
 const audioTokens = (details: unknown): number =>
@@ -52,15 +42,11 @@ export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   };
 }
 
-/** The fields of a chat message, or of a delta, that a candidate or a piece of one stands for; only those that are set. */
-interface ChoiceContent {
-  readonly fields: JsonObject;
-  readonly calls: readonly JsonObject[];
-  readonly finishReason: string | null;
-}
-
-/** `firstCall`: how many calls the candidate had before this piece of it. */
-function convertCandidate(candidate: JsonObject, responseId: unknown, index: number, firstCall = 0): ChoiceContent {
+/**
+ * A candidate, or a piece of one. `fields`: those of a chat message or delta that are set. `firstCall`: how many calls the
+ * candidate had before this piece of it.
+ */
+function convertCandidate(candidate: JsonObject, responseId: unknown, index: number, firstCall = 0) {
   let content = "";
   let reasoning = "";
   let signature = "";

@@ -174,28 +174,23 @@ export function convertStreamToChat() {
     return [{ ...chunk({}), choices: [choice], ...(usage && { usage }) }];
   }
 
+  function start({ message }: JsonObject): JsonObject[] {
+    const { id: messageId, usage: startUsage } = object(message);
+    id = text(messageId) || undefined;
+    counts = given(object(startUsage));
+    return [];
+  }
+
+  const converters = new Map<unknown, (event: JsonObject) => readonly JsonObject[]>([
+    ["message_start", start],
+    ["content_block_start", ({ index, content_block }) => startBlock(index, object(content_block))],
+    ["content_block_delta", ({ index, delta }) => addDelta(index, object(delta))],
+    ["content_block_stop", ({ index }) => stopBlock(index)],
+    ["message_delta", end],
+  ]);
+
   return {
-    write(event: JsonObject): readonly JsonObject[] {
-      const { type, index } = event;
-      switch (type) {
-        case "message_start": {
-          const message = object(event["message"]);
-          id = text(message["id"]) || undefined;
-          counts = given(object(message["usage"]));
-          return [];
-        }
-        case "content_block_start":
-          return startBlock(index, object(event["content_block"]));
-        case "content_block_delta":
-          return addDelta(index, object(event["delta"]));
-        case "content_block_stop":
-          return stopBlock(index);
-        case "message_delta":
-          return end(event);
-        default:
-          return [];
-      }
-    },
+    write: (event: JsonObject): readonly JsonObject[] => converters.get(event["type"])?.(event) ?? [],
     /** Before the end of the answer the provider has only counted the input. */
     usage: (soFar?: boolean): unknown => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
   };

@@ -3,12 +3,6 @@ import { functionChoice } from "../chat/fields.ts";
 import type { IgnoredParams } from "../converter.ts";
 import type { ModelCapabilities } from "./reasoning.ts";
 
-interface Tools {
-  readonly fields: JsonObject;
-  /** Whether the model must call a tool. */
-  readonly isForced: boolean;
-}
-
 function prepareTool(value: JsonObject, t: number): JsonObject {
   const at = `tools[${t}]`;
   if (value["type"] !== "function") refuse(`${at}.type`, "this model supports only tools of type function");
@@ -21,8 +15,8 @@ function prepareTool(value: JsonObject, t: number): JsonObject {
   });
 }
 
-/** The tools of a chat request and their choice. */
-export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabilities): Tools {
+/** The tools of a chat request and their choice. `isForced`: the model must call a tool. */
+export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabilities) {
   const tools = list(request["tools"]).map(prepareTool);
   const choice = functionChoice(request["tool_choice"]);
   if (!choice) return refuse("tool_choice", "this model does not support this value");

@@ -183,36 +183,31 @@ export function convertStreamToChat() {
     return usage === undefined ? [last] : [last, { ...last, choices: [], usage }];
   };
 
+  const refuse = ({ delta }: JsonObject) => (text(delta) ? [chunk({ refusal: delta })] : []);
+  const addDelta = (event: JsonObject) => addInput(event, text(event["delta"]));
+  const endInput = (event: JsonObject) => addRemaining(event, event["arguments"] ?? event["input"]);
+  const converters = new Map<unknown, (event: JsonObject) => readonly JsonObject[]>([
+    ["response.created", ({ response }) => begin(object(response))],
+    ["response.output_text.delta", addText],
+    ["response.refusal.delta", refuse],
+    ["response.reasoning_summary_text.delta", addReasoning],
+    ["response.reasoning_text.delta", addReasoning],
+    ["response.output_item.added", beginCall],
+    ["response.function_call_arguments.delta", addDelta],
+    ["response.custom_tool_call_input.delta", addDelta],
+    ["response.function_call_arguments.done", endInput],
+    ["response.custom_tool_call_input.done", endInput],
+    ["response.output_item.done", endItem],
+    ["response.completed", ({ response }) => end(object(response))],
+    ["response.incomplete", ({ response }) => end(object(response))],
+  ]);
+
   return {
     write(event: JsonObject): readonly JsonObject[] {
-      switch (event["type"]) {
-        case "response.created":
-          return begin(object(event["response"]));
-        case "response.output_text.delta":
-          return addText(event);
-        case "response.refusal.delta":
-          return text(event["delta"]) ? [chunk({ refusal: event["delta"] })] : [];
-        case "response.reasoning_summary_text.delta":
-        case "response.reasoning_text.delta":
-          return addReasoning(event);
-        case "response.output_item.added":
-          return beginCall(event);
-        case "response.function_call_arguments.delta":
-        case "response.custom_tool_call_input.delta":
-          return addInput(event, text(event["delta"]));
-        case "response.function_call_arguments.done":
-        case "response.custom_tool_call_input.done":
-          return addRemaining(event, event["arguments"] ?? event["input"]);
-        case "response.output_item.done":
-          return endItem(event);
-        case "response.completed":
-        case "response.incomplete":
-          return end(object(event["response"]));
-        default: {
-          const error = responsesFailure(event);
-          return error ? [{ error }] : [];
-        }
-      }
+      const convert = converters.get(event["type"]);
+      if (convert) return convert(event);
+      const error = responsesFailure(event);
+      return error ? [{ error }] : [];
     },
     usage: () => usage,
   };
