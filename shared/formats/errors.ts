@@ -57,7 +57,6 @@ export function refuse(param: string, reason: string): never {
   throw invalidValue(param, `${param}: ${reason}.`);
 }
 
-/** A string that is not empty. */
 export function needText(value: unknown, param: string): string {
   if (typeof value !== "string" || value === "") throw invalidValue(param, `${param} must be a string.`);
   return value;

@@ -66,7 +66,6 @@ export function measureFile(data: string, path: string, measure: Measure): void 
   addPart(measure, isAddress ? addressedPart("file", data, path) : inlinePart("file", "", data, path), data.length);
 }
 
-/** A field that must be a string. */
 export function need(holder: JsonObject, field: string, at: string): string {
   const value = holder[field];
   if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);

@@ -55,17 +55,13 @@ export function callTracker(newId: (call: number) => string) {
   const current = new Map<unknown, { readonly id: unknown; readonly call: number }>();
   let count = 0;
   let last: unknown;
-  return {
-    of({ id, index, name }: { readonly id?: unknown; readonly index?: unknown; readonly name?: unknown }) {
-      const key = index ?? (id || last);
-      last = key;
-      const known = current.get(key);
-      if (known !== undefined && !(name && (id ? id !== known.id : index == null)))
-        return { call: known, isNew: false };
-      const call = { id: id || newId(count), call: count++ };
-      current.set(key, call);
-      return { call, isNew: true };
-    },
-    count: () => count,
+  return ({ id, index, name }: { readonly id?: unknown; readonly index?: unknown; readonly name?: unknown }) => {
+    const key = index ?? (id || last);
+    last = key;
+    const known = current.get(key);
+    if (known !== undefined && !(name && (id ? id !== known.id : index == null))) return { ...known, isNew: false };
+    const call = { id: id || newId(count), call: count++ };
+    current.set(key, call);
+    return { ...call, isNew: true };
   };
 }

@@ -61,7 +61,6 @@ type ChatRequest = z.infer<typeof chatRequest>;
 /** Chat fields by which providers accept a web search. */
 export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
 
-/** The upload that a part of a chat message names in place of its content. */
 export function chatUpload(part: JsonObject, at: string): UploadRef | undefined {
   switch (part["type"]) {
     case "image_url":
@@ -108,7 +107,6 @@ function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, m
   }
 }
 
-/** Collects the media parts, breakpoints and text of a request; refuses parts whose cost has no bound. */
 function measureRequest(request: ChatRequest, measure: Measure): void {
   noteBreakpoints(request, "", measure);
   noteCacheWrite(request["prompt_cache_options"], "prompt_cache_options", openaiLifetimes, measure);

@@ -87,5 +87,4 @@ export function countedRequest(body: unknown): Record<string, unknown> {
   return request;
 }
 
-/** The answer of `countTokens`. */
 export const countAnswer = (totalTokens: number): Record<string, unknown> => ({ totalTokens });

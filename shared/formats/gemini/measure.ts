@@ -27,7 +27,6 @@ function addModality(name: string, path: string, features: Map<Feature, string>)
   features.set("audio_output", path);
 }
 
-/** The features that a request needs. Refuses tools that the provider would run, because their cost has no bound. */
 export function featuresOf(request: GeminiRequest, path: string): Map<Feature, string> {
   const features = new Map<Feature, string>();
   request.tools?.forEach((tool, t) => {
@@ -58,7 +57,6 @@ export function featuresOf(request: GeminiRequest, path: string): Map<Feature, s
   return features;
 }
 
-/** The kind of a media part, by its MIME type. */
 export function kindOf(mime: string): PartKind {
   if (/^image\//i.test(mime)) return "image";
   return /^audio\//i.test(mime) ? "audio" : "file";
@@ -66,7 +64,6 @@ export function kindOf(mime: string): PartKind {
 
 const contentFields = { inlineData: "data", fileData: "fileUri" } as const;
 
-/** The upload that `inlineData` or `fileData` refers to. */
 export function geminiUpload(
   media: JsonObject,
   field: keyof typeof contentFields,
@@ -108,7 +105,6 @@ const partFields: ReadonlySet<string> = new Set([
   "speechMetadata",
 ]);
 
-/** `inlineData` and `fileData`, of a part or of a tool's result. */
 function measureMedia(holder: JsonObject, path: string, measure: Measure): void {
   const { mediaProcessing } = holder;
   // With other values the model chooses how much of a video it reads.
@@ -145,7 +141,6 @@ function measurePart(part: JsonObject, path: string, measure: Measure): void {
   });
 }
 
-/** The text and media of a request. Refuses parts whose cost has no bound. */
 export function measureRequest(request: GeminiRequest, path: string, features: Map<Feature, string>): Measure {
   const measure = newMeasure(features);
   const measureParts = (content: JsonObject, contentPath: string) => {

@@ -12,7 +12,6 @@ const clientTool = /^(bash|text_editor|memory)_\d{8}$/;
 const maxPreambleTokens = 512;
 const maxClientToolTokens = 1024;
 
-/** Fields that refer to data stored at the provider. */
 const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
 /** Fields that start or redirect billing for work without a price. */
 const unpriced = ["mcp_servers", "fallbacks", "compaction", "billing_policy"];
@@ -119,7 +118,6 @@ export const messagesCodec: Codec = {
   ping: 'event: ping\ndata: {"type": "ping"}\n\n',
 };
 
-/** Of POST /v1/messages/count_tokens. */
 export const countTokensCodec: Codec = {
   ...messagesCodec,
   parse(body, bodyBytes) {

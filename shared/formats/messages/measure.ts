@@ -7,14 +7,12 @@ import type { UploadRef } from "../types.ts";
 import { isUploadId, uploadIn } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
 
-/** By the type of a source, the field with its content. */
 const fieldOf = new Map<unknown, string>([
   ["base64", "data"],
   ["url", "url"],
   ["file", "file_id"],
 ]);
 
-/** The upload that the source of an image or a document names. */
 export function messagesUpload(block: JsonObject, at: string): UploadRef | undefined {
   const source = object(block["source"]);
   const field = fieldOf.get(source["type"]);
@@ -125,7 +123,6 @@ function measureContent(content: unknown, at: string, holder: keyof typeof block
   });
 }
 
-/** Collects the media, breakpoints and text of a request; refuses blocks whose cost has no bound. */
 export function measureRequest(request: CountTokensRequest, measure: Measure): void {
   if (request.system != null) measureContent(request.system, "system", "system", measure);
   request.messages.forEach(({ role, content }, m) => {

@@ -11,7 +11,6 @@ import { logprobsInclude, type ResponsesRequest, responsesRequest } from "./requ
 export const eventText = (event: JsonObject): string =>
   `event: ${text(event["type"]).replace(/\s/g, "")}\ndata: ${JSON.stringify(event)}\n\n`;
 
-/** The last event of a stream that failed. */
 export const errorEvent = ({ code, message, param }: ServiceError, sequenceNumber: number): string =>
   eventText({ type: "error", code, message, param: param ?? null, sequence_number: sequenceNumber });
 

@@ -68,7 +68,6 @@ export function checkTools({ tools, tool_choice }: ResponsesRequest): number {
   return maxDescriptionTokens * (tools?.filter(({ type }) => describedTools.includes(type)).length ?? 0);
 }
 
-/** The upload that a part of a message, or of a tool's result, refers to. */
 export function responsesUpload(part: JsonObject, path: string): UploadRef | undefined {
   switch (part["type"]) {
     case "input_audio":
@@ -206,7 +205,6 @@ function measureItem(item: JsonObject, path: string, measure: Measure): void {
   measure.framed = true;
 }
 
-/** Adds the text and media of a request. Refuses content whose cost has no bound. */
 export function measureRequest(request: ResponsesRequest, measure: Measure): void {
   const { input, instructions, prompt_cache_options } = request;
   noteCacheWrite(prompt_cache_options, "prompt_cache_options", openaiLifetimes, measure);

@@ -116,6 +116,9 @@ export const contentText = (content: unknown): string =>
     .map((part) => text(part["text"]) || text(part["refusal"]))
     .join("");
 
+/** The index of a choice or a candidate, which servers may leave out. */
+export const indexOf = ({ index }: JsonObject, position: number): number => number(index) ?? position;
+
 /** The first choice of a chat answer or chunk, for formats with a single answer. */
 export const firstChoice = (choices: unknown): JsonObject | undefined =>
-  list(choices).find(({ index }, position) => (typeof index === "number" ? index : position) === 0);
+  list(choices).find((choice, position) => indexOf(choice, position) === 0);

@@ -142,7 +142,6 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
   return [{ role: "assistant", content: content || null, ...toolCalls, ...signatureField(signature) }];
 }
 
-/** Throws `invalidValue` naming the caller's field. */
 export function convertMessagesToChat(contents: unknown, ignored: IgnoredParams): JsonObject[] {
   const pending: Call[] = [];
   return joinTurns(list(contents)).flatMap(({ isModel, parts }) =>

@@ -76,7 +76,6 @@ function thinkingConfigFromChat(
   return config;
 }
 
-/** Throws `invalidValue` naming the chat field. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
   const ignored = checkFields(request, refused, convertible);
   const { service_tier, logprobs, top_logprobs, n } = request;

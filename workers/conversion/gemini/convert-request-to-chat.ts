@@ -8,7 +8,6 @@ import { effortOf } from "./reasoning.ts";
 
 const configPath = (field: string) => `generationConfig.${field}`;
 
-/** The caller's field by chat field. */
 export const callerFields: Readonly<Record<string, string>> = {
   messages: "contents",
   max_tokens: configPath("maxOutputTokens"),

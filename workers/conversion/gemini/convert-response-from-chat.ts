@@ -1,13 +1,11 @@
 import { byteLength, count, formedRequest, given, type JsonObject, list, number, object, text } from "#formats";
-import { contentText, reasoningText } from "../chat/fields.ts";
+import { contentText, indexOf, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { argumentsOf, callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
-import { indexOf } from "./convert-response-to-chat.ts";
 import type { StreamFraming } from "./native.ts";
 import { signatureOf } from "./reasoning.ts";
 
-/** Chat usage as `usageMetadata`; the estimate where usage is missing or invalid. */
 function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
   const counted = tokenUsage(usage);
   const { prompt_tokens, completion_tokens_details } = object(usage);
@@ -126,7 +124,7 @@ export function convertResponseFromChat(
 
 interface Candidate {
   readonly calls: (ToolCall & { name: string; args: string; signature: string })[];
-  readonly tracker: ReturnType<typeof callTracker>;
+  readonly trackCall: ReturnType<typeof callTracker>;
   finishReason: unknown;
   hasRefusal: boolean;
 }
@@ -144,15 +142,15 @@ export const convertStreamFromChat =
     const candidateAt = (index: number): Candidate => {
       const existing = candidates.get(index);
       if (existing) return existing;
-      const tracker = callTracker((call) => toolCallId(identity.id, index, call));
-      const candidate = { calls: [], tracker, finishReason: null, hasRefusal: false };
+      const trackCall = callTracker((call) => toolCallId(identity.id, index, call));
+      const candidate = { calls: [], trackCall, finishReason: null, hasRefusal: false };
       candidates.set(index, candidate);
       return candidate;
     };
 
-    const addCall = ({ calls, tracker }: Candidate, delta: JsonObject): void => {
+    const addCall = ({ calls, trackCall }: Candidate, delta: JsonObject): void => {
       const { args, ...marks } = callDelta(delta);
-      const { call: tracked } = tracker.of(marks);
+      const tracked = trackCall(marks);
       const call = (calls[tracked.call] ??= { id: text(tracked.id), name: "", args: "", signature: "" });
       if (call.name === "") {
         call.name = marks.name;

@@ -1,4 +1,5 @@
 import { count, given, isCount, type JsonObject, list, number, object, text } from "#formats";
+import { indexOf } from "../chat/fields.ts";
 import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
@@ -101,9 +102,6 @@ function logprobsToChat(logprobsResult: unknown): { logprobs?: JsonObject } {
   }));
   return { logprobs: { content, refusal: null } };
 }
-
-/** The index of a candidate or a choice, which servers may leave out. */
-export const indexOf = ({ index }: JsonObject, position: number): number => number(index) ?? position;
 
 export function convertResponseToChat(response: JsonObject): JsonObject {
   const { responseId } = response;

@@ -52,7 +52,6 @@ function toolFromChat(tool: JsonObject, t: number): JsonObject {
   return given({ name, description, parametersJsonSchema: schema });
 }
 
-/** `tools` and `toolConfig` of a chat request. */
 export function prepareTools(request: JsonObject): JsonObject {
   const tools = list(request["tools"]);
   const declared = tools.map(toolFromChat);

@@ -100,7 +100,6 @@ function thinkingFields(
   return rest;
 }
 
-/** A chat request as a Messages request. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
   const ignored = checkFields(request, refused, convertible);
   if (request["parallel_tool_calls"] === true) ignored.add("parallel_tool_calls", true);

@@ -45,7 +45,6 @@ export const noUsage: JsonObject = {
   output_tokens_details: null,
 };
 
-/** The estimate replaces usage that is missing or implausible. */
 export function convertUsageFromChat(usage: unknown, estimate: { input: number; output: number }): JsonObject {
   const counted = tokenUsage(usage);
   if (!counted) return { ...noUsage, input_tokens: estimate.input, output_tokens: estimate.output };
@@ -86,7 +85,6 @@ export const toolBlock = (id: string, name: string, input: JsonObject): JsonObje
   input,
 });
 
-/** A completed chat answer as a Messages answer. */
 export function convertResponseFromChat(
   answer: JsonObject,
   identity: ResponseIdentity,

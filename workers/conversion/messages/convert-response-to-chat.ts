@@ -2,7 +2,6 @@ import { count, given, isCount, type JsonObject, list, object, text } from "#for
 import { chatToolCall, stringifyArguments } from "../tool-calls.ts";
 import { blocksToDetails, encryptedDetail, textDetail } from "./reasoning.ts";
 
-/** Undefined if the usage is missing or implausible. */
 export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   const given = object(usage);
   if (!isCount(given["input_tokens"]) || !isCount(given["output_tokens"] ?? 0)) return undefined;
@@ -45,10 +44,8 @@ function mapStopReason(stop: JsonObject): JsonObject {
   };
 }
 
-/** The provider's explanation of a refusal. */
 const explanationOf = (stop: JsonObject): string => text(object(stop["stop_details"])["explanation"]);
 
-/** A Messages answer as a chat answer. */
 export function convertResponseToChat(answer: JsonObject): JsonObject {
   const blocks = list(answer["content"]);
   const join = (type: string, field: string) =>
@@ -92,7 +89,6 @@ interface OpenBlock {
   signature: string;
 }
 
-/** The provider's stream events as chat chunks, the last with the usage. */
 export function convertStreamToChat() {
   const open = new Map<unknown, OpenBlock>();
   let id: unknown;

@@ -23,7 +23,6 @@ export const resolveUploads: FormatConverter["resolveUploads"] = (request, resol
 
 const eventName = /^\w{1,64}$/;
 
-/** UTF-8 bytes of output in an event. */
 function eventBytes(event: JsonObject): number {
   const { text, thinking, partial_json } = object(event["delta"]);
   const { type, name } = object(event["content_block"]);

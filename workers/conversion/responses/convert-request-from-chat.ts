@@ -159,7 +159,6 @@ function includeOf(request: JsonObject): string[] | undefined {
   return include.length > 0 ? include : undefined;
 }
 
-/** Throws `invalidValue` naming the chat field. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
   const ignored = checkFields(request, refused, convertible);
   for (const field of ["presence_penalty", "frequency_penalty"]) ignored.add(field, request[field]);

@@ -16,7 +16,6 @@ import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../con
 import { callToChat } from "./convert-response-to-chat.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
 
-/** The caller's field by chat field. */
 export const callerFields: Readonly<Record<string, string>> = {
   messages: "input",
   max_tokens: "max_output_tokens",

@@ -31,7 +31,6 @@ function mapFinishReasonFromChat(finishReason: unknown) {
   return { status: "incomplete", incomplete_details: { reason } } as const;
 }
 
-/** Chat usage as a response has it; the estimate where usage is missing or invalid. */
 function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
   const counted = tokenUsage(usage);
   const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);

@@ -2,7 +2,6 @@ import { count, isCount, type JsonObject, list, object, text } from "#formats";
 import { chatToolCall } from "../tool-calls.ts";
 import { paragraphBreak, reasoningDetailsOf } from "./output-items.ts";
 
-/** Why a response ended, in chat's terms. */
 function mapFinishReasonToChat(response: JsonObject, hasCalls: boolean): string {
   const { reason } = object(response["incomplete_details"]);
   if (response["status"] === "incomplete" || reason !== undefined)

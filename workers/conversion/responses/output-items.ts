@@ -50,7 +50,6 @@ export interface ToolCall {
   readonly callId: string;
   readonly isCustom: boolean;
   readonly name: string;
-  /** Arguments, or text. */
   readonly input: string;
 }
 
@@ -65,7 +64,6 @@ export const callItem = (id: string, status: ItemStatus, { callId, isCustom, nam
   [isCustom ? "input" : "arguments"]: input,
 });
 
-/** Reads a tool call of chat, or a delta of one. */
 export function readCall(call: JsonObject): Omit<ToolCall, "callId"> {
   const isCustom = call["type"] === "custom" || call["custom"] != null;
   const { name, input, arguments: args } = object(isCustom ? call["custom"] : call["function"]);

@@ -89,7 +89,6 @@ function toolChoiceFromChat(choice: unknown): unknown {
   return { type, mode, tools: named };
 }
 
-/** `tools`, `tool_choice` and `parallel_tool_calls` of a chat request. */
 export function prepareTools(request: JsonObject): JsonObject {
   const tools = list(request["tools"]).map(toolFromChat);
   return {

@@ -17,10 +17,8 @@ import {
   textPart,
 } from "./output-items.ts";
 
-/** Returns the text of one event. */
 export type Emit = (type: string, fields: JsonObject) => string;
 
-/** The events of one stream, numbered from 0. */
 export function numberedEvents() {
   let next = 0;
   const emit: Emit = (type, fields) => eventText({ type, sequence_number: next++, ...fields });
@@ -30,7 +28,6 @@ export function numberedEvents() {
 /** An output item while it is streamed. Functions that return a string return the text of events. */
 interface StreamedItem {
   readonly added: string;
-  /** Its present state. */
   item(): JsonObject;
   close(status: ItemStatus): string;
 }
@@ -137,7 +134,7 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity) {
   const calls = new Map<number, ReturnType<typeof openCall>>();
   /** Calls whose name has not come yet. */
   const unnamed = new Map<number, ToolCall>();
-  const tracker = callTracker((call) => toolCallId(identity.id, 0, call));
+  const trackCall = callTracker((call) => toolCallId(identity.id, 0, call));
   /** By call: deltas after the first may leave out the type. */
   const customCalls: boolean[] = [];
   let open: ReturnType<typeof openParts> | undefined;
@@ -172,8 +169,7 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity) {
     },
     writeCall(delta: JsonObject): string {
       const { isCustom, name, input } = readCall(delta);
-      const { call: tracked, isNew } = tracker.of({ id: text(delta["id"]), index: delta["index"], name });
-      const { id, call } = tracked;
+      const { id, call, isNew } = trackCall({ id: text(delta["id"]), index: delta["index"], name });
       if (isNew) customCalls.push(isCustom);
       bytes += byteLength(input);
       const item = calls.get(call);
