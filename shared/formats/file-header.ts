@@ -108,16 +108,14 @@ function webpDimensions(bytes: Buffer): Dimensions | undefined {
   }
 }
 
-/** Readers disagree on a PNG with another chunk before its header. */
-const pngDimensions = (bytes: Buffer): Dimensions | undefined =>
-  bytes.toString("latin1", 12, 16) === "IHDR"
-    ? { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
-    : undefined;
-
 function readDimensions(bytes: Buffer): Dimensions | undefined {
   if (bytes.length < 30) return undefined;
   const signature = bytes.toString("latin1", 0, 4);
-  if (signature === "\x89PNG") return pngDimensions(bytes);
+  if (signature === "\x89PNG") {
+    // Readers disagree on a PNG with another chunk before its header.
+    if (bytes.toString("latin1", 12, 16) !== "IHDR") return undefined;
+    return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
+  }
   if (signature === "GIF8") return { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) };
   if (signature === "RIFF") return webpDimensions(bytes);
   if (signature.startsWith("\xff\xd8")) return jpegDimensions(bytes);

@@ -24,7 +24,7 @@ export const commonFields: readonly string[] = [
 ];
 
 /** Fields of a chat request as OpenAI documents them (https://platform.openai.com/docs/api-reference/chat/create). */
-const documentedFields: ReadonlySet<string> = new Set([
+export const documentedFields: ReadonlySet<string> = new Set([
   ...commonFields,
   "audio",
   "frequency_penalty",
@@ -45,8 +45,6 @@ const documentedFields: ReadonlySet<string> = new Set([
   "verbosity",
   "web_search_options",
 ]);
-
-export const isDocumented = (field: string): boolean => documentedFields.has(field);
 
 // Values that request nothing.
 export const isEmpty = (value: unknown): boolean =>

@@ -15,7 +15,7 @@ import { convertRequestFromChat } from "./convert-request-from-chat.ts";
 import { callerFields, convertRequestToChat } from "./convert-request-to-chat.ts";
 import { convertResponseFromChat, convertStreamFromChat } from "./convert-response-from-chat.ts";
 import { convertResponseToChat, convertStreamToChat } from "./convert-response-to-chat.ts";
-import { jsonArray, passThrough, resolveUploads, type StreamFraming, serverSentEvents } from "./native.ts";
+import { jsonArray, native, resolveUploads, type StreamFraming, serverSentEvents } from "./native.ts";
 
 const createConverter = (framing: StreamFraming): FormatConverter => ({
   resolveUploads,
@@ -26,7 +26,7 @@ const createConverter = (framing: StreamFraming): FormatConverter => ({
   requestFromChat: convertRequestFromChat,
   responseToChat: convertResponseToChat,
   streamToChat: convertStreamToChat,
-  native: passThrough(framing),
+  native: native(framing),
 });
 
 export const geminiConverter = createConverter(serverSentEvents);

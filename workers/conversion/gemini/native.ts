@@ -76,7 +76,7 @@ function withoutContinuation(response: JsonObject): JsonObject {
 const finish = (response: JsonObject, { model }: { readonly model: string }): JsonObject =>
   withoutContinuation("modelVersion" in response ? { ...response, modelVersion: model } : response);
 
-export const passThrough = (framing: StreamFraming): FormatConverter["native"] => ({
+export const native = (framing: StreamFraming): FormatConverter["native"] => ({
   /** `store: false`, because all tenants share the operator's account at the provider. */
   prepare(raw, { cap }) {
     const { model: _, ...request } = object(formedRequest(raw));

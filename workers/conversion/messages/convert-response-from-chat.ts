@@ -27,17 +27,13 @@ export function mapFinishReason(
   return { stop_reason: reason(), stop_sequence: isSequence ? stop_reason : null, stop_details: null };
 }
 
-/** Fields that the client's types require and chat has no value for. */
-const unknownFields = {
+/** With the fields that the client's types require and chat has no value for. */
+export const noUsage: JsonObject = {
   cache_creation: null,
   inference_geo: null,
   server_tool_use: null,
   service_tier: null,
   speed: null,
-};
-
-export const noUsage: JsonObject = {
-  ...unknownFields,
   input_tokens: 0,
   cache_creation_input_tokens: 0,
   cache_read_input_tokens: 0,

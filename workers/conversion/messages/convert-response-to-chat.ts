@@ -24,10 +24,8 @@ export function convertUsageToChat(usage: unknown): JsonObject | undefined {
   };
 }
 
+/** All others are chat's `stop`. */
 const finishReasons = new Map([
-  ["end_turn", "stop"],
-  ["stop_sequence", "stop"],
-  ["pause_turn", "stop"],
   ["max_tokens", "length"],
   ["model_context_window_exceeded", "length"],
   ["tool_use", "tool_calls"],

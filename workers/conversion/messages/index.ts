@@ -12,7 +12,7 @@ import { convertRequestToChat } from "./convert-request-to-chat.ts";
 import { convertResponseFromChat } from "./convert-response-from-chat.ts";
 import { convertResponseToChat, convertStreamToChat } from "./convert-response-to-chat.ts";
 import { convertStreamFromChat } from "./convert-stream-from-chat.ts";
-import { passThrough, resolveUploads } from "./native.ts";
+import { native, resolveUploads } from "./native.ts";
 
 export const messagesConverter: FormatConverter = {
   resolveUploads,
@@ -32,5 +32,5 @@ export const messagesConverter: FormatConverter = {
   requestFromChat: convertRequestFromChat,
   responseToChat: convertResponseToChat,
   streamToChat: convertStreamToChat,
-  native: passThrough,
+  native,
 };

@@ -62,7 +62,7 @@ function stream({ model }: { readonly model: string }): StreamWriter {
   };
 }
 
-export const passThrough: FormatConverter["native"] = {
+export const native: FormatConverter["native"] = {
   prepare: (request, { model, cap }) => ({ ...fitThinking(request, cap), model, max_tokens: cap }),
   finish: (answer, { model }) => ({ ...answer, model }),
   usage: (answer) => convertUsageToChat(answer["usage"]),

@@ -65,16 +65,11 @@ export function convertToolsToChat(
   });
 }
 
-export function convertToolChoiceToChat(choice: JsonObject): unknown {
-  switch (choice["type"]) {
-    case "auto":
-    case "none":
-      return choice["type"];
-    case "any":
-      return "required";
-    case "tool":
-      return { type: "function", function: { name: text(choice["name"]) } };
-    default:
-      return undefined;
-  }
-}
+const toolChoices = new Map<unknown, unknown>([
+  ["auto", "auto"],
+  ["none", "none"],
+  ["any", "required"],
+]);
+
+export const convertToolChoiceToChat = ({ type, name }: JsonObject): unknown =>
+  type === "tool" ? { type: "function", function: { name: text(name) } } : toolChoices.get(type);

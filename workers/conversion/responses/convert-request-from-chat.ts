@@ -131,19 +131,10 @@ function messagesFromChat(messages: readonly JsonObject[], ignored: IgnoredParam
   });
 }
 
-function responseFormatFromChat(format: JsonObject): JsonObject | undefined {
-  const { type, json_schema } = format;
-  switch (type) {
-    case undefined:
-    case "text":
-      return undefined;
-    case "json_object":
-      return { type };
-    case "json_schema":
-      return given({ type, ...object(json_schema) });
-    default:
-      return refuseParam("response_format.type");
-  }
+function responseFormatFromChat({ type, json_schema }: JsonObject): JsonObject | undefined {
+  if (type === undefined || type === "text") return undefined;
+  if (type === "json_object") return { type };
+  return type === "json_schema" ? given({ type, ...object(json_schema) }) : refuseParam("response_format.type");
 }
 
 /** The provider returns the state of its reasoning only on request. */

@@ -144,19 +144,11 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
   return messages;
 }
 
-function responseFormatToChat(format: JsonObject): unknown {
-  const { type, ...schema } = format;
-  switch (type) {
-    case undefined:
-    case "text":
-      return undefined;
-    case "json_object":
-      return { type };
-    case "json_schema":
-      return { type, json_schema: given(schema) };
-    default:
-      throw invalidValue("text.format.type", "text.format.type must be text, json_object or json_schema.");
-  }
+function responseFormatToChat({ type, ...schema }: JsonObject): unknown {
+  if (type === undefined || type === "text") return undefined;
+  if (type === "json_object") return { type };
+  if (type === "json_schema") return { type, json_schema: given(schema) };
+  throw invalidValue("text.format.type", "text.format.type must be text, json_object or json_schema.");
 }
 
 /** Only the default tiers are hints; any other has a price of its own. */

@@ -12,7 +12,7 @@ import { convertRequestFromChat } from "./convert-request-from-chat.ts";
 import { callerFields, convertRequestToChat } from "./convert-request-to-chat.ts";
 import { convertResponseFromChat, convertStreamFromChat } from "./convert-response-from-chat.ts";
 import { convertResponseToChat, convertStreamToChat } from "./convert-response-to-chat.ts";
-import { passThrough, resolveUploads } from "./native.ts";
+import { native, resolveUploads } from "./native.ts";
 
 export { responsesFailure } from "./convert-response-to-chat.ts";
 
@@ -25,5 +25,5 @@ export const responsesConverter: FormatConverter = {
   requestFromChat: convertRequestFromChat,
   responseToChat: convertResponseToChat,
   streamToChat: convertStreamToChat,
-  native: passThrough,
+  native,
 };

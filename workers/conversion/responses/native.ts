@@ -87,7 +87,7 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
   };
 }
 
-export const passThrough: FormatConverter["native"] = {
+export const native: FormatConverter["native"] = {
   prepare(request, { model, cap }) {
     const { input } = request;
     const items = Array.isArray(input) ? input.filter((item: unknown) => !isStoredReasoning(object(item))) : input;

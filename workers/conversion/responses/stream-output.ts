@@ -25,13 +25,6 @@ export function numberedEvents() {
   return { emit, nextNumber: () => next++ };
 }
 
-/** An output item while it is streamed. Functions that return a string return the text of events. */
-interface StreamedItem {
-  readonly added: string;
-  item(): JsonObject;
-  close(status: ItemStatus): string;
-}
-
 export type PartKind = keyof typeof partEvents;
 
 const partEvents = {
@@ -40,7 +33,7 @@ const partEvents = {
   refusal: { part: "content_part", text: "refusal", index: "content_index", field: "refusal" },
 } as const;
 
-/** A reasoning item or a message. A part ends when one of another kind begins. */
+/** A reasoning item or a message. A part ends when one of another kind begins. Strings are the text of events. */
 function openParts(emit: Emit, type: "reasoning" | "message", id: string, outputIndex: number) {
   const closed: JsonObject[] = [];
   let kind: PartKind | undefined;
@@ -130,7 +123,7 @@ function openCall(emit: Emit, call: Omit<ToolCall, "input">, id: string, outputI
  * when another item begins; calls, whose deltas may be interleaved, when the stream ends.
  */
 export function streamOutput(emit: Emit, identity: ResponseIdentity) {
-  const items: StreamedItem[] = [];
+  const items: (ReturnType<typeof openParts> | ReturnType<typeof openCall>)[] = [];
   const calls = new Map<number, ReturnType<typeof openCall>>();
   /** Calls whose name has not come yet. */
   const unnamed = new Map<number, ToolCall>();
