@@ -34,7 +34,7 @@ export const chatToolCall = (id: string, name: unknown, args: string): JsonObjec
   function: { name: text(name), arguments: args },
 });
 
-/** Stands in for an id that the server left out. Providers accept up to 40 characters of a small alphabet. */
+/** Stands in for an id that the server did not send. Providers accept up to 40 characters of a small alphabet. */
 export const toolCallId = (responseId: unknown, choice: number, call: number): string =>
   `call_${text(responseId)
     .slice(-24)

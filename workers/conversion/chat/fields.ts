@@ -72,15 +72,8 @@ export function checkFields(
   return ignored;
 }
 
-interface ToolChoice {
-  readonly mode: "auto" | "none" | "required";
-  /** The one function that must be called. */
-  readonly name?: string;
-  readonly allowed?: ReadonlySet<unknown>;
-}
-
-/** For formats that know functions only; undefined for any other choice. */
-export function functionChoice(choice: unknown): ToolChoice | undefined {
+/** For formats that know functions only; undefined for any other choice. `name`: the one function that must be called. */
+export function functionChoice(choice: unknown) {
   if (choice == null) return { mode: "auto" };
   if (choice === "auto" || choice === "none" || choice === "required") return { mode: choice };
   const { type, function: named, allowed_tools } = object(choice);
