@@ -59,9 +59,10 @@ export function callTracker(newId: (call: number) => string) {
     const key = index ?? (id || last);
     last = key;
     const known = current.get(key);
-    if (known !== undefined && !(name && (id ? id !== known.id : index == null))) return { ...known, isNew: false };
+    if (known !== undefined && !(name && (id ? id !== known.id : index == null)))
+      return { id: known.id, call: known.call, isNew: false };
     const call = { id: id || newId(count), call: count++ };
     current.set(key, call);
-    return { ...call, isNew: true };
+    return { id: call.id, call: call.call, isNew: true };
   };
 }

@@ -21,7 +21,7 @@ const newBlock = (start: JsonObject, isReady = true) => ({
   start,
   /** Whether `start` is complete. */
   isReady,
-  /** Text, thinking, or the arguments of a call. */
+  /** Thinking, or the arguments of a call. */
   content: "",
   isSigned: false,
   /** Deltas that wait for the blocks before this one. */
@@ -129,7 +129,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     const open = current(type);
     const block = open ?? newBlock(type === "text" ? textBlock("") : thinkingBlock("", ""));
     const begun = open ? "" : blocks.begin(block);
-    block.content += content;
+    if (type === "thinking") block.content += content;
     block.isSigned = delta["type"] === "signature_delta";
     bytes += byteLength(content);
     return begun + blocks.add(block, delta);
