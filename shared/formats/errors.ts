@@ -53,6 +53,15 @@ export function validate<T extends z.ZodType>(schema: T, body: unknown): z.infer
   return parsed.data;
 }
 
+export function refuse(param: string, reason: string): never {
+  throw invalidValue(param, `${param}: ${reason}.`);
+}
+
+export function needText(value: unknown, param: string): string {
+  if (typeof value !== "string" || value === "") throw invalidValue(param, `${param} must be a string.`);
+  return value;
+}
+
 /**
  * Tenants share the operator's provider key, so data stored at the provider may belong to another tenant.
  * `instead` says what to send.

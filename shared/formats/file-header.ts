@@ -13,18 +13,11 @@ function brandContent(head: Buffer): Content {
   return audioBrands.test(brand) ? "audio" : "video";
 }
 
-function riffContent(head: Buffer): Content | undefined {
-  switch (head.toString("latin1", 8, 12)) {
-    case "WEBP":
-      return "image";
-    case "WAVE":
-      return "audio";
-    case "AVI ":
-      return "video";
-    default:
-      return undefined;
-  }
-}
+const riffContents: ReadonlyMap<string, Content> = new Map([
+  ["WEBP", "image"],
+  ["WAVE", "audio"],
+  ["AVI ", "video"],
+]);
 
 /** A frame of MPEG audio (layers 2 and 3) or AAC: eleven set bits, then a valid version and layer. */
 function isAudioFrame(head: Buffer): boolean {
@@ -35,29 +28,20 @@ function isAudioFrame(head: Buffer): boolean {
   return layer !== 3 && (third & 0xf0) !== 0xf0 && (third & 0x0c) !== 0x0c;
 }
 
-const signatures: readonly (readonly [signature: string, content: Content])[] = [
-  ["\x89PNG\r\n\x1a\n", "image"],
-  ["\xff\xd8\xff", "image"],
-  ["GIF87a", "image"],
-  ["GIF89a", "image"],
-  ["II*\0", "image"],
-  ["MM\0*", "image"],
-  ["ID3", "audio"],
-  ["fLaC", "audio"],
-  ["OggS", "audio"],
-  ["#!AMR", "audio"],
-  ["\x1aE\xdf\xa3", "video"],
-  ["\0\0\x01\xba", "video"],
-  ["\0\0\x01\xb3", "video"],
-  ["FLV\x01", "video"],
-  ["PK\x03\x04", "other"],
-];
+const signatures = {
+  image: ["\x89PNG\r\n\x1a\n", "\xff\xd8\xff", "GIF87a", "GIF89a", "II*\0", "MM\0*"],
+  audio: ["ID3", "fLaC", "OggS", "#!AMR"],
+  video: ["\x1aE\xdf\xa3", "\0\0\x01\xba", "\0\0\x01\xb3", "FLV\x01"],
+  other: ["PK\x03\x04"],
+} as const;
+const signedContents = ["image", "audio", "video", "other"] as const;
 
 /** The kind of a file by its signature; undefined for text and all else without one. */
 export function detectContent(head: Buffer): Content | undefined {
   const beginning = head.toString("latin1", 0, 16);
-  for (const [signature, content] of signatures) if (beginning.startsWith(signature)) return content;
-  if (beginning.startsWith("RIFF")) return riffContent(head);
+  const signed = signedContents.find((content) => signatures[content].some((each) => beginning.startsWith(each)));
+  if (signed) return signed;
+  if (beginning.startsWith("RIFF")) return riffContents.get(beginning.slice(8, 12));
   if (beginning.slice(4, 8) === "ftyp") return brandContent(head);
   if (/^FORM[^]{4}AIF[FC]/.test(beginning)) return "audio";
   // The reserved bytes distinguish a bitmap from a text that begins with BM.
@@ -124,16 +108,14 @@ function webpDimensions(bytes: Buffer): Dimensions | undefined {
   }
 }
 
-/** Readers disagree on a PNG with another chunk before its header. */
-const pngDimensions = (bytes: Buffer): Dimensions | undefined =>
-  bytes.toString("latin1", 12, 16) === "IHDR"
-    ? { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
-    : undefined;
-
 function readDimensions(bytes: Buffer): Dimensions | undefined {
   if (bytes.length < 30) return undefined;
   const signature = bytes.toString("latin1", 0, 4);
-  if (signature === "\x89PNG") return pngDimensions(bytes);
+  if (signature === "\x89PNG") {
+    // Readers disagree on a PNG with another chunk before its header.
+    if (bytes.toString("latin1", 12, 16) !== "IHDR") return undefined;
+    return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
+  }
   if (signature === "GIF8") return { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) };
   if (signature === "RIFF") return webpDimensions(bytes);
   if (signature.startsWith("\xff\xd8")) return jpegDimensions(bytes);

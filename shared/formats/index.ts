@@ -1,31 +1,24 @@
 /**
  * The API's side of each format: a `Codec` parses a request, measures it for the bound of its cost, and renders errors and
  * pings. Conversion between formats is in `workers/conversion`. Pure: no I/O and no clock. Sizes are in bytes; parsing
- * throws `invalidValue` naming the first field at fault.
+ * throws `invalidValue` naming the first field at fault, of Gemini in camelCase.
  *
- * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); OpenAI's public API
- * reference for chat completions and embeddings; for the other formats see their index.ts.
+ *   geminiCodec, geminiCountCodec   the model, and whether it streams, come from the path
+ *   countedRequest, countAnswer     the request inside a countTokens body, and the answer
+ *   formedRequest, ...              Gemini's fields under their one name: the provider accepts two spellings of each
+ *
+ * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); the public API references of
+ * OpenAI, Anthropic and Google, and the types of Anthropic's client.
  */
 
-export { chatCodec } from "./chat/codec.ts";
-export { chatUpload } from "./chat/measure.ts";
-export { chatRequest, searchFields } from "./chat/request.ts";
+export { chatCodec, chatRequest, chatUpload, searchFields } from "./chat/codec.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
-export { invalidFrom } from "./errors.ts";
+export { invalidFrom, needText, refuse } from "./errors.ts";
 export { dimensionsOf } from "./file-header.ts";
-export {
-  checkLink,
-  countAnswer,
-  countedRequest,
-  formedRequest,
-  formedSchema,
-  formedThinking,
-  geminiCodec,
-  geminiCountCodec,
-  geminiRequest,
-  geminiUpload,
-  kindOf,
-} from "./gemini/index.ts";
+export { countAnswer, countedRequest, geminiCodec, geminiCountCodec } from "./gemini/codec.ts";
+export { formedRequest, formedSchema, formedThinking } from "./gemini/field-names.ts";
+export { checkLink, geminiUpload, kindOf } from "./gemini/measure.ts";
+export { geminiRequest } from "./gemini/request.ts";
 export { imageRequest, imagesCodec, mediaCodec, mediaRequest } from "./images.ts";
 export {
   byteLength,
@@ -45,22 +38,12 @@ export {
 } from "./json.ts";
 export { estimateTokens, outputBytes } from "./measure.ts";
 export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
-export {
-  countTokensCodec,
-  countTokensRequest,
-  messagesCodec,
-  messagesHeaders,
-  messagesRequest,
-  messagesUpload,
-} from "./messages/index.ts";
-export {
-  errorEvent,
-  eventText,
-  logprobsInclude,
-  responsesCodec,
-  responsesRequest,
-  responsesUpload,
-} from "./responses/index.ts";
+export { countTokensCodec, messagesCodec, messagesHeaders } from "./messages/codec.ts";
+export { messagesUpload } from "./messages/measure.ts";
+export { countTokensRequest, messagesRequest } from "./messages/request.ts";
+export { errorEvent, eventText, responsesCodec } from "./responses/codec.ts";
+export { responsesUpload } from "./responses/measure.ts";
+export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export {
   type CallSize,
   type Codec,

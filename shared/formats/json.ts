@@ -5,7 +5,6 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 // Lenient readers: a value of another type counts as missing.
 
-/** The fields of an object; none of anything else. */
 export const object = (value: unknown): JsonObject =>
   typeof value === "object" && value !== null ? (value as JsonObject) : {};
 
@@ -18,14 +17,11 @@ export const strings = (value: unknown): readonly string[] =>
 
 export const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
-/** UTF-8 bytes of a string; 0 for anything else. */
 export const byteLength = (value: unknown): number => (typeof value === "string" ? Buffer.byteLength(value) : 0);
 
-/** Whether a value is a plausible token count. */
 export const isCount = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 1e9;
 
-/** A token count; 0 for anything implausible. */
 export const count = (value: unknown): number => (isCount(value) ? value : 0);
 
 /** Clients send null, empty lists and empty strings for fields that they do not use. */

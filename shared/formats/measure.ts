@@ -1,30 +1,24 @@
 import { invalidValue } from "#errors";
-import { byteLength, isSet, type JsonObject, object } from "./json.ts";
-import type { CallSize, Feature, MediaPart, PartKind, UploadRef } from "./types.ts";
+import { byteLength, isSet, type JsonObject, object, text } from "./json.ts";
+import { addressedPart, inlinePart } from "./media-part.ts";
+import { audioMime } from "./media-types.ts";
+import type { CallSize, Feature, MediaPart, ParsedCall, PartKind, UploadRef } from "./types.ts";
 import { addUpload } from "./uploads.ts";
 
 /** What walking the content of a request collects. */
-export interface Measure {
-  readonly parts: MediaPart[];
-  readonly uploads: UploadRef[];
-  readonly features: Map<Feature, string>;
-  cacheWrites?: CallSize["cacheWrites"];
-  mediaBytes: number;
-  textBytes: number;
-  /** The prompt repeats tool calls and results much as they are in the body. */
-  framed: boolean;
-}
-
-export const newMeasure = (features: Map<Feature, string>): Measure => ({
-  parts: [],
-  uploads: [],
+export const newMeasure = (features: Map<Feature, string>) => ({
   features,
+  parts: [] as MediaPart[],
+  uploads: [] as UploadRef[],
+  cacheWrites: undefined as CallSize["cacheWrites"],
   mediaBytes: 0,
   textBytes: 0,
+  /** The prompt repeats tools, their calls and results much as they are in the body. */
   framed: false,
 });
 
-/** Adds a part whose content is an upload. */
+export type Measure = ReturnType<typeof newMeasure>;
+
 export function addUploaded(measure: Measure, kind: PartKind, upload: UploadRef): void {
   addUpload(measure.uploads, upload);
   measure.parts.push({ kind, upload: upload.id });
@@ -36,12 +30,42 @@ export function addPart(measure: Measure, part: MediaPart, characters: number): 
   if (part.bytes !== undefined) measure.mediaBytes += characters;
 }
 
-export const measuredSize = ({ parts, cacheWrites }: Measure): Pick<CallSize, "parts" | "cacheWrites"> => ({
-  parts,
-  ...(cacheWrites && { cacheWrites }),
-});
+/** What the measure says of a call. `toolTokens`: prompt tokens that its tools cost beyond their bytes. */
+export function measuredCall(
+  { parts, uploads, features, cacheWrites, mediaBytes, textBytes, framed }: Measure,
+  bodyBytes: number,
+  size: Pick<CallSize, "messages" | "choices">,
+  { toolTokens = 0, outputCap }: { readonly toolTokens?: number; readonly outputCap?: number | null | undefined } = {},
+): Pick<ParsedCall, "size" | "textBytes" | "features" | "uploads"> {
+  const inputBytes = Math.max(0, bodyBytes - mediaBytes);
+  return {
+    textBytes: framed || features.has("tools") ? inputBytes : textBytes,
+    size: {
+      inputBytes: inputBytes + toolTokens,
+      ...size,
+      parts,
+      ...(cacheWrites && { cacheWrites }),
+      ...(outputCap != null && { outputCap }),
+    },
+    features,
+    uploads,
+  };
+}
 
-/** A field that must be a string. */
+/** OpenAI's `input_audio`. */
+export function measureAudio(part: JsonObject, at: string, measure: Measure): void {
+  const audio = object(part["input_audio"]);
+  const path = `${at}.input_audio`;
+  const data = need(audio, "data", path);
+  addPart(measure, inlinePart("audio", audioMime(text(audio["format"])), data, `${path}.data`), data.length);
+}
+
+/** A file that OpenAI's clients send as base64, as a data address, or as a link. */
+export function measureFile(data: string, path: string, measure: Measure): void {
+  const isAddress = /^(https?|data):/i.test(data);
+  addPart(measure, isAddress ? addressedPart("file", data, path) : inlinePart("file", "", data, path), data.length);
+}
+
 export function need(holder: JsonObject, field: string, at: string): string {
   const value = holder[field];
   if (typeof value !== "string") throw invalidValue(`${at}.${field}`, `${at}.${field} must be a string.`);
@@ -49,15 +73,16 @@ export function need(holder: JsonObject, field: string, at: string): string {
 }
 
 /** The values of a cache breakpoint's `ttl`. The longer lifetime has a price of its own. */
-export interface CacheLifetimes {
-  readonly short: string;
-  readonly long: string;
-}
-export const anthropicLifetimes: CacheLifetimes = { short: "5m", long: "1h" };
-export const openaiLifetimes: CacheLifetimes = { short: "30m", long: "12h" };
+export const anthropicLifetimes = { short: "5m", long: "1h" };
+export const openaiLifetimes = { short: "30m", long: "12h" };
 
 /** Notes that the request writes to the prompt cache. A lifetime without a price is refused. */
-export function noteCacheWrite(holder: unknown, at: string, { short, long }: CacheLifetimes, measure: Measure): void {
+export function noteCacheWrite(
+  holder: unknown,
+  at: string,
+  { short, long }: typeof anthropicLifetimes,
+  measure: Measure,
+): void {
   if (!isSet(holder)) return;
   const { ttl } = object(holder);
   if (isSet(ttl) && ttl !== short && ttl !== long)

@@ -1,4 +1,4 @@
-import { invalidValue } from "#errors";
+import { refuse } from "./errors.ts";
 import { detectContent, dimensionsOf, headerOf, maxSeconds } from "./file-header.ts";
 import { inlineOf, mimeOfLink } from "./media-types.ts";
 import type { Content, MediaPart, PartKind } from "./types.ts";
@@ -42,11 +42,6 @@ function declaredContent(mime: string): Content | undefined {
 const nameOf = { image: "an image", audio: "audio", video: "video", pdf: "a PDF", text: "text", other: "a document" };
 const shown = (mime: string): string => `'${mime.slice(0, 64)}'`;
 
-function refuse(at: string, reason: string): never {
-  throw invalidValue(at, `${at}: ${reason}.`);
-}
-
-/** The kind of a file whose bytes match its declared type; else refuses it. */
 function matchingContent(declared: Content | undefined, found: Content | undefined, mime: string, at: string): Content {
   if (declared === undefined) return found ?? "other";
   if (found === declared) return found;
@@ -94,7 +89,6 @@ export function linkedPart(kind: PartKind, mime: string, link: string, at: strin
   return { kind };
 }
 
-/** A part given by a link or by a data address in base64. */
 export function addressedPart(kind: PartKind, address: string, at: string): MediaPart {
   if (/^https?:\/\//i.test(address)) return linkedPart(kind, "", address, at);
   if (!/^data:/i.test(address)) refuse(at, "must be an http, https or data address, or the id of an upload");

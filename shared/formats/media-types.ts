@@ -46,7 +46,6 @@ const extensions = new Map([
   ["pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"],
 ]);
 
-/** The media type of a link's file extension; undefined if it is unknown. */
 export function mimeOfLink(link: string): string | undefined {
   const [path = ""] = link.split(/[?#]/, 1);
   const [, extension = ""] = /^https?:\/\/[^/]+\/.*\.(\w{1,5})$/is.exec(path) ?? [];

@@ -1,6 +1,5 @@
 import type { ServiceError } from "#errors";
 
-/** The API formats of callers and upstreams. */
 export const formats = ["chat", "messages", "responses", "gemini"] as const;
 export type Format = (typeof formats)[number];
 

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import type { JsonObject } from "./json.ts";
+import { type JsonObject, object } from "./json.ts";
 import type { UploadRef } from "./types.ts";
 
 const uploadId = /^upl_[0-9A-Za-z]{1,64}$/;
@@ -7,6 +7,21 @@ const uploadId = /^upl_[0-9A-Za-z]{1,64}$/;
 const maxDepth = 64;
 
 export const isUploadId = (value: unknown): value is string => typeof value === "string" && uploadId.test(value);
+
+/** The upload that the first of the fields with one names. */
+export function uploadIn(
+  holder: unknown,
+  fields: readonly string[],
+  path: string,
+  kind?: UploadRef["kind"],
+): UploadRef | undefined {
+  const values = object(holder);
+  for (const field of fields) {
+    const id = values[field];
+    if (isUploadId(id)) return { id, param: `${path}.${field}`, ...(kind && { kind }) };
+  }
+  return undefined;
+}
 
 /** Bounds the time for which one body blocks the event loop. */
 const maxValues = 100_000;

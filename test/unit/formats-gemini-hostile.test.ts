@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
-import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/gemini/index.ts";
+import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/index.ts";
 import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type ErrorCode, errorKinds, ServiceError } from "#errors";
-import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/gemini/index.ts";
+import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/index.ts";
 import { geminiArrayConverter } from "../../workers/conversion/gemini/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;

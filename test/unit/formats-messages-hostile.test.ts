@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
 import { chatCodec } from "#formats";
-import { countTokensCodec, messagesCodec } from "../../shared/formats/messages/index.ts";
+import { countTokensCodec, messagesCodec } from "../../shared/formats/index.ts";
 import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 type Json = Readonly<Record<string, unknown>>;

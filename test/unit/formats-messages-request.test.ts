@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type ErrorCode, errorKinds, invalidValue, ServiceError } from "#errors";
-import { countTokensCodec, messagesCodec } from "../../shared/formats/messages/index.ts";
+import { countTokensCodec, messagesCodec } from "../../shared/formats/index.ts";
 import { messageTypes } from "../support/message-types.ts";
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { messagesCodec } from "../../shared/formats/messages/index.ts";
+import { messagesCodec } from "../../shared/formats/index.ts";
 import { messagesConverter } from "../../workers/conversion/messages/index.ts";
 
 const words = fc.stringMatching(/^[\p{L}\d][\p{L}\d ]{0,8}[\p{L}\d]$/u);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServiceError, upstreamError } from "#errors";
-import { responsesCodec } from "../../shared/formats/responses/index.ts";
+import { responsesCodec } from "../../shared/formats/index.ts";
 import { responsesConverter, responsesFailure } from "../../workers/conversion/responses/index.ts";
 import { eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { noCapacity, ServiceError } from "#errors";
-import { responsesCodec } from "../../shared/formats/responses/index.ts";
+import { responsesCodec } from "../../shared/formats/index.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 import { dataAddress, png } from "../support/media-files.ts";
 

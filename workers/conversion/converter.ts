@@ -1,5 +1,5 @@
 import type { ServiceError } from "#errors";
-import type { JsonObject, UploadRef } from "#formats";
+import { isSet, type JsonObject, type UploadRef } from "#formats";
 
 /** Our fields of every response: the model by our id, and defaults for what the provider leaves out. */
 export interface ResponseIdentity {
@@ -82,3 +82,19 @@ export interface FormatConverter {
     stream(identity: ResponseIdentity): StreamWriter;
   };
 }
+
+const headerSafe = /^[\w.-]{1,64}$/;
+const maxNames = 32;
+
+/** Collects the ignored parameters of a request for the header `x-ignored-params`, which limits their names. */
+export function ignoredParams() {
+  const names = new Set<string>();
+  return {
+    add(name: string, value: unknown): void {
+      if (isSet(value) && headerSafe.test(name) && names.size < maxNames) names.add(name);
+    },
+    names: (): readonly string[] => [...names],
+  };
+}
+
+export type IgnoredParams = ReturnType<typeof ignoredParams>;

@@ -4,22 +4,16 @@
  * of one stream. Requests that cannot be converted throw `invalidValue` naming the field; incomplete answers throw
  * `upstreamError`.
  */
-import type { Format } from "#formats";
-import { chatConverter } from "./chat/index.ts";
-import type { FormatConverter } from "./converter.ts";
+import { invalidValue, ServiceError } from "#errors";
+import type { Format, JsonObject } from "#formats";
+import { chatConverter, toUpstream } from "./chat/index.ts";
+import { type ConvertedRequest, type FormatConverter, ignoredParams, type UpstreamTarget } from "./converter.ts";
 import { geminiConverter } from "./gemini/index.ts";
 import { messagesConverter } from "./messages/index.ts";
 import { responsesConverter } from "./responses/index.ts";
 
 export { withoutUnknown } from "./chat/index.ts";
-export { convertRequest } from "./convert-request.ts";
-export type {
-  FormatConverter,
-  ResolvedUpload,
-  ResponseIdentity,
-  StreamWriter,
-  TokenEstimate,
-} from "./converter.ts";
+export type { FormatConverter, ResolvedUpload, ResponseIdentity, StreamWriter, TokenEstimate } from "./converter.ts";
 export { completeEmbeddings } from "./embeddings-response.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { type GeneratedFile, imageResponse, mediaResponse } from "./media-responses.ts";
@@ -32,3 +26,31 @@ export const converters: Readonly<Record<Format, FormatConverter>> = {
   responses: responsesConverter,
   gemini: geminiConverter,
 };
+
+/**
+ * Converts the caller's request for a provider of another format, through chat. Throws `invalidValue` naming the caller's
+ * field for what changes the meaning and cannot be converted; ignored parameters have the caller's names, too.
+ */
+export function convertRequest(
+  caller: FormatConverter,
+  provider: FormatConverter,
+  request: JsonObject,
+  target: UpstreamTarget,
+): ConvertedRequest {
+  // Nested fields have other paths in the caller's format, so that only the top-level field is named.
+  const callerField = (chatField: string): string => {
+    const [field = chatField] = /^\w+/.exec(chatField) ?? [];
+    return (Object.hasOwn(caller.callerFields, field) && caller.callerFields[field]) || chatField;
+  };
+  const chat = caller.requestToChat(request);
+  try {
+    const converted = provider.requestFromChat(toUpstream(chat.request, target));
+    const ignored = ignoredParams();
+    for (const name of [...chat.ignored, ...converted.ignored.map(callerField)]) ignored.add(name, true);
+    return { request: converted.request, ignored: ignored.names() };
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) throw error;
+    const param = callerField(error.param);
+    throw param === error.param ? error : invalidValue(param, error.message.replace(error.param, param));
+  }
+}

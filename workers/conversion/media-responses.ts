@@ -10,11 +10,7 @@ export interface GeneratedFile {
 
 const seconds = (ms: number) => Math.floor(ms / 1000);
 
-/** Unix milliseconds. */
-interface Lifetime {
-  readonly createdAt: number;
-  readonly expiresAt: number;
-}
+type Lifetime = Pick<GeneratedFile, "expiresAt"> & { readonly createdAt: number };
 
 type GeneratedImage = (Pick<GeneratedFile, "url" | "expiresAt"> | { readonly b64_json: string }) &
   Pick<GeneratedFile, "about">;

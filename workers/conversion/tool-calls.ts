@@ -28,45 +28,41 @@ export const argumentsText = (args: unknown): string =>
 
 export const stringifyArguments = (args: unknown): string => JSON.stringify(argumentsOf(args) ?? {});
 
+export const chatToolCall = (id: string, name: unknown, args: string): JsonObject => ({
+  id,
+  type: "function",
+  function: { name: text(name), arguments: args },
+});
+
+/** Stands in for an id that the server did not send. Providers accept up to 40 characters of a small alphabet. */
+export const toolCallId = (responseId: unknown, choice: number, call: number): string =>
+  `call_${text(responseId)
+    .slice(-24)
+    .replace(/[^\w-]/g, "_")}_${choice}_${call}`;
+
 /** The fields of a tool call's delta; "" for what is missing or of another type. */
 export function callDelta(delta: JsonObject) {
   const { name, arguments: args } = object(delta["function"]);
   return { id: text(delta["id"]), index: delta["index"], name: text(name), args: argumentsText(args) };
 }
 
-/** What identifies the tool call of a delta, as the server sent it. */
-interface CallKey {
-  readonly id?: unknown;
-  readonly index?: unknown;
-  readonly name?: unknown;
-}
-
-interface TrackedCall {
-  readonly id: unknown;
-  /** Position among the calls of the choice, from 0. */
-  readonly call: number;
-}
-
 /**
  * Assigns the deltas of one choice to tool calls. Servers omit the index, or reuse it for several calls: a new id or name
- * begins a call. `newId` makes the ids that the server leaves out.
+ * begins a call. `newId` makes the ids that the server leaves out. `call`: position among the calls of the choice, from 0.
  */
 export function callTracker(newId: (call: number) => string) {
   /** By the server's index, or id without one. */
-  const current = new Map<unknown, TrackedCall>();
+  const current = new Map<unknown, { readonly id: unknown; readonly call: number }>();
   let count = 0;
   let last: unknown;
-  return {
-    of({ id, index, name }: CallKey): { readonly call: TrackedCall; readonly isNew: boolean } {
-      const key = index ?? (id || last);
-      last = key;
-      const known = current.get(key);
-      if (known !== undefined && !(name && (id ? id !== known.id : index == null)))
-        return { call: known, isNew: false };
-      const call = { id: id || newId(count), call: count++ };
-      current.set(key, call);
-      return { call, isNew: true };
-    },
-    count: () => count,
+  return ({ id, index, name }: { readonly id?: unknown; readonly index?: unknown; readonly name?: unknown }) => {
+    const key = index ?? (id || last);
+    last = key;
+    const known = current.get(key);
+    if (known !== undefined && !(name && (id ? id !== known.id : index == null)))
+      return { id: known.id, call: known.call, isNew: false };
+    const call = { id: id || newId(count), call: count++ };
+    current.set(key, call);
+    return { id: call.id, call: call.call, isNew: true };
   };
 }

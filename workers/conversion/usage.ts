@@ -1,21 +1,11 @@
 import { count, isCount, object } from "#formats";
 
-/** Token counts of one answer by price key; `input` excludes what the cache served or stored. */
-export interface TokenUsage {
-  readonly input: number;
-  readonly cached_input: number;
-  readonly cache_write: number;
-  readonly cache_write_1h: number;
-  readonly audio_input: number;
-  readonly output: number;
-  readonly audio_output: number;
-}
-
 /**
- * Splits the `usage` of a chat or embeddings answer; undefined if it is missing or implausible.
+ * The `usage` of a chat or embeddings answer by price key; undefined if it is missing or implausible. `input` excludes what
+ * the cache served or stored.
  * Some providers leave reasoning out of `completion_tokens` but count it in `total_tokens`: it is billed as output.
  */
-export function tokenUsage(usage: unknown): TokenUsage | undefined {
+export function tokenUsage(usage: unknown) {
   const given = object(usage);
   const input = object(given["prompt_tokens_details"]);
   const output = object(given["completion_tokens_details"]);
@@ -45,11 +35,12 @@ export function tokenUsage(usage: unknown): TokenUsage | undefined {
   };
 }
 
+type TokenUsage = NonNullable<ReturnType<typeof tokenUsage>>;
+
 export const promptTokens = (usage: Partial<TokenUsage>): number =>
-  (usage.input ?? 0) +
-  (usage.cached_input ?? 0) +
-  (usage.cache_write ?? 0) +
-  (usage.cache_write_1h ?? 0) +
-  (usage.audio_input ?? 0);
+  (["input", "cached_input", "cache_write", "cache_write_1h", "audio_input"] as const).reduce(
+    (sum, key) => sum + (usage[key] ?? 0),
+    0,
+  );
 
 export const completionTokens = (usage: Partial<TokenUsage>): number => (usage.output ?? 0) + (usage.audio_output ?? 0);

@@ -1,11 +1,137 @@
+import { z } from "zod";
 import { invalidValue } from "#errors";
 import { commonError, providerTool, storedAtProvider, validate } from "../errors.ts";
-import { object, refuseDeep } from "../json.ts";
-import { measuredSize, newMeasure } from "../measure.ts";
-import type { Codec, Feature } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
-import { measureRequest } from "./measure.ts";
-import { type ChatRequest, chatRequest, searchFields } from "./request.ts";
+import { byteLength, type JsonObject, object, refuseDeep } from "../json.ts";
+import {
+  addPart,
+  addUploaded,
+  anthropicLifetimes,
+  type Measure,
+  measureAudio,
+  measuredCall,
+  measureFile,
+  need,
+  newMeasure,
+  noteCacheWrite,
+  openaiLifetimes,
+  outputBytes,
+} from "../measure.ts";
+import { addressedPart } from "../media-part.ts";
+import type { Codec, Feature, UploadRef } from "../types.ts";
+import { isUploadId, uploadIn } from "../uploads.ts";
+
+const tokenCap = z.int().positive().max(1e9).nullish();
+const contentPart = z.looseObject({ type: z.string() });
+
+const message = z
+  .looseObject({
+    role: z.enum(["system", "developer", "user", "assistant", "tool"]),
+    content: z.union([z.string(), z.array(contentPart)]).nullish(),
+  })
+  .meta({ id: "Message" });
+
+/** docs/api/inference.md, "ChatRequest"; unknown fields pass through. */
+export const chatRequest = z
+  .looseObject({
+    model: z.string().min(1).describe("provider/model"),
+    messages: z.array(message).min(1),
+    stream: z.boolean().nullish().describe("true returns server-sent events"),
+    max_tokens: tokenCap,
+    max_completion_tokens: tokenCap,
+    temperature: z.number().min(0).max(2).nullish(),
+    top_p: z.number().min(0).max(1).nullish(),
+    n: z.int().min(1).max(128).nullish(),
+    stop: z.union([z.string(), z.array(z.string()).max(16)]).nullish(),
+    seed: z.int().nullish(),
+    tools: z
+      .array(z.looseObject({ type: z.string() }))
+      .nullish()
+      .describe("Works where the model supports tools"),
+    tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
+    parallel_tool_calls: z.boolean().nullish(),
+    response_format: z.looseObject({ type: z.string() }).nullish().describe("JSON mode, where the model supports it"),
+    stream_options: z.looseObject({}).nullish(),
+    logprobs: z.boolean().nullish(),
+    top_logprobs: z.int().min(0).max(20).nullish(),
+  })
+  .meta({ id: "ChatRequest" });
+
+type ChatRequest = z.infer<typeof chatRequest>;
+
+/** Chat fields by which providers accept a web search. */
+export const searchFields: readonly string[] = ["web_search_options", "search_parameters", "enable_search", "plugins"];
+
+export function chatUpload(part: JsonObject, at: string): UploadRef | undefined {
+  switch (part["type"]) {
+    case "image_url":
+      return uploadIn(imageOf(part), ["url"], `${at}.image_url`, "image");
+    case "input_audio":
+      return uploadIn(part["input_audio"], ["data"], `${at}.input_audio`, "audio");
+    case "file":
+      return uploadIn(part["file"], ["file_id", "file_data"], `${at}.file`);
+    default:
+      return undefined;
+  }
+}
+
+/** Some clients send the bare address in place of `{url}`. */
+const imageOf = ({ image_url }: JsonObject): JsonObject =>
+  typeof image_url === "string" ? { url: image_url } : object(image_url);
+
+const textParts: readonly string[] = ["text", "refusal", "thinking"];
+
+/** Cache breakpoints as Anthropic or OpenAI define them; conversion drops those that a model does not support. */
+function noteBreakpoints(holder: JsonObject, at: string, measure: Measure): void {
+  const path = at && `${at}.`;
+  noteCacheWrite(holder["cache_control"], `${path}cache_control`, anthropicLifetimes, measure);
+  noteCacheWrite(holder["prompt_cache_breakpoint"], `${path}prompt_cache_breakpoint`, openaiLifetimes, measure);
+}
+
+const kindOf = { image_url: "image", input_audio: "audio", file: "file" } as const;
+const isMedia = (type: string): type is keyof typeof kindOf => Object.hasOwn(kindOf, type);
+
+function measureMedia(part: JsonObject, type: keyof typeof kindOf, at: string, measure: Measure): void {
+  const kind = kindOf[type];
+  measure.features.set(kind, at);
+  const upload = chatUpload(part, at);
+  if (upload) {
+    addUploaded(measure, kind, upload);
+    return;
+  }
+  if (kind === "audio") measureAudio(part, at, measure);
+  else if (kind === "file")
+    measureFile(need(object(part["file"]), "file_data", `${at}.file`), `${at}.file.file_data`, measure);
+  else {
+    const url = need(imageOf(part), "url", `${at}.image_url`);
+    addPart(measure, addressedPart(kind, url, `${at}.image_url.url`), url.length);
+  }
+}
+
+function measureRequest(request: ChatRequest, measure: Measure): void {
+  noteBreakpoints(request, "", measure);
+  noteCacheWrite(request["prompt_cache_options"], "prompt_cache_options", openaiLifetimes, measure);
+  request.tools?.forEach((tool, t) => {
+    noteBreakpoints(tool, `tools[${t}]`, measure);
+    noteBreakpoints(object(tool["function"]), `tools[${t}].function`, measure);
+  });
+  request.messages.forEach((message, m) => {
+    const { content } = message;
+    measure.textBytes += outputBytes(message);
+    noteBreakpoints(message, `messages[${m}]`, measure);
+    if (!Array.isArray(content)) return;
+    content.forEach((part, c) => {
+      const at = `messages[${m}].content[${c}]`;
+      noteBreakpoints(part, at, measure);
+      if (isMedia(part.type)) {
+        measureMedia(part, part.type, at, measure);
+        return;
+      }
+      if (!textParts.includes(part.type))
+        throw invalidValue(`${at}.type`, `${at}.type: parts of this type are not supported.`);
+      measure.textBytes += byteLength(part["text"]);
+    });
+  });
+}
 
 function featuresOf(request: ChatRequest): Map<Feature, string> {
   const features = new Map<Feature, string>();
@@ -44,27 +170,13 @@ export const chatCodec: Codec = {
     refuseDeep(body);
     const request = validate(chatRequest, body);
     refuseStored(request);
-    const features = featuresOf(request);
-    const measure = newMeasure(features);
+    const measure = newMeasure(featuresOf(request));
     measureRequest(request, measure);
-    const { mediaBytes, textBytes, uploads } = measure;
-    const caps = [request.max_tokens, request.max_completion_tokens].filter((cap) => cap != null);
-    const inputBytes = Math.max(0, bodyBytes - mediaBytes);
-    return {
-      model: request.model,
-      stream: request.stream ?? false,
-      // The prompt repeats tools much as they are in the body.
-      textBytes: features.has("tools") ? inputBytes : textBytes,
-      size: {
-        inputBytes,
-        messages: request.messages.length,
-        ...measuredSize(measure),
-        choices: request.n ?? 1,
-        ...(caps.length > 0 && { outputCap: Math.min(...caps) }),
-      },
-      features,
-      uploads,
-    };
+    const { model, stream, messages, n, max_tokens, max_completion_tokens } = request;
+    const caps = [max_tokens, max_completion_tokens].filter((cap) => cap != null);
+    const outputCap = caps.length > 0 ? Math.min(...caps) : undefined;
+    const size = { messages: messages.length, choices: n ?? 1 };
+    return { model, stream: stream ?? false, ...measuredCall(measure, bodyBytes, size, { outputCap }) };
   },
   error: (error, requestId) => JSON.stringify(commonError(error, requestId)),
   streamError: (error, requestId) => `data: ${JSON.stringify(commonError(error, requestId))}\n\n`,

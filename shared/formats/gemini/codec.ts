@@ -1,7 +1,7 @@
 import { invalidValue, type ServiceError } from "#errors";
 import { validate } from "../errors.ts";
 import { isSet, object, refuseDeep } from "../json.ts";
-import { measuredSize } from "../measure.ts";
+import { measuredCall } from "../measure.ts";
 import { type Codec, type ParsedCall } from "../types.ts";
 import { formedCount, formedRequest } from "./field-names.ts";
 import { featuresOf, measureRequest, refuseUnsupported } from "./measure.ts";
@@ -10,23 +10,11 @@ import { type GeminiRequest, geminiCountRequest, geminiRequest } from "./request
 /** `path`: the prefix of field names in errors. */
 function parseRequest(request: GeminiRequest, path: string, bodyBytes: number): Omit<ParsedCall, "model" | "stream"> {
   refuseUnsupported(request, path);
-  const features = featuresOf(request, path);
-  const measure = measureRequest(request, path, features);
-  const { uploads, mediaBytes, textBytes, framed } = measure;
-  const inputBytes = Math.max(0, bodyBytes - mediaBytes);
+  const measure = measureRequest(request, path, featuresOf(request, path));
   const { maxOutputTokens, candidateCount } = request.generationConfig ?? {};
-  return {
-    textBytes: framed || features.has("tools") ? inputBytes : textBytes,
-    size: {
-      inputBytes,
-      messages: request.contents.length + (request.systemInstruction ? 1 : 0),
-      ...measuredSize(measure),
-      choices: candidateCount ?? 1,
-      ...(maxOutputTokens != null && { outputCap: maxOutputTokens }),
-    },
-    features,
-    uploads,
-  };
+  const messages = request.contents.length + (request.systemInstruction ? 1 : 0);
+  const size = { messages, choices: candidateCount ?? 1 };
+  return measuredCall(measure, bodyBytes, size, { outputCap: maxOutputTokens });
 }
 
 /** docs/api/wire-details.md, "Errors". */
@@ -99,5 +87,4 @@ export function countedRequest(body: unknown): Record<string, unknown> {
   return request;
 }
 
-/** The answer of `countTokens`. */
 export const countAnswer = (totalTokens: number): Record<string, unknown> => ({ totalTokens });

@@ -1,23 +1,19 @@
 import { invalidValue } from "#errors";
+import { providerTool, refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, isSet, type JsonObject, list, object, strings, text } from "../json.ts";
 import { addPart, addUploaded, type Measure, newMeasure } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
 import { type Feature, type PartKind, type UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
+import { uploadIn } from "../uploads.ts";
 import { type GeminiRequest } from "./request.ts";
 
-/** Tenants share the operator's account at the provider: data stored there may be another tenant's. */
 const storedDataFields = ["cachedContent", "generationOutputConfig"];
 /** Their cost has no bound: they select another model, or continue an earlier answer. */
 const unboundedFields = ["continuationToken", "routingConfig", "modelSelectionConfig"];
 
-const refuseStoredData = (path: string, advice = "send the content itself"): never => {
-  throw invalidValue(path, `${path} refers to data stored at the provider, which is not available here; ${advice}.`);
-};
-
 export function refuseUnsupported(request: GeminiRequest, path: string): void {
   const refuseFields = (holder: JsonObject, holderPath: string) => {
-    for (const field of storedDataFields) if (isSet(holder[field])) refuseStoredData(`${holderPath}${field}`);
+    for (const field of storedDataFields) if (isSet(holder[field])) throw storedAtProvider(`${holderPath}${field}`);
     for (const field of unboundedFields)
       if (isSet(holder[field])) throw invalidValue(`${holderPath}${field}`, `${holderPath}${field} is not supported.`);
   };
@@ -27,20 +23,15 @@ export function refuseUnsupported(request: GeminiRequest, path: string): void {
 
 function addModality(name: string, path: string, features: Map<Feature, string>): void {
   if (/^(MODALITY_UNSPECIFIED|TEXT)$/i.test(name)) return;
-  if (!/^AUDIO$/i.test(name)) throw invalidValue(path, `${path}: only TEXT and AUDIO are supported.`);
+  if (!/^AUDIO$/i.test(name)) refuse(path, "only TEXT and AUDIO are supported");
   features.set("audio_output", path);
 }
 
-/** The features that a request needs. Refuses tools that the provider would run, because their cost has no bound. */
 export function featuresOf(request: GeminiRequest, path: string): Map<Feature, string> {
   const features = new Map<Feature, string>();
   request.tools?.forEach((tool, t) => {
     for (const [field, value] of Object.entries(tool))
-      if (field !== "functionDeclarations" && value !== null)
-        throw invalidValue(
-          `${path}tools[${t}].${field}`,
-          `${path}tools[${t}].${field}: tools that run at the provider are not supported.`,
-        );
+      if (field !== "functionDeclarations" && value !== null) throw providerTool(`${path}tools[${t}].${field}`);
     if (tool.functionDeclarations?.length) features.set("tools", `${path}tools`);
   });
 
@@ -66,7 +57,6 @@ export function featuresOf(request: GeminiRequest, path: string): Map<Feature, s
   return features;
 }
 
-/** The kind of a media part, by its MIME type. */
 export function kindOf(mime: string): PartKind {
   if (/^image\//i.test(mime)) return "image";
   return /^audio\//i.test(mime) ? "audio" : "file";
@@ -74,17 +64,13 @@ export function kindOf(mime: string): PartKind {
 
 const contentFields = { inlineData: "data", fileData: "fileUri" } as const;
 
-/** The upload that `inlineData` or `fileData` refers to. */
 export function geminiUpload(
   media: JsonObject,
   field: keyof typeof contentFields,
   path: string,
 ): UploadRef | undefined {
-  const contentField = contentFields[field];
-  const id = media[contentField];
-  if (!isUploadId(id)) return undefined;
   const kind = kindOf(text(media["mimeType"]));
-  return { id, param: `${path}.${contentField}`, ...(kind !== "file" && { kind }) };
+  return uploadIn(media, [contentFields[field]], path, kind === "file" ? undefined : kind);
 }
 
 /** Excludes everything that URL parsers disagree on: backslashes, user info, white space. */
@@ -99,8 +85,8 @@ export function checkLink(address: string, path: string): void {
   if (host === false) {
     if (/^(https?:|upl_)/i.test(address))
       throw invalidValue(path, `${path} must be a plain http or https address, or the id of an upload.`);
-    refuseStoredData(path, "use a link or an upload");
-  } else if (providerHosts.test(host) && host !== publicStorageHost) refuseStoredData(path, "use an upload");
+    throw storedAtProvider(path, "use a link or an upload");
+  } else if (providerHosts.test(host) && host !== publicStorageHost) throw storedAtProvider(path, "use an upload");
 }
 
 /** Fields of a part whose cost has a bound and that need no work of the provider beyond the model's. */
@@ -119,7 +105,6 @@ const partFields: ReadonlySet<string> = new Set([
   "speechMetadata",
 ]);
 
-/** `inlineData` and `fileData`, of a part or of a tool's result. */
 function measureMedia(holder: JsonObject, path: string, measure: Measure): void {
   const { mediaProcessing } = holder;
   // With other values the model chooses how much of a video it reads.
@@ -144,8 +129,7 @@ function measureMedia(holder: JsonObject, path: string, measure: Measure): void 
 
 function measurePart(part: JsonObject, path: string, measure: Measure): void {
   for (const [field, value] of Object.entries(part))
-    if (!partFields.has(field) && isSet(value))
-      throw invalidValue(`${path}.${field}`, `${path}.${field}: parts of this type are not supported here.`);
+    if (!partFields.has(field) && isSet(value)) refuse(`${path}.${field}`, "parts of this type are not supported here");
   measure.textBytes += byteLength(part["text"]);
   measureMedia(part, path, measure);
   if (isSet(part["functionCall"])) measure.framed = true;
@@ -157,7 +141,6 @@ function measurePart(part: JsonObject, path: string, measure: Measure): void {
   });
 }
 
-/** The text and media of a request. Refuses parts whose cost has no bound. */
 export function measureRequest(request: GeminiRequest, path: string, features: Map<Feature, string>): Measure {
   const measure = newMeasure(features);
   const measureParts = (content: JsonObject, contentPath: string) => {

@@ -86,5 +86,4 @@ export const geminiRequest = z
 
 export type GeminiRequest = z.infer<typeof geminiRequest>;
 
-/** A `countTokens` body with a whole request. */
 export const geminiCountRequest = z.looseObject({ generateContentRequest: geminiRequest });

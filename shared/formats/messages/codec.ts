@@ -1,7 +1,7 @@
-import { invalidValue, type ServiceError } from "#errors";
-import { providerTool, storedAtProvider, validate } from "../errors.ts";
-import { isSet, type JsonObject, object, refuseDeep, text } from "../json.ts";
-import { type Measure, measuredSize, newMeasure } from "../measure.ts";
+import type { ServiceError } from "#errors";
+import { needText, providerTool, refuse, storedAtProvider, validate } from "../errors.ts";
+import { isSet, type JsonObject, list, object, refuseDeep, text } from "../json.ts";
+import { type Measure, measuredCall, newMeasure } from "../measure.ts";
 import type { Codec, Feature, ParsedCall } from "../types.ts";
 import { measureRequest, noteBreakpoint } from "./measure.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
@@ -12,7 +12,6 @@ const clientTool = /^(bash|text_editor|memory)_\d{8}$/;
 const maxPreambleTokens = 512;
 const maxClientToolTokens = 1024;
 
-/** Fields that refer to data stored at the provider. */
 const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
 /** Fields that start or redirect billing for work without a price. */
 const unpriced = ["mcp_servers", "fallbacks", "compaction", "billing_policy"];
@@ -24,21 +23,15 @@ function refuseStored(request: JsonObject): void {
 }
 
 function refuseUnpriced(request: JsonObject): void {
-  const refuse = (param: string) => {
-    throw invalidValue(
-      param,
-      `${param}: features that run at the provider or are billed separately are not supported.`,
-    );
-  };
-  for (const field of unpriced) if (isSet(request[field])) refuse(field);
+  const reason = "features that run at the provider or are billed separately are not supported";
+  for (const field of unpriced) if (isSet(request[field])) refuse(field, reason);
   const { speed, inference_geo, context_management } = request;
-  if (isSet(speed) && speed !== "standard") refuse("speed");
-  if (isSet(inference_geo) && inference_geo !== "global") refuse("inference_geo");
+  if (isSet(speed) && speed !== "standard") refuse("speed", reason);
+  if (isSet(inference_geo) && inference_geo !== "global") refuse("inference_geo", reason);
   const { edits } = object(context_management);
-  if (Array.isArray(edits))
-    edits.forEach((edit: unknown, e) => {
-      if (!text(object(edit)["type"]).startsWith("clear_")) refuse(`context_management.edits[${e}].type`);
-    });
+  list(edits).forEach(({ type }, e) => {
+    if (!text(type).startsWith("clear_")) refuse(`context_management.edits[${e}].type`, reason);
+  });
 }
 
 /** Notes the tools, and returns the prompt tokens that they add beyond their bytes. */
@@ -50,7 +43,7 @@ function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
     const at = `tools[${t}]`;
     noteBreakpoint(tool, at, measure);
     if (tool.type == null || tool.type === "custom") {
-      if (!tool.name) throw invalidValue(`${at}.name`, `${at}.name must be a string.`);
+      needText(tool.name, `${at}.name`);
       return;
     }
     if (!clientTool.test(tool.type)) throw providerTool(`${at}.type`);
@@ -69,28 +62,20 @@ function featuresOf(request: CountTokensRequest): Map<Feature, string> {
   return features;
 }
 
-function parsedCall(request: CountTokensRequest, bodyBytes: number): Omit<ParsedCall, "stream"> {
+function parsedCall(
+  request: CountTokensRequest,
+  bodyBytes: number,
+  { stream, max_tokens: outputCap }: { stream?: boolean | null | undefined; max_tokens?: number } = {},
+): ParsedCall {
   refuseStored(request);
   refuseUnpriced(request);
-  const features = featuresOf(request);
-  const measure = newMeasure(features);
+  const measure = newMeasure(featuresOf(request));
   noteBreakpoint(request, "", measure);
   const toolTokens = measureTools(request, measure);
   measureRequest(request, measure);
-  const { uploads, mediaBytes, textBytes, framed } = measure;
-  const inputBytes = Math.max(0, bodyBytes - mediaBytes);
-  return {
-    model: request.model,
-    textBytes: framed || features.has("tools") ? inputBytes : textBytes,
-    size: {
-      inputBytes: inputBytes + toolTokens,
-      messages: request.messages.length + (request.system == null ? 0 : 1),
-      ...measuredSize(measure),
-      choices: 1,
-    },
-    features,
-    uploads,
-  };
+  const size = { messages: request.messages.length + (request.system == null ? 0 : 1), choices: 1 };
+  const call = measuredCall(measure, bodyBytes, size, { toolTokens, outputCap });
+  return { model: request.model, stream: stream ?? false, ...call };
 }
 
 /** docs/api/wire-details.md, "Errors". */
@@ -126,20 +111,17 @@ export const messagesCodec: Codec = {
   parse(body, bodyBytes) {
     refuseDeep(body);
     const request = validate(messagesRequest, body);
-    const call = parsedCall(request, bodyBytes);
-    const { stream, max_tokens } = request;
-    return { ...call, stream: stream ?? false, size: { ...call.size, outputCap: max_tokens } };
+    return parsedCall(request, bodyBytes, request);
   },
   error: errorBody,
   streamError: (error, requestId) => `event: error\ndata: ${errorBody(error, requestId)}\n\n`,
   ping: 'event: ping\ndata: {"type": "ping"}\n\n',
 };
 
-/** Of POST /v1/messages/count_tokens. */
 export const countTokensCodec: Codec = {
   ...messagesCodec,
   parse(body, bodyBytes) {
     refuseDeep(body);
-    return { ...parsedCall(validate(countTokensRequest, body), bodyBytes), stream: false };
+    return parsedCall(validate(countTokensRequest, body), bodyBytes);
   },
 };

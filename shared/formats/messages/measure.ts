@@ -1,26 +1,22 @@
 import { invalidValue } from "#errors";
-import { storedAtProvider } from "../errors.ts";
+import { refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, type JsonObject, object } from "../json.ts";
 import { addPart, addUploaded, anthropicLifetimes, type Measure, need, noteCacheWrite } from "../measure.ts";
 import { inlinePart, linkedPart } from "../media-part.ts";
 import type { UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
+import { isUploadId, uploadIn } from "../uploads.ts";
 import type { CountTokensRequest } from "./request.ts";
 
-/** By the type of a source, the field with its content. */
 const fieldOf = new Map<unknown, string>([
   ["base64", "data"],
   ["url", "url"],
   ["file", "file_id"],
 ]);
 
-/** The upload that the source of an image or a document names. */
 export function messagesUpload(block: JsonObject, at: string): UploadRef | undefined {
   const source = object(block["source"]);
   const field = fieldOf.get(source["type"]);
-  const id = field === undefined ? undefined : source[field];
-  if (!isUploadId(id)) return undefined;
-  return { id, param: `${at}.source.${field}`, ...(block["type"] === "image" && { kind: "image" as const }) };
+  return uploadIn(source, field ? [field] : [], `${at}.source`, block["type"] === "image" ? "image" : undefined);
 }
 
 /** The blocks that each content may have; the cost of all others has no bound. */
@@ -62,7 +58,7 @@ function measureSource(kind: "image" | "file", block: JsonObject, at: string, me
     case "file":
       throw storedAtProvider(`${path}.type`);
     default:
-      throw invalidValue(`${path}.type`, `${path}.type: sources of this type are not supported.`);
+      refuse(`${path}.type`, "sources of this type are not supported");
   }
 }
 
@@ -80,10 +76,8 @@ function measureBlock(block: JsonObject, at: string, measure: Measure): void {
   noteBreakpoint(block, at, measure);
   switch (block["type"]) {
     case "text":
-      measure.textBytes += byteLength(need(block, "text", at));
-      return;
     case "thinking":
-      measure.textBytes += byteLength(need(block, "thinking", at));
+      measure.textBytes += byteLength(need(block, block["type"], at));
       return;
     case "redacted_thinking":
       measure.textBytes += byteLength(need(block, "data", at));
@@ -124,12 +118,11 @@ function measureContent(content: unknown, at: string, holder: keyof typeof block
     const block = object(value);
     const path = `${at}[${b}]`;
     if (!types.includes(need(block, "type", path)))
-      throw invalidValue(`${path}.type`, `${path}.type: blocks of this type are not supported here.`);
+      refuse(`${path}.type`, "blocks of this type are not supported here");
     measureBlock(block, path, measure);
   });
 }
 
-/** Collects the media, breakpoints and text of a request; refuses blocks whose cost has no bound. */
 export function measureRequest(request: CountTokensRequest, measure: Measure): void {
   if (request.system != null) measureContent(request.system, "system", "system", measure);
   request.messages.forEach(({ role, content }, m) => {

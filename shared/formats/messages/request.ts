@@ -21,7 +21,6 @@ const fields = {
   cache_control: z.looseObject({ type: z.string() }).nullish(),
 };
 
-/** Unknown fields pass through. */
 export const messagesRequest = z
   .looseObject({
     ...fields,

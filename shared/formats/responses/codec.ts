@@ -1,8 +1,8 @@
 import { type ServiceError } from "#errors";
-import { searchFields } from "../chat/request.ts";
-import { commonError, validate } from "../errors.ts";
+import { chatCodec, searchFields } from "../chat/codec.ts";
+import { validate } from "../errors.ts";
 import { type JsonObject, refuseDeep, text } from "../json.ts";
-import { measuredSize, newMeasure } from "../measure.ts";
+import { measuredCall, newMeasure } from "../measure.ts";
 import { type Codec, type Feature } from "../types.ts";
 import { checkTools, measureRequest, refuseUnsupported } from "./measure.ts";
 import { logprobsInclude, type ResponsesRequest, responsesRequest } from "./request.ts";
@@ -11,7 +11,6 @@ import { logprobsInclude, type ResponsesRequest, responsesRequest } from "./requ
 export const eventText = (event: JsonObject): string =>
   `event: ${text(event["type"]).replace(/\s/g, "")}\ndata: ${JSON.stringify(event)}\n\n`;
 
-/** The last event of a stream that failed. */
 export const errorEvent = ({ code, message, param }: ServiceError, sequenceNumber: number): string =>
   eventText({ type: "error", code, message, param: param ?? null, sequence_number: sequenceNumber });
 
@@ -35,33 +34,18 @@ function featuresOf(request: ResponsesRequest): Map<Feature, string> {
 }
 
 export const responsesCodec: Codec = {
+  ...chatCodec,
   parse(body, bodyBytes) {
     refuseDeep(body);
     const request = validate(responsesRequest, body);
     refuseUnsupported(request);
     const toolTokens = checkTools(request);
-    const features = featuresOf(request);
-    const measure = newMeasure(features);
+    const measure = newMeasure(featuresOf(request));
     measureRequest(request, measure);
-    const { uploads, mediaBytes, textBytes, framed } = measure;
-    const inputBytes = Math.max(0, bodyBytes - mediaBytes);
-    const { input, instructions, max_output_tokens } = request;
-    return {
-      model: request.model,
-      stream: request.stream ?? false,
-      textBytes: framed || features.has("tools") ? inputBytes : textBytes,
-      size: {
-        inputBytes: inputBytes + toolTokens,
-        messages: (typeof input === "string" ? 1 : input.length) + (instructions == null ? 0 : 1),
-        ...measuredSize(measure),
-        choices: 1,
-        ...(max_output_tokens != null && { outputCap: max_output_tokens }),
-      },
-      features,
-      uploads,
-    };
+    const { model, stream, input, instructions, max_output_tokens: outputCap } = request;
+    const messages = (typeof input === "string" ? 1 : input.length) + (instructions == null ? 0 : 1);
+    const call = measuredCall(measure, bodyBytes, { messages, choices: 1 }, { toolTokens, outputCap });
+    return { model, stream: stream ?? false, ...call };
   },
-  error: (error, requestId) => JSON.stringify(commonError(error, requestId)),
   streamError: (error) => errorEvent(error, maxSequenceNumber),
-  ping: ": ping\n\n",
 };

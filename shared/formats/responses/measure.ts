@@ -1,32 +1,29 @@
 import { invalidValue } from "#errors";
-import { byteLength, isSet, type JsonObject, list, object, text } from "../json.ts";
-import { addPart, addUploaded, type Measure, need, noteCacheWrite, openaiLifetimes } from "../measure.ts";
-import { addressedPart, inlinePart } from "../media-part.ts";
-import { audioMime } from "../media-types.ts";
+import { needText, refuse, storedAtProvider } from "../errors.ts";
+import { byteLength, isSet, type JsonObject, list, object } from "../json.ts";
+import {
+  addPart,
+  addUploaded,
+  type Measure,
+  measureAudio,
+  measureFile,
+  need,
+  noteCacheWrite,
+  openaiLifetimes,
+} from "../measure.ts";
+import { addressedPart } from "../media-part.ts";
 import { type UploadRef } from "../types.ts";
-import { isUploadId } from "../uploads.ts";
+import { isUploadId, uploadIn } from "../uploads.ts";
 import { type ResponsesRequest } from "./request.ts";
-
-const refuse = (path: string, reason: string): never => {
-  throw invalidValue(path, `${path}: ${reason}.`);
-};
-
-/** Tenants share the operator's account at the provider: data stored there may be another tenant's. */
-const refuseStoredData = (path: string): never => {
-  throw invalidValue(
-    path,
-    `${path} refers to data stored at the provider, which is not available here; send the content itself.`,
-  );
-};
 
 /** Refuses stored data, and work whose cost has no bound. */
 export function refuseUnsupported(request: ResponsesRequest): void {
   for (const field of ["previous_response_id", "conversation", "container"])
-    if (isSet(request[field])) refuseStoredData(field);
-  if (request.background) refuseStoredData("background");
-  if (isSet(request["prompt"])) refuseStoredData("prompt.id");
+    if (isSet(request[field])) throw storedAtProvider(field);
+  if (request.background) throw storedAtProvider("background");
+  if (isSet(request["prompt"])) throw storedAtProvider("prompt.id");
   if (isSet(object(request.prompt_cache_options)["comparison_response_id"]))
-    refuseStoredData("prompt_cache_options.comparison_response_id");
+    throw storedAtProvider("prompt_cache_options.comparison_response_id");
 
   if (isSet(request["context_management"]))
     refuse("context_management", "it runs at the provider and is not supported");
@@ -47,12 +44,11 @@ const maxDescriptionTokens = 1024;
 const hostedTools = "tools that run at the provider are not supported";
 
 function checkTool(tool: JsonObject, path: string, types: readonly string[]): void {
-  if (isSet(tool["vector_store_ids"])) refuseStoredData(`${path}.vector_store_ids`);
-  if (isSet(tool["container"])) refuseStoredData(`${path}.container`);
+  if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
+  if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   const { type, name, tools, environment } = tool;
   if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
-  if (!describedTools.includes(type) && (typeof name !== "string" || name === ""))
-    throw invalidValue(`${path}.name`, `${path}.name must be a string.`);
+  if (!describedTools.includes(type)) needText(name, `${path}.name`);
   if (type === "namespace")
     list(tools).forEach((each, t) => {
       checkTool(each, `${path}.tools[${t}]`, ["function", "custom"]);
@@ -72,24 +68,17 @@ export function checkTools({ tools, tool_choice }: ResponsesRequest): number {
   return maxDescriptionTokens * (tools?.filter(({ type }) => describedTools.includes(type)).length ?? 0);
 }
 
-/** The fields of a part that may name an upload. */
-const uploadFields = new Map<unknown, readonly string[]>([
-  ["input_image", ["image_url", "file_id"]],
-  ["input_file", ["file_id", "file_data", "file_url"]],
-]);
-
-/** The upload that a part of a message, or of a tool's result, refers to. */
 export function responsesUpload(part: JsonObject, path: string): UploadRef | undefined {
-  if (part["type"] === "input_audio") {
-    const id = object(part["input_audio"])["data"];
-    return isUploadId(id) ? { id, param: `${path}.input_audio.data`, kind: "audio" } : undefined;
+  switch (part["type"]) {
+    case "input_audio":
+      return uploadIn(part["input_audio"], ["data"], `${path}.input_audio`, "audio");
+    case "input_image":
+      return uploadIn(part, ["image_url", "file_id"], path, "image");
+    case "input_file":
+      return uploadIn(part, ["file_id", "file_data", "file_url"], path);
+    default:
+      return undefined;
   }
-  for (const field of uploadFields.get(part["type"]) ?? []) {
-    const id = part[field];
-    if (!isUploadId(id)) continue;
-    return { id, param: `${path}.${field}`, ...(part["type"] === "input_image" && { kind: "image" as const }) };
-  }
-  return undefined;
 }
 
 /** The types of parts whose cost has a bound. */
@@ -122,10 +111,7 @@ function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath:
     return;
   }
   if (kind === "audio") {
-    const audio = object(part["input_audio"]);
-    const path = `${partPath}.input_audio`;
-    const data = need(audio, "data", path);
-    addPart(measure, inlinePart(kind, audioMime(text(audio["format"])), data, `${path}.data`), data.length);
+    measureAudio(part, partPath, measure);
     return;
   }
   // With both fields of a file it is not known which the provider reads.
@@ -133,13 +119,13 @@ function measureMedia(part: JsonObject, type: keyof typeof mediaKinds, partPath:
   if (fields.length > 1) refuse(`${partPath}.file_url`, "use either file_url or file_data, not both");
   const [field = "file_data"] = fields;
   const address = need(part, field, partPath);
-  const isBase64 = field === "file_data" && !/^(https?|data):/i.test(address);
   const path = `${partPath}.${field}`;
-  addPart(measure, isBase64 ? inlinePart(kind, "", address, path) : addressedPart(kind, address, path), address.length);
+  if (field === "file_data") measureFile(address, path, measure);
+  else addPart(measure, addressedPart(kind, address, path), address.length);
 }
 
 function measurePart(part: JsonObject, path: string, measure: Measure): void {
-  if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) refuseStoredData(`${path}.file_id`);
+  if (isSet(part["file_id"]) && !isUploadId(part["file_id"])) throw storedAtProvider(`${path}.file_id`);
   noteCacheWrite(part["prompt_cache_breakpoint"], `${path}.prompt_cache_breakpoint`, openaiLifetimes, measure);
   switch (part["type"]) {
     case "input_image":
@@ -153,7 +139,7 @@ function measurePart(part: JsonObject, path: string, measure: Measure): void {
     default:
       measure.textBytes += byteLength(need(part, "text", path));
       list(part["annotations"]).forEach((annotation, a) => {
-        if (isSet(annotation["file_id"])) refuseStoredData(`${path}.annotations[${a}].file_id`);
+        if (isSet(annotation["file_id"])) throw storedAtProvider(`${path}.annotations[${a}].file_id`);
       });
   }
 }
@@ -210,16 +196,15 @@ function measureItem(item: JsonObject, path: string, measure: Measure): void {
       measure.framed = true;
       return;
     case "item_reference":
-      refuseStoredData(`${path}.type`);
+      throw storedAtProvider(`${path}.type`);
   }
   // A reference may leave out its type.
-  if (!isSet(type) && isSet(item["id"])) refuseStoredData(`${path}.id`);
+  if (!isSet(type) && isSet(item["id"])) throw storedAtProvider(`${path}.id`);
   if (!callerToolItems.has(type)) refuse(`${path}.type`, "items of this type are not supported");
-  if (isSet(object(item["environment"])["container_id"])) refuseStoredData(`${path}.environment.container_id`);
+  if (isSet(object(item["environment"])["container_id"])) throw storedAtProvider(`${path}.environment.container_id`);
   measure.framed = true;
 }
 
-/** Adds the text and media of a request. Refuses content whose cost has no bound. */
 export function measureRequest(request: ResponsesRequest, measure: Measure): void {
   const { input, instructions, prompt_cache_options } = request;
   noteCacheWrite(prompt_cache_options, "prompt_cache_options", openaiLifetimes, measure);

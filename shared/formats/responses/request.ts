@@ -8,7 +8,6 @@ const typed = z.looseObject({ type: z.string() });
 
 const item = z.looseObject({ type: z.string().nullish(), role: z.string().nullish() }).meta({ id: "ResponsesItem" });
 
-/** Other fields pass through. */
 export const responsesRequest = z
   .looseObject({
     model: z.string().min(1).describe("The provider's own id, or provider/model"),

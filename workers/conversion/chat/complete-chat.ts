@@ -1,7 +1,8 @@
 import { type JsonObject, object, outputBytes } from "#formats";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
-import { callTracker } from "../tool-calls.ts";
+import { callTracker, toolCallId } from "../tool-calls.ts";
 import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";
+import { indexOf } from "./fields.ts";
 
 /** The provider's usage if it is plausible, else the estimate. Equals what is billed, so that it includes reasoning. */
 function completeUsage(usage: unknown, estimate: TokenEstimate) {
@@ -16,10 +17,6 @@ function completeUsage(usage: unknown, estimate: TokenEstimate) {
   };
 }
 
-/** Providers accept at most 40 characters in the id of a tool call. */
-const toolCallId = ({ id }: ResponseIdentity, choice: number, call: number) =>
-  `call_${id.slice(-24)}_${choice}_${call}`;
-
 /** A provider's answer with all fields that clients rely on. */
 export function completeChat(response: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject {
   const choices = Array.isArray(response["choices"]) ? response["choices"] : [];
@@ -31,7 +28,7 @@ export function completeChat(response: JsonObject, identity: ResponseIdentity, e
     model: identity.model,
     choices: choices.map((value: unknown, position) => {
       const choice = object(value);
-      const index = typeof choice["index"] === "number" ? choice["index"] : position;
+      const index = indexOf(choice, position);
       const message = object(choice["message"]);
       const calls = message["tool_calls"];
       return {
@@ -45,7 +42,7 @@ export function completeChat(response: JsonObject, identity: ResponseIdentity, e
             tool_calls: calls.map((call: unknown, at) => ({
               type: "function",
               ...object(call),
-              id: object(call)["id"] || toolCallId(identity, index, at),
+              id: object(call)["id"] || toolCallId(identity.id, index, at),
             })),
           }),
         },
@@ -58,11 +55,11 @@ export function completeChat(response: JsonObject, identity: ResponseIdentity, e
 
 /** Completes the tool calls of one choice. Clients concatenate repeated fields, so only the first delta has id and type. */
 function toolCalls(newId: (call: number) => string) {
-  const tracker = callTracker(newId);
+  const trackCall = callTracker(newId);
   return (value: unknown) => {
     const { id, index, type, ...fields } = object(value);
     const { name } = object(fields["function"] ?? fields["custom"]);
-    const { call, isNew } = tracker.of({ id, index, name });
+    const { isNew, ...call } = trackCall({ id, index, name });
     return isNew
       ? { id: call.id, index: call.call, type: type ?? "function", ...fields }
       : { index: call.call, ...fields };
@@ -82,12 +79,12 @@ export function chatStream(identity: ResponseIdentity): StreamWriter {
 
   const completeChoice = (value: unknown, position: number) => {
     const choice = object(value);
-    const index = typeof choice["index"] === "number" ? choice["index"] : position;
+    const index = indexOf(choice, position);
     const { role, ...delta } = object(choice["delta"]);
     bytes += outputBytes(delta);
     let toolCall = calls.get(index);
     const isFirst = toolCall === undefined;
-    toolCall ??= toolCalls((call) => toolCallId(identity, index, call));
+    toolCall ??= toolCalls((call) => toolCallId(identity.id, index, call));
     calls.set(index, toolCall);
     return {
       ...choice,

@@ -1,8 +1,7 @@
-import { invalidValue } from "#errors";
-import { type JsonObject, list, object, text } from "#formats";
-import type { ConvertedRequest, UpstreamTarget } from "../converter.ts";
-import { ignoredParams } from "../ignored-params.ts";
-import { isDocumented } from "./fields.ts";
+import { audioFormat, chatUpload, type JsonObject, list, object, refuse, text } from "#formats";
+import { type ConvertedRequest, type FormatConverter, type UpstreamTarget } from "../converter.ts";
+import { mapParts } from "../map-parts.ts";
+import { checkFields, documentedFields } from "./fields.ts";
 
 const withoutExtra = (holder: unknown): JsonObject => {
   const { extra_content: _, ...rest } = object(holder);
@@ -32,8 +31,7 @@ function refuseLinks({ messages }: JsonObject): void {
   list(messages).forEach(({ content }, m) => {
     list(content).forEach(({ type, file }, c) => {
       if (type !== "file" || !/^https?:/i.test(text(object(file)["file_data"]))) return;
-      const at = `messages[${m}].content[${c}].file.file_data`;
-      throw invalidValue(at, `${at}: this model supports files as bytes, not by a link.`);
+      refuse(`messages[${m}].content[${c}].file.file_data`, "this model supports files as bytes, not by a link");
     });
   });
 }
@@ -57,11 +55,24 @@ export function toUpstream(request: JsonObject, { model, cap, capField }: Upstre
 
 /** Drops undocumented fields, for upstreams that refuse unknown fields or charge for features behind them. */
 export function withoutUnknown(request: JsonObject): ConvertedRequest {
-  const ignored = ignoredParams();
-  const known = Object.entries(request).filter(([field, value]) => {
-    if (isDocumented(field)) return true;
-    ignored.add(field, value);
-    return false;
-  });
+  const ignored = checkFields(request, [], documentedFields);
+  const known = Object.entries(request).filter(([field]) => documentedFields.has(field));
   return { request: Object.fromEntries(known), ignored: ignored.names() };
 }
+
+export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) =>
+  mapParts(request, ["messages", "content"], (part, path) => {
+    const ref = chatUpload(part, path);
+    if (!ref) return part;
+    const { mime, address, base64 } = resolve(ref);
+    switch (part["type"]) {
+      case "image_url":
+        return { ...part, image_url: { ...object(part["image_url"]), url: address } };
+      case "input_audio":
+        return { ...part, input_audio: { ...object(part["input_audio"]), data: base64, format: audioFormat(mime) } };
+      default: {
+        const { file_id: _, file_data: __, ...file } = object(part["file"]);
+        return { ...part, file: { filename: ref.id, ...file, file_data: address } };
+      }
+    }
+  });

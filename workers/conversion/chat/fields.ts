@@ -1,4 +1,6 @@
+import { invalidValue } from "#errors";
 import { type JsonObject, list, number, object, text } from "#formats";
+import { type IgnoredParams, ignoredParams } from "../converter.ts";
 
 /** Chat fields that every conversion handles: converts, or refuses by value. */
 export const commonFields: readonly string[] = [
@@ -22,7 +24,7 @@ export const commonFields: readonly string[] = [
 ];
 
 /** Fields of a chat request as OpenAI documents them (https://platform.openai.com/docs/api-reference/chat/create). */
-const documentedFields: ReadonlySet<string> = new Set([
+export const documentedFields: ReadonlySet<string> = new Set([
   ...commonFields,
   "audio",
   "frequency_penalty",
@@ -44,14 +46,44 @@ const documentedFields: ReadonlySet<string> = new Set([
   "web_search_options",
 ]);
 
-export const isDocumented = (field: string): boolean => documentedFields.has(field);
-
 // Values that request nothing.
 export const isEmpty = (value: unknown): boolean =>
   !value || (typeof value === "object" && Object.keys(object(value)).length === 0);
 export const isTextOnly = (value: unknown): boolean =>
   value == null || (Array.isArray(value) && value.every((each) => each === "text"));
 export const isStandardTier = (value: unknown): boolean => value == null || value === "auto" || value === "default";
+
+export function refuseParam(param: string): never {
+  throw invalidValue(param, `${param} is not supported by this model.`);
+}
+
+/** A field that cannot be converted, unless its value requests nothing. */
+export type RefusedField = readonly [field: string, isHarmless: (value: unknown) => boolean];
+
+/** Refuses the fields that change the meaning; all others that are not convertible are ignored. */
+export function checkFields(
+  request: JsonObject,
+  refused: readonly RefusedField[],
+  convertible: ReadonlySet<string>,
+): IgnoredParams {
+  for (const [field, isHarmless] of refused) if (!isHarmless(request[field])) refuseParam(field);
+  const ignored = ignoredParams();
+  for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
+  return ignored;
+}
+
+/** For formats that know functions only; undefined for any other choice. `name`: the one function that must be called. */
+export function functionChoice(choice: unknown) {
+  if (choice == null) return { mode: "auto" };
+  if (choice === "auto" || choice === "none" || choice === "required") return { mode: choice };
+  const { type, function: named, allowed_tools } = object(choice);
+  const { name } = object(named);
+  if (type === "function" && typeof name === "string") return { mode: "required", name };
+  if (type !== "allowed_tools") return undefined;
+  const { mode, tools } = object(allowed_tools);
+  const allowed = new Set(list(tools).map((tool) => object(tool["function"])["name"]));
+  return { mode: mode === "required" ? "required" : "auto", allowed };
+}
 
 /** The smallest output cap of a request. */
 export function capOf(request: JsonObject): number | undefined {
@@ -75,6 +107,9 @@ export const contentText = (content: unknown): string =>
     .map((part) => text(part["text"]) || text(part["refusal"]))
     .join("");
 
+/** The index of a choice or a candidate, which servers may leave out. */
+export const indexOf = ({ index }: JsonObject, position: number): number => number(index) ?? position;
+
 /** The first choice of a chat answer or chunk, for formats with a single answer. */
 export const firstChoice = (choices: unknown): JsonObject | undefined =>
-  list(choices).find(({ index }, position) => (typeof index === "number" ? index : position) === 0);
+  list(choices).find((choice, position) => indexOf(choice, position) === 0);

@@ -4,8 +4,12 @@
  */
 import type { FormatConverter } from "../converter.ts";
 import { chatStream, completeChat } from "./complete-chat.ts";
-import { convertRequestFromChat, toUpstream, withoutForeignState } from "./convert-request-from-chat.ts";
-import { resolveUploads } from "./resolve-uploads.ts";
+import {
+  convertRequestFromChat,
+  resolveUploads,
+  toUpstream,
+  withoutForeignState,
+} from "./convert-request-from-chat.ts";
 
 export { toUpstream, withoutUnknown } from "./convert-request-from-chat.ts";
 

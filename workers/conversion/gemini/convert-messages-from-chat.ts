@@ -8,14 +8,15 @@ import {
   kindOf,
   list,
   mimeOfLink,
+  needText,
   object,
+  refuse,
   text,
 } from "#formats";
 import { contentText, reasoningText } from "../chat/fields.ts";
-import { type IgnoredParams } from "../ignored-params.ts";
+import { type IgnoredParams } from "../converter.ts";
 import { argumentsObject, argumentsOf } from "../tool-calls.ts";
-import { type ModelCapabilities } from "./model-capabilities.ts";
-import { signatureOf, skipSignatureValidation } from "./reasoning.ts";
+import { type ModelCapabilities, signatureOf, skipSignatureValidation } from "./reasoning.ts";
 
 /** `results`: tool results are a content of their own, because the user's words after them begin a new turn. */
 interface Content {
@@ -45,8 +46,7 @@ function imagePart(part: JsonObject, partPath: string): JsonObject {
 
 function audioPart(part: JsonObject, path: string): JsonObject {
   const { data, format } = object(part["input_audio"]);
-  if (!text(data)) throw invalidValue(`${path}.input_audio.data`, `${path}.input_audio.data must be a string.`);
-  return { inlineData: { mimeType: audioMime(text(format)), data } };
+  return { inlineData: { mimeType: audioMime(text(format)), data: needText(data, `${path}.input_audio.data`) } };
 }
 
 function partsFromChat(content: unknown, path: string, ignored: IgnoredParams): JsonObject[] {
@@ -64,7 +64,7 @@ function partsFromChat(content: unknown, path: string, ignored: IgnoredParams): 
       case "file":
         return [mediaPart(text(object(part["file"])["file_data"]), "application/pdf", `${partPath}.file.file_data`)];
       default:
-        throw invalidValue(`${partPath}.type`, `${partPath}.type: parts of this type are not supported by this model.`);
+        return refuse(`${partPath}.type`, "parts of this type are not supported by this model");
     }
   });
 }
@@ -87,10 +87,10 @@ export function convertMessagesFromChat(
   };
 
   const callPart = (call: JsonObject, path: string): JsonObject => {
-    const { name, arguments: args } = object(call["function"]);
-    if (!text(name)) throw invalidValue(`${path}.function.name`, `${path}.function.name must be a string.`);
+    const { name: functionName, arguments: args } = object(call["function"]);
+    const name = needText(functionName, `${path}.function.name`);
     const id = text(call["id"]);
-    functionNames.set(id, text(name));
+    functionNames.set(id, name);
     return given({
       functionCall: given({ id: id || undefined, name, args: argumentsObject(args) }),
       thoughtSignature: signatureOf(call) || undefined,
@@ -156,11 +156,10 @@ export function convertMessagesFromChat(
         add("model", assistantParts(message, path));
         return;
       default:
-        throw invalidValue(`${path}.role`, `${path}.role: messages of this role are not supported by this model.`);
+        refuse(`${path}.role`, "messages of this role are not supported by this model");
     }
   });
-  if (contents.length === 0)
-    throw invalidValue("messages", "messages: at least one non-system message must have content.");
+  if (contents.length === 0) refuse("messages", "at least one non-system message must have content");
   return {
     system,
     contents: contents.map(({ source, parts }) => ({ role: source === "model" ? "model" : "user", parts })),

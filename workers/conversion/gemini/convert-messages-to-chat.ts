@@ -1,6 +1,7 @@
-import { invalidValue } from "#errors";
-import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, text, writeJson } from "#formats";
-import { type IgnoredParams } from "../ignored-params.ts";
+import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, refuse, text, writeJson } from "#formats";
+import { contentOf, filePart, imagePart, resultMedia, textPart } from "../chat/parts.ts";
+import { type IgnoredParams } from "../converter.ts";
+import { chatToolCall } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
 interface LocatedPart {
@@ -31,13 +32,6 @@ function joinTurns(contents: readonly JsonObject[]): Turn[] {
   return turns;
 }
 
-const textPart = (value: string): JsonObject => ({ type: "text", text: value });
-const imagePart = (url: string): JsonObject => ({ type: "image_url", image_url: { url } });
-const documentPart = (data: string): JsonObject => ({
-  type: "file",
-  file: isUploadId(data) ? { file_id: data } : { filename: "document.pdf", file_data: data },
-});
-
 /** `data`: base64, or the id of an upload. */
 function inlinePart(mime: string, data: string): JsonObject {
   const isUpload: boolean = isUploadId(data);
@@ -49,7 +43,7 @@ function inlinePart(mime: string, data: string): JsonObject {
       return { type: "input_audio", input_audio: { data, format: audioFormat(mime) } };
     case "file":
       if (/^text\//i.test(mime) && !isUpload) return textPart(Buffer.from(data, "base64").toString());
-      return documentPart(address);
+      return filePart(address);
   }
 }
 
@@ -58,12 +52,9 @@ function linkedPart(mime: string, link: string, path: string): JsonObject {
     case "image":
       return imagePart(link);
     case "audio":
-      throw invalidValue(
-        `${path}.fileUri`,
-        `${path}.fileUri: this model accepts audio only as inlineData or an upload.`,
-      );
+      return refuse(`${path}.fileUri`, "this model accepts audio only as inlineData or an upload");
     case "file":
-      return documentPart(link);
+      return filePart(link);
   }
 }
 
@@ -76,8 +67,7 @@ function mediaParts(part: JsonObject, path: string): JsonObject[] {
     const mime = text(mimeType);
     const content = text(field === "inlineData" ? data : fileUri);
     const mediaPath = `${path}.${field}`;
-    if (/^video\//i.test(mime))
-      throw invalidValue(`${mediaPath}.mimeType`, `${mediaPath}.mimeType: this model does not accept video.`);
+    if (/^video\//i.test(mime)) refuse(`${mediaPath}.mimeType`, "this model does not accept video");
     const isLink = field === "fileData" && !isUploadId(content);
     return [isLink ? linkedPart(mime, content, mediaPath) : inlinePart(mime, content)];
   });
@@ -96,8 +86,7 @@ function takeCall(pending: Call[], result: JsonObject, path: string): Call {
   const byId = pending.findIndex(({ id }) => id === result["id"]);
   const found = byId >= 0 ? byId : pending.findIndex(({ name }) => name === result["name"]);
   const [call] = found >= 0 ? pending.splice(found, 1) : [];
-  if (!call)
-    throw invalidValue(`${path}.name`, `${path}.name: there is no earlier call of this function without a result.`);
+  if (!call) return refuse(`${path}.name`, "there is no earlier call of this function without a result");
   return call;
 }
 
@@ -108,7 +97,6 @@ function resultText(response: unknown, path: string): string {
   return writeJson(object(response), path);
 }
 
-/** Chat's tool messages are text: media of results move to the user message after them. */
 function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: IgnoredParams): JsonObject[] {
   const results: JsonObject[] = [];
   const content: JsonObject[] = [];
@@ -120,14 +108,11 @@ function userToChat(parts: readonly LocatedPart[], pending: Call[], ignored: Ign
       const { id } = takeCall(pending, result, path);
       results.push({ role: "tool", tool_call_id: id, content: resultText(result["response"], `${path}.response`) });
       const media = list(result["parts"]).flatMap((part, p) => mediaParts(part, `${path}.parts[${p}]`));
-      if (media.length > 0) content.push(textPart(`Of the result of ${id}:`), ...media);
+      content.push(...resultMedia(id, media));
     }
     content.push(...userParts(each, ignored));
   }
-  const [first] = content;
-  if (!first) return results;
-  const isText = content.length === 1 && first["type"] === "text";
-  return [...results, { role: "user", content: isText ? first["text"] : content }];
+  return content.length > 0 ? [...results, { role: "user", content: contentOf(content) }] : results;
 }
 
 /** Stands in for the id of a call that has none; unique by position. */
@@ -138,8 +123,7 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
   let signature: unknown;
   const calls: JsonObject[] = [];
   for (const { part, path } of parts) {
-    if (mediaParts(part, path).length > 0)
-      throw invalidValue(path, `${path}: this model does not accept media in a turn of the model.`);
+    if (mediaParts(part, path).length > 0) refuse(path, "this model does not accept media in a turn of the model");
     // Another model cannot use the thoughts of this provider's.
     if (part["thought"] !== true) content += text(part["text"]);
     const { functionCall, thoughtSignature } = part;
@@ -150,19 +134,14 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
     const { id, name, args } = object(functionCall);
     const call = { id: text(id) || positionId(path), name: text(name) };
     pending.push(call);
-    calls.push({
-      id: call.id,
-      type: "function",
-      function: { name: call.name, arguments: writeJson(object(args), `${path}.functionCall.args`) },
-      ...signatureField(thoughtSignature),
-    });
+    const callArguments = writeJson(object(args), `${path}.functionCall.args`);
+    calls.push({ ...chatToolCall(call.id, name, callArguments), ...signatureField(thoughtSignature) });
   }
   if (!content && calls.length === 0) return [];
   const toolCalls = calls.length > 0 && { tool_calls: calls };
   return [{ role: "assistant", content: content || null, ...toolCalls, ...signatureField(signature) }];
 }
 
-/** Throws `invalidValue` naming the caller's field. */
 export function convertMessagesToChat(contents: unknown, ignored: IgnoredParams): JsonObject[] {
   const pending: Call[] = [];
   return joinTurns(list(contents)).flatMap(({ isModel, parts }) =>

@@ -1,13 +1,21 @@
 import { invalidValue } from "#errors";
 import { formedThinking, given, isSet, type JsonObject, number, object, searchFields, text } from "#formats";
-import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
-import { type ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import {
+  capOf,
+  checkFields,
+  commonFields,
+  isEmpty,
+  isStandardTier,
+  isTextOnly,
+  type RefusedField,
+  refuseParam,
+  stopSequencesOf,
+} from "../chat/fields.ts";
+import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
+import { schemaToGemini } from "../json-schema.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
-import { schemaToProvider } from "./json-schema.ts";
-import { type ModelCapabilities, modelCapabilities } from "./model-capabilities.ts";
 import { prepareTools } from "./prepare-tools.ts";
-import { thinkingConfigOf } from "./reasoning.ts";
+import { type ModelCapabilities, modelCapabilities, thinkingConfigOf } from "./reasoning.ts";
 
 /** Fields that are converted or checked here; all others are ignored by name. */
 const convertible: ReadonlySet<string> = new Set([
@@ -18,10 +26,10 @@ const convertible: ReadonlySet<string> = new Set([
   "presence_penalty",
   "frequency_penalty",
   "extra_body",
+  "service_tier",
 ]);
 
-/** Fields that change the meaning of the request and have no counterpart, with the values that have no effect. */
-const refused: readonly (readonly [field: string, hasNoEffect: (value: unknown) => boolean])[] = [
+const refused: readonly RefusedField[] = [
   ["modalities", isTextOnly],
   ["prediction", isEmpty],
   ["logit_bias", isEmpty],
@@ -32,18 +40,14 @@ const refused: readonly (readonly [field: string, hasNoEffect: (value: unknown) 
 
 const maxStopSequences = 5;
 
-const refuse = (field: string): never => {
-  throw invalidValue(field, `${field} is not supported by this model.`);
-};
-
 function responseFormatFromChat(responseFormat: unknown): JsonObject {
   const { type, json_schema } = object(responseFormat);
   if (type === undefined || type === "text") return {};
   const json = { responseMimeType: "application/json" };
   if (type === "json_object") return json;
-  if (type !== "json_schema") return refuse("response_format.type");
+  if (type !== "json_schema") return refuseParam("response_format.type");
   const path = "response_format.json_schema.schema";
-  return { ...json, responseJsonSchema: schemaToProvider(object(json_schema)["schema"], path) };
+  return { ...json, responseJsonSchema: schemaToGemini(object(json_schema)["schema"], path) };
 }
 
 function stopSequencesFromChat(request: JsonObject): readonly unknown[] | undefined {
@@ -72,19 +76,16 @@ function thinkingConfigFromChat(
   return config;
 }
 
-/** Throws `invalidValue` naming the chat field. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
-  for (const [field, hasNoEffect] of refused) if (!hasNoEffect(request[field])) refuse(field);
+  const ignored = checkFields(request, refused, convertible);
   const { service_tier, logprobs, top_logprobs, n } = request;
   const serviceTier = isStandardTier(service_tier) ? undefined : service_tier;
-  const ignored = ignoredParams();
-  for (const [field, value] of Object.entries(request))
-    if (!convertible.has(field) && !(field === "service_tier" && serviceTier)) ignored.add(field, value);
+  if (!serviceTier) ignored.add("service_tier", service_tier);
   if (request["parallel_tool_calls"] === true) ignored.add("parallel_tool_calls", true);
   const capabilities = modelCapabilities(text(request["model"]));
   const penalty = (field: string): number | undefined => {
     const value = number(request[field]) || undefined;
-    return value === undefined || capabilities.penalties ? value : refuse(field);
+    return value === undefined || capabilities.penalties ? value : refuseParam(field);
   };
   const maxOutputTokens = capOf(request);
   const { system, contents } = convertMessagesFromChat(request["messages"], capabilities, ignored);

@@ -1,15 +1,13 @@
-import { invalidValue } from "#errors";
-import { formedRequest, given, isSet, type JsonObject, list, object, strings, text } from "#formats";
-import { type ConvertedRequest } from "../converter.ts";
-import { ignoredParams } from "../ignored-params.ts";
+import { formedRequest, given, isSet, type JsonObject, list, object, refuse, strings, text } from "#formats";
+import { withSystem } from "../chat/parts.ts";
+import { type ConvertedRequest, ignoredParams } from "../converter.ts";
+import { geminiSchemaToChat, strictSchema } from "../json-schema.ts";
 import { convertMessagesToChat } from "./convert-messages-to-chat.ts";
-import { schemaToChat, strictSchema } from "./json-schema.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
 import { effortOf } from "./reasoning.ts";
 
 const configPath = (field: string) => `generationConfig.${field}`;
 
-/** The caller's field by chat field. */
 export const callerFields: Readonly<Record<string, string>> = {
   messages: "contents",
   max_tokens: configPath("maxOutputTokens"),
@@ -30,10 +28,6 @@ export const callerFields: Readonly<Record<string, string>> = {
   service_tier: "serviceTier",
 };
 
-function refuse(field: string, reason: string): never {
-  throw invalidValue(configPath(field), `${configPath(field)}: ${reason}.`);
-}
-
 function jsonSchemaFormat(schema: JsonObject, field: string): JsonObject {
   const strict = strictSchema(schema, configPath(field));
   return {
@@ -48,19 +42,19 @@ function responseFormatToChat(config: JsonObject): JsonObject | undefined {
   const mime = text(responseMimeType) || text(mimeType);
   // `text/x.enum` would change what the answer looks like.
   if (mime && mime !== "text/plain" && mime !== "application/json")
-    refuse("responseMimeType", "this model answers with text or JSON only");
+    refuse(configPath("responseMimeType"), "this model answers with text or JSON only");
   if (isSet(responseJsonSchema)) return jsonSchemaFormat(object(responseJsonSchema), "responseJsonSchema");
   if (isSet(responseSchema))
-    return jsonSchemaFormat(schemaToChat(responseSchema, configPath("responseSchema")), "responseSchema");
+    return jsonSchemaFormat(geminiSchemaToChat(responseSchema, configPath("responseSchema")), "responseSchema");
   if (isSet(schema)) return jsonSchemaFormat(object(schema), "responseFormat");
   return mime === "application/json" ? { type: "json_object" } : undefined;
 }
 
 function refuseAudioOutput({ responseModalities, responseFormat }: JsonObject): void {
   if (!strings(responseModalities).every((name) => /^(MODALITY_UNSPECIFIED|TEXT)$/i.test(name)))
-    refuse("responseModalities", "this model answers with text only");
+    refuse(configPath("responseModalities"), "this model answers with text only");
   if (list(responseFormat).some(({ audio }) => isSet(audio)))
-    refuse("responseFormat", "this model answers with text only");
+    refuse(configPath("responseFormat"), "this model answers with text only");
 }
 
 /** Paid tiers have the same names in chat; the standard tier is chat's default. */
@@ -92,10 +86,10 @@ export function convertRequestToChat(raw: JsonObject): ConvertedRequest {
     .filter(Boolean)
     .join("\n\n");
   const messages = convertMessagesToChat(contents, ignored);
-  if (messages.length === 0) throw invalidValue("contents", "contents: at least one part must have content.");
+  if (messages.length === 0) refuse("contents", "at least one part must have content");
   const hasLogprobs = responseLogprobs === true;
   const chat = given({
-    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+    messages: withSystem(system, messages),
     max_tokens: maxOutputTokens,
     n: candidateCount === 1 ? undefined : candidateCount,
     stop: isSet(stopSequences) ? stopSequences : undefined,

@@ -1,14 +1,35 @@
-import { formedRequest, given, type JsonObject, list, number, object, text } from "#formats";
-import { contentText, reasoningText } from "../chat/fields.ts";
-import { type ResponseIdentity } from "../converter.ts";
-import { argumentsOf } from "../tool-calls.ts";
-import { indexOf } from "./convert-response-to-chat.ts";
-import { convertUsageFromChat } from "./convert-usage.ts";
-import { mapFinishReasonFromChat } from "./map-finish-reason.ts";
-import { toolCallId } from "./prepare-tools.ts";
+import { byteLength, count, formedRequest, given, type JsonObject, list, number, object, text } from "#formats";
+import { contentText, indexOf, reasoningText } from "../chat/fields.ts";
+import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
+import { argumentsOf, callDelta, callTracker, toolCallId } from "../tool-calls.ts";
+import { tokenUsage } from "../usage.ts";
+import type { StreamFraming } from "./native.ts";
 import { signatureOf } from "./reasoning.ts";
 
-export interface ToolCall {
+function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
+  const counted = tokenUsage(usage);
+  const { prompt_tokens, completion_tokens_details } = object(usage);
+  const prompt = counted ? count(prompt_tokens) : estimate.input;
+  const completion = counted ? counted.output + counted.audio_output : estimate.output;
+  const thoughts = counted ? Math.min(completion, count(object(completion_tokens_details)["reasoning_tokens"])) : 0;
+  const cached = counted?.cached_input ?? 0;
+  const audio = counted?.audio_input ?? 0;
+  return {
+    promptTokenCount: prompt,
+    candidatesTokenCount: completion - thoughts,
+    totalTokenCount: prompt + completion,
+    ...(cached > 0 && { cachedContentTokenCount: cached }),
+    ...(thoughts > 0 && { thoughtsTokenCount: thoughts }),
+    ...(audio > 0 && {
+      promptTokensDetails: [
+        { modality: "TEXT", tokenCount: prompt - audio },
+        { modality: "AUDIO", tokenCount: audio },
+      ],
+    }),
+  };
+}
+
+interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly args: unknown;
@@ -16,13 +37,13 @@ export interface ToolCall {
 }
 
 /** Whether the caller requested thoughts: without `includeThoughts` an answer has none. */
-export function includesThoughts(request: JsonObject): boolean {
+function includesThoughts(request: JsonObject): boolean {
   const { generationConfig } = object(formedRequest(request));
   return object(object(generationConfig)["thinkingConfig"])["includeThoughts"] === true;
 }
 
 /** The parts of a message or a delta, besides its calls. */
-export function textParts(message: JsonObject, withThoughts: boolean): JsonObject[] {
+function textParts(message: JsonObject, withThoughts: boolean): JsonObject[] {
   const thought = withThoughts ? reasoningText(message) : "";
   const content = contentText(message["content"]) + text(message["refusal"]);
   const signature = signatureOf(message);
@@ -33,13 +54,13 @@ export function textParts(message: JsonObject, withThoughts: boolean): JsonObjec
 }
 
 /** Clients reject candidates without parts. */
-export const contentOf = (parts: readonly JsonObject[]): JsonObject => ({
+const contentOf = (parts: readonly JsonObject[]): JsonObject => ({
   parts: parts.length > 0 ? parts : [{ text: "" }],
   role: "model",
 });
 
 /** A candidate's content and end. A call whose arguments are not an object has no place in the format but the finish message. */
-export function candidateOf(
+function candidateOf(
   parts: readonly JsonObject[],
   calls: readonly ToolCall[],
   finishReason: unknown,
@@ -52,13 +73,15 @@ export function candidateOf(
     if (args) callParts.push(given({ functionCall: { id, name, args }, thoughtSignature: signature || undefined }));
     else malformed.push(`${name}(${text(input)})`);
   }
-  return {
-    content: contentOf([...parts, ...callParts]),
-    ...mapFinishReasonFromChat(finishReason, { hasRefusal, malformed: malformed.join(" ") }),
-  };
+  const content = contentOf([...parts, ...callParts]);
+  if (finishReason === "length") return { content, finishReason: "MAX_TOKENS" };
+  if (finishReason === "content_filter" || hasRefusal) return { content, finishReason: "SAFETY" };
+  if (malformed.length === 0) return { content, finishReason: "STOP" };
+  const finishMessage = `Malformed function call: ${malformed.join(" ")}`;
+  return { content, finishReason: "MALFORMED_FUNCTION_CALL", finishMessage };
 }
 
-export function logprobsFromChat(logprobs: unknown): JsonObject {
+function logprobsFromChat(logprobs: unknown): JsonObject {
   const tokens = list(object(logprobs)["content"]);
   if (tokens.length === 0) return {};
   const candidate = (token: JsonObject): JsonObject =>
@@ -98,3 +121,77 @@ export function convertResponseFromChat(
     responseId: identity.id,
   };
 }
+
+interface Candidate {
+  readonly calls: (ToolCall & { name: string; args: string; signature: string })[];
+  readonly trackCall: ReturnType<typeof callTracker>;
+  finishReason: unknown;
+  hasRefusal: boolean;
+}
+
+/** Text is written as it comes; tool calls, which the format has only whole, and finish reasons with the last event. */
+export const convertStreamFromChat =
+  (framing: StreamFraming) =>
+  (identity: ResponseIdentity, request: JsonObject): StreamWriter => {
+    const { frame, end } = framing();
+    const withThoughts = includesThoughts(request);
+    const candidates = new Map<number, Candidate>();
+    let usage: unknown;
+    let bytes = 0;
+
+    const candidateAt = (index: number): Candidate => {
+      const existing = candidates.get(index);
+      if (existing) return existing;
+      const trackCall = callTracker((call) => toolCallId(identity.id, index, call));
+      const candidate = { calls: [], trackCall, finishReason: null, hasRefusal: false };
+      candidates.set(index, candidate);
+      return candidate;
+    };
+
+    const addCall = ({ calls, trackCall }: Candidate, delta: JsonObject): void => {
+      const { args, ...marks } = callDelta(delta);
+      const tracked = trackCall(marks);
+      const call = (calls[tracked.call] ??= { id: text(tracked.id), name: "", args: "", signature: "" });
+      if (call.name === "") {
+        call.name = marks.name;
+        bytes += byteLength(call.name);
+      }
+      call.args += args;
+      call.signature ||= signatureOf(delta);
+      bytes += byteLength(args);
+    };
+
+    const event = (fields: JsonObject): string =>
+      frame({ ...fields, modelVersion: identity.model, responseId: identity.id });
+
+    const addChoice = (choice: JsonObject, position: number): JsonObject[] => {
+      const index = indexOf(choice, position);
+      const candidate = candidateAt(index);
+      const delta = object(choice["delta"]);
+      for (const call of list(delta["tool_calls"])) addCall(candidate, call);
+      candidate.hasRefusal ||= text(delta["refusal"]) !== "";
+      candidate.finishReason = choice["finish_reason"] || candidate.finishReason;
+      const parts = textParts(delta, withThoughts);
+      if (parts.length === 0) return [];
+      bytes += parts.reduce((sum, part) => sum + byteLength(part["text"]), 0);
+      return [{ content: contentOf(parts), index, ...logprobsFromChat(choice["logprobs"]) }];
+    };
+
+    return {
+      write(chunk) {
+        if (chunk["usage"] != null) usage = chunk["usage"];
+        const pieces = list(chunk["choices"]).flatMap(addChoice);
+        return pieces.length > 0 ? event({ candidates: pieces }) : "";
+      },
+      usage: () => usage,
+      outputBytes: () => bytes,
+      end(estimate) {
+        if (candidates.size === 0) candidateAt(0);
+        const last = [...candidates].map(([index, { calls, finishReason, hasRefusal }]) => ({
+          ...candidateOf([], calls, finishReason, hasRefusal),
+          index,
+        }));
+        return event({ candidates: last, usageMetadata: convertUsageFromChat(usage, estimate) }) + end();
+      },
+    };
+  };

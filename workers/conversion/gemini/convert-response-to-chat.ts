@@ -1,24 +1,53 @@
-import { given, type JsonObject, list, number, object, text } from "#formats";
-import { stringifyArguments } from "../tool-calls.ts";
-import { convertUsageToChat } from "./convert-usage.ts";
-import { mapFinishReasonToChat } from "./map-finish-reason.ts";
-import { toolCallId } from "./prepare-tools.ts";
+import { count, given, isCount, type JsonObject, list, number, object, text } from "#formats";
+import { indexOf } from "../chat/fields.ts";
+import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
-/** The fields of a chat message, or of a delta, that a candidate or a piece of one stands for; only those that are set. */
-export interface ChoiceContent {
-  readonly fields: JsonObject;
-  readonly calls: readonly JsonObject[];
-  readonly finishReason: string | null;
+const contentFilterReasons =
+  /^(SAFETY|RECITATION|LANGUAGE|BLOCKLIST|PROHIBITED_CONTENT|SPII|MODEL_ARMOR|IMAGE_(SAFETY|PROHIBITED_CONTENT|RECITATION))$/;
+
+/** Null until the candidate has ended. The provider says STOP for tool calls, too. */
+function mapFinishReasonToChat(finishReason: unknown, hasCalls: boolean): string | null {
+  const reason = text(finishReason);
+  if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return null;
+  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
+  if (contentFilterReasons.test(reason)) return "content_filter";
+  return hasCalls ? "tool_calls" : "stop";
 }
 
-/** `firstCall`: how many calls the candidate had before this piece of it. */
-export function convertCandidate(
-  candidate: JsonObject,
-  responseId: unknown,
-  index: number,
-  firstCall = 0,
-): ChoiceContent {
+const audioTokens = (details: unknown): number =>
+  list(details).reduce((sum, { modality, tokenCount }) => sum + (modality === "AUDIO" ? count(tokenCount) : 0), 0);
+
+/**
+ * The provider's `usageMetadata` in chat shape; undefined if it is missing or invalid. `promptTokenCount` includes cached
+ * tokens but not the prompts of the provider's tools; `candidatesTokenCount` does not include thoughts.
+ */
+export function convertUsageToChat(usage: unknown): JsonObject | undefined {
+  const metadata = object(usage);
+  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = metadata;
+  if (![promptTokenCount, candidatesTokenCount ?? 0, thoughtsTokenCount ?? 0].every(isCount)) return undefined;
+  const prompt = count(promptTokenCount) + count(metadata["toolUsePromptTokenCount"]);
+  const thoughts = count(thoughtsTokenCount);
+  const completion = count(candidatesTokenCount) + thoughts;
+  const audioInput = audioTokens(metadata["promptTokensDetails"]) - audioTokens(metadata["cacheTokensDetails"]);
+  const audioOutput = audioTokens(metadata["candidatesTokensDetails"]);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: count(metadata["cachedContentTokenCount"]),
+      audio_tokens: Math.max(0, audioInput),
+    },
+    completion_tokens_details: { reasoning_tokens: thoughts, ...(audioOutput > 0 && { audio_tokens: audioOutput }) },
+  };
+}
+
+/**
+ * A candidate, or a piece of one. `fields`: those of a chat message or delta that are set. `firstCall`: how many calls the
+ * candidate had before this piece of it.
+ */
+function convertCandidate(candidate: JsonObject, responseId: unknown, index: number, firstCall = 0) {
   let content = "";
   let reasoning = "";
   let signature = "";
@@ -32,12 +61,8 @@ export function convertCandidate(
       continue;
     }
     const { id, name, args } = object(functionCall);
-    calls.push({
-      id: text(id) || toolCallId(responseId, index, firstCall + calls.length),
-      type: "function",
-      function: { name: text(name), arguments: stringifyArguments(args) },
-      ...signatureField(thoughtSignature),
-    });
+    const callId = text(id) || toolCallId(responseId, index, firstCall + calls.length);
+    calls.push({ ...chatToolCall(callId, name, stringifyArguments(args)), ...signatureField(thoughtSignature) });
   }
   const finishReason = mapFinishReasonToChat(candidate["finishReason"], firstCall + calls.length > 0);
   const refusal = finishReason === "content_filter" ? text(candidate["finishMessage"]) : "";
@@ -54,14 +79,14 @@ export function convertCandidate(
 }
 
 /** Why the provider blocked a prompt; undefined where it answered. */
-export function blockedRefusal(response: JsonObject): string | undefined {
+function blockedRefusal(response: JsonObject): string | undefined {
   const { blockReason, blockReasonMessage } = object(response["promptFeedback"]);
   const reason = text(blockReason);
   if (!reason || reason === "BLOCKED_REASON_UNSPECIFIED" || list(response["candidates"]).length > 0) return undefined;
   return text(blockReasonMessage) || `The prompt was blocked: ${reason}.`;
 }
 
-export function logprobsToChat(logprobsResult: unknown): { logprobs?: JsonObject } {
+function logprobsToChat(logprobsResult: unknown): { logprobs?: JsonObject } {
   const { chosenCandidates, topCandidates } = object(logprobsResult);
   const chosen = list(chosenCandidates);
   if (chosen.length === 0) return {};
@@ -77,9 +102,6 @@ export function logprobsToChat(logprobsResult: unknown): { logprobs?: JsonObject
   }));
   return { logprobs: { content, refusal: null } };
 }
-
-/** The index of a candidate or a choice, which servers may leave out. */
-export const indexOf = ({ index }: JsonObject, position: number): number => number(index) ?? position;
 
 export function convertResponseToChat(response: JsonObject): JsonObject {
   const { responseId } = response;
@@ -99,4 +121,43 @@ export function convertResponseToChat(response: JsonObject): JsonObject {
     choices: blocked === undefined ? choices : [{ index: 0, message: blockedMessage, finish_reason: "content_filter" }],
     usage: convertUsageToChat(response["usageMetadata"]),
   });
+}
+
+/**
+ * The provider reports usage with every event. Chunks carry it only at the end of an answer, because earlier counts may
+ * not include all output.
+ */
+export function convertStreamToChat() {
+  /** By candidate. */
+  const callCounts = new Map<number, number>();
+  let id: unknown;
+  let usage: unknown;
+
+  function choiceOf(candidate: JsonObject, position: number): JsonObject {
+    const index = indexOf(candidate, position);
+    const firstCall = callCounts.get(index) ?? 0;
+    const { fields, calls, finishReason } = convertCandidate(candidate, id, index, firstCall);
+    callCounts.set(index, firstCall + calls.length);
+    const toolCalls = calls.length > 0 && { tool_calls: calls.map((call, c) => ({ index: firstCall + c, ...call })) };
+    const delta = { ...fields, ...toolCalls };
+    return { index, delta, ...logprobsToChat(candidate["logprobsResult"]), finish_reason: finishReason };
+  }
+
+  return {
+    write(event: JsonObject): readonly JsonObject[] {
+      id ??= text(event["responseId"]) || undefined;
+      if (event["usageMetadata"] != null) usage = event["usageMetadata"];
+      const refusal = blockedRefusal(event);
+      const choices =
+        refusal === undefined
+          ? list(event["candidates"]).map(choiceOf)
+          : [{ index: 0, delta: { refusal }, finish_reason: "content_filter" }];
+      const isEnd = choices.length === 0 || choices.some((choice) => choice["finish_reason"] !== null);
+      const counted = isEnd ? convertUsageToChat(usage) : undefined;
+      if (choices.length === 0 && !counted) return [];
+      return [{ id, object: "chat.completion.chunk", choices, usage: counted }];
+    },
+    /** The provider's last count. */
+    usage: (): unknown => convertUsageToChat(usage),
+  };
 }

@@ -13,13 +13,9 @@
 import type { FormatConverter } from "../converter.ts";
 import { convertRequestFromChat } from "./convert-request-from-chat.ts";
 import { callerFields, convertRequestToChat } from "./convert-request-to-chat.ts";
-import { convertResponseFromChat } from "./convert-response-from-chat.ts";
-import { convertResponseToChat } from "./convert-response-to-chat.ts";
-import { convertStreamFromChat } from "./convert-stream-from-chat.ts";
-import { convertStreamToChat } from "./convert-stream-to-chat.ts";
-import { passThrough } from "./pass-through.ts";
-import { resolveUploads } from "./resolve-uploads.ts";
-import { jsonArray, type StreamFraming, serverSentEvents } from "./stream-framing.ts";
+import { convertResponseFromChat, convertStreamFromChat } from "./convert-response-from-chat.ts";
+import { convertResponseToChat, convertStreamToChat } from "./convert-response-to-chat.ts";
+import { jsonArray, native, resolveUploads, type StreamFraming, serverSentEvents } from "./native.ts";
 
 const createConverter = (framing: StreamFraming): FormatConverter => ({
   resolveUploads,
@@ -30,7 +26,7 @@ const createConverter = (framing: StreamFraming): FormatConverter => ({
   requestFromChat: convertRequestFromChat,
   responseToChat: convertResponseToChat,
   streamToChat: convertStreamToChat,
-  native: passThrough(framing),
+  native: native(framing),
 });
 
 export const geminiConverter = createConverter(serverSentEvents);

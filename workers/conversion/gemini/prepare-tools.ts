@@ -1,19 +1,12 @@
-import { invalidValue } from "#errors";
-import { given, isSet, type JsonObject, list, object, strings, text } from "#formats";
-import { isEmpty } from "../chat/fields.ts";
-import { type IgnoredParams } from "../ignored-params.ts";
-import { schemaToChat, schemaToProvider } from "./json-schema.ts";
-
-/** Providers accept ids of tool calls only up to 40 characters of a small alphabet. */
-export const toolCallId = (responseId: unknown, choice: number, call: number): string =>
-  `call_${text(responseId)
-    .replace(/[^\w-]/g, "_")
-    .slice(-24)}_${choice}_${call}`;
+import { given, isSet, type JsonObject, list, needText, object, refuse, strings, text } from "#formats";
+import { functionChoice, isEmpty, refuseParam } from "../chat/fields.ts";
+import { type IgnoredParams } from "../converter.ts";
+import { geminiSchemaToChat, schemaToGemini } from "../json-schema.ts";
 
 function toolToChat(declaration: JsonObject, path: string, strict: boolean, ignored: IgnoredParams): JsonObject {
   const { name, description, parameters, parametersJsonSchema, ...others } = declaration;
   for (const [field, value] of Object.entries(others)) ignored.add(field, value);
-  const schema = isSet(parameters) ? schemaToChat(parameters, `${path}.parameters`) : parametersJsonSchema;
+  const schema = isSet(parameters) ? geminiSchemaToChat(parameters, `${path}.parameters`) : parametersJsonSchema;
   return {
     type: "function",
     function: given({ name: text(name), description, parameters: schema, strict: strict || undefined }),
@@ -31,8 +24,7 @@ export function convertToolsToChat(request: JsonObject, ignored: IgnoredParams):
   );
   if (tools.length === 0) {
     if (callingMode !== "ANY") return {};
-    const path = "toolConfig.functionCallingConfig.mode";
-    throw invalidValue(path, `${path}: ANY needs at least one function declaration.`);
+    return refuse("toolConfig.functionCallingConfig.mode", "ANY needs at least one function declaration");
   }
   const isLimited = callingMode === "ANY" || callingMode === "VALIDATED";
   const allowed = new Set(isLimited ? strings(allowedFunctionNames) : []);
@@ -51,55 +43,29 @@ export function convertToolsToChat(request: JsonObject, ignored: IgnoredParams):
   });
 }
 
-const refuse = (field: string): never => {
-  throw invalidValue(field, `${field} is not supported by this model.`);
-};
-
 function toolFromChat(tool: JsonObject, t: number): JsonObject {
   const path = `tools[${t}]`;
-  if (tool["type"] !== "function") refuse(`${path}.type`);
-  const { name, description, parameters } = object(tool["function"]);
-  if (typeof name !== "string" || !name)
-    throw invalidValue(`${path}.function.name`, `${path}.function.name must be a string.`);
-  const schema = isEmpty(parameters) ? undefined : schemaToProvider(parameters, `${path}.function.parameters`);
+  if (tool["type"] !== "function") refuseParam(`${path}.type`);
+  const { name: functionName, description, parameters } = object(tool["function"]);
+  const name = needText(functionName, `${path}.function.name`);
+  const schema = isEmpty(parameters) ? undefined : schemaToGemini(parameters, `${path}.function.parameters`);
   return given({ name, description, parametersJsonSchema: schema });
 }
 
-interface ToolChoice {
-  readonly mode: "AUTO" | "NONE" | "ANY";
-  /** The one function that must be called. */
-  readonly name?: string;
-  readonly allowed?: ReadonlySet<unknown>;
-}
-
-function toolChoiceFromChat(choice: unknown): ToolChoice {
-  if (choice == null || choice === "auto") return { mode: "AUTO" };
-  if (choice === "none") return { mode: "NONE" };
-  if (choice === "required") return { mode: "ANY" };
-  const { type, function: named, allowed_tools } = object(choice);
-  const { name } = object(named);
-  if (type === "function" && typeof name === "string") return { mode: "ANY", name };
-  if (type !== "allowed_tools") return refuse("tool_choice");
-  const { mode, tools } = object(allowed_tools);
-  const names = list(tools).map((tool) => object(tool["function"])["name"]);
-  return { mode: mode === "required" ? "ANY" : "AUTO", allowed: new Set(names) };
-}
-
-/** `tools` and `toolConfig` of a chat request. */
 export function prepareTools(request: JsonObject): JsonObject {
   const tools = list(request["tools"]);
   const declared = tools.map(toolFromChat);
-  const { mode, name, allowed } = toolChoiceFromChat(request["tool_choice"]);
-  if (declared.length === 0) return mode === "ANY" ? refuse("tool_choice") : {};
+  const { mode, name, allowed } = functionChoice(request["tool_choice"]) ?? refuseParam("tool_choice");
+  if (declared.length === 0) return mode === "required" ? refuseParam("tool_choice") : {};
   // Gemini has no setting to prevent parallel calls.
-  if (request["parallel_tool_calls"] === false && mode !== "NONE") refuse("parallel_tool_calls");
-  const isStrict = mode === "AUTO" && tools.some((tool) => object(tool["function"])["strict"] === true);
+  if (request["parallel_tool_calls"] === false && mode !== "none") refuseParam("parallel_tool_calls");
+  const isStrict = mode === "auto" && tools.some((tool) => object(tool["function"])["strict"] === true);
   const functionCallingConfig = given({
-    mode: isStrict ? "VALIDATED" : mode,
+    mode: isStrict ? "VALIDATED" : mode === "required" ? "ANY" : mode.toUpperCase(),
     allowedFunctionNames: name === undefined ? undefined : [name],
   });
   return {
     tools: [{ functionDeclarations: allowed ? declared.filter((each) => allowed.has(each["name"])) : declared }],
-    ...((mode !== "AUTO" || isStrict) && { toolConfig: { functionCallingConfig } }),
+    ...((mode !== "auto" || isStrict) && { toolConfig: { functionCallingConfig } }),
   };
 }

@@ -1,5 +1,40 @@
 import { type JsonObject, number, object, text } from "#formats";
-import { type ModelCapabilities } from "./model-capabilities.ts";
+
+function versionOf(model: string): number {
+  const [, major, minor] = /gemini-(\d+)(?:\.(\d+))?(?![\d])/.exec(model) ?? [];
+  if (major !== undefined) return Number(`${major}.${minor ?? 0}`);
+  return model.includes("gemini-") ? Number.POSITIVE_INFINITY : 0;
+}
+
+function thinkingOf(model: string, version: number) {
+  if (version >= 3) {
+    const isPro = /-pro\b/.test(model);
+    const min = version < 3.7 && !isPro ? "MINIMAL" : "LOW";
+    return { by: "level", min, hasMedium: version > 3 || !isPro } as const;
+  }
+  if (version !== 2.5) return undefined;
+  // `off`: the budget that turns thinking off, or nearly so.
+  if (model.includes("pro")) return { by: "budget", off: 128, min: 128, max: 32_768 } as const;
+  return { by: "budget", off: 0, min: model.includes("lite") ? 512 : 1, max: 24_576 } as const;
+}
+
+/**
+ * What a model accepts, by its id: generations differ, and answer 400 to what they do not accept. Sources: the provider's
+ * guides to thinking, thought signatures and each Gemini since 2.5; observed answers for `minimal` and `medium`. An id
+ * without a version is the newest.
+ */
+export function modelCapabilities(model: string) {
+  const version = versionOf(model);
+  return {
+    thinking: thinkingOf(model, version),
+    penalties: version !== 2.5,
+    /** Calls must carry a thought signature. */
+    signatures: version >= 3,
+    mediaInToolResults: version >= 3,
+  };
+}
+
+export type ModelCapabilities = ReturnType<typeof modelCapabilities>;
 
 /** Thinking budgets in tokens, as in the provider's OpenAI-compatible interface. */
 const budgets: ReadonlyMap<string, number> = new Map([
@@ -45,16 +80,9 @@ export function thinkingConfigOf(
 }
 
 function levelOf(effort: string, { min, hasMedium }: { min: string; hasMedium: boolean }): string {
-  switch (effort) {
-    case "minimal":
-      return min;
-    case "low":
-      return "LOW";
-    case "medium":
-      return hasMedium ? "MEDIUM" : "HIGH";
-    default:
-      return "HIGH";
-  }
+  if (effort === "minimal") return min;
+  if (effort === "low") return "LOW";
+  return effort === "medium" && hasMedium ? "MEDIUM" : "HIGH";
 }
 
 /**

@@ -1,7 +1,7 @@
 import { invalidValue } from "#errors";
-import { inlineOf, type JsonObject, list, object, text } from "#formats";
+import { inlineOf, type JsonObject, list, needText, object, refuse, text } from "#formats";
 import { contentText, reasoningText } from "../chat/fields.ts";
-import type { IgnoredParams } from "../ignored-params.ts";
+import type { IgnoredParams } from "../converter.ts";
 import { argumentsObject } from "../tool-calls.ts";
 import { detailsToBlocks } from "./reasoning.ts";
 
@@ -35,8 +35,7 @@ function convertFile(part: JsonObject, at: string): JsonObject {
   const title = text(filename) ? { title: filename } : {};
   if (type === "url" || media_type === "application/pdf") return { type: "document", source, ...title };
   if (text(media_type).startsWith("image/")) return { type: "image", source };
-  if (!text(media_type).startsWith("text/"))
-    throw invalidValue(path, `${path}: this model supports PDF, text and images.`);
+  if (!text(media_type).startsWith("text/")) refuse(path, "this model supports PDF, text and images");
   const plain = Buffer.from(text(data), "base64").toString();
   return { type: "document", source: { type: "text", media_type: "text/plain", data: plain }, ...title };
 }
@@ -58,20 +57,17 @@ function convertParts(content: unknown, at: string, ignored: IgnoredParams): Jso
       case "file":
         return [convertFile(part, path)];
       default:
-        throw invalidValue(`${path}.type`, `${path}.type: this model does not support parts of this type.`);
+        return refuse(`${path}.type`, "this model does not support parts of this type");
     }
   });
 }
 
 /** The provider refuses ids with other characters. */
-function callId(value: unknown, at: string): string {
-  if (!text(value)) throw invalidValue(at, `${at} must be a string.`);
-  return text(value).replace(/[^\w-]/g, "_");
-}
+const callId = (value: unknown, at: string): string => needText(value, at).replace(/[^\w-]/g, "_");
 
 function convertToolCall(call: JsonObject, at: string): JsonObject {
-  const { name, arguments: args } = object(call["function"]);
-  if (!text(name)) throw invalidValue(`${at}.function.name`, `${at}.function.name must be a string.`);
+  const { name: functionName, arguments: args } = object(call["function"]);
+  const name = needText(functionName, `${at}.function.name`);
   return { type: "tool_use", id: callId(call["id"], `${at}.id`), name, input: argumentsObject(args) };
 }
 
@@ -146,12 +142,11 @@ export function convertMessagesFromChat(
         add("assistant", convertAssistant(message, at, ignored));
         return;
       default:
-        throw invalidValue(`${at}.role`, `${at}.role: this model does not support this role.`);
+        refuse(`${at}.role`, "this model does not support this role");
     }
   });
   placeLateSystem();
-  if (messages.length === 0)
-    throw invalidValue("messages", "messages: at least one user or assistant message must have content.");
+  if (messages.length === 0) refuse("messages", "at least one user or assistant message must have content");
   trimPrefill(messages.at(-1));
   return { system: system.join("\n\n"), messages };
 }

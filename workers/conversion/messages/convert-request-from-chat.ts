@@ -1,13 +1,20 @@
 import { invalidValue } from "#errors";
 import { given, type JsonObject, number, object, searchFields, text } from "#formats";
-import { capOf, commonFields, isEmpty, isStandardTier, isTextOnly, stopSequencesOf } from "../chat/fields.ts";
-import type { ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import {
+  capOf,
+  checkFields,
+  commonFields,
+  isEmpty,
+  isStandardTier,
+  isTextOnly,
+  type RefusedField,
+  stopSequencesOf,
+} from "../chat/fields.ts";
+import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
+import { closeObjects } from "../json-schema.ts";
 import { convertMessagesFromChat } from "./convert-messages-from-chat.ts";
-import { type ModelCapabilities, modelCapabilities } from "./model-capabilities.ts";
 import { prepareTools } from "./prepare-tools.ts";
-import { thinkingOf } from "./reasoning.ts";
-import { sanitizeJsonSchema } from "./sanitize-json-schema.ts";
+import { type ModelCapabilities, modelCapabilities, thinkingOf } from "./reasoning.ts";
 
 /** The format requires a cap. */
 const defaultCap = 4096;
@@ -15,8 +22,7 @@ const defaultCap = 4096;
 /** All other fields are ignored parameters. */
 const convertible: ReadonlySet<string> = new Set([...commonFields, "top_k", "stop", "thinking"]);
 
-/** Fields that change the meaning and cannot be converted, unless their value requests nothing. */
-const refused: readonly (readonly [field: string, isHarmless: (value: unknown) => boolean])[] = [
+const refused: readonly RefusedField[] = [
   ["n", (value) => value == null || value === 1],
   ["logprobs", isEmpty],
   ["top_logprobs", isEmpty],
@@ -68,7 +74,7 @@ function outputFormat(responseFormat: unknown): { output_config?: JsonObject; in
   if (type !== "json_schema")
     throw invalidValue("response_format.type", "response_format.type: this model does not support this value.");
   const { schema } = object(json_schema);
-  const format = { type: "json_schema", schema: sanitizeJsonSchema(schema, "response_format.json_schema.schema") };
+  const format = { type: "json_schema", schema: closeObjects(schema, "response_format.json_schema.schema") };
   return { output_config: { format } };
 }
 
@@ -94,12 +100,8 @@ function thinkingFields(
   return rest;
 }
 
-/** A chat request as a Messages request. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
-  for (const [field, isHarmless] of refused)
-    if (!isHarmless(request[field])) throw invalidValue(field, `${field} is not supported by this model.`);
-  const ignored = ignoredParams();
-  for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
+  const ignored = checkFields(request, refused, convertible);
   if (request["parallel_tool_calls"] === true) ignored.add("parallel_tool_calls", true);
   const capabilities = modelCapabilities(text(request["model"]));
   const max_tokens = capOf(request) ?? defaultCap;

@@ -1,13 +1,63 @@
-import { type JsonObject, list, object, text } from "#formats";
+import { count, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
-import { argumentsObject } from "../tool-calls.ts";
-import { convertUsageFromChat } from "./convert-usage.ts";
-import { mapFinishReason } from "./map-finish-reason.ts";
+import { argumentsObject, toolCallId } from "../tool-calls.ts";
+import { tokenUsage } from "../usage.ts";
 import { detailsToBlocks, thinkingBlock } from "./reasoning.ts";
 
 const messageId = ({ id }: ResponseIdentity): string =>
   id.startsWith("msg_") ? id : `msg_${id.replace(/^.*[-_]/, "")}`;
+
+/**
+ * Why a chat choice ended, for a Messages answer. Chat does not name the stop sequence; some servers put it into the
+ * choice's `stop_reason`. Some servers also end an answer with tool calls by `stop`.
+ */
+export function mapFinishReason(
+  { finish_reason, stop_reason }: JsonObject,
+  has: { readonly calls: boolean; readonly refusal: boolean },
+  { stop_sequences }: JsonObject,
+): JsonObject {
+  const isSequence = finish_reason === "stop" && Array.isArray(stop_sequences) && stop_sequences.includes(stop_reason);
+  const reason = (): string => {
+    if (finish_reason === "length") return "max_tokens";
+    if (finish_reason === "content_filter" || has.refusal) return "refusal";
+    if (isSequence) return "stop_sequence";
+    return has.calls ? "tool_use" : "end_turn";
+  };
+  return { stop_reason: reason(), stop_sequence: isSequence ? stop_reason : null, stop_details: null };
+}
+
+/** With the fields that the client's types require and chat has no value for. */
+export const noUsage: JsonObject = {
+  cache_creation: null,
+  inference_geo: null,
+  server_tool_use: null,
+  service_tier: null,
+  speed: null,
+  input_tokens: 0,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens: 0,
+  output_tokens_details: null,
+};
+
+export function convertUsageFromChat(usage: unknown, estimate: { input: number; output: number }): JsonObject {
+  const counted = tokenUsage(usage);
+  if (!counted) return { ...noUsage, input_tokens: estimate.input, output_tokens: estimate.output };
+  const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);
+  const { cache_write_tokens, cache_write_1h_tokens } = object(prompt_tokens_details);
+  const uncached = count(prompt_tokens) - counted.cached_input;
+  const written = Math.min(uncached, count(cache_write_tokens) + count(cache_write_1h_tokens));
+  const thinking = count(object(completion_tokens_details)["reasoning_tokens"]);
+  return {
+    ...noUsage,
+    input_tokens: uncached - written,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: counted.cached_input,
+    output_tokens: counted.output + counted.audio_output,
+    output_tokens_details: thinking > 0 ? { thinking_tokens: thinking } : null,
+  };
+}
 
 /** An answer without content, with all fields that the client's types require. */
 export const emptyMessage = (identity: ResponseIdentity): JsonObject => ({
@@ -31,10 +81,6 @@ export const toolBlock = (id: string, name: string, input: JsonObject): JsonObje
   input,
 });
 
-/** The id of a call whose server sent none, as `completeChat` makes it. */
-export const newCallId = ({ id }: ResponseIdentity, call: number): string => `call_${id.slice(-24)}_0_${call}`;
-
-/** A completed chat answer as a Messages answer. */
 export function convertResponseFromChat(
   answer: JsonObject,
   identity: ResponseIdentity,
@@ -48,7 +94,7 @@ export function convertResponseFromChat(
   const answerText = contentText(message["content"]) + refusal;
   const calls = list(message["tool_calls"]).map((call, at) => {
     const { name, arguments: args } = object(call["function"]);
-    return toolBlock(text(call["id"]) || newCallId(identity, at), text(name), argumentsObject(args));
+    return toolBlock(text(call["id"]) || toolCallId(identity.id, 0, at), text(name), argumentsObject(args));
   });
   return {
     ...emptyMessage(identity),

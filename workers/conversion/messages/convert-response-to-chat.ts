@@ -1,13 +1,49 @@
-import { given, type JsonObject, list, object, text } from "#formats";
-import { stringifyArguments } from "../tool-calls.ts";
-import { convertUsageToChat } from "./convert-usage.ts";
-import { mapStopReason } from "./map-finish-reason.ts";
-import { blocksToDetails } from "./reasoning.ts";
+import { count, given, isCount, type JsonObject, list, object, text } from "#formats";
+import { chatToolCall, stringifyArguments } from "../tool-calls.ts";
+import { blocksToDetails, encryptedDetail, textDetail } from "./reasoning.ts";
 
-/** The provider's explanation of a refusal. */
-export const explanationOf = (stop: JsonObject): string => text(object(stop["stop_details"])["explanation"]);
+export function convertUsageToChat(usage: unknown): JsonObject | undefined {
+  const given = object(usage);
+  if (!isCount(given["input_tokens"]) || !isCount(given["output_tokens"] ?? 0)) return undefined;
+  const cached = count(given["cache_read_input_tokens"]);
+  const written = count(given["cache_creation_input_tokens"]);
+  const hour = Math.min(written, count(object(given["cache_creation"])["ephemeral_1h_input_tokens"]));
+  const thinking = count(object(given["output_tokens_details"])["thinking_tokens"]);
+  const prompt = count(given["input_tokens"]) + cached + written;
+  const completion = count(given["output_tokens"]);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: cached,
+      cache_write_tokens: written - hour,
+      cache_write_1h_tokens: hour,
+    },
+    ...(thinking > 0 && { completion_tokens_details: { reasoning_tokens: thinking } }),
+  };
+}
 
-/** A Messages answer as a chat answer. */
+/** All others are chat's `stop`. */
+const finishReasons = new Map([
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["tool_use", "tool_calls"],
+  ["refusal", "content_filter"],
+]);
+
+/** Why an answer ended, for a chat choice, with the stop sequence if the provider names it. */
+function mapStopReason(stop: JsonObject): JsonObject {
+  const reason = text(stop["stop_reason"]);
+  const sequence = text(stop["stop_sequence"]);
+  return {
+    finish_reason: reason ? (finishReasons.get(reason) ?? "stop") : null,
+    ...(sequence && { stop_reason: sequence }),
+  };
+}
+
+const explanationOf = (stop: JsonObject): string => text(object(stop["stop_details"])["explanation"]);
+
 export function convertResponseToChat(answer: JsonObject): JsonObject {
   const blocks = list(answer["content"]);
   const join = (type: string, field: string) =>
@@ -31,11 +67,7 @@ export function convertResponseToChat(answer: JsonObject): JsonObject {
           ...given({ reasoning_content: join("thinking", "thinking") || undefined }),
           ...(details.length > 0 && { reasoning_details: details }),
           ...(calls.length > 0 && {
-            tool_calls: calls.map((call) => ({
-              id: text(call["id"]),
-              type: "function",
-              function: { name: text(call["name"]), arguments: stringifyArguments(call["input"]) },
-            })),
+            tool_calls: calls.map(({ id, name, input }) => chatToolCall(text(id), name, stringifyArguments(input))),
           }),
         },
         ...mapStopReason(answer),
@@ -43,4 +75,117 @@ export function convertResponseToChat(answer: JsonObject): JsonObject {
     ],
     usage: convertUsageToChat(answer["usage"]),
   });
+}
+
+interface OpenBlock {
+  readonly type: unknown;
+  readonly input: JsonObject;
+  /** Position among the tool calls. */
+  readonly call: number;
+  /** Text or arguments so far. */
+  content: string;
+  signature: string;
+}
+
+export function convertStreamToChat() {
+  const open = new Map<unknown, OpenBlock>();
+  let id: unknown;
+  let counts: JsonObject = {};
+  let usage: JsonObject | undefined;
+  let calls = 0;
+  let details = 0;
+
+  const chunk = (delta: JsonObject): JsonObject => ({
+    id,
+    object: "chat.completion.chunk",
+    choices: [{ index: 0, delta, finish_reason: null }],
+  });
+  const callChunk = (index: number, fields: JsonObject): JsonObject => chunk({ tool_calls: [{ index, ...fields }] });
+
+  function think(block: OpenBlock | undefined, thinking: string): JsonObject[] {
+    if (block) block.content += thinking;
+    return thinking ? [chunk({ reasoning_content: thinking })] : [];
+  }
+
+  function startBlock(index: unknown, content: JsonObject): JsonObject[] {
+    const { type } = content;
+    const block: OpenBlock = { type, input: object(content["input"]), call: calls, content: "", signature: "" };
+    open.set(index, block);
+    switch (type) {
+      case "text":
+        return text(content["text"]) ? [chunk({ content: content["text"] })] : [];
+      case "thinking":
+        block.signature = text(content["signature"]);
+        return think(block, text(content["thinking"]));
+      case "redacted_thinking":
+        return [chunk({ reasoning_details: [encryptedDetail(text(content["data"]), details++)] })];
+      case "tool_use":
+        return [callChunk(calls++, chatToolCall(text(content["id"]), content["name"], ""))];
+      default:
+        return [];
+    }
+  }
+
+  function addDelta(index: unknown, delta: JsonObject): JsonObject[] {
+    const block = open.get(index);
+    switch (delta["type"]) {
+      case "text_delta":
+        return text(delta["text"]) ? [chunk({ content: delta["text"] })] : [];
+      case "thinking_delta":
+        return think(block, text(delta["thinking"]));
+      case "signature_delta":
+        if (block) block.signature = text(delta["signature"]);
+        return [];
+      case "input_json_delta": {
+        const args = text(delta["partial_json"]);
+        // Chat has no field for tools that run at the provider.
+        if (block?.type !== "tool_use" || !args) return [];
+        block.content += args;
+        return [callChunk(block.call, { function: { arguments: args } })];
+      }
+      default:
+        return [];
+    }
+  }
+
+  /** Signed thinking is sent whole when its block ends. */
+  function stopBlock(index: unknown): JsonObject[] {
+    const block = open.get(index);
+    open.delete(index);
+    if (block?.type === "thinking" && block.signature)
+      return [chunk({ reasoning_details: [textDetail(block.content, block.signature, details++)] })];
+    if (block?.type === "tool_use" && !block.content)
+      return [callChunk(block.call, { function: { arguments: stringifyArguments(block.input) } })];
+    return [];
+  }
+
+  function end(event: JsonObject): JsonObject[] {
+    const delta = object(event["delta"]);
+    counts = { ...counts, ...given(object(event["usage"])) };
+    usage = convertUsageToChat(counts);
+    const refusal = explanationOf(delta);
+    const choice = { index: 0, delta: refusal ? { refusal } : {}, ...mapStopReason(delta) };
+    return [{ ...chunk({}), choices: [choice], ...(usage && { usage }) }];
+  }
+
+  function start({ message }: JsonObject): JsonObject[] {
+    const { id: messageId, usage: startUsage } = object(message);
+    id = text(messageId) || undefined;
+    counts = given(object(startUsage));
+    return [];
+  }
+
+  const converters = new Map<unknown, (event: JsonObject) => readonly JsonObject[]>([
+    ["message_start", start],
+    ["content_block_start", ({ index, content_block }) => startBlock(index, object(content_block))],
+    ["content_block_delta", ({ index, delta }) => addDelta(index, object(delta))],
+    ["content_block_stop", ({ index }) => stopBlock(index)],
+    ["message_delta", end],
+  ]);
+
+  return {
+    write: (event: JsonObject): readonly JsonObject[] => converters.get(event["type"])?.(event) ?? [],
+    /** Before the end of the answer the provider has only counted the input. */
+    usage: (soFar?: boolean): unknown => usage ?? (soFar ? convertUsageToChat(counts) : undefined),
+  };
 }

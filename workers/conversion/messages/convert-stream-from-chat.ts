@@ -1,71 +1,37 @@
 import { byteLength, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter } from "../converter.ts";
-import { callDelta, callTracker } from "../tool-calls.ts";
-import { type Block, type BlockWriter, blockWriter, event } from "./block-writer.ts";
-import { emptyMessage, newCallId, textBlock, toolBlock } from "./convert-response-from-chat.ts";
-import { convertUsageFromChat, noUsage } from "./convert-usage.ts";
-import { mapFinishReason } from "./map-finish-reason.ts";
+import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
+import {
+  convertUsageFromChat,
+  emptyMessage,
+  mapFinishReason,
+  noUsage,
+  textBlock,
+  toolBlock,
+} from "./convert-response-from-chat.ts";
 import { ownDetails, redactedBlock, thinkingBlock } from "./reasoning.ts";
 
-interface TextBlock extends Block {
-  readonly kind: "text" | "thinking" | "redacted_thinking";
-  content: string;
-  isSigned: boolean;
-}
+const event = (type: string, fields: JsonObject): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 
-/** Writes text and thinking. A block continues until another begins. */
-function textWriter(blocks: BlockWriter) {
-  let last: TextBlock | undefined;
-  let bytes = 0;
+/** One content block of an answer in progress. */
+const newBlock = (start: JsonObject, isReady = true) => ({
+  /** The `content_block` of its start event; the name of a tool may arrive late. */
+  start,
+  /** Whether `start` is complete. */
+  isReady,
+  /** Thinking, or the arguments of a call. */
+  content: "",
+  isSigned: false,
+  /** Deltas that wait for the blocks before this one. */
+  pending: [] as JsonObject[],
+  /** Set when the start event is written. */
+  index: undefined as number | undefined,
+  checked: { length: 0, isComplete: false },
+});
 
-  const begin = (kind: TextBlock["kind"], start: JsonObject): { block: TextBlock; events: string } => {
-    last = { kind, start, content: "", isSigned: false, isReady: true, isComplete: () => true };
-    return { block: last, events: blocks.begin(last) };
-  };
-  const current = (kind: TextBlock["kind"]): TextBlock | undefined =>
-    last?.kind === kind && !last.isSigned && blocks.last() === last ? last : undefined;
-  const into = (kind: "text" | "thinking"): { block: TextBlock; events: string } => {
-    const block = current(kind);
-    if (block) return { block, events: "" };
-    return begin(kind, kind === "text" ? textBlock("") : thinkingBlock("", ""));
-  };
-
-  const think = (thinking: string): string => {
-    if (!thinking) return "";
-    bytes += byteLength(thinking);
-    const { block, events } = into("thinking");
-    block.content += thinking;
-    return events + blocks.add(block, { type: "thinking_delta", thinking });
-  };
-  /** Clients expect the whole signature as the last delta of its block. */
-  const sign = (signature: string): string => {
-    if (!signature) return "";
-    const { block, events } = into("thinking");
-    block.isSigned = true;
-    return events + blocks.add(block, { type: "signature_delta", signature });
-  };
-
-  return {
-    think,
-    write(value: string): string {
-      if (!value) return "";
-      bytes += byteLength(value);
-      const { block, events } = into("text");
-      return events + blocks.add(block, { type: "text_delta", text: value });
-    },
-    /** One of `reasoning_details`. `hasReasoning`: the same delta had its text as reasoning, too. */
-    detail(detail: JsonObject, hasReasoning: boolean): string {
-      if (detail["type"] === "reasoning.encrypted")
-        return begin("redacted_thinking", redactedBlock(text(detail["data"]))).events;
-      const thinking = text(detail["text"]);
-      const signature = text(detail["signature"]);
-      const isWritten = hasReasoning || (signature !== "" && current("thinking")?.content === thinking);
-      return (isWritten ? "" : think(thinking)) + sign(signature);
-    },
-    bytes: () => bytes,
-  };
-}
+type Block = ReturnType<typeof newBlock>;
 
 function isJson(args: string): boolean {
   // The cheap test avoids parsing long arguments again for each delta.
@@ -78,67 +44,75 @@ function isJson(args: string): boolean {
   }
 }
 
-interface CallBlock extends Block {
-  args: string;
-}
-
 /** A call is complete when its arguments are. */
-function callBlock(id: string, name: string): CallBlock {
-  let checkedLength = 0;
-  let isComplete = false;
-  const block: CallBlock = {
-    start: toolBlock(id, name, {}),
-    args: "",
-    isReady: name !== "",
-    isComplete() {
-      if (checkedLength !== block.args.length) isComplete = isJson(block.args);
-      checkedLength = block.args.length;
-      return isComplete;
-    },
-  };
-  return block;
+function isComplete(block: Block): boolean {
+  const { start, content, checked } = block;
+  if (start["type"] !== "tool_use") return true;
+  if (checked.length !== content.length) block.checked = { length: content.length, isComplete: isJson(content) };
+  return block.checked.isComplete;
 }
 
-function callWriter(blocks: BlockWriter, identity: ResponseIdentity) {
-  const tracker = callTracker((call) => newCallId(identity, call));
-  const calls: CallBlock[] = [];
-  let bytes = 0;
+/**
+ * Writes blocks one after another, as the format requires, although chat servers may interleave the deltas of several tool
+ * calls: deltas of a later block wait until all blocks before it are complete.
+ */
+function blockWriter() {
+  const queue: Block[] = [];
+  let count = 0;
+
+  const open = (block: Block): string => {
+    const index = count++;
+    block.index = index;
+    const started = event("content_block_start", { index, content_block: block.start });
+    return started + block.pending.map((delta) => event("content_block_delta", { index, delta })).join("");
+  };
+  const close = ({ index }: Block): string => event("content_block_stop", { index });
+
+  /** Closes completed blocks that others follow, and opens the next. */
+  const advance = (): string => {
+    let events = "";
+    for (let head = queue[0]; head; head = queue[0]) {
+      if (head.index === undefined) {
+        if (!head.isReady) break;
+        events += open(head);
+      }
+      if (queue.length === 1 || !isComplete(head)) break;
+      events += close(head);
+      queue.shift();
+    }
+    return events;
+  };
 
   return {
-    write(delta: JsonObject): string {
-      const { name, args, ...key } = callDelta(delta);
-      const { call } = tracker.of({ ...key, name });
-      let block = calls[call.call];
-      let events = "";
-      if (block === undefined) {
-        block = callBlock(text(call.id), name);
-        calls.push(block);
-        bytes += byteLength(name);
-        events = blocks.begin(block);
-      } else if (name !== "" && !block.isReady) {
-        block.start = { ...block.start, name };
-        block.isReady = true;
-        bytes += byteLength(name);
-      }
-      if (!args) return events;
-      block.args += args;
-      bytes += byteLength(args);
-      return events + blocks.add(block, { type: "input_json_delta", partial_json: args });
+    last: () => queue.at(-1),
+    begin(block: Block): string {
+      queue.push(block);
+      return advance();
     },
-    count: tracker.count,
-    bytes: () => bytes,
+    /** Deltas of a closed block are dropped. */
+    add(block: Block, delta: JsonObject): string {
+      if (!queue.includes(block)) return "";
+      if (block.index !== undefined) return event("content_block_delta", { index: block.index, delta }) + advance();
+      block.pending.push(delta);
+      return advance();
+    },
+    end: (): string =>
+      queue
+        .splice(0)
+        .map((block) => (block.index === undefined ? open(block) : "") + close(block))
+        .join(""),
   };
 }
 
-/** Writes a Messages stream from chat chunks. */
 export function convertStreamFromChat(identity: ResponseIdentity, request: JsonObject): StreamWriter {
   const blocks = blockWriter();
-  const texts = textWriter(blocks);
-  const calls = callWriter(blocks, identity);
+  const trackCall = callTracker((call) => toolCallId(identity.id, 0, call));
+  const calls: Block[] = [];
   let hasBegun = false;
   let usage: unknown;
   let lastChoice: JsonObject = {};
   let refusal = false;
+  let bytes = 0;
 
   const begin = (): string => {
     if (hasBegun) return "";
@@ -146,14 +120,63 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     return event("message_start", { message: { ...emptyMessage(identity), usage: noUsage } });
   };
 
+  /** A block of text or thinking continues until another begins. */
+  const current = (type: "text" | "thinking"): Block | undefined => {
+    const last = blocks.last();
+    return last?.start["type"] === type && !last.isSigned ? last : undefined;
+  };
+  const addTo = (type: "text" | "thinking", content: string, delta: JsonObject): string => {
+    const open = current(type);
+    const block = open ?? newBlock(type === "text" ? textBlock("") : thinkingBlock("", ""));
+    const begun = open ? "" : blocks.begin(block);
+    if (type === "thinking") block.content += content;
+    block.isSigned = delta["type"] === "signature_delta";
+    bytes += byteLength(content);
+    return begun + blocks.add(block, delta);
+  };
+  const write = (value: string) => value && addTo("text", value, { type: "text_delta", text: value });
+  const think = (thinking: string) => thinking && addTo("thinking", thinking, { type: "thinking_delta", thinking });
+  /** Clients expect the whole signature as the last delta of its block. */
+  const sign = (signature: string) => signature && addTo("thinking", "", { type: "signature_delta", signature });
+
+  /** One of `reasoning_details`. `hasReasoning`: the same delta had its text as reasoning, too. */
+  const writeDetail = (detail: JsonObject, hasReasoning: boolean): string => {
+    if (detail["type"] === "reasoning.encrypted") return blocks.begin(newBlock(redactedBlock(text(detail["data"]))));
+    const thinking = text(detail["text"]);
+    const signature = text(detail["signature"]);
+    const isWritten = hasReasoning || (signature !== "" && current("thinking")?.content === thinking);
+    return (isWritten ? "" : think(thinking)) + sign(signature);
+  };
+
+  const writeCall = (delta: JsonObject): string => {
+    const { name, args, ...key } = callDelta(delta);
+    const { id, call } = trackCall({ ...key, name });
+    let block = calls[call];
+    let events = "";
+    if (block === undefined) {
+      block = newBlock(toolBlock(text(id), name, {}), name !== "");
+      calls.push(block);
+      bytes += byteLength(name);
+      events = blocks.begin(block);
+    } else if (name !== "" && !block.isReady) {
+      block.start = { ...block.start, name };
+      block.isReady = true;
+      bytes += byteLength(name);
+    }
+    if (!args) return events;
+    block.content += args;
+    bytes += byteLength(args);
+    return events + blocks.add(block, { type: "input_json_delta", partial_json: args });
+  };
+
   const writeDelta = (delta: JsonObject): string => {
     const reasoning = reasoningText(delta);
     const refused = text(delta["refusal"]);
     refusal ||= refused !== "";
-    let events = texts.think(reasoning);
-    for (const detail of ownDetails(delta["reasoning_details"])) events += texts.detail(detail, reasoning !== "");
-    events += texts.write(contentText(delta["content"])) + texts.write(refused);
-    for (const call of list(delta["tool_calls"])) events += calls.write(call);
+    let events = think(reasoning);
+    for (const detail of ownDetails(delta["reasoning_details"])) events += writeDetail(detail, reasoning !== "");
+    events += write(contentText(delta["content"])) + write(refused);
+    for (const call of list(delta["tool_calls"])) events += writeCall(call);
     return events;
   };
 
@@ -166,18 +189,12 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       return begin() + writeDelta(object(choice["delta"]));
     },
     usage: () => usage,
-    outputBytes: () => texts.bytes() + calls.bytes(),
+    outputBytes: () => bytes,
     end(estimate) {
-      const stop = mapFinishReason(lastChoice, { calls: calls.count() > 0, refusal }, request);
-      return (
-        begin() +
-        blocks.end() +
-        event("message_delta", {
-          delta: { ...stop, container: null },
-          usage: convertUsageFromChat(usage, estimate),
-        }) +
-        event("message_stop", {})
-      );
+      const stop = mapFinishReason(lastChoice, { calls: calls.length > 0, refusal }, request);
+      const delta = { ...stop, container: null };
+      const ended = event("message_delta", { delta, usage: convertUsageFromChat(usage, estimate) });
+      return begin() + blocks.end() + ended + event("message_stop", {});
     },
   };
 }

@@ -10,11 +10,9 @@ import type { FormatConverter } from "../converter.ts";
 import { convertRequestFromChat } from "./convert-request-from-chat.ts";
 import { convertRequestToChat } from "./convert-request-to-chat.ts";
 import { convertResponseFromChat } from "./convert-response-from-chat.ts";
-import { convertResponseToChat } from "./convert-response-to-chat.ts";
+import { convertResponseToChat, convertStreamToChat } from "./convert-response-to-chat.ts";
 import { convertStreamFromChat } from "./convert-stream-from-chat.ts";
-import { convertStreamToChat } from "./convert-stream-to-chat.ts";
-import { passThrough } from "./pass-through.ts";
-import { resolveUploads } from "./resolve-uploads.ts";
+import { native, resolveUploads } from "./native.ts";
 
 export const messagesConverter: FormatConverter = {
   resolveUploads,
@@ -34,5 +32,5 @@ export const messagesConverter: FormatConverter = {
   requestFromChat: convertRequestFromChat,
   responseToChat: convertResponseToChat,
   streamToChat: convertStreamToChat,
-  native: passThrough,
+  native,
 };

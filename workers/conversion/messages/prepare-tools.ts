@@ -1,58 +1,40 @@
-import { invalidValue } from "#errors";
-import { given, type JsonObject, list, object, text } from "#formats";
-import type { IgnoredParams } from "../ignored-params.ts";
-import type { ModelCapabilities } from "./model-capabilities.ts";
-
-interface Tools {
-  readonly fields: JsonObject;
-  /** Whether the model must call a tool. */
-  readonly isForced: boolean;
-}
+import { given, type JsonObject, list, needText, object, refuse, text } from "#formats";
+import { functionChoice } from "../chat/fields.ts";
+import type { IgnoredParams } from "../converter.ts";
+import type { ModelCapabilities } from "./reasoning.ts";
 
 function prepareTool(value: JsonObject, t: number): JsonObject {
   const at = `tools[${t}]`;
-  if (value["type"] !== "function")
-    throw invalidValue(`${at}.type`, `${at}.type: this model supports only tools of type function.`);
+  if (value["type"] !== "function") refuse(`${at}.type`, "this model supports only tools of type function");
   const { name, description, parameters, strict } = object(value["function"]);
-  if (typeof name !== "string" || !name)
-    throw invalidValue(`${at}.function.name`, `${at}.function.name must be a string.`);
   return given({
-    name,
+    name: needText(name, `${at}.function.name`),
     description,
     input_schema: { type: "object", ...object(parameters) },
     strict: strict === true ? true : undefined,
   });
 }
 
-function toolChoice(choice: unknown): { type: string; name?: string; allowed?: ReadonlySet<unknown> } {
-  const { type, function: chosen, allowed_tools } = object(choice);
-  if (choice == null || choice === "auto") return { type: "auto" };
-  if (choice === "none") return { type: "none" };
-  if (choice === "required") return { type: "any" };
-  const { name } = object(chosen);
-  if (type === "function" && typeof name === "string") return { type: "tool", name };
-  if (type === "allowed_tools") {
-    const { mode, tools } = object(allowed_tools);
-    const allowed = new Set(list(tools).map((tool) => object(tool["function"])["name"]));
-    return { type: mode === "required" ? "any" : "auto", allowed };
-  }
-  throw invalidValue("tool_choice", "tool_choice: this model does not support this value.");
-}
-
-/** The tools of a chat request and their choice. */
-export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabilities): Tools {
+/** The tools of a chat request and their choice. `isForced`: the model must call a tool. */
+export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabilities) {
   const tools = list(request["tools"]).map(prepareTool);
-  const { type, name, allowed } = toolChoice(request["tool_choice"]);
-  const isForced = type === "any" || type === "tool";
+  const choice = functionChoice(request["tool_choice"]);
+  if (!choice) return refuse("tool_choice", "this model does not support this value");
+  const { mode, name, allowed } = choice;
+  const isForced = mode === "required";
   if (isForced && (tools.length === 0 || !forcedTools))
-    throw invalidValue("tool_choice", "tool_choice: this model cannot be forced to call a tool; use 'auto'.");
+    refuse("tool_choice", "this model cannot be forced to call a tool; use 'auto'");
   if (tools.length === 0) return { fields: {}, isForced };
-  const isSerial = request["parallel_tool_calls"] === false && type !== "none";
+  const isSerial = request["parallel_tool_calls"] === false && mode !== "none";
   return {
     fields: {
       tools: allowed ? tools.filter((tool) => allowed.has(tool["name"])) : tools,
-      ...((type !== "auto" || isSerial) && {
-        tool_choice: given({ type, name, disable_parallel_tool_use: isSerial ? true : undefined }),
+      ...((mode !== "auto" || isSerial) && {
+        tool_choice: given({
+          type: name !== undefined ? "tool" : isForced ? "any" : mode,
+          name,
+          disable_parallel_tool_use: isSerial ? true : undefined,
+        }),
       }),
     },
     isForced,
@@ -69,7 +51,7 @@ export function convertToolsToChat(
   return tools.map((tool, t) => {
     const { type, name, description, input_schema, strict } = tool;
     if (type != null && type !== "custom")
-      throw invalidValue(`tools[${t}].type`, `tools[${t}].type: this model supports only tools with an input_schema.`);
+      refuse(`tools[${t}].type`, "this model supports only tools with an input_schema");
     for (const [field, value] of Object.entries(tool)) if (!convertibleFields.has(field)) ignored.add(field, value);
     return {
       type: "function",
@@ -83,16 +65,11 @@ export function convertToolsToChat(
   });
 }
 
-export function convertToolChoiceToChat(choice: JsonObject): unknown {
-  switch (choice["type"]) {
-    case "auto":
-    case "none":
-      return choice["type"];
-    case "any":
-      return "required";
-    case "tool":
-      return { type: "function", function: { name: text(choice["name"]) } };
-    default:
-      return undefined;
-  }
-}
+const toolChoices = new Map<unknown, unknown>([
+  ["auto", "auto"],
+  ["none", "none"],
+  ["any", "required"],
+]);
+
+export const convertToolChoiceToChat = ({ type, name }: JsonObject): unknown =>
+  type === "tool" ? { type: "function", function: { name: text(name) } } : toolChoices.get(type);

@@ -1,5 +1,38 @@
 import { type JsonObject, list, number, object, text } from "#formats";
-import type { ModelCapabilities } from "./model-capabilities.ts";
+
+/** `claude-opus-4-8`, `claude-haiku-4-5-20251001`, `claude-3-7-sonnet-20250219`. */
+function versionOf(model: string): { family: string; version: number } {
+  const family = /(opus|sonnet|haiku|fable|mythos)/.exec(model)?.[1] ?? "";
+  const [, major, minor] = /-(\d)(?:[-.](\d))?(?!\d)/.exec(model) ?? [];
+  if (major !== undefined) return { family, version: Number(`${major}.${minor ?? 0}`) };
+  return { family, version: family ? Number.POSITIVE_INFINITY : 0 };
+}
+
+/**
+ * Parameters that a model accepts, by its id; models answer 400 to others. Source: the provider's migration guides up to
+ * Opus, Sonnet and Haiku 5.5. A family without a version is its newest; unknown models accept what the oldest did.
+ */
+export function modelCapabilities(model: string) {
+  const { family, version } = versionOf(model);
+  const alwaysThinks = family === "fable" || family === "mythos" || (family === "opus" && version >= 5.5);
+  const offSince5 = family === "sonnet" && version >= 5.5 ? "between_tools" : "disabled";
+  return {
+    /** Thinking is controlled by effort alone, not by a token budget. */
+    adaptive: version >= 4.6,
+    /** How thinking is turned off; `low`: it can only be reduced. */
+    off: alwaysThinks ? "low" : version >= 5 ? offSince5 : "absent",
+    /** `temperature`, `top_p`, `top_k`. */
+    sampling: version < 4.7,
+    /** Efforts above `high`. */
+    highEfforts: version >= 4.7,
+    /** A `tool_choice` that requires a call. */
+    forcedTools: version < 5.1 || family === "haiku" || family === "",
+    /** System messages within the conversation. */
+    lateSystem: version >= 5.5 || (family === "opus" && version >= 4.8),
+  } as const;
+}
+
+export type ModelCapabilities = ReturnType<typeof modelCapabilities>;
 
 /** Thinking budgets by effort, in tokens. */
 const budgets = new Map([
@@ -15,15 +48,13 @@ const minBudget = 1024;
 /** Thinking counts towards the output cap: this share of it is reserved for the answer. */
 const answerShare = 0.2;
 
-/** The chat `reasoning_effort` of a Messages request. */
-export function effortOf(request: JsonObject): string | undefined {
-  const thinking = object(request["thinking"]);
-  if (thinking["type"] === "disabled") return "none";
-  const effort = object(request["output_config"])["effort"];
+/** The chat `reasoning_effort` of a Messages request; `effort`: of its `output_config`. */
+export function effortOf({ type, budget_tokens }: JsonObject, effort: unknown): string | undefined {
+  if (type === "disabled") return "none";
   if (typeof effort === "string") return effort;
-  if (thinking["type"] === "between_tools") return "low";
-  if (thinking["type"] !== "enabled") return undefined;
-  const budget = number(thinking["budget_tokens"]) ?? 0;
+  if (type === "between_tools") return "low";
+  if (type !== "enabled") return undefined;
+  const budget = number(budget_tokens) ?? 0;
   if (budget < 4096) return "low";
   return budget < 16_384 ? "medium" : "high";
 }
@@ -32,7 +63,7 @@ export function effortOf(request: JsonObject): string | undefined {
 export function thinkingOf(
   effort: string,
   cap: number,
-  { thinking, off, highEfforts }: ModelCapabilities,
+  { adaptive, off, highEfforts }: ModelCapabilities,
 ): JsonObject | undefined {
   if (effort === "none") {
     if (off === "absent") return {};
@@ -40,7 +71,7 @@ export function thinkingOf(
   }
   const wanted = budgets.get(effort);
   if (wanted === undefined) return undefined;
-  if (thinking === "adaptive") {
+  if (adaptive) {
     const known = effort === "minimal" ? "low" : wanted > 24_576 && !highEfforts ? "high" : effort;
     // Newer models omit their thinking unless `display` requests it.
     return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: known } };

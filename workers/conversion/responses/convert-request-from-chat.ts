@@ -1,11 +1,19 @@
-import { invalidValue } from "#errors";
-import { given, isSet, type JsonObject, list, logprobsInclude, object, searchFields, text } from "#formats";
-import { capOf, commonFields, isStandardTier } from "../chat/fields.ts";
-import { type ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
-import { readCall, refusalPart } from "./output-items.ts";
+import {
+  given,
+  isSet,
+  type JsonObject,
+  list,
+  logprobsInclude,
+  needText,
+  object,
+  refuse,
+  searchFields,
+  text,
+} from "#formats";
+import { capOf, checkFields, commonFields, isStandardTier, type RefusedField, refuseParam } from "../chat/fields.ts";
+import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
+import { readCall, reasoningItemsOf, refusalPart } from "./output-items.ts";
 import { prepareTools } from "./prepare-tools.ts";
-import { reasoningItemsOf } from "./reasoning.ts";
 
 /** Fields that are converted or checked here; all others are ignored by name. */
 const convertible: ReadonlySet<string> = new Set([
@@ -17,32 +25,22 @@ const convertible: ReadonlySet<string> = new Set([
   "store",
 ]);
 
-/** Fields that change the meaning of the request and have no counterpart. */
-const unsupported = ["stop", "prediction", "audio", "functions", "function_call", ...searchFields];
+const isUnset = (value: unknown): boolean => !isSet(value);
+const isUnsetOrFalse = (value: unknown): boolean => isUnset(value) || value === false;
+const isUnsetOrZero = (value: unknown): boolean => isUnset(value) || value === 0;
 
-const refuse = (param: string): never => {
-  throw invalidValue(param, `${param} is not supported by this model.`);
-};
-const refusePart = (param: string): never => {
-  throw invalidValue(param, `${param}: parts of this type are not supported by this model.`);
-};
+const refused: readonly RefusedField[] = [
+  ...["stop", "prediction", "audio", "functions", "function_call", ...searchFields].map(
+    (field): RefusedField => [field, isUnsetOrFalse],
+  ),
+  ["n", (value) => isUnset(value) || value === 1],
+  ["modalities", (value) => !Array.isArray(value) || value.every((each) => each === "text")],
+  ["logit_bias", (value) => Object.keys(object(value)).length === 0],
+  ["presence_penalty", isUnsetOrZero],
+  ["frequency_penalty", isUnsetOrZero],
+];
 
-function refuseUnsupported(request: JsonObject): void {
-  for (const field of unsupported) if (isSet(request[field]) && request[field] !== false) refuse(field);
-  const { n, modalities, logit_bias } = request;
-  if (isSet(n) && n !== 1) refuse("n");
-  if (Array.isArray(modalities) && modalities.some((each) => each !== "text")) refuse("modalities");
-  if (Object.keys(object(logit_bias)).length > 0) refuse("logit_bias");
-  for (const field of ["presence_penalty", "frequency_penalty"])
-    if (isSet(request[field]) && request[field] !== 0) refuse(field);
-}
-
-function addIgnored(request: JsonObject, ignored: IgnoredParams): void {
-  for (const [field, value] of Object.entries(request)) if (!convertible.has(field)) ignored.add(field, value);
-  for (const field of ["presence_penalty", "frequency_penalty"]) ignored.add(field, request[field]);
-  for (const field of ["parallel_tool_calls", "store"]) if (request[field] === true) ignored.add(field, true);
-  if (isStandardTier(request["service_tier"])) ignored.add("service_tier", request["service_tier"]);
-}
+const refusePart = (param: string): never => refuse(param, "parts of this type are not supported by this model");
 
 /** The provider accepts call ids up to this length; keeping both ends of a longer one keeps it unique. */
 const maxCallIdLength = 64;
@@ -53,8 +51,7 @@ const callId = (value: unknown): string => {
 
 function fileFromChat(part: JsonObject, path: string): JsonObject {
   const { file_data, filename } = object(part["file"]);
-  const data = text(file_data);
-  if (!data) throw invalidValue(`${path}.file.file_data`, `${path}.file.file_data must be a string.`);
+  const data = needText(file_data, `${path}.file.file_data`);
   if (/^https?:\/\//i.test(data)) return { type: "input_file", file_url: data };
   return { type: "input_file", filename: text(filename) || "document.pdf", file_data: data };
 }
@@ -96,8 +93,7 @@ function assistantContentFromChat({ content, refusal }: JsonObject, path: string
 }
 
 function assistantFromChat(message: JsonObject, path: string, customCallIds: Set<string>): JsonObject[] {
-  if (isSet(message["function_call"]))
-    throw invalidValue(`${path}.function_call`, `${path}.function_call: use tool_calls for this model.`);
+  if (isSet(message["function_call"])) refuse(`${path}.function_call`, "use tool_calls for this model");
   const content = assistantContentFromChat(message, path);
   const calls = list(message["tool_calls"]).map((call): JsonObject => {
     const { isCustom, name, input } = readCall(call);
@@ -130,24 +126,15 @@ function messagesFromChat(messages: readonly JsonObject[], ignored: IgnoredParam
         return [{ type, call_id: id, output: contentFromChat(content, `${path}.content`, ignored) }];
       }
       default:
-        throw invalidValue(`${path}.role`, `${path}.role: messages of this role are not supported by this model.`);
+        return refuse(`${path}.role`, "messages of this role are not supported by this model");
     }
   });
 }
 
-function responseFormatFromChat(format: JsonObject): JsonObject | undefined {
-  const { type, json_schema } = format;
-  switch (type) {
-    case undefined:
-    case "text":
-      return undefined;
-    case "json_object":
-      return { type };
-    case "json_schema":
-      return given({ type, ...object(json_schema) });
-    default:
-      return refuse("response_format.type");
-  }
+function responseFormatFromChat({ type, json_schema }: JsonObject): JsonObject | undefined {
+  if (type === undefined || type === "text") return undefined;
+  if (type === "json_object") return { type };
+  return type === "json_schema" ? given({ type, ...object(json_schema) }) : refuseParam("response_format.type");
 }
 
 /** The provider returns the state of its reasoning only on request. */
@@ -163,11 +150,11 @@ function includeOf(request: JsonObject): string[] | undefined {
   return include.length > 0 ? include : undefined;
 }
 
-/** Throws `invalidValue` naming the chat field. */
 export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
-  refuseUnsupported(request);
-  const ignored = ignoredParams();
-  addIgnored(request, ignored);
+  const ignored = checkFields(request, refused, convertible);
+  for (const field of ["presence_penalty", "frequency_penalty"]) ignored.add(field, request[field]);
+  for (const field of ["parallel_tool_calls", "store"]) if (request[field] === true) ignored.add(field, true);
+  if (isStandardTier(request["service_tier"])) ignored.add("service_tier", request["service_tier"]);
   const { reasoning_effort, verbosity, service_tier, logprobs, top_logprobs } = request;
   const textConfig = given({ format: responseFormatFromChat(object(request["response_format"])), verbosity });
   const converted = given({

@@ -1,11 +1,21 @@
 import { invalidValue } from "#errors";
-import { given, isSet, isUploadId, type JsonObject, list, logprobsInclude, object, strings, text } from "#formats";
-import { type ConvertedRequest } from "../converter.ts";
-import { type IgnoredParams, ignoredParams } from "../ignored-params.ts";
+import {
+  given,
+  isSet,
+  isUploadId,
+  type JsonObject,
+  list,
+  logprobsInclude,
+  object,
+  refuse,
+  strings,
+  text,
+} from "#formats";
+import { contentOf, filePart, splitResult, textPart, withSystem } from "../chat/parts.ts";
+import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { callToChat } from "./convert-response-to-chat.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
 
-/** The caller's field by chat field. */
 export const callerFields: Readonly<Record<string, string>> = {
   messages: "input",
   max_tokens: "max_output_tokens",
@@ -16,13 +26,6 @@ export const callerFields: Readonly<Record<string, string>> = {
   reasoning_effort: "reasoning.effort",
   verbosity: "text.verbosity",
 };
-
-const refuse = (path: string, what: string): never => {
-  throw invalidValue(path, `${path}: ${what} of this type are not supported by this model.`);
-};
-
-const textPart = (value: string): JsonObject => ({ type: "text", text: value });
-const isText = (part: JsonObject) => part["type"] === "text";
 
 function partToChat(part: JsonObject, path: string, ignored: IgnoredParams): JsonObject {
   ignored.add("prompt_cache_breakpoint", part["prompt_cache_breakpoint"]);
@@ -41,21 +44,17 @@ function partToChat(part: JsonObject, path: string, ignored: IgnoredParams): Jso
     case "input_file": {
       ignored.add("detail", detail);
       const uploadId = [file_id, file_data, file_url].find(isUploadId);
-      if (uploadId !== undefined) return { type: "file", file: { file_id: uploadId } };
-      const file = { filename: text(filename) || "document.pdf", file_data: text(file_data) || text(file_url) };
-      return { type: "file", file };
+      return filePart(uploadId ?? (text(file_data) || text(file_url)), text(filename) || undefined);
     }
     default:
-      return refuse(`${path}.type`, "parts");
+      return refuse(`${path}.type`, "parts of this type are not supported by this model");
   }
 }
 
-function contentToChat(content: unknown, path: string, ignored: IgnoredParams): string | JsonObject[] {
-  if (!Array.isArray(content)) return text(content);
-  const parts = list(content).map((part, p) => partToChat(part, `${path}[${p}]`, ignored));
-  const [first] = parts;
-  return parts.length === 1 && first && isText(first) ? text(first["text"]) : parts;
-}
+const partsToChat = (content: unknown, path: string, ignored: IgnoredParams): JsonObject[] =>
+  Array.isArray(content)
+    ? list(content).map((part, p) => partToChat(part, `${path}[${p}]`, ignored))
+    : [textPart(text(content))];
 
 /** An assistant message and the calls after it: one message of chat. */
 interface AssistantTurn {
@@ -77,7 +76,6 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
   if (!Array.isArray(input)) return [{ role: "user", content: text(input) }];
   const messages: JsonObject[] = [];
   let turn: AssistantTurn | undefined;
-  /** Chat's tool messages are text: other content of results moves to a user message after them. */
   let resultMedia: JsonObject[] = [];
   const endTurn = () => {
     if (turn) messages.push(turnToChat(turn));
@@ -99,7 +97,7 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
       endResults();
       messages.push({
         role: role === "system" || role === "developer" ? role : "user",
-        content: contentToChat(content, `${path}.content`, ignored),
+        content: contentOf(partsToChat(content, `${path}.content`, ignored)),
       });
       return;
     }
@@ -114,12 +112,9 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
   const addResult = ({ call_id, output }: JsonObject, path: string) => {
     endTurn();
     const id = text(call_id);
-    const content = contentToChat(output, `${path}.output`, ignored);
-    const parts = typeof content === "string" ? [textPart(content)] : content;
-    const texts = parts.filter(isText).map((part) => text(part["text"]));
-    const media = parts.filter((part) => !isText(part));
-    messages.push({ role: "tool", tool_call_id: id, content: texts.join("\n") });
-    if (media.length > 0) resultMedia.push(textPart(`Of the result of ${id}:`), ...media);
+    const { resultText, media } = splitResult(id, partsToChat(output, `${path}.output`, ignored));
+    messages.push({ role: "tool", tool_call_id: id, content: resultText });
+    resultMedia.push(...media);
   };
 
   list(input).forEach((item, i) => {
@@ -141,7 +136,7 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
         ignored.add("reasoning.encrypted_content", item["encrypted_content"]);
         return;
       default:
-        refuse(`${path}.type`, "items");
+        refuse(`${path}.type`, "items of this type are not supported by this model");
     }
   });
   endTurn();
@@ -149,19 +144,11 @@ function inputToChat(input: unknown, ignored: IgnoredParams): JsonObject[] {
   return messages;
 }
 
-function responseFormatToChat(format: JsonObject): unknown {
-  const { type, ...schema } = format;
-  switch (type) {
-    case undefined:
-    case "text":
-      return undefined;
-    case "json_object":
-      return { type };
-    case "json_schema":
-      return { type, json_schema: given(schema) };
-    default:
-      throw invalidValue("text.format.type", "text.format.type must be text, json_object or json_schema.");
-  }
+function responseFormatToChat({ type, ...schema }: JsonObject): unknown {
+  if (type === undefined || type === "text") return undefined;
+  if (type === "json_object") return { type };
+  if (type === "json_schema") return { type, json_schema: given(schema) };
+  throw invalidValue("text.format.type", "text.format.type must be text, json_object or json_schema.");
 }
 
 /** Only the default tiers are hints; any other has a price of its own. */
@@ -189,7 +176,7 @@ export function convertRequestToChat(request: JsonObject): ConvertedRequest {
   const messages = inputToChat(input, ignored);
   const chat = given({
     model,
-    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+    messages: withSystem(system, messages),
     stream,
     max_completion_tokens: max_output_tokens,
     temperature,

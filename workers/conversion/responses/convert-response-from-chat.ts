@@ -1,9 +1,9 @@
-import { type ServiceError } from "#errors";
-import { isSet, type JsonObject, list, object, text } from "#formats";
+import type { ServiceError } from "#errors";
+import { count, errorEvent, isSet, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
-import { type ResponseIdentity } from "../converter.ts";
-import { convertUsageFromChat } from "./convert-usage.ts";
-import { mapFinishReasonFromChat } from "./map-finish-reason.ts";
+import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
+import { toolCallId } from "../tool-calls.ts";
+import { tokenUsage } from "../usage.ts";
 import {
   callItem,
   callType,
@@ -17,10 +17,40 @@ import {
   responseId,
   summaryPart,
   textPart,
-  toolCallId,
 } from "./output-items.ts";
+import { numberedEvents, streamOutput } from "./stream-output.ts";
 
-export interface ResponseState {
+const incompleteReasons: ReadonlyMap<unknown, string> = new Map([
+  ["length", "max_output_tokens"],
+  ["content_filter", "content_filter"],
+]);
+
+function mapFinishReasonFromChat(finishReason: unknown) {
+  const reason = incompleteReasons.get(finishReason);
+  if (reason === undefined) return { status: "completed", incomplete_details: null } as const;
+  return { status: "incomplete", incomplete_details: { reason } } as const;
+}
+
+function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
+  const counted = tokenUsage(usage);
+  const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);
+  const input = counted ? count(prompt_tokens) : estimate.input;
+  const output = counted ? counted.output + counted.audio_output : estimate.output;
+  const { cache_write_tokens, cache_write_1h_tokens } = object(counted && prompt_tokens_details);
+  const { reasoning_tokens } = object(counted && completion_tokens_details);
+  return {
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: counted?.cached_input ?? 0,
+      cache_write_tokens: count(cache_write_tokens) + count(cache_write_1h_tokens),
+    },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: count(reasoning_tokens) },
+    total_tokens: input + output,
+  };
+}
+
+interface ResponseState {
   readonly status: "in_progress" | "completed" | "incomplete" | "failed";
   readonly incomplete_details: JsonObject | null;
   readonly error: JsonObject | null;
@@ -35,7 +65,7 @@ export function responseError({ status, message }: ServiceError): JsonObject {
 }
 
 /** The response object: its state, with the settings of the request, or the format's defaults. */
-export function responseObject(request: JsonObject, identity: ResponseIdentity, state: ResponseState): JsonObject {
+function responseObject(request: JsonObject, identity: ResponseIdentity, state: ResponseState): JsonObject {
   const setting = (field: string, defaultValue: unknown) => (isSet(request[field]) ? request[field] : defaultValue);
   const { effort, summary } = object(request["reasoning"]);
   const { format, ...textFields } = object(request["text"]);
@@ -85,7 +115,7 @@ function outputOf(choice: JsonObject, identity: ResponseIdentity): JsonObject[] 
   list(message["tool_calls"]).forEach((value, c) => {
     const call = readCall(value);
     const input = call.input || (call.isCustom ? "" : noArguments);
-    const callId = text(value["id"]) || toolCallId(identity, c);
+    const callId = text(value["id"]) || toolCallId(identity.id, 0, c);
     const id = itemId(callType(call.isCustom), identity, output.length);
     output.push(callItem(id, "completed", { ...call, callId, input }));
   });
@@ -109,4 +139,64 @@ export function convertResponseFromChat(
     output,
     usage: convertUsageFromChat(response["usage"], { input: 0, output: 0 }),
   });
+}
+
+const initialState: ResponseState = {
+  status: "in_progress",
+  incomplete_details: null,
+  error: null,
+  output: [],
+  usage: null,
+};
+
+/** A failed stream ends with `response.failed` and `error`: only its writer knows their sequence numbers. */
+export function convertStreamFromChat(identity: ResponseIdentity, request: JsonObject): Required<StreamWriter> {
+  const { emit, nextNumber } = numberedEvents();
+  const output = streamOutput(emit, identity);
+  let usage: unknown;
+  let finishReason: unknown;
+  let hasBegun = false;
+
+  const emitState = (type: string, state: Partial<ResponseState>): string =>
+    emit(type, { response: responseObject(request, identity, { ...initialState, ...state }) });
+  const begin = (): string => {
+    if (hasBegun) return "";
+    hasBegun = true;
+    return emitState("response.created", {}) + emitState("response.in_progress", {});
+  };
+
+  return {
+    write(chunk) {
+      if (chunk["usage"] != null) usage = chunk["usage"];
+      const choice = firstChoice(chunk["choices"]);
+      if (!choice) return "";
+      if (choice["finish_reason"]) finishReason = choice["finish_reason"];
+      const delta = object(choice["delta"]);
+      let events = begin();
+      const reasoning = reasoningText(delta);
+      if (reasoning) events += output.writePart("reasoning", reasoning);
+      const content = contentText(delta["content"]);
+      if (content) events += output.writePart("text", content, logprobsFromChat(object(choice["logprobs"])["content"]));
+      const refusal = text(delta["refusal"]);
+      if (refusal) events += output.writePart("refusal", refusal);
+      for (const call of list(delta["tool_calls"])) events += output.writeCall(call);
+      return events;
+    },
+    usage: () => usage,
+    outputBytes: output.bytes,
+    end(estimate) {
+      const end = mapFinishReasonFromChat(finishReason);
+      const closed = begin() + output.close(end.status);
+      const state = { ...end, output: output.items(), usage: convertUsageFromChat(usage, estimate) };
+      return closed + emitState(`response.${end.status}`, state);
+    },
+    fail(error) {
+      const begun = begin();
+      const items = output
+        .items()
+        .map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
+      const failed = emitState("response.failed", { status: "failed", error: responseError(error), output: items });
+      return begun + failed + errorEvent(error, nextNumber());
+    },
+  };
 }

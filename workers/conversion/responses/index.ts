@@ -10,12 +10,9 @@
 import type { FormatConverter } from "../converter.ts";
 import { convertRequestFromChat } from "./convert-request-from-chat.ts";
 import { callerFields, convertRequestToChat } from "./convert-request-to-chat.ts";
-import { convertResponseFromChat } from "./convert-response-from-chat.ts";
-import { convertResponseToChat } from "./convert-response-to-chat.ts";
-import { convertStreamFromChat } from "./convert-stream-from-chat.ts";
-import { convertStreamToChat } from "./convert-stream-to-chat.ts";
-import { passThrough } from "./pass-through.ts";
-import { resolveUploads } from "./resolve-uploads.ts";
+import { convertResponseFromChat, convertStreamFromChat } from "./convert-response-from-chat.ts";
+import { convertResponseToChat, convertStreamToChat } from "./convert-response-to-chat.ts";
+import { native, resolveUploads } from "./native.ts";
 
 export { responsesFailure } from "./convert-response-to-chat.ts";
 
@@ -28,5 +25,5 @@ export const responsesConverter: FormatConverter = {
   requestFromChat: convertRequestFromChat,
   responseToChat: convertResponseToChat,
   streamToChat: convertStreamToChat,
-  native: passThrough,
+  native,
 };

@@ -1,5 +1,5 @@
 import { type JsonObject, list, number, object, text } from "#formats";
-import { type ResponseIdentity } from "../converter.ts";
+import type { ResponseIdentity } from "../converter.ts";
 import { argumentsText } from "../tool-calls.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
@@ -12,8 +12,6 @@ const uniqueSuffix = ({ id }: ResponseIdentity) => id.slice(-24);
 export const responseId = (identity: ResponseIdentity) => `resp_${uniqueSuffix(identity)}`;
 export const itemId = (type: ItemType, identity: ResponseIdentity, outputIndex: number) =>
   `${idPrefixes[type]}_${uniqueSuffix(identity)}_${outputIndex}`;
-/** Stands in for an id that the server did not give, as in a chat response. */
-export const toolCallId = (identity: ResponseIdentity, call: number) => `call_${uniqueSuffix(identity)}_0_${call}`;
 
 const logprob = ({ token, logprob, bytes }: JsonObject): JsonObject => ({
   token: text(token),
@@ -52,7 +50,6 @@ export interface ToolCall {
   readonly callId: string;
   readonly isCustom: boolean;
   readonly name: string;
-  /** Arguments, or text. */
   readonly input: string;
 }
 
@@ -67,7 +64,6 @@ export const callItem = (id: string, status: ItemStatus, { callId, isCustom, nam
   [isCustom ? "input" : "arguments"]: input,
 });
 
-/** Reads a tool call of chat, or a delta of one. */
 export function readCall(call: JsonObject): Omit<ToolCall, "callId"> {
   const isCustom = call["type"] === "custom" || call["custom"] != null;
   const { name, input, arguments: args } = object(isCustom ? call["custom"] : call["function"]);
@@ -76,3 +72,37 @@ export function readCall(call: JsonObject): Omit<ToolCall, "callId"> {
 
 /** Some servers leave the arguments empty for a function without parameters. */
 export const noArguments = "{}";
+
+/**
+ * Chat carries reasoning state in `reasoning_details[]`, as OpenRouter does: one entry for each part of the summary and one
+ * for the encrypted state, with the item's id. The format tells whose state it is: another provider's is never sent.
+ */
+const format = "openai-responses-v1";
+
+/** Empty for an item without encrypted state, which could not be sent back. */
+export function reasoningDetailsOf(item: JsonObject, index: number): JsonObject[] {
+  const { id, encrypted_content, summary } = item;
+  if (!text(encrypted_content)) return [];
+  const shared = { ...(text(id) && { id }), format, index };
+  return [
+    ...list(summary).map((part) => ({ type: "reasoning.summary", summary: text(part["text"]), ...shared })),
+    { type: "reasoning.encrypted", data: encrypted_content, ...shared },
+  ];
+}
+
+export function reasoningItemsOf(details: unknown): JsonObject[] {
+  const own = list(details).filter((detail) => detail["format"] === format);
+  return own
+    .filter((detail) => detail["type"] === "reasoning.encrypted" && text(detail["data"]))
+    .map(({ id, index, data }) => ({
+      type: "reasoning",
+      ...(text(id) && { id }),
+      summary: own
+        .filter((detail) => detail["type"] === "reasoning.summary" && detail["id"] === id && detail["index"] === index)
+        .map((detail) => summaryPart(text(detail["summary"]))),
+      encrypted_content: data,
+    }));
+}
+
+/** Between two parts of reasoning text. */
+export const paragraphBreak = "\n\n";

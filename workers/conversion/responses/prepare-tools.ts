@@ -1,10 +1,7 @@
-import { invalidValue } from "#errors";
-import { given, isSet, type JsonObject, list, object, text } from "#formats";
-import { type IgnoredParams } from "../ignored-params.ts";
+import { given, isSet, type JsonObject, list, object, refuse, text } from "#formats";
+import { type IgnoredParams } from "../converter.ts";
 
-const refuseType = (path: string): never => {
-  throw invalidValue(`${path}.type`, `${path}.type: this model accepts only function and custom tools.`);
-};
+const refuseType = (path: string): never => refuse(`${path}.type`, "this model accepts only function and custom tools");
 
 function customFormatToChat(format: unknown): JsonObject | undefined {
   const { type, ...grammar } = object(format);
@@ -92,7 +89,6 @@ function toolChoiceFromChat(choice: unknown): unknown {
   return { type, mode, tools: named };
 }
 
-/** `tools`, `tool_choice` and `parallel_tool_calls` of a chat request. */
 export function prepareTools(request: JsonObject): JsonObject {
   const tools = list(request["tools"]).map(toolFromChat);
   return {

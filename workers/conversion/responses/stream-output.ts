@@ -1,6 +1,6 @@
 import { byteLength, eventText, type JsonObject, text } from "#formats";
 import { type ResponseIdentity } from "../converter.ts";
-import { callTracker } from "../tool-calls.ts";
+import { callTracker, toolCallId } from "../tool-calls.ts";
 import {
   callItem,
   callType,
@@ -15,25 +15,14 @@ import {
   summaryPart,
   type ToolCall,
   textPart,
-  toolCallId,
 } from "./output-items.ts";
 
-/** Returns the text of one event. */
 export type Emit = (type: string, fields: JsonObject) => string;
 
-/** The events of one stream, numbered from 0. */
 export function numberedEvents() {
   let next = 0;
   const emit: Emit = (type, fields) => eventText({ type, sequence_number: next++, ...fields });
   return { emit, nextNumber: () => next++ };
-}
-
-/** An output item while it is streamed. Functions that return a string return the text of events. */
-interface StreamedItem {
-  readonly added: string;
-  /** Its present state. */
-  item(): JsonObject;
-  close(status: ItemStatus): string;
 }
 
 export type PartKind = keyof typeof partEvents;
@@ -44,7 +33,7 @@ const partEvents = {
   refusal: { part: "content_part", text: "refusal", index: "content_index", field: "refusal" },
 } as const;
 
-/** A reasoning item or a message. A part ends when one of another kind begins. */
+/** A reasoning item or a message. A part ends when one of another kind begins. Strings are the text of events. */
 function openParts(emit: Emit, type: "reasoning" | "message", id: string, outputIndex: number) {
   const closed: JsonObject[] = [];
   let kind: PartKind | undefined;
@@ -134,11 +123,11 @@ function openCall(emit: Emit, call: Omit<ToolCall, "input">, id: string, outputI
  * when another item begins; calls, whose deltas may be interleaved, when the stream ends.
  */
 export function streamOutput(emit: Emit, identity: ResponseIdentity) {
-  const items: StreamedItem[] = [];
+  const items: (ReturnType<typeof openParts> | ReturnType<typeof openCall>)[] = [];
   const calls = new Map<number, ReturnType<typeof openCall>>();
   /** Calls whose name has not come yet. */
   const unnamed = new Map<number, ToolCall>();
-  const tracker = callTracker((call) => toolCallId(identity, call));
+  const trackCall = callTracker((call) => toolCallId(identity.id, 0, call));
   /** By call: deltas after the first may leave out the type. */
   const customCalls: boolean[] = [];
   let open: ReturnType<typeof openParts> | undefined;
@@ -173,8 +162,7 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity) {
     },
     writeCall(delta: JsonObject): string {
       const { isCustom, name, input } = readCall(delta);
-      const { call: tracked, isNew } = tracker.of({ id: text(delta["id"]), index: delta["index"], name });
-      const { id, call } = tracked;
+      const { id, call, isNew } = trackCall({ id: text(delta["id"]), index: delta["index"], name });
       if (isNew) customCalls.push(isCustom);
       bytes += byteLength(input);
       const item = calls.get(call);

@@ -1,11 +1,28 @@
-import { byteLength, given, type JsonObject, object } from "#formats";
+import { byteLength, given, type JsonObject, messagesUpload, object } from "#formats";
 import type { FormatConverter, StreamWriter } from "../converter.ts";
-import { convertUsageToChat } from "./convert-usage.ts";
+import { mapParts } from "../map-parts.ts";
+import { convertUsageToChat } from "./convert-response-to-chat.ts";
 import { fitThinking } from "./reasoning.ts";
+
+export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
+  const resolveBlock = (block: JsonObject, path: string): JsonObject => {
+    const ref = messagesUpload(block, path);
+    if (ref) {
+      const { mime, address, base64 } = resolve(ref);
+      const source = /^data:/i.test(address)
+        ? { type: "base64", media_type: mime, data: base64 }
+        : { type: "url", url: address };
+      return { ...block, source };
+    }
+    // Tool results and documents may have blocks of their own.
+    const inner = Array.isArray(block["content"]) ? ["content"] : ["source", "content"];
+    return mapParts(block, inner, resolveBlock, path);
+  };
+  return mapParts(request, ["messages", "content"], resolveBlock);
+};
 
 const eventName = /^\w{1,64}$/;
 
-/** UTF-8 bytes of output in an event. */
 function eventBytes(event: JsonObject): number {
   const { text, thinking, partial_json } = object(event["delta"]);
   const { type, name } = object(event["content_block"]);
@@ -45,7 +62,7 @@ function stream({ model }: { readonly model: string }): StreamWriter {
   };
 }
 
-export const passThrough: FormatConverter["native"] = {
+export const native: FormatConverter["native"] = {
   prepare: (request, { model, cap }) => ({ ...fitThinking(request, cap), model, max_tokens: cap }),
   finish: (answer, { model }) => ({ ...answer, model }),
   usage: (answer) => convertUsageToChat(answer["usage"]),

@@ -5,14 +5,17 @@ import { formedSchema, given, type JsonObject, list, object, strings, text } fro
 const maxDepth = 64;
 const listFields = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const mapFields = ["properties", "$defs", "definitions"];
-const singleFields = ["items", "additionalProperties"];
 
 function checkDepth(path: string, depth: number): void {
   if (depth === maxDepth) throw invalidValue(path, `${path}: is nested too deep.`);
 }
 
 /** The schema with its direct subschemas replaced. */
-function mapSubschemas(schema: JsonObject, convert: (subschema: JsonObject) => JsonObject): JsonObject {
+function mapSubschemas(
+  schema: JsonObject,
+  convert: (subschema: JsonObject) => JsonObject,
+  singleFields: readonly string[] = ["items", "additionalProperties"],
+): JsonObject {
   const one = (value: unknown) => (typeof value === "object" && value !== null ? convert(object(value)) : value);
   const fields = Object.entries(schema).map(([field, value]): [string, unknown] => {
     if (listFields.includes(field) && Array.isArray(value)) return [field, value.map(one)];
@@ -28,8 +31,16 @@ const countFields = ["maxItems", "minItems", "minProperties", "maxProperties", "
 /** Google's JSON has 64-bit numbers as strings. */
 const numeric = (value: unknown): unknown => (typeof value === "string" && value !== "" ? Number(value) : value);
 
-/** The provider's OpenAPI-like schema (`type` in capitals, `nullable`) as JSON Schema. */
-export function schemaToChat(value: unknown, path: string, depth = 0): JsonObject {
+/** Anthropic requires `additionalProperties: false` on every object. All values of the closed schema fit the open one. */
+export function closeObjects(schema: unknown, path: string, depth = 0): JsonObject {
+  checkDepth(path, depth);
+  const closed = mapSubschemas(object(schema), (subschema) => closeObjects(subschema, path, depth + 1), ["items"]);
+  const isObject = closed["type"] === "object" || closed["properties"] !== undefined;
+  return isObject ? { ...closed, additionalProperties: false } : closed;
+}
+
+/** Google's OpenAPI-like schema (`type` in capitals, `nullable`) as JSON Schema. */
+export function geminiSchemaToChat(value: unknown, path: string, depth = 0): JsonObject {
   checkDepth(path, depth);
   const {
     type,
@@ -38,7 +49,7 @@ export function schemaToChat(value: unknown, path: string, depth = 0): JsonObjec
     example,
     propertyOrdering: _,
     ...rest
-  } = mapSubschemas(formedSchema(value, `${path}.`), (subschema) => schemaToChat(subschema, path, depth + 1));
+  } = mapSubschemas(formedSchema(value, `${path}.`), (subschema) => geminiSchemaToChat(subschema, path, depth + 1));
   const lowerType = text(type).toLowerCase();
   const name = lowerType === "type_unspecified" || !lowerType ? undefined : lowerType;
   const isNullable = nullable === true;
@@ -53,14 +64,14 @@ export function schemaToChat(value: unknown, path: string, depth = 0): JsonObjec
   });
 }
 
-/** The provider accepts neither `$schema` nor `const`. */
-export function schemaToProvider(value: unknown, path: string, depth = 0): JsonObject {
+/** Google accepts neither `$schema` nor `const`. */
+export function schemaToGemini(value: unknown, path: string, depth = 0): JsonObject {
   checkDepth(path, depth);
   const {
     $schema: _,
     const: constant,
     ...rest
-  } = mapSubschemas(object(value), (subschema) => schemaToProvider(subschema, path, depth + 1));
+  } = mapSubschemas(object(value), (subschema) => schemaToGemini(subschema, path, depth + 1));
   return constant === undefined ? rest : { ...rest, enum: [constant] };
 }
 

@@ -1,8 +1,39 @@
 import { invalidValue, upstreamError } from "#errors";
-import { byteLength, errorEvent, eventText, isSet, type JsonObject, object, text } from "#formats";
-import { type FormatConverter, type ResponseIdentity, type StreamWriter } from "../converter.ts";
+import {
+  audioFormat,
+  byteLength,
+  errorEvent,
+  eventText,
+  isSet,
+  type JsonObject,
+  object,
+  responsesUpload,
+  text,
+} from "#formats";
+import type { FormatConverter, ResponseIdentity, StreamWriter } from "../converter.ts";
+import { mapParts } from "../map-parts.ts";
 import { responseError } from "./convert-response-from-chat.ts";
-import { convertUsageToChat } from "./convert-usage.ts";
+import { convertUsageToChat } from "./convert-response-to-chat.ts";
+
+export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
+  const resolvePart = (part: JsonObject, path: string): JsonObject => {
+    const ref = responsesUpload(part, path);
+    if (!ref) return part;
+    const { mime, address, base64 } = resolve(ref);
+    const { image_url: _, file_id: __, file_data: ___, file_url: ____, ...rest } = part;
+    switch (part["type"]) {
+      case "input_image":
+        return { ...rest, image_url: address };
+      case "input_audio":
+        return { ...rest, input_audio: { ...object(part["input_audio"]), data: base64, format: audioFormat(mime) } };
+      default:
+        return /^data:/i.test(address)
+          ? { filename: ref.id, ...rest, file_data: address }
+          : { ...rest, file_url: address };
+    }
+  };
+  return mapParts(mapParts(request, ["input", "content"], resolvePart), ["input", "output"], resolvePart);
+};
 
 /**
  * Whether a reasoning item has no state of its own. The provider would look it up by its id, where nothing is stored for the
@@ -56,7 +87,7 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
   };
 }
 
-export const passThrough: FormatConverter["native"] = {
+export const native: FormatConverter["native"] = {
   prepare(request, { model, cap }) {
     const { input } = request;
     const items = Array.isArray(input) ? input.filter((item: unknown) => !isStoredReasoning(object(item))) : input;

@@ -1,0 +1,105 @@
+import { byteLength, formedRequest, geminiUpload, type JsonObject, list, object } from "#formats";
+import type { FormatConverter } from "../converter.ts";
+import { mapParts } from "../map-parts.ts";
+import { convertUsageToChat } from "./convert-response-to-chat.ts";
+
+/** How the events of one stream are delimited; created for each stream. */
+export type StreamFraming = () => {
+  readonly frame: (event: JsonObject) => string;
+  readonly end: () => string;
+};
+
+/** Some clients split lines at these characters, which JSON.stringify does not escape. */
+const lineSeparators = /[\u0085\u2028\u2029]/g;
+const escapeCharacter = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** With `alt=sse`. The end of the stream has no event of its own. */
+export const serverSentEvents: StreamFraming = () => ({
+  frame: (event) => `data: ${JSON.stringify(event).replace(lineSeparators, escapeCharacter)}\n\n`,
+  end: () => "",
+});
+
+/** Without `alt=sse`: the elements of one JSON array. */
+export const jsonArray: StreamFraming = () => {
+  let hasElements = false;
+  return {
+    frame(event) {
+      const separator = hasElements ? ",\r\n" : "[";
+      hasElements = true;
+      return separator + JSON.stringify(event);
+    },
+    end: () => (hasElements ? "\n]" : "[]"),
+  };
+};
+
+export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
+  const resolvePart = (part: JsonObject, path: string): JsonObject => {
+    for (const field of ["inlineData", "fileData"] as const) {
+      const ref = geminiUpload(object(part[field]), field, `${path}.${field}`);
+      if (!ref) continue;
+      const { inlineData: _, fileData: __, ...rest } = part;
+      const { mime: mimeType, address, base64 } = resolve(ref);
+      return /^data:/i.test(address)
+        ? { ...rest, inlineData: { mimeType, data: base64 } }
+        : { ...rest, fileData: { mimeType, fileUri: address } };
+    }
+    return mapParts(part, ["functionResponse", "parts"], resolvePart, path);
+  };
+  const resolved = mapParts(object(formedRequest(request)), ["contents", "parts"], resolvePart);
+  return mapParts(resolved, ["systemInstruction", "parts"], resolvePart);
+};
+
+function outputBytes(event: JsonObject): number {
+  let bytes = 0;
+  for (const { content } of list(event["candidates"]))
+    for (const { text, functionCall } of list(object(content)["parts"])) {
+      const { name, args } = object(functionCall);
+      bytes += byteLength(text) + byteLength(name) + (args == null ? 0 : byteLength(JSON.stringify(args)));
+    }
+  return bytes;
+}
+
+/**
+ * Removes `continuationToken`: requests with one are refused, but the provider's client would send one by itself and drop
+ * the answer that it has.
+ */
+function withoutContinuation(response: JsonObject): JsonObject {
+  const candidates = list(response["candidates"]);
+  if (!candidates.some((candidate) => "continuationToken" in candidate)) return response;
+  const ended = candidates.map((candidate) => {
+    const { continuationToken: _, ...rest } = candidate;
+    return rest;
+  });
+  return { ...response, candidates: ended };
+}
+
+const finish = (response: JsonObject, { model }: { readonly model: string }): JsonObject =>
+  withoutContinuation("modelVersion" in response ? { ...response, modelVersion: model } : response);
+
+export const native = (framing: StreamFraming): FormatConverter["native"] => ({
+  /** `store: false`, because all tenants share the operator's account at the provider. */
+  prepare(raw, { cap }) {
+    const { model: _, ...request } = object(formedRequest(raw));
+    const generationConfig = { ...object(request["generationConfig"]), maxOutputTokens: cap };
+    return { ...request, generationConfig, store: false };
+  },
+  finish,
+  usage: ({ usageMetadata }) => convertUsageToChat(usageMetadata),
+  stream(identity) {
+    const { frame, end } = framing();
+    let usage: unknown;
+    let bytes = 0;
+    return {
+      write(event) {
+        // The provider adapter throws errors of the stream.
+        if (event["error"] != null) return "";
+        if (event["usageMetadata"] != null) usage = event["usageMetadata"];
+        bytes += outputBytes(event);
+        return frame(finish(event, identity));
+      },
+      usage: () => convertUsageToChat(usage),
+      outputBytes: () => bytes,
+      end,
+    };
+  },
+});
