@@ -27,7 +27,6 @@ export async function startApi(deps: ProcessDeps) {
   const { money, payments } = common;
   const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
-  await Promise.all([redis, blocking].map(startRedis));
 
   const keys = createKeys({
     mongo,
@@ -45,6 +44,8 @@ export async function startApi(deps: ProcessDeps) {
   });
   await keys.prepare();
   await payments.x402?.start();
+  // Just before its first command: without an offline queue, a connection that drops meanwhile would fail the start.
+  await Promise.all([redis, blocking].map(startRedis));
 
   const queues = createQueues({ redis, log });
   const registry = createWorkerRegistry({ redis, queues, clock, log });
