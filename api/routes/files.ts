@@ -74,10 +74,9 @@ const serve =
     }
   };
 
-type Found = GeneratedFile & { readonly etag: string };
 type Open = (range: Range | undefined) => Promise<AsyncIterable<Buffer>>;
 
-async function send(req: Request<{ id: string }>, res: Response, file: Found, now: number, open: Open) {
+async function send(req: Request<{ id: string }>, res: Response, file: GeneratedFile, now: number, open: Open) {
   const validators = {
     etag: file.etag,
     "last-modified": new Date(file.expiresAt - fileLifetimeMs).toUTCString(),

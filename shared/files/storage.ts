@@ -11,8 +11,7 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { isErrorNamed, storageUnavailable } from "./errors.ts";
-import { open, type SentObject, send } from "./transfer.ts";
+import { createTransfers, isErrorNamed, storageUnavailable } from "./transfer.ts";
 
 export type Storage = ReturnType<typeof createStorage>;
 
@@ -46,7 +45,7 @@ export function createStorage(deps: {
   log: Logger;
 }) {
   const { commands, transfers, bucket: Bucket, log } = deps;
-  const transfer = { s3: transfers, bucket: Bucket, clock: deps.clock };
+  const { send, open } = createTransfers({ ...deps, s3: transfers });
 
   async function removeBatch(keys: readonly string[]): Promise<readonly string[]> {
     try {
@@ -84,8 +83,8 @@ export function createStorage(deps: {
   }
 
   return {
-    /** Streams an object of known size. Throws what `chunks` throws. Resolves with the ETag. */
-    send: (object: SentObject) => send(transfer, object),
+    send,
+    open,
     async put(Key: string, ContentType: string, Body: Buffer, abortSignal: AbortSignal): Promise<string> {
       const put = new PutObjectCommand({ Bucket, Key, Body, ContentType, ContentLength: Body.length });
       try {
@@ -95,12 +94,9 @@ export function createStorage(deps: {
         throw storageUnavailable(error);
       }
     },
-    /** Undefined: there is no such object. */
-    open: (key: string, range: { start: number; end: number } | undefined, signal: AbortSignal) =>
-      open(transfer, { key, range, signal }),
     /** The first bytes, and the size of the whole object. */
     async head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined> {
-      const opened = await open(transfer, { key, range: { start: 0, end: bytes - 1 } });
+      const opened = await open(key, { start: 0, end: bytes - 1 });
       return opened && { size: opened.size, head: Buffer.concat(await Array.fromAsync(opened.body)) };
     },
     /** Never rejects: returns the keys of objects that may still exist. */
