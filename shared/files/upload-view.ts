@@ -119,7 +119,7 @@ export function createToUpload({ links, clock }: { links: Links; clock: Clock })
       /** Signed anew on every read; null unless active. */
       url: status === "active" ? await links.get(uploadKey(id), mime, { from: now, until }) : null,
       /** Of a pending upload in parts. */
-      multipart,
+      ...(multipart && { multipart }),
     };
   };
 }
