@@ -12,7 +12,7 @@ import {
   responsesRequest,
 } from "#formats";
 import * as answers from "./openapi-schemas.ts";
-import { modelList, modelObject } from "./routes/models/chat.ts";
+import { modelList, modelObject } from "./routes/models.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
 interface Details {
