@@ -70,9 +70,9 @@ interface Details {
   /** The field, header or path segment at fault. */
   readonly param?: string | undefined;
   /** Sent as `Retry-After`: whole seconds, 1 to 60. */
-  readonly retryAfterSeconds?: number;
+  readonly retryAfterSeconds?: number | undefined;
   /** `false` is sent as `x-should-retry: false`: a retry cannot succeed, or would be charged twice. */
-  readonly shouldRetry?: false;
+  readonly shouldRetry?: false | undefined;
 }
 
 /** The serialized form in which a worker sends an error to the API. */
@@ -106,13 +106,7 @@ export class ServiceError extends Error implements ErrorFields {
 
   fields(): ErrorFields {
     const { code, message, param, retryAfterSeconds, shouldRetry } = this;
-    return {
-      code,
-      message,
-      ...(param !== undefined && { param }),
-      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-      ...(shouldRetry !== undefined && { shouldRetry }),
-    };
+    return { code, message, param, retryAfterSeconds, shouldRetry };
   }
 }
 

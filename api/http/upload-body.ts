@@ -123,9 +123,7 @@ async function* bytesOf(req: Request, clock: Clock): AsyncGenerator<Buffer> {
 }
 
 /** The same source, which updates `hash` as it is read. */
-export function hashed({ bytes, body }: Source, hash: Hash): Source {
-  return { bytes, body: feed(body, hash) };
-}
+export const hashed = ({ bytes, body }: Source, hash: Hash): Source => ({ bytes, body: feed(body, hash) });
 
 async function* feed(body: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
@@ -150,11 +148,6 @@ export function createForm(contentType: string, fileBytes: number): BusboyInstan
   }
 }
 
-interface File {
-  readonly stream: BusboyFileStream;
-  readonly taken: Promise<void>;
-}
-
 /**
  * Reads a form with one file, in the field `file`, to the end of the body. `take` consumes the file and sets the pace: nothing
  * is buffered here. Returns the file's length. Throws the first error.
@@ -169,7 +162,7 @@ export async function readForm(
   const stopped = new AbortController();
   const { signal } = stopped;
   const stop = (error: unknown) => stopped.abort(error);
-  let file: File | undefined;
+  let file: { readonly stream: BusboyFileStream; readonly taken: Promise<void> } | undefined;
 
   form.on("file", (field, stream) => {
     // A malformed form emits errors after reading has stopped; without a listener one would end the process.

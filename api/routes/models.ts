@@ -19,6 +19,11 @@ interface ModelList {
   get(id: string): object;
 }
 
+function listedOr404(registry: WorkerRegistry, id: string, model: Model | undefined): Model {
+  if (!model || !isListed(registry, model)) throw modelNotFound(id);
+  return model;
+}
+
 /** `GET /v1/models` and `GET /v1/models/{id}`, in the format that the headers indicate. No key is needed. */
 export function modelRoutes(deps: ModelDeps): Router {
   const lists = { chat: chatModels(deps), messages: messagesModels(deps), gemini: geminiModels(deps) };
@@ -107,11 +112,7 @@ const chatModels = ({ catalog, registry }: ModelDeps): ModelList => ({
       typeof modelList
     >;
   },
-  get(id) {
-    const model = catalog.find(id);
-    if (!model || !isListed(registry, model)) throw modelNotFound(id);
-    return renderChat(catalog, model);
-  },
+  get: (id) => renderChat(catalog, listedOr404(registry, id, catalog.find(id))),
 });
 
 /** A place in the order of the lists, even if the model at it is no longer listed. */
@@ -194,11 +195,7 @@ function messagesModels({ catalog, registry }: ModelDeps): ModelList {
         last_id: last ? nameFor("anthropic", last) : null,
       };
     },
-    get(id) {
-      const model = find(id);
-      if (!model || !isListed(registry, model)) throw modelNotFound(id);
-      return renderMessages(model);
-    },
+    get: (id) => renderMessages(listedOr404(registry, id, find(id))),
   };
 }
 
@@ -242,8 +239,7 @@ function geminiModels({ catalog, registry }: ModelDeps): ModelList {
     },
     get(id) {
       const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
-      if (!model || !isServedIn("gemini", model) || !isListed(registry, model)) throw modelNotFound(id);
-      return renderGemini(model);
+      return renderGemini(listedOr404(registry, id, model && isServedIn("gemini", model) ? model : undefined));
     },
   };
 }

@@ -55,9 +55,9 @@ export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
     }),
     pricing: pricingOf(
       [
-        { suffix: "", pricing: entry.pricing },
-        ...entry.tiers.map((tier) => ({ suffix: `_above_${tier.above_input_tokens}`, pricing: tier.pricing })),
-        ...entry.variants.map((variant) => ({ suffix: `_${variant.name}`, pricing: variant.pricing })),
+        ["", entry.pricing],
+        ...entry.tiers.map((tier) => [`_above_${tier.above_input_tokens}`, tier.pricing] as const),
+        ...entry.variants.map((variant) => [`_${variant.name}`, variant.pricing] as const),
       ],
       eliteDiscountBps,
     ),

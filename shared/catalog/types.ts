@@ -30,16 +30,10 @@ export type Prices = Readonly<Partial<Record<PriceKey, bigint>>>;
 export interface Band {
   readonly aboveInputTokens: number;
   readonly prices: Prices;
-  /** The highest price of one token in this band or in a lower one. */
-  readonly dearest: {
-    /** Of uncached and cached input. */
-    readonly input: bigint;
-    readonly cacheWrite: bigint;
-    readonly cacheWriteLong: bigint;
-    readonly audioInput: bigint;
-    readonly output: bigint;
-    readonly request: bigint;
-  };
+  /** The highest price of one token in this band or in a lower one; `input` is of uncached and cached input. */
+  readonly dearest: Readonly<
+    Record<"input" | "cacheWrite" | "cacheWriteLong" | "audioInput" | "output" | "request", bigint>
+  >;
 }
 
 const field = z.string().min(1);

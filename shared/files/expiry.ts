@@ -86,7 +86,9 @@ export function createMultipartCleanup({ storage, clock, prefix }: { storage: St
     marker = next;
     // No upload is pending for a day.
     const oldest = clock.now() - dayMs;
-    const abandoned = new Set(uploads.filter(({ startedAtMs }) => startedAtMs < oldest).map(({ key }) => key));
+    const abandoned = new Set(
+      uploads.filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < oldest).map(({ Key = "" }) => Key),
+    );
     for (const key of abandoned) await storage.multipart.abort(key);
   };
 }

@@ -72,25 +72,6 @@ export function createLifecycle(deps: {
     });
   }
 
-  /** The cost in the ledger; undefined if it was decided elsewhere that this upload is not charged. */
-  async function charge(record: StoredUpload, bytes: number, signal: AbortSignal): Promise<bigint | undefined> {
-    const { entry } = await money.decide({
-      ...callOf(record),
-      costNanoUsd: price(bytes),
-      status: "succeeded",
-      attempts: 0,
-      usage: {},
-      estimated: false,
-      signal,
-    });
-    return entry.request?.status === "succeeded" ? entry.costNanoUsd : undefined;
-  }
-
-  /** Ends the hold and takes the decided cost from the balance. */
-  async function applyCharge({ account, requestId, held }: StoredUpload, costNanoUsd: bigint, signal: AbortSignal) {
-    await money.apply({ account, requestId, heldNanoUsd: held, costNanoUsd, signal });
-  }
-
   /** For an upload that was never active: ends the hold and refunds what a completion may have charged. */
   async function releaseCharge(record: StoredUpload, reason: ReleaseReason, signal: AbortSignal): Promise<void> {
     const { entry } = await money.release({ ...callOf(record), signal }, reason);
@@ -104,11 +85,22 @@ export function createLifecycle(deps: {
     const signal = AbortSignal.timeout(activateTimeoutMs);
     const { _id: id, expiresAt } = record;
     try {
-      const cost = await charge(record, bytes, signal);
-      if (cost === undefined) return null;
+      const { entry } = await money.decide({
+        ...callOf(record),
+        costNanoUsd: price(bytes),
+        status: "succeeded",
+        attempts: 0,
+        usage: {},
+        estimated: false,
+        signal,
+      });
+      // It was decided elsewhere that this upload is not charged.
+      if (entry.request?.status !== "succeeded") return null;
+      const { costNanoUsd: cost } = entry;
       const active = await markActive(id, { ...type, bytes, cost, expiresAt }, signal);
       if (!active) return null;
-      await applyCharge(record, cost, signal).catch((error: unknown) => {
+      const { account, requestId, held: heldNanoUsd } = record;
+      await money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal }).catch((error: unknown) => {
         log.warn({ err: error, upload: id }, "a storage charge will be applied by the sweeper");
       });
       return active;

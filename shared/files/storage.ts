@@ -4,6 +4,7 @@ import {
   CreateMultipartUploadCommand,
   DeleteObjectsCommand,
   ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandInput,
   ListPartsCommand,
   type MultipartUpload,
   PutObjectCommand,
@@ -20,10 +21,8 @@ export interface Part {
   readonly bytes: number;
   readonly etag: string;
 }
-export interface MultipartMarker {
-  readonly key: string | undefined;
-  readonly uploadId: string | undefined;
-}
+/** The place in storage's list at which its next page starts. */
+export type MultipartMarker = Pick<ListMultipartUploadsCommandInput, "KeyMarker" | "UploadIdMarker">;
 
 const createTimeoutMs = 10_000;
 /** Long, because some servers copy the parts on completion. */
@@ -62,15 +61,12 @@ export function createStorage(deps: {
     }
   }
 
-  async function listMultipart(Prefix: string, after: MultipartMarker | undefined) {
-    const page = await commands.send(
-      new ListMultipartUploadsCommand({
-        Bucket,
-        Prefix,
-        ...(after && { KeyMarker: after.key, UploadIdMarker: after.uploadId }),
-      }),
-    );
-    const next = page.IsTruncated ? { key: page.NextKeyMarker, uploadId: page.NextUploadIdMarker } : undefined;
+  /** One page of the open multipart uploads under a prefix, after the marker that the last page returned. */
+  async function listMultipart(Prefix: string, after?: MultipartMarker) {
+    const page = await fromStorage(commands.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...after })));
+    const next = page.IsTruncated
+      ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker }
+      : undefined;
     return { uploads: page.Uploads ?? [], next };
   }
 
@@ -146,17 +142,10 @@ export function createStorage(deps: {
       },
       /** Aborts every multipart upload to this key, whatever its id. */
       async abort(key: string): Promise<void> {
-        const { uploads } = await fromStorage(listMultipart(key, undefined));
+        const { uploads } = await listMultipart(key);
         for (const each of uploads) if (each.Key === key) await fromStorage(abortOne(each));
       },
-      /** One page of the open multipart uploads under a prefix, after the marker that the last page returned. */
-      async list(prefix: string, after: MultipartMarker | undefined) {
-        const { uploads, next } = await fromStorage(listMultipart(prefix, after));
-        return {
-          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, startedAtMs: Initiated?.getTime() ?? 0 })),
-          next,
-        };
-      },
+      list: listMultipart,
     },
   };
 }
