@@ -1,101 +1,268 @@
 import { z } from "zod";
-import { createDocument } from "zod-openapi";
-import { chatRequest, embeddingsRequest, imageRequest, mediaRequest } from "#formats";
-import { nativePaths } from "./openapi-native.ts";
-import { call, errorAnswers, idempotencyKey, json, ok, okOrEvents, paid, replayed, withKey } from "./openapi-parts.ts";
-import { paymentAnswer, paymentResponse, paymentSignature } from "./openapi-payments.ts";
-import { modelList, modelObject } from "./routes/models/chat.ts";
+import { createDocument, type ZodOpenApiOperationObject } from "zod-openapi";
+import { errorKinds } from "#errors";
+import {
+  chatRequest,
+  countTokensRequest,
+  embeddingsRequest,
+  geminiRequest,
+  imageRequest,
+  mediaRequest,
+  messagesRequest,
+  responsesRequest,
+} from "#formats";
+import * as answers from "./openapi-schemas.ts";
+import { modelList, modelObject } from "./routes/models.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
-const usage = z.looseObject({
-  prompt_tokens: z.int(),
-  completion_tokens: z.int().optional(),
-  total_tokens: z.int(),
-});
+interface Details {
+  readonly security?: Record<string, string[]>[];
+  readonly params?: { readonly path?: z.ZodObject; readonly query?: z.ZodObject; readonly header?: z.ZodObject };
+  /** A required JSON body; `requestBody` describes any other. */
+  readonly body?: z.ZodType;
+  readonly requestBody?: { readonly required: boolean; readonly content: Content };
+  /** The 200 response in JSON, or in JSON and as events. */
+  readonly ok?: Ok;
+  readonly okOrEvents?: Ok;
+  readonly errors?: readonly number[];
+  readonly errorBody?: z.ZodType;
+  /** Responses that the other fields do not describe. */
+  readonly responses?: ZodOpenApiOperationObject["responses"];
+}
+type Content = Record<string, { readonly schema: z.ZodType }>;
+type Ok = readonly [description: string, schema: z.ZodType, headers?: z.ZodObject];
 
-const chatResponse = z
-  .looseObject({
-    id: z.string(),
-    object: z.literal("chat.completion"),
-    model: z.string(),
-    choices: z.array(
-      z.looseObject({
-        index: z.int(),
-        message: chatRequest.shape.messages.element,
-        finish_reason: z.string().nullable(),
-      }),
-    ),
-    usage,
-  })
-  .meta({ id: "ChatResponse" });
+const json = (schema: z.ZodType): Content => ({ "application/json": { schema } });
+const events: Content = { "text/event-stream": { schema: z.string() } };
+const retryAfter = z.object({ "Retry-After": z.int().min(1).max(60).optional().describe("Seconds") });
 
-const embeddingsResponse = z
-  .object({
-    object: z.literal("list"),
-    model: z.string(),
-    data: z.array(
-      z.object({
-        object: z.literal("embedding"),
-        index: z.int(),
-        embedding: z.union([z.array(z.number()), z.string().describe("base64 of little-endian float32")]),
-      }),
-    ),
-    usage,
-  })
-  .meta({ id: "EmbeddingsResponse" });
+function okResponse([description, schema, headers]: Ok, more: Content = {}) {
+  return { "200": { description, ...(headers && { headers }), content: { ...json(schema), ...more } } };
+}
 
-const unixSeconds = z.int().describe("unix seconds");
+/** The meanings of the error codes of a status. */
+const meaningsOf = (status: number) =>
+  Object.entries(errorKinds)
+    .filter(([, kind]) => kind.status === status)
+    .map(([code, { when }]) => `\`${code}\`: ${when}.`)
+    .join(" ");
 
-const imageResponse = z
-  .object({
-    created: unixSeconds,
-    expires_at: z.int().describe("unix seconds; when the files are deleted, 24 hours after creation"),
-    data: z.array(
-      z.looseObject({
-        url: z.url().optional(),
-        b64_json: z.string().optional(),
-        revised_prompt: z.string().optional(),
-        expires_at: unixSeconds,
-      }),
-    ),
-  })
-  .meta({ id: "ImageResponse" });
-
-const mediaResponse = z
-  .object({
-    id: z.string(),
-    object: z.literal("media.generation"),
-    created: unixSeconds,
-    model: z.string(),
-    expires_at: unixSeconds,
-    output: z.looseObject({}).describe("What the model says beside its files, such as a transcript"),
-    files: z.array(z.looseObject({ url: z.url(), content_type: z.string(), bytes: z.int(), expires_at: unixSeconds })),
-  })
-  .meta({ id: "MediaResponse" });
-
-const callHeaders = z.object({
-  "x-request-id": z.string(),
-  "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
-});
-
-const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": replayed });
-const generation = (operationId: string, summary: string, request: z.ZodType, response: z.ZodType) =>
-  call(
+function operation(operationId: string, summary: string, details: Details): ZodOpenApiOperationObject {
+  const { security, params, body, ok, okOrEvents, errors = [], errorBody = answers.errorBody, responses } = details;
+  const requestBody = details.requestBody ?? (body && { required: true, content: json(body) });
+  const error = (status: number) => ({
+    description: meaningsOf(status),
+    content: json(errorBody),
+    ...((status === 429 || status === 503) && { headers: retryAfter }),
+  });
+  return {
     operationId,
     summary,
-    request,
-    {
-      ...ok("The answer", response, storedCallHeaders.extend({ "PAYMENT-RESPONSE": paymentResponse })),
-      ...errorAnswers(...paid, 409, 410),
-      ...paymentAnswer,
+    ...(security && { security }),
+    ...(params && { requestParams: params }),
+    ...(requestBody && { requestBody }),
+    responses: {
+      ...(ok && okResponse(ok)),
+      ...(okOrEvents && okResponse(okOrEvents, events)),
+      ...Object.fromEntries(errors.map((status) => [status, error(status)])),
+      ...responses,
     },
-    {
-      security: [{ bearer: [] }, {}],
-      params: { header: idempotencyKey.extend({ "PAYMENT-SIGNATURE": paymentSignature }) },
+  };
+}
+
+/** The statuses of the errors of every paid route. */
+const paid = [400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504];
+const { callHeaders, idempotencyKey, nativeHeaders } = answers;
+const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": answers.replayed });
+const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": answers.replayed });
+const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": answers.paymentResponse });
+
+/** Calls whose answers are stored for an `Idempotency-Key`. */
+const storing = { params: { header: idempotencyKey }, errors: [...paid, 409] };
+const messages = {
+  security: [{ anthropicKey: [] }, { bearer: [] }],
+  errors: paid,
+  errorBody: answers.messagesError,
+};
+const gemini = {
+  security: [{ geminiKey: [] }, { geminiQueryKey: [] }, { bearer: [] }],
+  errors: paid,
+  errorBody: answers.geminiError,
+};
+const payable = {
+  security: [{ bearer: [] }, {}],
+  params: { header: idempotencyKey.extend({ "PAYMENT-SIGNATURE": answers.paymentSignature }) },
+  errors: [...paid, 409, 410],
+  responses: {
+    "402": {
+      description: `Without a key: what to pay, or why the payment was not taken. ${meaningsOf(402)}`,
+      headers: answers.paymentHeaders,
+      content: json(z.union([answers.paymentRequired, answers.errorBody])),
     },
-  );
-const uploadId = z.object({ id: z.string().meta({ example: "upl_..." }) });
+  },
+};
+
+const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
+const ofUpload = pathId("upl_...");
+const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
 const binary = z.string().meta({ format: "binary" });
+const file = { "*/*": { schema: binary } };
+
+const operations = {
+  "POST /v1/chat/completions": operation("createChatCompletion", "Chat, as JSON or as a stream", {
+    ...storing,
+    body: chatRequest,
+    okOrEvents: [
+      "The answer; with `stream: true` server-sent events whose last chunk carries usage",
+      answers.chatResponse,
+      storedCallHeaders,
+    ],
+  }),
+  "POST /v1/messages": operation("createMessage", "Anthropic's Messages format, for that provider's models", {
+    ...messages,
+    ...storing,
+    body: messagesRequest,
+    okOrEvents: ["The message, or its events", answers.message, storedNativeHeaders],
+  }),
+  "POST /v1/messages/count_tokens": operation("countMessageTokens", "The tokens of a message; free", {
+    ...messages,
+    body: countTokensRequest,
+    ok: ["The count", z.object({ input_tokens: z.int() }), answers.countHeaders],
+  }),
+  "POST /v1/responses": operation(
+    "createResponse",
+    "OpenAI's Responses format, for that provider's models; nothing is stored",
+    {
+      ...storing,
+      body: responsesRequest,
+      okOrEvents: ["The response, or its events", answers.response, storedNativeHeaders],
+    },
+  ),
+  "POST /v1beta/models/{model}:generateContent": operation(
+    "generateContent",
+    "Google's Gemini format, for every chat model; also under /v1",
+    {
+      ...gemini,
+      params: { path: modelPath, header: idempotencyKey },
+      body: geminiRequest,
+      ok: ["The answer", answers.generated, storedNativeHeaders],
+      errors: [...paid, 409],
+    },
+  ),
+  "POST /v1beta/models/{model}:streamGenerateContent": operation(
+    "streamGenerateContent",
+    "The same as a stream: server-sent events with `alt=sse`, else one JSON array",
+    {
+      ...gemini,
+      params: { path: modelPath, query: z.object({ alt: z.enum(["sse", "json"]).optional() }) },
+      body: geminiRequest,
+      okOrEvents: ["Pieces of the answer", z.array(answers.generated), nativeHeaders],
+    },
+  ),
+  "POST /v1beta/models/{model}:countTokens": operation("countTokens", "The tokens of a request; free", {
+    ...gemini,
+    params: { path: modelPath },
+    body: z.looseObject({ contents: z.array(z.looseObject({})).optional() }),
+    ok: ["The count", z.object({ totalTokens: z.int() }), answers.countHeaders],
+  }),
+  "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
+    ...gemini,
+    security: [],
+    params: { query: z.object({ pageSize: z.int().optional(), pageToken: z.string().optional() }) },
+    ok: ["A page of models", z.looseObject({ models: z.array(answers.geminiModel) })],
+    errors: [400],
+  }),
+  "GET /v1beta/models/{model}": operation("getGeminiModel", "One of them", {
+    ...gemini,
+    security: [],
+    params: { path: modelPath },
+    ok: ["The model", answers.geminiModel],
+    errors: [404],
+  }),
+  "POST /v1/embeddings": operation("createEmbeddings", "Embeddings of a text, or of up to 256 texts", {
+    ...storing,
+    body: embeddingsRequest,
+    ok: ["The embeddings", answers.embeddingsResponse, storedCallHeaders],
+  }),
+  "POST /v1/images/generations": operation("createImage", "Images from a prompt, priced per image", {
+    ...payable,
+    body: imageRequest,
+    ok: ["The answer", answers.imageResponse, payableHeaders],
+  }),
+  "POST /v1/media/generations": operation("createMedia", "Video, audio and other media, priced per unit of output", {
+    ...payable,
+    body: mediaRequest,
+    ok: ["The answer", answers.mediaResponse, payableHeaders],
+  }),
+  "POST /v1/uploads": operation("createUpload", "Upload a file as a raw body, as a form, or in parts (JSON)", {
+    params: { header: idempotencyKey },
+    requestBody: {
+      required: true,
+      content: {
+        "application/octet-stream": { schema: binary },
+        "multipart/form-data": { schema: z.object({ file: binary }) },
+        ...json(newUpload),
+      },
+    },
+    ok: ["The upload", uploadObject, storedCallHeaders],
+    errors: [400, 401, 402, 403, 408, 409, 411, 413, 415, 429, 500, 503],
+  }),
+  "GET /v1/uploads": operation("listUploads", "The account's uploads of the last 24 hours, newest first", {
+    params: { query: z.object({ limit: z.int().min(1).max(200).optional(), after: z.string().optional() }) },
+    ok: ["The uploads", uploadList],
+    errors: [400, 401, 500, 503],
+  }),
+  "GET /v1/uploads/{id}": operation("getUpload", "One upload", {
+    params: ofUpload,
+    ok: ["The upload", uploadObject],
+    errors: [401, 404, 410, 500, 503],
+  }),
+  "DELETE /v1/uploads/{id}": operation("deleteUpload", "Delete an upload at once", {
+    params: ofUpload,
+    ok: ["It is gone", deletedUpload],
+    errors: [401, 404, 410, 500, 503],
+  }),
+  "POST /v1/uploads/{id}/complete": operation(
+    "completeUpload",
+    "Complete an upload in parts: the `complete_url` of a pending one",
+    {
+      params: ofUpload,
+      requestBody: { required: false, content: json(completion) },
+      ok: ["The upload", uploadObject, callHeaders],
+      errors: [400, 401, 404, 408, 410, 413, 415, 429, 500, 503],
+    },
+  ),
+  "GET /media/{id}": operation("getFile", "A generated file; takes Range", {
+    security: [],
+    params: pathId("file_..."),
+    errors: [404, 410, 503],
+    responses: {
+      "200": { description: "The file", content: file },
+      "206": { description: "The part that was asked for", content: file },
+      "304": { description: "It is the one that the caller has" },
+      "416": { description: "The file ends before that part" },
+    },
+  }),
+  "GET /v1/models": operation("listModels", "Every model that can be called now", {
+    security: [],
+    ok: ["The models with their prices", modelList],
+  }),
+  "GET /v1/models/{id}": operation("getModel", "One model; the slash is part of the id", {
+    security: [],
+    params: pathId("local/chat"),
+    ok: ["The model", modelObject],
+    errors: [404],
+  }),
+};
+
+function groupByPath() {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const [name, described] of Object.entries(operations)) {
+    const [method = "", path = ""] = name.split(" ");
+    paths[path] = { ...paths[path], [method.toLowerCase()]: described };
+  }
+  return paths;
+}
 
 /** OpenAPI 3.1 of the public interface, generated from the schemas that validate requests. */
 export const openApiDocument = (serverUrl: string) =>
@@ -117,137 +284,5 @@ export const openApiDocument = (serverUrl: string) =>
         geminiQueryKey: { type: "apiKey", in: "query", name: "key" },
       },
     },
-    paths: {
-      "/v1/chat/completions": call(
-        "createChatCompletion",
-        "Chat, as JSON or as a stream",
-        chatRequest,
-        {
-          ...okOrEvents(
-            "The answer; with `stream: true` server-sent events whose last chunk carries usage",
-            chatResponse,
-            storedCallHeaders,
-          ),
-          ...errorAnswers(...paid, 409),
-        },
-        withKey,
-      ),
-      ...nativePaths,
-      "/v1/embeddings": call(
-        "createEmbeddings",
-        "Embeddings of a text, or of up to 256 texts",
-        embeddingsRequest,
-        {
-          ...ok("The embeddings", embeddingsResponse, storedCallHeaders),
-          ...errorAnswers(...paid, 409),
-        },
-        withKey,
-      ),
-      "/v1/images/generations": generation(
-        "createImage",
-        "Images from a prompt, priced per image",
-        imageRequest,
-        imageResponse,
-      ),
-      "/v1/media/generations": generation(
-        "createMedia",
-        "Video, audio and other media, priced per unit of output",
-        mediaRequest,
-        mediaResponse,
-      ),
-      "/v1/uploads": {
-        post: {
-          operationId: "createUpload",
-          summary: "Upload a file as a raw body, as a form, or in parts (JSON)",
-          requestParams: { header: idempotencyKey },
-          requestBody: {
-            required: true,
-            content: {
-              "application/octet-stream": { schema: binary },
-              "multipart/form-data": { schema: z.object({ file: binary }) },
-              ...json(newUpload),
-            },
-          },
-          responses: {
-            ...ok("The upload", uploadObject, storedCallHeaders),
-            ...errorAnswers(400, 401, 402, 403, 408, 409, 411, 413, 415, 429, 500, 503),
-          },
-        },
-        get: {
-          operationId: "listUploads",
-          summary: "The account's uploads of the last 24 hours, newest first",
-          requestParams: {
-            query: z.object({ limit: z.int().min(1).max(200).optional(), after: z.string().optional() }),
-          },
-          responses: {
-            ...ok("The uploads", uploadList),
-            ...errorAnswers(400, 401, 500, 503),
-          },
-        },
-      },
-      "/v1/uploads/{id}": {
-        get: {
-          operationId: "getUpload",
-          summary: "One upload",
-          requestParams: { path: uploadId },
-          responses: {
-            ...ok("The upload", uploadObject),
-            ...errorAnswers(401, 404, 410, 500, 503),
-          },
-        },
-        delete: {
-          operationId: "deleteUpload",
-          summary: "Delete an upload at once",
-          requestParams: { path: uploadId },
-          responses: {
-            ...ok("It is gone", deletedUpload),
-            ...errorAnswers(401, 404, 410, 500, 503),
-          },
-        },
-      },
-      "/v1/uploads/{id}/complete": {
-        post: {
-          operationId: "completeUpload",
-          summary: "Complete an upload in parts: the `complete_url` of a pending one",
-          requestParams: { path: uploadId },
-          requestBody: { required: false, content: json(completion) },
-          responses: {
-            ...ok("The upload", uploadObject, callHeaders),
-            ...errorAnswers(400, 401, 404, 408, 410, 413, 415, 429, 500, 503),
-          },
-        },
-      },
-      "/media/{id}": {
-        get: {
-          operationId: "getFile",
-          summary: "A generated file; takes Range",
-          security: [],
-          requestParams: { path: z.object({ id: z.string().meta({ example: "file_..." }) }) },
-          responses: {
-            "200": { description: "The file", content: { "*/*": { schema: binary } } },
-            "206": { description: "The part that was asked for", content: { "*/*": { schema: binary } } },
-            "304": { description: "It is the one that the caller has" },
-            ...errorAnswers(404, 410, 503),
-            "416": { description: "The file ends before that part" },
-          },
-        },
-      },
-      "/v1/models": {
-        get: {
-          operationId: "listModels",
-          summary: "Every model that can be called now",
-          security: [],
-          responses: { ...ok("The models with their prices", modelList) },
-        },
-      },
-      "/v1/models/{id}": {
-        get: {
-          operationId: "getModel",
-          summary: "One model; the slash is part of the id",
-          security: [],
-          requestParams: { path: z.object({ id: z.string().meta({ example: "local/chat" }) }) },
-          responses: { ...ok("The model", modelObject), ...errorAnswers(404) },
-        },
-      },
-    },
+    paths: groupByPath(),
   });

@@ -8,10 +8,9 @@ import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys
 import { formatUsd } from "#money";
 import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
-import { answerParts, stalledMs } from "./http/answer.ts";
+import { answerParts, refuse, stalledMs } from "./http/answer.ts";
 import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
-import { refuse } from "./http/refuse.ts";
 import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
 import type { OpenCalls } from "./open-calls/index.ts";
 import type { PaidRoute } from "./paid-route.ts";

@@ -68,11 +68,11 @@ export type ErrorCode = keyof typeof errorKinds;
 
 interface Details {
   /** The field, header or path segment at fault. */
-  readonly param?: string;
+  readonly param?: string | undefined;
   /** Sent as `Retry-After`: whole seconds, 1 to 60. */
-  readonly retryAfterSeconds?: number;
+  readonly retryAfterSeconds?: number | undefined;
   /** `false` is sent as `x-should-retry: false`: a retry cannot succeed, or would be charged twice. */
-  readonly shouldRetry?: false;
+  readonly shouldRetry?: false | undefined;
 }
 
 /** The serialized form in which a worker sends an error to the API. */
@@ -106,22 +106,14 @@ export class ServiceError extends Error implements ErrorFields {
 
   fields(): ErrorFields {
     const { code, message, param, retryAfterSeconds, shouldRetry } = this;
-    return {
-      code,
-      message,
-      ...(param !== undefined && { param }),
-      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-      ...(shouldRetry !== undefined && { shouldRetry }),
-    };
+    return { code, message, param, retryAfterSeconds, shouldRetry };
   }
 }
 
 const make = (code: ErrorCode, message: string, details: Details = {}, cause?: unknown) =>
   new ServiceError({ code, message, ...details }, cause);
 
-const at = (param: string | undefined): Details => (param === undefined ? {} : { param });
-
-export const invalidValue = (param: string | undefined, message: string) => make("invalid_value", message, at(param));
+export const invalidValue = (param: string | undefined, message: string) => make("invalid_value", message, { param });
 export const modelNotSupported = (message: string, param = "model") => make("model_not_supported", message, { param });
 export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
 export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
@@ -135,11 +127,11 @@ export const unknownUrl = (method: string, path: string) =>
   make("unknown_url", `Unknown URL: ${method} ${shorten(path)}.`);
 export const notFound = (what: string) => make("not_found", `No such ${what}.`);
 export const uploadNotFound = (id: string, param?: string) =>
-  make("upload_not_found", `There is no upload '${id}'.`, at(param));
+  make("upload_not_found", `There is no upload '${id}'.`, { param });
 export const uploadExpired = (id: string, param?: string) =>
-  make("upload_expired", `The upload '${id}' has expired.`, at(param));
+  make("upload_expired", `The upload '${id}' has expired.`, { param });
 export const uploadDeleted = (id: string, param?: string) =>
-  make("upload_deleted", `The upload '${id}' was deleted.`, at(param));
+  make("upload_deleted", `The upload '${id}' was deleted.`, { param });
 export const fileExpired = () => make("file_expired", "This file has expired; files are stored for 24 hours.");
 export const lengthRequired = () =>
   make("length_required", "A raw upload needs a Content-Length.", { param: "content-length" });
@@ -148,9 +140,9 @@ export const methodNotAllowed = (method: string, path: string) =>
 export const requestTimeout = () => make("request_timeout", "The body took longer than 60 seconds to arrive.");
 export const conflict = (message: string) => make("conflict", message, { shouldRetry: false });
 export const requestTooLarge = (limitBytes: number, param?: string) =>
-  make("request_too_large", `${param ?? "The body"} is over the limit of ${limitBytes} bytes.`, at(param));
+  make("request_too_large", `${param ?? "The body"} is over the limit of ${limitBytes} bytes.`, { param });
 export const unsupportedMediaType = (message: string, param?: string) =>
-  make("unsupported_media_type", message, at(param));
+  make("unsupported_media_type", message, { param });
 export const rateLimited = (message: string, retryAfterSeconds: number) =>
   make("rate_limit_exceeded", message, { retryAfterSeconds });
 export const internalError = (cause?: unknown) =>

@@ -1,5 +1,6 @@
-import type { Response } from "express";
+import type { Request, Response } from "express";
 import type { ServiceError } from "#errors";
+import type { Clock } from "#platform/clock";
 
 /** Answers an error. The body is already in the caller's format. */
 export function answerError(res: Response, error: ServiceError, body: string): void {
@@ -7,7 +8,7 @@ export function answerError(res: Response, error: ServiceError, body: string): v
   answerJson(res, body);
 }
 
-export function errorHeaders(res: Response, error: ServiceError): void {
+function errorHeaders(res: Response, error: ServiceError): void {
   res.status(error.status);
   if (error.retryAfterSeconds !== undefined) res.set("retry-after", String(error.retryAfterSeconds));
   if (error.status === 401) res.set("www-authenticate", "Bearer");
@@ -17,8 +18,34 @@ export function errorHeaders(res: Response, error: ServiceError): void {
 /** `body` is JSON text. */
 export function answerJson(res: Response, body: string): void {
   const bytes = Buffer.from(body);
-  res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(bytes.length) });
+  jsonHeaders(res, bytes.length);
   res.end(bytes);
+}
+
+const jsonHeaders = (res: Response, bytes: number) =>
+  res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(bytes) });
+
+const lingerMs = 5_000;
+
+/**
+ * Answers an error, perhaps while the body is still arriving. Closing at once would reset the connection, and a caller in the
+ * middle of writing would lose the answer. So the whole answer is written first, the response ends when the rest of the body
+ * has been read and dropped, and after some seconds the connection is cut.
+ */
+export function refuse(clock: Clock, { req, res }: { req: Request; res: Response }, error: ServiceError, body: string) {
+  if (req.complete || req.destroyed) return answerError(res, error, body);
+  errorHeaders(res, error);
+  const bytes = Buffer.from(body);
+  jsonHeaders(res, bytes.length).set("connection", "close").write(bytes);
+
+  const cancel = clock.after(lingerMs, () => req.socket.destroy());
+  const end = () => {
+    cancel();
+    if (!res.writableEnded) res.end();
+  };
+  req.once("end", end).once("error", end).once("close", end);
+  // A reader that stopped in the middle of a read still listens, and would block the flow.
+  req.removeAllListeners("readable").resume();
 }
 
 /** A write without progress for this long counts as a disconnect. */
@@ -28,7 +55,7 @@ const sliceBytes = 64 * 1024;
 /** The same for text in parts. Each is written when the caller has read the one before. */
 export function answerParts(res: Response, parts: readonly string[]): void {
   const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
-  res.set({ "content-type": "application/json; charset=utf-8", "content-length": String(length) });
+  jsonHeaders(res, length);
   const slices = slicesOf(parts);
   const next = (): void => {
     // Not `for...of`: returning from it would end the generator.

@@ -5,14 +5,7 @@ import { invalidValue, noCapacity, requestTimeout, requestTooLarge, unsupportedM
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 
-/** A JSON body: its text, and the value that it was parsed to once. */
-export interface JsonBody {
-  readonly text: string;
-  readonly bytes: number;
-  readonly value: unknown;
-  /** Drops the text and the value, and returns their memory to the budget. Idempotent. */
-  release(): void;
-}
+export type JsonBody = ReturnType<typeof createJsonBody>;
 
 /** Whose share of the budget a body takes. All anonymous callers have one share, for short bodies without an encoding. */
 export type BodyOwner = { readonly account: string } | "anonymous";
@@ -175,17 +168,19 @@ function parse(bytes: Uint8Array<ArrayBuffer>): { readonly text: string; readonl
   }
 }
 
-function createJsonBody(text: string, value: unknown, bytes: number, share: ByteShare): JsonBody {
+/** A JSON body: its text, and the value that it was parsed to once. */
+function createJsonBody(text: string, value: unknown, bytes: number, share: ByteShare) {
   let content: { readonly text: string; readonly value: unknown } | undefined = { text, value };
   return {
     bytes,
-    get text() {
+    get text(): string {
       return content?.text ?? "";
     },
-    get value() {
+    get value(): unknown {
       return content?.value;
     },
-    release() {
+    /** Drops the text and the value, and returns their memory to the budget. Idempotent. */
+    release(): void {
       content = undefined;
       share.resize(0);
     },

@@ -3,8 +3,8 @@ import { invalidValue, methodNotAllowed as notAllowed, ServiceError, toServiceEr
 import { type Codec, chatCodec, geminiCodec, messagesCodec } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import { refuse } from "./answer.ts";
 import { localsOf } from "./headers.ts";
-import { refuse } from "./refuse.ts";
 
 /** The requested path, not what a router has shortened it to; without the query, which may hold a key. */
 const pathOf = ({ originalUrl }: Request): string => originalUrl.replace(/\?.*$/s, "");

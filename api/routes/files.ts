@@ -4,7 +4,6 @@ import { fileExpired, noCapacity, notFound, ServiceError } from "#errors";
 import { type Files, fileLifetimeMs, type GeneratedFile } from "#files";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { isFresh, type Range, rangeOf } from "../http/conditional.ts";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
@@ -74,10 +73,15 @@ const serve =
     }
   };
 
-type Found = GeneratedFile & { readonly etag: string };
+interface Range {
+  /** Both inclusive. */
+  readonly start: number;
+  readonly end: number;
+}
+
 type Open = (range: Range | undefined) => Promise<AsyncIterable<Buffer>>;
 
-async function send(req: Request<{ id: string }>, res: Response, file: Found, now: number, open: Open) {
+async function send(req: Request<{ id: string }>, res: Response, file: GeneratedFile, now: number, open: Open) {
   const validators = {
     etag: file.etag,
     "last-modified": new Date(file.expiresAt - fileLifetimeMs).toUTCString(),
@@ -136,3 +140,33 @@ function dispositionOf({ id, contentType }: GeneratedFile): string {
   const extension = extensions[contentType];
   return extension ? `inline; filename="${id}.${extension}"` : `attachment; filename="${id}"`;
 }
+
+/**
+ * Whether the caller's copy is current, by `ETag` and `Last-Modified` of the answer (RFC 9110, section 13.2.2). Express's
+ * `req.fresh` is false for every request with `Cache-Control: no-cache`, and `fetch` adds that to conditional requests.
+ */
+function isFresh(req: Request, res: Response): boolean {
+  const tags = req.get("if-none-match");
+  if (tags !== undefined) {
+    const etag = res.get("etag");
+    return tags.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+  }
+  const since = Date.parse(req.get("if-modified-since") ?? "");
+  return Date.parse(res.get("last-modified") ?? "") <= since;
+}
+
+/**
+ * The part of a body that `Range` requests. Undefined means all of it: no such header, not a range of bytes, several ranges
+ * (RFC 9110 lets a server ignore them), or an `If-Range` that does not match.
+ */
+function rangeOf(req: Request, res: Response, bytes: number): Range | "unsatisfiable" | undefined {
+  if (req.method !== "GET" || !isUnchanged(req.get("if-range"), res)) return undefined;
+  const ranges = req.range(bytes);
+  if (ranges === undefined || ranges === -2) return undefined;
+  if (ranges === -1) return "unsatisfiable";
+  return ranges.type === "bytes" && ranges.length === 1 ? ranges[0] : undefined;
+}
+
+/** Strong comparison, as section 13.1.5 requires: a weak tag never matches. */
+const isUnchanged = (condition: string | undefined, res: Response): boolean =>
+  condition === undefined || condition === res.get("etag") || condition === res.get("last-modified");

@@ -1,10 +1,40 @@
 import { type Request, type RequestHandler, Router } from "express";
+import { z } from "zod";
+import type { Catalog, Model } from "#catalog";
+import { invalidValue, modelNotFound } from "#errors";
+import type { WorkerRegistry } from "#jobs";
+import { findModel, isListed, isServedIn } from "../admission/model.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { chatModels } from "./models/chat.ts";
-import { geminiModels } from "./models/gemini.ts";
-import { messagesModels } from "./models/messages.ts";
-import type { ModelDeps, ModelList } from "./models/model-list.ts";
+import { parse } from "../http/input.ts";
+
+interface ModelDeps {
+  readonly catalog: Catalog;
+  readonly registry: WorkerRegistry;
+}
+
+/** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
+interface ModelList {
+  list(query: unknown): object;
+  get(id: string): object;
+}
+
+function listedOr404(registry: WorkerRegistry, id: string, model: Model | undefined): Model {
+  if (!model || !isListed(registry, model)) throw modelNotFound(id);
+  return model;
+}
+
+/** `GET /v1/models` and `GET /v1/models/{id}`, in the format that the headers indicate. No key is needed. */
+export function modelRoutes(deps: ModelDeps): Router {
+  const lists = { chat: chatModels(deps), messages: messagesModels(deps), gemini: geminiModels(deps) };
+  return routes((req) => lists[modelListFormat(req)], [formatHeaders]);
+}
+
+/** `GET /v1beta/models` and `GET /v1beta/models/{model}`, whatever the headers. */
+export function geminiModelRoutes(deps: ModelDeps): Router {
+  const list = geminiModels(deps);
+  return routes(() => list);
+}
 
 /** The slash of an id may be raw or %2F. */
 const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/");
@@ -29,14 +59,187 @@ const formatHeaders: RequestHandler = (req, res, next) => {
   next();
 };
 
-/** `GET /v1/models` and `GET /v1/models/{id}`, in the format that the headers indicate. No key is needed. */
-export function modelRoutes(deps: ModelDeps): Router {
-  const lists = { chat: chatModels(deps), messages: messagesModels(deps), gemini: geminiModels(deps) };
-  return routes((req) => lists[modelListFormat(req)], [formatHeaders]);
+const price = z.object({
+  unit: z.string(),
+  list_usd: z.string().describe("USD per unit"),
+  elite_usd: z.string().describe("USD per unit, for Elite accounts"),
+});
+
+/** docs/api/inference.md, "Model". */
+export const modelObject = z
+  .object({
+    id: z.string().describe("provider/model"),
+    object: z.literal("model"),
+    created: z.int().describe("unix seconds"),
+    owned_by: z.string(),
+    name: z.string(),
+    type: z.enum(["text", "image", "video", "audio", "embeddings", "other"]),
+    endpoint: z.string(),
+    context_length: z.int(),
+    max_output_tokens: z.int().optional(),
+    features: z.array(z.string()),
+    x_elite_discount_bps: z.int(),
+    x_pricing: z.record(z.string(), price),
+    x_input_schema: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe("JSON Schema of the parameters, for models of images and media"),
+  })
+  .meta({ id: "Model" });
+
+export const modelList = z.object({ object: z.literal("list"), data: z.array(modelObject) }).meta({ id: "ModelList" });
+
+const renderChat = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => ({
+  id: model.id,
+  object: "model",
+  created: model.created,
+  owned_by: model.ownedBy,
+  name: model.name,
+  type: model.type,
+  endpoint: model.endpoint,
+  context_length: model.contextLength,
+  ...(model.maxOutputTokens > 0 && { max_output_tokens: model.maxOutputTokens }),
+  features: [...model.features],
+  x_elite_discount_bps: model.eliteDiscountBps,
+  x_pricing: { ...catalog.pricing(model) },
+  ...(model.inputSchema && { x_input_schema: model.inputSchema }),
+});
+
+const chatModels = ({ catalog, registry }: ModelDeps): ModelList => ({
+  list() {
+    const listed = catalog.list().filter((model) => isListed(registry, model));
+    return { object: "list", data: listed.map((model) => renderChat(catalog, model)) } satisfies z.infer<
+      typeof modelList
+    >;
+  },
+  get: (id) => renderChat(catalog, listedOr404(registry, id, catalog.find(id))),
+});
+
+/** A place in the order of the lists, even if the model at it is no longer listed. */
+type Place = Pick<Model, "created" | "id">;
+
+/** Newest first, as in the providers' lists; models of one day are ordered by id. */
+const compare = (one: Place, other: Place): number => {
+  if (one.created !== other.created) return other.created - one.created;
+  return one.id < other.id ? -1 : Number(one.id > other.id);
+};
+
+const newestFirst = (models: readonly Model[]): readonly Model[] => models.toSorted(compare);
+
+const comesAfter = (model: Place, place: Place): boolean => compare(model, place) > 0;
+
+/** Query parameters are text. */
+const wholeNumber = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);
+
+/** A provider's own models are listed under that provider's names for them. */
+const nameFor = (provider: string, { id, ownedBy, aliases: [alias = id] }: Model) =>
+  ownedBy === provider ? alias : id;
+
+const stage = z.enum(["active", "deprecated", "retired"]);
+const stages = z.union([stage, z.array(stage).max(3)]).optional();
+
+/** Unknown parameters are ignored. */
+const messagesQuery = z.object({
+  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(20),
+  after_id: z.string().optional(),
+  before_id: z.string().optional(),
+  lifecycle: stages,
+  /** How the official client sends a list. */
+  "lifecycle[]": stages,
+});
+
+/** The fields of `ModelInfo` in the official client; null is what the catalog does not know. */
+const renderMessages = (model: Model) => ({
+  type: "model",
+  id: nameFor("anthropic", model),
+  display_name: model.name,
+  created_at: new Date(model.created * 1000).toISOString().replace(".000Z", "Z"),
+  max_input_tokens: model.contextLength,
+  max_tokens: model.maxOutputTokens,
+  // Its members can only say `supported: false`, which would be wrong of requests that pass through.
+  capabilities: null,
+  lifecycle: "active",
+  deprecated_at: null,
+  retires_at: null,
+  line: null,
+});
+
+/** `GET /v1/models` of Anthropic's API: the models that the Messages format serves. */
+function messagesModels({ catalog, registry }: ModelDeps): ModelList {
+  const models = newestFirst(catalog.list().filter((model) => isServedIn("messages", model)));
+  const find = (id: string) => models.find((model) => model === findModel(catalog, "messages", id));
+
+  /** Accepts a model that is no longer listed, so that a client in the middle of the list can continue. */
+  function placeOf(param: "after_id" | "before_id", id: string): number {
+    const model = find(id);
+    if (!model) throw invalidValue(param, `${param}: there is no model '${id}'.`);
+    return models.indexOf(model);
+  }
+
+  return {
+    list(query) {
+      const { limit, after_id, before_id, ...filters } = parse(messagesQuery, query);
+      if (after_id !== undefined && before_id !== undefined)
+        throw invalidValue("before_id", "before_id: cannot be combined with after_id.");
+      const wanted = [filters.lifecycle ?? [], filters["lifecycle[]"] ?? []].flat();
+      const start = after_id === undefined ? 0 : placeOf("after_id", after_id) + 1;
+      const end = before_id === undefined ? undefined : placeOf("before_id", before_id);
+      const isWanted = wanted.length === 0 || wanted.includes("active");
+      const available = isWanted ? models.slice(start, end).filter((model) => isListed(registry, model)) : [];
+      const page = before_id === undefined ? available.slice(0, limit) : available.slice(-limit);
+      const [first, last] = [page.at(0), page.at(-1)];
+      return {
+        data: page.map(renderMessages),
+        has_more: page.length < available.length,
+        first_id: first ? nameFor("anthropic", first) : null,
+        last_id: last ? nameFor("anthropic", last) : null,
+      };
+    },
+    get: (id) => renderMessages(listedOr404(registry, id, find(id))),
+  };
 }
 
-/** `GET /v1beta/models` and `GET /v1beta/models/{model}`, whatever the headers. */
-export function geminiModelRoutes(deps: ModelDeps): Router {
-  const list = geminiModels(deps);
-  return routes(() => list);
+/** As in Google's API: a larger page size is reduced, and 0 or an empty token mean the default. */
+const geminiQuery = z.object({
+  pageSize: wholeNumber.transform((size) => Math.min(size || 50, 1000)).default(50),
+  pageToken: z.string().default(""),
+});
+
+/** The last model of a page, not an offset: the list may change between two requests. */
+const tokenOf = ({ created, id }: Place) => Buffer.from(`${created} ${id}`).toString("base64url");
+
+function placeOf(token: string): Place {
+  const [, created, id] = /^(\d+) (.+)$/.exec(Buffer.from(token, "base64url").toString()) ?? [];
+  const place = id === undefined ? undefined : { created: Number(created), id };
+  if (!place || tokenOf(place) !== token) throw invalidValue("pageToken", "pageToken: not a token of this list.");
+  return place;
+}
+
+/** Google's list does not name streaming as a method. */
+const renderGemini = (model: Model) => ({
+  name: `models/${nameFor("google", model)}`,
+  displayName: model.name,
+  inputTokenLimit: model.contextLength,
+  outputTokenLimit: model.maxOutputTokens,
+  supportedGenerationMethods: ["generateContent", "countTokens"],
+});
+
+/** `models.list` and `models.get` of the Gemini API: every model for text. */
+function geminiModels({ catalog, registry }: ModelDeps): ModelList {
+  const models = newestFirst(catalog.list().filter((model) => isServedIn("gemini", model)));
+  return {
+    list(query) {
+      const { pageSize, pageToken } = parse(geminiQuery, query);
+      const listed = models.filter((model) => isListed(registry, model));
+      const place = pageToken === "" ? undefined : placeOf(pageToken);
+      const remaining = place ? listed.filter((model) => comesAfter(model, place)) : listed;
+      const page = remaining.slice(0, pageSize);
+      const last = page.length < remaining.length ? page.at(-1) : undefined;
+      return { models: page.map(renderGemini), ...(last && { nextPageToken: tokenOf(last) }) };
+    },
+    get(id) {
+      const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
+      return renderGemini(listedOr404(registry, id, model && isServedIn("gemini", model) ? model : undefined));
+    },
+  };
 }

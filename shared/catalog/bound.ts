@@ -1,6 +1,7 @@
 import type { CallSize, MediaPart } from "#formats";
+import type { Model } from "./model.ts";
 import { bandAt, maxAmountFor, toNanoUsd } from "./prices.ts";
-import type { Band, Bound, Model, Tier } from "./types.ts";
+import type { Band, Bound, Tier } from "./types.ts";
 
 /** The smallest image patch that a provider counts: 28 by 28 pixels (others use 32). */
 const patchPixels = 28;

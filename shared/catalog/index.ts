@@ -31,101 +31,56 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import type { CallSize, ModelInput } from "#formats";
 import { boundOfTokens } from "./bound.ts";
-import { checkInput, inputCheck } from "./input.ts";
-import { billed, boundOfUnits, costOfMedia, unitsOf } from "./media.ts";
-import { costOf, priceBook, pricesOf, pricingOf, withRequest } from "./prices.ts";
-import { catalogFile, endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
-import { type Bound, CatalogError, type Model, type PriceLine, type Tier, type Upstream, type Usage } from "./types.ts";
+import type { Input } from "./input.ts";
+import { billed, boundOfUnits, checkInput, costOfMedia, unitsOf } from "./media.ts";
+import { type Model, modelOf, upstreamOf } from "./model.ts";
+import { costOf, withRequest } from "./prices.ts";
+import { catalogFile } from "./schema.ts";
+import { CatalogError, type Tier, type Usage } from "./types.ts";
 
-export {
-  type Bound,
-  CatalogError,
-  type Model,
-  type ModelType,
-  type PriceKey,
-  type PriceLine,
-  type Task,
-  type Tier,
-  type Upstream,
-  type Usage,
-} from "./types.ts";
+export type { Model, Upstream } from "./model.ts";
+export { type Bound, CatalogError, type PriceKey, type Task, type Tier, type Usage } from "./types.ts";
 
-export interface Catalog {
-  /** By its id, `provider/model`. */
-  find(id: string): Model | undefined;
-  /** By the provider's own name for it. */
-  named(alias: string): Model | undefined;
-  /** In the order of the file. */
-  list(): readonly Model[];
-  readonly upstreams: ReadonlyMap<string, Upstream>;
-  /** The bound of a call of a `text` or `embeddings` model. Throws TypeError for other models. */
-  bound(model: Model, size: CallSize, tier: Tier): Bound;
-  /**
-   * Returns the parameters with the schema's defaults, or throws a ServiceError that names the field (`size`, or
-   * `input.duration` when `at` is "input"). This and the next two are for models with an input schema, and throw TypeError for
-   * others.
-   */
-  checkInput(model: Model, input: ModelInput): ModelInput["value"];
-  /** The most units that a checked input can make. `uploadBytes`: sizes of the uploads in the input, by id. */
-  units(model: Model, input: ModelInput["value"], uploadBytes: ReadonlyMap<string, number>): Usage;
-  /** The bound of a call that makes at most these units. */
-  boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound;
-  /**
-   * Adds what no provider reports: the request itself, if it has a price and the usage counts anything; for media what the
-   * input determines (characters, input images). Idempotent.
-   */
-  billed(model: Model, usage: Usage, input?: ModelInput["value"]): Usage;
-  /**
-   * In nano-USD. Throws RangeError for a malformed count, or one without a price. Prices of media can depend on `input`
-   * (TypeError without it), and counts that it determines need not be in `usage`. Usage within the units never costs more than
-   * their bound.
-   */
-  cost(model: Model, usage: Usage, tier: Tier, input?: ModelInput["value"]): bigint;
-  /**
-   * `x_pricing`: a line for each price key. Tiers and variants have lines of their own: `input_above_200000`, `image_hd`.
-   */
-  pricing(model: Model): Readonly<Record<string, PriceLine>>;
-}
+export type Catalog = ReturnType<typeof loadCatalog>;
 
 const shippedFile = fileURLToPath(new URL("models.json", import.meta.url));
 
 /** Reads a file, by default the shipped one. Throws CatalogError with a line for each fault. */
-export function loadCatalog(file: string | undefined): Catalog {
+export function loadCatalog(file: string | undefined) {
   const { elite_discount_bps, upstreams, models } = parse(file ?? shippedFile);
-  const pricing = new Map<string, Readonly<Record<string, PriceLine>>>();
-  const byId = new Map<string, Model>();
-  for (const entry of models) {
-    const bps = entry.elite_discount_bps ?? elite_discount_bps;
-    byId.set(entry.id, modelOf(entry, bps));
-    pricing.set(
-      entry.id,
-      pricingOf(
-        [
-          { suffix: "", pricing: entry.pricing },
-          ...entry.tiers.map((tier) => ({ suffix: `_above_${tier.above_input_tokens}`, pricing: tier.pricing })),
-          ...entry.variants.map((variant) => ({ suffix: `_${variant.name}`, pricing: variant.pricing })),
-        ],
-        bps,
-      ),
-    );
-  }
-  const list = [...byId.values()];
-  const byAlias = new Map(list.flatMap((model) => model.aliases.map((alias) => [alias, model] as const)));
+  const list: readonly Model[] = models.map((entry) => modelOf(entry, entry.elite_discount_bps ?? elite_discount_bps));
+  const byId = new Map(list.map((model) => [model.id, model]));
+  const byAlias = new Map(list.flatMap((model) => model.aliases.map((alias) => [alias, model])));
   return {
-    find: (id) => byId.get(id),
-    named: (alias) => byAlias.get(alias),
+    /** By its id, `provider/model`. */
+    find: (id: string) => byId.get(id),
+    /** By the provider's own name for it. */
+    named: (alias: string) => byAlias.get(alias),
+    /** In the order of the file. */
     list: () => list,
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
+    /** The bound of a call of a `text` or `embeddings` model. Throws TypeError for other models. */
     bound: boundOfTokens,
+    // The next three are for models with an input schema, and throw TypeError for others.
     checkInput,
     units: unitsOf,
     boundOfUnits,
-    billed: (model, usage, input) => (model.media ? billed(model, usage, input) : withRequest(model, usage)),
-    cost: (model, usage, tier, input) =>
+    /**
+     * Adds what no provider reports: the request itself, if it has a price and the usage counts anything; for media what the
+     * input determines (characters, input images). Idempotent.
+     */
+    billed: (model: Model, usage: Usage, input?: Input): Usage =>
+      model.media ? billed(model, usage, input) : withRequest(model, usage),
+    /**
+     * In nano-USD. Throws RangeError for a malformed count, or one without a price. Prices of media can depend on `input`
+     * (TypeError without it), and counts that it determines need not be in `usage`. Usage within the units never costs more
+     * than their bound.
+     */
+    cost: (model: Model, usage: Usage, tier: Tier, input?: Input): bigint =>
       model.media ? costOfMedia(model, usage, tier, input) : costOf(model.prices[tier], usage),
-    pricing: (model) => pricing.get(model.id) ?? {},
+    /** `x_pricing`: a line for each price key. Tiers and variants have lines of their own: `input_above_200000`, `image_hd`. */
+    pricing: (model: Model) => model.pricing,
   };
 }
 
@@ -168,62 +123,4 @@ function describePath(path: readonly PropertyKey[], content: unknown): string {
   const id = list === "models" && known.success ? known.data.models[Number(at)]?.id : undefined;
   const entry = list === "upstreams" ? `upstream ${at}` : id ? `model ${id}` : `${list}[${at}]`;
   return [entry, ...(field.length > 0 ? [field.join(".")] : [])].join(": ");
-}
-
-function modelOf(entry: ModelEntry, eliteDiscountBps: number): Model {
-  const { task, input_schema, units } = entry;
-  const { image_patch, page, audio_second } = entry.media_tokens;
-  const bands = [
-    { aboveInputTokens: -1, pricing: entry.pricing },
-    ...entry.tiers.map((tier) => ({ aboveInputTokens: tier.above_input_tokens, pricing: tier.pricing })),
-  ];
-  const variants = entry.variants.map(({ when, pricing }) => ({ when, prices: pricesOf(pricing, eliteDiscountBps) }));
-  return {
-    id: entry.id,
-    name: entry.name,
-    ownedBy: entry.owned_by,
-    type: entry.type,
-    endpoint: endpointOf(entry.type),
-    contextLength: entry.context_length ?? 0,
-    maxOutputTokens: entry.max_output_tokens ?? 0,
-    outputCapField: entry.output_cap_field ?? "max_tokens",
-    hiddenReasoning: entry.hidden_reasoning ?? false,
-    eliteDiscountBps,
-    features: new Set(entry.features),
-    maxPartTokens: entry.max_part_tokens,
-    mediaTokens: {
-      ...(image_patch !== undefined && { imagePatch: image_patch }),
-      ...(page !== undefined && { page }),
-      ...(audio_second !== undefined && { audioSecond: audio_second }),
-    },
-    automaticCacheWrites: entry.automatic_cache_writes ?? false,
-    aliases: entry.aliases,
-    created: Date.parse(entry.released) / 1000,
-    upstreams: entry.upstreams,
-    ...(task !== undefined && { task }),
-    prices: priceBook(bands, eliteDiscountBps),
-    ...(input_schema !== undefined && {
-      inputSchema: input_schema,
-      media: { schema: input_schema, check: inputCheck(input_schema), units, variants },
-    }),
-  };
-}
-
-function upstreamOf(id: string, entry: UpstreamEntry): Upstream {
-  return {
-    id,
-    provider: entry.provider,
-    ...(entry.base_url !== undefined && { baseUrl: entry.base_url }),
-    ...(entry.base_url_env !== undefined && { baseUrlEnv: entry.base_url_env }),
-    ...(entry.key_env !== undefined && { apiKeyEnv: entry.key_env }),
-    formats: entry.formats,
-    storesAnswers: entry.stores_answers,
-    unknownFields: entry.quirks?.unknown_fields ?? (entry.provider === "openai" ? "drop" : "pass"),
-    concurrency: entry.concurrency,
-    deadlines: {
-      firstByteMs: entry.first_byte_timeout_ms,
-      silenceMs: entry.silence_timeout_ms,
-      totalMs: entry.total_timeout_ms,
-    },
-  };
 }

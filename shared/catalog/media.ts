@@ -1,7 +1,52 @@
-import type { ModelInput } from "#formats";
-import { countOf, type Input, mediaOf, valueOf } from "./input.ts";
+import { z } from "zod";
+import type { ServiceError } from "#errors";
+import { invalidFrom, type ModelInput } from "#formats";
+import { countOf, fieldSchema, type Input, type JsonSchema, valueOf } from "./input.ts";
+import type { Model } from "./model.ts";
 import { costAt } from "./prices.ts";
-import type { Bound, Condition, Media, Model, PriceKey, Prices, Tier, UnitRule, Usage } from "./types.ts";
+import type { Bound, Condition, PriceKey, Prices, Tier, UnitRule, Usage } from "./types.ts";
+
+type Media = NonNullable<Model["media"]>;
+
+function mediaOf(model: Model): Media {
+  if (model.media === undefined) throw new TypeError(`${model.id} is billed by tokens, not by its input`);
+  return model.media;
+}
+
+/** The values of a union of literals, which is what an `enum` of numbers becomes. */
+function valuesOf(issue: z.core.$ZodIssueInvalidUnion): readonly unknown[] | undefined {
+  const inner = issue.errors.flat();
+  const values = inner.flatMap((each) => (each.code === "invalid_value" && each.path.length === 0 ? each.values : []));
+  return values.length === inner.length ? values : undefined;
+}
+
+/** Names the allowed values or the description, where zod would name the first value or a regular expression. */
+function explained(issue: z.core.$ZodIssue, schema: JsonSchema): z.core.$ZodIssue {
+  const values = issue.code === "invalid_union" ? valuesOf(issue) : undefined;
+  if (values) return { ...issue, code: "custom", message: `Invalid option: expected one of ${values.join("|")}` };
+  const [field] = issue.path;
+  if (issue.code !== "invalid_format" || issue.path.length !== 1 || typeof field !== "string") return issue;
+  const description = fieldSchema(schema, field)?.["description"];
+  return typeof description === "string" ? { ...issue, message: `Invalid string: expected ${description}` } : issue;
+}
+
+function invalid(error: z.ZodError, schema: JsonSchema, at: ModelInput["at"]): ServiceError {
+  const issues = error.issues.map((issue) => explained(issue, schema));
+  return invalidFrom(
+    new z.ZodError(issues.map((issue) => ({ ...issue, path: at ? [at, ...issue.path] : issue.path }))),
+  );
+}
+
+/**
+ * Returns the parameters with the schema's defaults, or throws a ServiceError that names the field (`size`, or
+ * `input.duration` when `at` is "input").
+ */
+export function checkInput(model: Model, { value, at }: ModelInput): Input {
+  const { check, schema } = mediaOf(model);
+  const parsed = check.safeParse(value);
+  if (!parsed.success) throw invalid(parsed.error, schema, at);
+  return parsed.data as Input;
+}
 
 type OutputRule = Extract<UnitRule, { field: string } | { minutes_of: string }>;
 type InputRule = Exclude<UnitRule, OutputRule>;
@@ -40,6 +85,7 @@ function maxOutput(
 type Counts = Partial<Record<PriceKey, number>>;
 const rulesOf = (media: Media) => Object.entries(media.units) as readonly [PriceKey, UnitRule][];
 
+/** The most units that a checked input can make. `uploadBytes`: sizes of the uploads in the input, by id. */
 export function unitsOf(model: Model, input: Input, uploadBytes: ReadonlyMap<string, number>): Usage {
   const media = mediaOf(model);
   const output: Counts = {};
@@ -91,7 +137,8 @@ function pricesFor(model: Model, tier: Tier, input: Input | undefined): Prices {
 export const costOfMedia = (model: Model, usage: Usage, tier: Tier, input: Input | undefined): bigint =>
   costAt(pricesFor(model, tier, input), billed(model, usage, input));
 
-export function boundOfUnits(model: Model, input: ModelInput["value"], units: Usage, tier: Tier): Bound {
+/** The bound of a call that makes at most these units. */
+export function boundOfUnits(model: Model, input: Input, units: Usage, tier: Tier): Bound {
   const nanoUsd = costOfMedia(model, units, tier, input);
   // All or nothing: an output cap does not change the cost of media.
   return {

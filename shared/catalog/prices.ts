@@ -34,12 +34,6 @@ export interface ListBand {
   readonly pricing: ListPrices;
 }
 
-/** Prices in the file, with the suffix of their lines in `x_pricing`: none, `_above_200000`, `_hd`. */
-export interface Listed {
-  readonly suffix: string;
-  readonly pricing: ListPrices;
-}
-
 const listDecimals = 9;
 const discountDecimals = 4;
 export const pricePattern = new RegExp(`^(0|[1-9]\\d{0,6})(\\.\\d{1,${listDecimals}})?$`);
@@ -152,9 +146,13 @@ export function withRequest({ prices }: { readonly prices: PriceBook }, usage: U
   return isPriced && Object.values(usage).some((count) => count > 0) ? { ...usage, request: 1 } : usage;
 }
 
-export function pricingOf(list: readonly Listed[], eliteDiscountBps: number): Readonly<Record<string, PriceLine>> {
+/** `list`: prices with the suffix of their lines in `x_pricing`: none, `_above_200000`, `_hd`. */
+export function pricingOf(
+  list: readonly (readonly [suffix: string, ListPrices])[],
+  eliteDiscountBps: number,
+): Readonly<Record<string, PriceLine>> {
   const lines: Record<string, PriceLine> = {};
-  for (const { suffix, pricing } of list) {
+  for (const [suffix, pricing] of list) {
     for (const key of priceKeys) {
       const price = pricing[key];
       if (price === undefined) continue;

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { Feature, Format } from "#formats";
 
 /** Whose prices: `list_usd` or `elite_usd`. */
 export type Tier = "standard" | "elite";
@@ -31,16 +30,10 @@ export type Prices = Readonly<Partial<Record<PriceKey, bigint>>>;
 export interface Band {
   readonly aboveInputTokens: number;
   readonly prices: Prices;
-  /** The highest price of one token in this band or in a lower one. */
-  readonly dearest: {
-    /** Of uncached and cached input. */
-    readonly input: bigint;
-    readonly cacheWrite: bigint;
-    readonly cacheWriteLong: bigint;
-    readonly audioInput: bigint;
-    readonly output: bigint;
-    readonly request: bigint;
-  };
+  /** The highest price of one token in this band or in a lower one; `input` is of uncached and cached input. */
+  readonly dearest: Readonly<
+    Record<"input" | "cacheWrite" | "cacheWriteLong" | "audioInput" | "output" | "request", bigint>
+  >;
 }
 
 const field = z.string().min(1);
@@ -73,94 +66,9 @@ export const condition = z.union([
 ]);
 export type Condition = z.infer<typeof condition>;
 
-/** Prices of inputs that meet every condition. */
-export interface Variant {
-  readonly when: Readonly<Record<string, Condition>>;
-  readonly prices: Readonly<Record<Tier, Prices>>;
-}
-
-/** For models whose cost depends on their input. */
-export interface Media {
-  readonly schema: Readonly<Record<string, unknown>>;
-  readonly check: z.ZodType;
-  readonly units: Readonly<Partial<Record<PriceKey, UnitRule | undefined>>>;
-  /** The price of a key is that of the first variant that matches and has the key. */
-  readonly variants: readonly Variant[];
-}
-
 /** In ascending order; the first applies to every prompt. */
 export type Bands = readonly [Band, ...Band[]];
 export type PriceBook = Readonly<Record<Tier, Bands>>;
-
-export interface Model {
-  /** `provider/model`: the slash is part of it. */
-  readonly id: string;
-  readonly name: string;
-  readonly ownedBy: string;
-  readonly type: ModelType;
-  /** The path of the main interface that serves it. */
-  readonly endpoint: string;
-  /** Maximum tokens of prompt and answer together; of one input for embeddings; 0 for media. */
-  readonly contextLength: number;
-  /** 0 for models that produce no text. */
-  readonly maxOutputTokens: number;
-  /** The field in which its upstreams expect the output cap. */
-  readonly outputCapField: "max_tokens" | "max_completion_tokens";
-  /** It bills reasoning that its stream does not fully contain, so the streamed output does not determine the cost. */
-  readonly hiddenReasoning: boolean;
-  readonly eliteDiscountBps: number;
-  readonly features: ReadonlySet<Feature>;
-  /** Maximum tokens of one part. A kind that is missing here is refused. */
-  readonly maxPartTokens: Readonly<Partial<Record<"image" | "audio" | "file", number | undefined>>>;
-  /** Maximum tokens of each; a missing one is bounded by the maximum of its part's kind. */
-  readonly mediaTokens: {
-    /** Of 28 by 28 pixels. */
-    readonly imagePatch?: number;
-    /** Of the rendered image of a PDF page; its text counts in addition. */
-    readonly page?: number;
-    readonly audioSecond?: number;
-  };
-  /** Its provider writes prompts to a cache without being asked, and bills it. */
-  readonly automaticCacheWrites: boolean;
-  /** The provider's own names for it, which callers of the native formats use. */
-  readonly aliases: readonly string[];
-  /** Unix seconds. */
-  readonly created: number;
-  /** For types image, video, audio and other. */
-  readonly task?: Task;
-  /** JSON Schema (draft 2020-12 subset) of the model's own parameters: `x_input_schema` in `GET /v1/models`. */
-  readonly inputSchema?: Readonly<Record<string, unknown>>;
-  /** In the order in which they are tried. */
-  readonly upstreams: readonly {
-    readonly upstream: string;
-    /** The upstream's name for the model. */
-    readonly model: string;
-    /** Set if the upstream serves this model in fewer formats than it supports. */
-    readonly formats?: readonly Format[] | undefined;
-  }[];
-  /** Private to this module, as is `media`. */
-  readonly prices: PriceBook;
-  readonly media?: Media;
-}
-
-export interface Upstream {
-  readonly id: string;
-  readonly provider: (typeof providers)[number];
-  /** The formats that it supports natively. Calls in other formats are converted to the first. */
-  readonly formats: readonly Format[];
-  /** The address in the catalog; the variable `baseUrlEnv` overrides it. */
-  readonly baseUrl?: string;
-  readonly baseUrlEnv?: string;
-  /** The variable that holds its key. Absent: it needs no key. */
-  readonly apiKeyEnv?: string;
-  /** It stores chat answers unless the request has `store: false`. */
-  readonly storesAnswers: boolean;
-  /** Whether fields of a chat request that OpenAI does not document are sent. */
-  readonly unknownFields: "pass" | "drop";
-  /** Maximum concurrent calls from one worker process. */
-  readonly concurrency: number;
-  readonly deadlines: { readonly firstByteMs: number; readonly silenceMs: number; readonly totalMs: number };
-}
 
 /** One line of `x_pricing`: exact decimal strings in USD per unit. */
 export interface PriceLine {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Format, formats } from "#formats";
 import { dayMs } from "#platform/clock";
-import { type Complain, type ModelType, providers, type Upstream } from "./types.ts";
+import { type Complain, type ModelType, providers } from "./types.ts";
 
 const media = ["image", "video", "audio", "other"] as const;
 
@@ -13,7 +13,7 @@ const servedBy = {
   replicate: media,
   fal: media,
   local: ["text", "embeddings", ...media],
-} as const satisfies Record<Upstream["provider"], readonly ModelType[]>;
+} as const satisfies Record<(typeof providers)[number], readonly ModelType[]>;
 
 /** OpenAI-compatible servers differ in their formats; every other provider has one fixed set. */
 const openaiFormats: readonly Format[] = ["chat", "responses"];

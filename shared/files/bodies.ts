@@ -8,16 +8,13 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
 import { fileLifetimeMs } from "./records.ts";
-import type { Files } from "./types.ts";
-
-type Bodies = Pick<Files, "putBody" | "getBody" | "deleteBody" | "putAnswer" | "getAnswer" | "expireBodies" | "ping">;
 
 const prefixes = ["bodies/", "answers/"] as const;
 const bodyKey = (requestId: string) => `bodies/${requestId}`;
 const answerKey = (requestId: string) => `answers/${requestId}`;
 
-/** Request bodies too large for a job, and answers too large for a MongoDB document. */
-export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock }): Bodies {
+/** Request bodies too large for a job, and answers of an `Idempotency-Key` too large for a MongoDB document. */
+export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock }) {
   const { s3, bucket, clock } = deps;
 
   async function put(Key: string, Body: Uint8Array): Promise<void> {
@@ -50,19 +47,20 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
   }
 
   return {
-    putBody: (requestId, json) => put(bodyKey(requestId), Buffer.from(json)),
-    getBody: async (requestId, signal) => (await get(bodyKey(requestId), signal)).toString("utf8"),
-    async deleteBody(requestId) {
+    putBody: (requestId: string, json: string) => put(bodyKey(requestId), Buffer.from(json)),
+    getBody: async (requestId: string, signal: AbortSignal) => (await get(bodyKey(requestId), signal)).toString("utf8"),
+    async deleteBody(requestId: string): Promise<void> {
       await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: bodyKey(requestId) }));
     },
-    putAnswer: (requestId, bytes) => put(answerKey(requestId), bytes),
-    getAnswer: (requestId) => get(answerKey(requestId)),
-    async expireBodies() {
+    putAnswer: (requestId: string, bytes: Uint8Array) => put(answerKey(requestId), bytes),
+    getAnswer: (requestId: string) => get(answerKey(requestId)),
+    /** Deletes bodies and answers older than 24 hours; returns how many. */
+    async expireBodies(): Promise<number> {
       let removed = 0;
       for (const prefix of prefixes) removed += await expire(prefix);
       return removed;
     },
-    async ping() {
+    async ping(): Promise<void> {
       await s3.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefixes[0], MaxKeys: 1 }));
     },
   };

@@ -9,7 +9,7 @@ import {
   type TransitionDefaultMinimumObjectSize,
 } from "@aws-sdk/client-s3";
 import type { Logger } from "#platform/logger";
-import { isErrorNamed } from "./errors.ts";
+import { isErrorNamed } from "./transfer.ts";
 
 /** Expiry deletes everything sooner; this rule catches what it missed. */
 const days = 2;

@@ -1,10 +1,8 @@
 import type { Collection, mongo } from "mongoose";
 import { type Clock, dayMs } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { fromMongo } from "./errors.ts";
-import type { StoredObject } from "./records.ts";
+import { fromMongo, type StoredObject } from "./records.ts";
 import type { MultipartMarker, Storage } from "./storage.ts";
-import type { ExpiryCounts } from "./types.ts";
 
 interface Deps {
   readonly collection: Collection<StoredObject>;
@@ -53,8 +51,11 @@ export function createExpiry({ collection, keyOf, settle, storage, clock, log }:
     return page.map(({ _id }) => _id);
   }
 
-  /** Expires what is due and cleans it up, in a bounded number of batches. Safe in many processes at once. */
-  async function run(): Promise<ExpiryCounts> {
+  /**
+   * Expires what is due and cleans it up, in a bounded number of batches. Safe in many processes at once. Returns how many
+   * records were marked expired, and of how many the objects were deleted.
+   */
+  async function run() {
     let expired = 0;
     let removed = 0;
     for (let batch = 0; batch < maxBatches; batch++) {
@@ -85,7 +86,9 @@ export function createMultipartCleanup({ storage, clock, prefix }: { storage: St
     marker = next;
     // No upload is pending for a day.
     const oldest = clock.now() - dayMs;
-    const abandoned = new Set(uploads.filter(({ startedAtMs }) => startedAtMs < oldest).map(({ key }) => key));
+    const abandoned = new Set(
+      uploads.filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < oldest).map(({ Key = "" }) => Key),
+    );
     for (const key of abandoned) await storage.multipart.abort(key);
   };
 }

@@ -1,6 +1,5 @@
 import { type InferRawDocType, Schema } from "mongoose";
 import { fileExpired, noCapacity, upstreamError } from "#errors";
-
 import type { Clock } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { newFileId } from "#platform/ids";
@@ -8,12 +7,10 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import { type Spool, withSpool } from "#platform/spool";
 import { unlessAborted } from "#platform/unless-aborted";
-import { fromMongo } from "./errors.ts";
 import { createExpiry } from "./expiry.ts";
 import { detect, headBytes } from "./media-types.ts";
-import { expiryGraceMs, fileLifetimeMs, objectFields } from "./records.ts";
+import { expiryGraceMs, fileLifetimeMs, fromMongo, objectFields } from "./records.ts";
 import type { Storage } from "./storage.ts";
-import type { GeneratedFiles } from "./types.ts";
 
 const fileFields = {
   ...objectFields,
@@ -36,6 +33,15 @@ const jobFields = {
 const jobSchema = new Schema(jobFields, { collection: "generations", strict: "throw", versionKey: false });
 jobSchema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
 type StoredJob = InferRawDocType<typeof jobFields>;
+export type ProviderJob = Pick<StoredJob, "upstream" | "job">;
+
+interface NewFile {
+  readonly account: string;
+  readonly requestId: string;
+  readonly body: Buffer | AsyncIterable<Buffer>;
+  readonly limitBytes: number;
+  readonly signal: AbortSignal;
+}
 
 /** Longer than storing one file takes: a record that is still pending after it belongs to a crashed process. */
 const storeTimeoutMs = 2 * 3_600_000;
@@ -64,7 +70,7 @@ export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: C
     }
   }
 
-  async function storeContent(id: string, { body, limitBytes, signal }: Parameters<GeneratedFiles["store"]>[0]) {
+  async function storeContent(id: string, { body, limitBytes, signal }: NewFile) {
     const key = fileKey(id);
     if (Buffer.isBuffer(body)) {
       if (body.length > limitBytes) throw tooLarge(limitBytes);
@@ -82,8 +88,10 @@ export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: C
     });
   }
 
-  const generated: GeneratedFiles = {
-    async store(file) {
+  /** Files made by models. Their ids cannot be guessed; whoever has one may read the file. */
+  const generated = {
+    /** Detects the type from the bytes. Rejects with the signal's reason, `noCapacity`, or 502 over the limit. */
+    async store(file: NewFile) {
       const { account, requestId, signal } = file;
       const id = newFileId();
       const createdAt = clock.now();
@@ -112,25 +120,29 @@ export function createGenerated(deps: { mongo: Mongo; storage: Storage; clock: C
         throw error;
       }
     },
-    delete: (ids) => remove(ids, false),
-    async find(id) {
+    /** Never rejects: what cannot be removed now expires. */
+    delete: (ids: readonly string[]) => remove(ids, false),
+    /** Undefined: there never was such a file. */
+    async find(id: string) {
       const found = await fromMongo(files.model.findOne({ _id: id, announced: true }).lean<StoredFile>().exec());
       if (!found) return undefined;
       const { status, contentType, bytes, etag, expiresAt } = found;
-      if (status !== "active" || expiresAt.getTime() <= clock.now()) return "expired";
+      if (status !== "active" || expiresAt.getTime() <= clock.now()) return "expired" as const;
       if (!contentType || bytes == null || !etag) throw new Error(`the record of ${id} is incomplete`);
       return { id, contentType, bytes, etag, expiresAt: expiresAt.getTime() };
     },
-    async open(id, range, signal) {
+    /** `end` is inclusive. Throws 410 when the object was deleted, 503 while storage is unavailable. */
+    async open(id: string, range: { start: number; end: number } | undefined, signal: AbortSignal) {
       const opened = await storage.open(fileKey(id), range, signal);
       if (!opened) throw fileExpired();
       return opened.body;
     },
-    async storeProviderJob(requestId, { upstream, job }) {
+    /** Stores the provider job of a call for 24 hours, so that the next delivery continues it. */
+    async storeProviderJob(requestId: string, { upstream, job }: ProviderJob) {
       const $set = { upstream, job, expiresAt: new Date(clock.now() + fileLifetimeMs) };
       await fromMongo(jobs.model.updateOne({ _id: requestId }, { $set }, { upsert: true }).exec());
     },
-    async findProviderJob(requestId) {
+    async findProviderJob(requestId: string): Promise<ProviderJob | undefined> {
       const current = { _id: requestId, expiresAt: { $gt: new Date(clock.now()) } };
       const found = await fromMongo(jobs.model.findOne(current).lean<StoredJob>().exec());
       return found ? { upstream: found.upstream, job: found.job } : undefined;

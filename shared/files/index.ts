@@ -24,33 +24,20 @@ import type { Mongo } from "#platform/mongo";
 import { connectS3, type S3Config } from "#platform/s3";
 import { createBodies } from "./bodies.ts";
 import { prepareBucket } from "./bucket.ts";
-import { createCharges, storagePrice } from "./charges.ts";
 import { createMultipartCleanup } from "./expiry.ts";
 import { createGenerated } from "./generated.ts";
-import { createLifecycle } from "./lifecycle.ts";
-import { createLinks } from "./links.ts";
+import { createLifecycle, storagePrice } from "./lifecycle.ts";
 import { createRecords, uploadKey } from "./records.ts";
 import { createStorage } from "./storage.ts";
-import type { Files } from "./types.ts";
-import { createToUpload } from "./upload-view.ts";
+import { createLinks, createToUpload } from "./upload-view.ts";
 import { createUploads } from "./uploads.ts";
 
+export type { ProviderJob } from "./generated.ts";
 export { fileLifetimeMs } from "./records.ts";
-export type {
-  ExpiryCounts,
-  Files,
-  GeneratedFile,
-  GeneratedFiles,
-  InputFile,
-  MediaKind,
-  MultipartLinks,
-  ProviderJob,
-  ReceivingUpload,
-  Upload,
-  UploadRequest,
-  UploadStatus,
-  Uploads,
-} from "./types.ts";
+export type { Upload } from "./upload-view.ts";
+
+export type Files = ReturnType<typeof createFiles>;
+export type GeneratedFile = Exclude<Awaited<ReturnType<Files["generated"]["find"]>>, "expired" | undefined>;
 
 export function createFiles(deps: {
   config: S3Config & Pick<Config, "S3_BUCKET" | "UPLOAD_USD_PER_GB_DAY">;
@@ -58,7 +45,7 @@ export function createFiles(deps: {
   money: Money;
   clock: Clock;
   log: Logger;
-}): Files {
+}) {
   const { config, mongo, money, clock, log } = deps;
   const s3 = connectS3(config, "commands");
   const bucket = config.S3_BUCKET;
@@ -72,30 +59,23 @@ export function createFiles(deps: {
   const providersReachLinks = publicEndpoint !== undefined && isPublicHost(new URL(publicEndpoint).hostname);
 
   const records = createRecords({ mongo, clock });
-  const charges = createCharges({ money, price: storagePrice(config.UPLOAD_USD_PER_GB_DAY), clock });
-  const lifecycle = createLifecycle({ records, charges, storage, clock, log });
+  const price = storagePrice(config.UPLOAD_USD_PER_GB_DAY);
+  const lifecycle = createLifecycle({ records, money, price, storage, clock, log });
   const toUpload = createToUpload({ links, clock });
   const { generated, ...files } = createGenerated({ mongo, storage, clock, log });
   const abortAbandoned = createMultipartCleanup({ storage, clock, prefix: uploadKey("") });
 
   return {
-    async prepare() {
+    /** Creates collections and indexes. Any number of processes may do it at once. */
+    async prepare(): Promise<void> {
       await Promise.all([records.prepare(), files.prepare()]);
     },
+    /** Sets lifecycle rules and CORS of the bucket, where the server supports them. Logs what it does not. Never throws. */
     prepareBucket: () => prepareBucket({ s3, bucket, log }),
     ...createBodies({ s3, bucket, clock }),
-    uploads: createUploads({
-      records,
-      charges,
-      storage,
-      lifecycle,
-      links,
-      providersReachLinks,
-      toUpload,
-      clock,
-      log,
-    }),
+    uploads: createUploads({ records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log }),
     generated,
+    /** One run of expiry, of bounded length. Safe in many workers at once. */
     async expire() {
       // All three run to their end, whichever fails.
       const runs = await Promise.allSettled([abortAbandoned(), lifecycle.expiry.run(), files.expiry.run()]);

@@ -1,12 +1,12 @@
 import { noCapacity } from "#errors";
-import type { ReleaseReason } from "#money";
+import { formatUsd, type Money, parseUsd, type ReleaseReason } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { retry } from "#platform/retry";
-import type { Charges } from "./charges.ts";
+import { unlessAborted } from "#platform/unless-aborted";
 import { createExpiry } from "./expiry.ts";
 import type { MediaType } from "./media-types.ts";
-import { type Records, type StoredUpload, uploadKey } from "./records.ts";
+import { type Records, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { Storage } from "./storage.ts";
 
 export type Lifecycle = ReturnType<typeof createLifecycle>;
@@ -18,30 +18,89 @@ const backoff = { firstMs: 200, maxMs: 200 };
 /** Storage accepts fewer concurrent connections than a batch has uploads. */
 const maxConcurrent = 20;
 
+const endpoint = "/v1/uploads";
+const bytesPerGb = 1n << 30n;
+
+/** The price of storing a number of bytes for 24 hours: exact, rounded once, half up to a nano-USD. */
+export function storagePrice(usdPerGbDay: string): (bytes: number) => bigint {
+  const nanoUsdPerGb = parseUsd(usdPerGbDay);
+  if (nanoUsdPerGb === undefined || nanoUsdPerGb < 0n) throw new RangeError(`not a price: ${usdPerGbDay}`);
+  return (bytes) => (BigInt(bytes) * nanoUsdPerGb + bytesPerGb / 2n) / bytesPerGb;
+}
+
 /**
  * How a pending upload ends: active and charged, or neither. The charge is decided first. A crash after it leaves a charge
  * without an active file, which the next completion finishes or expiry refunds; never an active file without a charge.
+ * The cost is held before the first byte.
  */
 export function createLifecycle(deps: {
   records: Records;
-  charges: Charges;
+  money: Money;
+  price: (bytes: number) => bigint;
   storage: Storage;
   clock: Clock;
   log: Logger;
 }) {
-  const { records, charges, storage, clock, log } = deps;
+  const { records, money, price, storage, clock, log } = deps;
   const expiry = createExpiry({ ...deps, collection: records.objects, keyOf: uploadKey, settle });
+
+  const callOf = ({ account, requestId, key, buybackToken, held, createdAt }: StoredUpload) => ({
+    kind: "storage" as const,
+    account,
+    requestId,
+    key,
+    endpoint,
+    heldNanoUsd: held,
+    buybackToken,
+    totalMs: clock.now() - createdAt.getTime(),
+  });
+
+  /** Throws the 402, 403, 429 or 503 to respond with. */
+  function hold({ account, keyId, requestId }: UploadRequest, bytes: number, expiresAt: number): Promise<bigint> {
+    const nanoUsd = price(bytes);
+    return money.holdForCall({
+      kind: "storage",
+      account,
+      requestId,
+      key: keyId,
+      endpoint,
+      maxNanoUsd: nanoUsd,
+      minNanoUsd: nanoUsd,
+      expiresAt,
+      insufficientText: (availableNanoUsd) =>
+        `The balance is too low. Storing ${bytes} bytes costs ${formatUsd(nanoUsd)} USD; the balance has ${formatUsd(availableNanoUsd)}.`,
+    });
+  }
+
+  /** For an upload that was never active: ends the hold and refunds what a completion may have charged. */
+  async function releaseCharge(record: StoredUpload, reason: ReleaseReason, signal: AbortSignal): Promise<void> {
+    const { entry } = await money.release({ ...callOf(record), signal }, reason);
+    if (entry.costNanoUsd === 0n) return;
+    // `money` retries the refund by itself; only the wait for it ends with the signal.
+    await unlessAborted(signal, () => money.refund(record.account, record.requestId));
+  }
 
   /** The whole file is in storage. Null: the upload has ended meanwhile or its time is over, so the caller must `fail` it. */
   async function activate(record: StoredUpload, type: MediaType, bytes: number): Promise<StoredUpload | null> {
     const signal = AbortSignal.timeout(activateTimeoutMs);
     const { _id: id, expiresAt } = record;
     try {
-      const cost = await charges.charge(record, bytes, signal);
-      if (cost === undefined) return null;
+      const { entry } = await money.decide({
+        ...callOf(record),
+        costNanoUsd: price(bytes),
+        status: "succeeded",
+        attempts: 0,
+        usage: {},
+        estimated: false,
+        signal,
+      });
+      // It was decided elsewhere that this upload is not charged.
+      if (entry.request?.status !== "succeeded") return null;
+      const { costNanoUsd: cost } = entry;
       const active = await markActive(id, { ...type, bytes, cost, expiresAt }, signal);
       if (!active) return null;
-      await charges.apply(record, cost, signal).catch((error: unknown) => {
+      const { account, requestId, held: heldNanoUsd } = record;
+      await money.apply({ account, requestId, heldNanoUsd, costNanoUsd: cost, signal }).catch((error: unknown) => {
         log.warn({ err: error, upload: id }, "a storage charge will be applied by the sweeper");
       });
       return active;
@@ -74,7 +133,7 @@ export function createLifecycle(deps: {
       const ended = (await records.fail(id, recheckAt ?? new Date(clock.now()))) ?? (await records.find(id));
       // It became active elsewhere: its charge stands, whatever happened to it since.
       if (ended?.activatedAt) return;
-      await charges.release(record, reason, AbortSignal.timeout(releaseTimeoutMs));
+      await releaseCharge(record, reason, AbortSignal.timeout(releaseTimeoutMs));
       if (recheckAt) await storage.remove([uploadKey(id)]);
       else await expiry.cleanUp([id]);
     } catch (error) {
@@ -104,10 +163,10 @@ export function createLifecycle(deps: {
       record.status === "expired"
         ? { status: "failed", error: "upload_expired" }
         : { status: "cancelled", error: "upload_deleted" };
-    await charges.release(record, reason, signal);
+    await releaseCharge(record, reason, signal);
     // By key: the record may lack storage's id of the multipart upload.
     if (record.multipart) await storage.multipart.abort(uploadKey(record._id));
   }
 
-  return { activate, fail, expiry };
+  return { hold, activate, fail, expiry };
 }

@@ -1,10 +1,15 @@
 import { fileTypeFromBuffer } from "file-type";
-import type { MediaKind } from "./types.ts";
+import { unsupportedMediaType } from "#errors";
+
+export const mediaKinds = ["image", "video", "audio"] as const;
 
 export interface MediaType {
   readonly mime: string;
-  readonly kind: MediaKind;
+  readonly kind: (typeof mediaKinds)[number];
 }
+
+export const unsupportedFile = (param?: string) =>
+  unsupportedMediaType("The file is not an image, video or audio file of an accepted type.", param);
 
 /** Accepted types, by the name that most providers use, with the aliases of `file-type` and of callers. */
 const accepted: Readonly<Record<string, readonly string[]>> = {
@@ -38,7 +43,7 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
 
 const byName = new Map<string, MediaType>(
   Object.entries(accepted).flatMap(([mime, aliases]) => {
-    const type = { mime, kind: mime.slice(0, 5) as MediaKind };
+    const type = { mime, kind: mime.slice(0, 5) as MediaType["kind"] };
     return [mime, ...aliases].map((name) => [name, type] as const);
   }),
 );

@@ -1,13 +1,9 @@
 import { invalidValue, rateLimited, requestTooLarge, toServiceError, unsupportedMediaType } from "#errors";
-import { type Clock, sleep } from "#platform/clock";
-import type { Charges } from "./charges.ts";
-import { unsupportedFile, uploadEnded } from "./errors.ts";
-import type { Lifecycle } from "./lifecycle.ts";
-import { detect, headBytes, mediaType } from "./media-types.ts";
-import { newRecord, type Records, type StoredUpload, statusAt, uploadKey } from "./records.ts";
-import { completeTimeoutMs, type Part, type Storage } from "./storage.ts";
-import type { Upload, Uploads } from "./types.ts";
-import { partsOf, type ToUpload } from "./upload-view.ts";
+import { sleep } from "#platform/clock";
+import { detect, headBytes, mediaType, unsupportedFile } from "./media-types.ts";
+import { newRecord, type StoredUpload, statusAt, type UploadRequest, uploadEnded, uploadKey } from "./records.ts";
+import { completeTimeoutMs, type Part } from "./storage.ts";
+import { partsOf, type Upload, type UploadDeps } from "./upload-view.ts";
 
 const limitBytes = 200 * 1024 * 1024;
 const partSize = 16 * 1024 * 1024;
@@ -19,17 +15,9 @@ const pollMs = 200;
 const slots = Array.from({ length: 20 }, (_, slot) => slot);
 
 /** Uploads whose parts callers send to storage themselves. */
-export function createParts(deps: {
-  records: Records;
-  charges: Charges;
-  storage: Storage;
-  lifecycle: Lifecycle;
-  toUpload: ToUpload;
-  clock: Clock;
-}): Pick<Uploads, "start" | "complete"> {
-  const { records, charges, storage, lifecycle, toUpload, clock } = deps;
-
-  async function start({ bytes, mime, ...request }: Parameters<Uploads["start"]>[0]): Promise<Upload> {
+export function createParts({ records, storage, lifecycle, toUpload, clock }: UploadDeps) {
+  /** Starts an upload of up to 200 MB. Throws 400 `bytes`, 402, 403, 413, 415 `mime`, 429, 503. */
+  async function start({ bytes, mime, ...request }: UploadRequest & { bytes: number; mime: string }): Promise<Upload> {
     if (!Number.isSafeInteger(bytes) || bytes < 1)
       throw invalidValue("bytes", "bytes must be the size of the file, at least 1.");
     if (bytes > limitBytes) throw requestTooLarge(limitBytes, "bytes");
@@ -39,7 +27,7 @@ export function createParts(deps: {
     await freeSlot(request.keyId);
     const now = clock.now();
     const pendingMs = linkLifetimeMs + completionMs;
-    const held = await charges.hold(request, bytes, now + pendingMs);
+    const held = await lifecycle.hold(request, bytes, now + pendingMs);
     const multipart = { partSize, linksExpireAt: new Date(now + linkLifetimeMs) };
     const record = await insertInSlot({ ...newRecord(request, { now, pendingMs, bytes, held }), ...type, multipart });
     try {
@@ -84,6 +72,7 @@ export function createParts(deps: {
     }
   }
 
+  /** Idempotent. Throws 400 that names missing parts (the upload stays pending), 404, 410, 415, 503. */
   async function complete(account: string, id: string): Promise<Upload> {
     const record = await records.findOwned(account, id);
     const status = statusAt(record, clock.now());
@@ -144,7 +133,7 @@ export function createParts(deps: {
     await lifecycle.fail(record, { status: "failed", error: code });
     if (error) throw error;
     const current = (await records.find(record._id)) ?? record;
-    throw uploadEnded(record, statusAt(current, clock.now()) === "deleted" ? "deleted" : "expired");
+    throw uploadEnded(record, statusAt(current, clock.now()));
   }
 
   return { start, complete };

@@ -1,33 +1,23 @@
 import { invalidValue, requestTooLarge, ServiceError, toServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
-import type { Charges } from "./charges.ts";
-import { unsupportedFile } from "./errors.ts";
-import type { Lifecycle } from "./lifecycle.ts";
-import { detect, headBytes } from "./media-types.ts";
-import { newRecord, type Records, type StoredUpload, uploadKey } from "./records.ts";
-import type { Storage } from "./storage.ts";
-import type { ReceivingUpload, Upload, Uploads } from "./types.ts";
-import type { ToUpload } from "./upload-view.ts";
+import { detect, headBytes, unsupportedFile } from "./media-types.ts";
+import { newRecord, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
+import type { Upload, UploadDeps } from "./upload-view.ts";
 
 /** From the start of a raw or form upload to its last byte. */
 const receiveTimeoutMs = 20 * 60_000;
 
 /** Uploads whose bytes pass through this process: raw bodies and forms. */
-export function createReceiving(deps: {
-  records: Records;
-  charges: Charges;
-  storage: Storage;
-  lifecycle: Lifecycle;
-  toUpload: ToUpload;
-  clock: Clock;
-}): Pick<Uploads, "begin"> {
-  const { records, charges, storage, lifecycle, toUpload, clock } = deps;
-
-  function receive(record: StoredUpload, maxBytes: number): ReceivingUpload {
+export function createReceiving({ records, storage, lifecycle, toUpload, clock }: UploadDeps) {
+  function receive(record: StoredUpload, maxBytes: number) {
     const { _id: id } = record;
     let ended = false;
 
-    async function store({ bytes, body }: Parameters<ReceivingUpload["store"]>[0]): Promise<Upload> {
+    /**
+     * Detects the type, streams to storage at its pace, then charges and activates. A failure leaves no object, record or
+     * hold, and ends the body (`return`) at once. Throws 400 for a body of another length than `bytes`, 413, 415, 503.
+     */
+    async function store({ bytes, body }: { bytes: number; body: AsyncIterable<Buffer> }): Promise<Upload> {
       if (ended) throw new Error(`${id} was received already`);
       ended = true;
       const incoming = createIncoming(body, { bytes, deadline: record.pendingUntil.getTime(), clock });
@@ -48,6 +38,7 @@ export function createReceiving(deps: {
       }
     }
 
+    /** Releases the hold and deletes the record. Does nothing after `store`. Never rejects. */
     async function cancel(): Promise<void> {
       if (ended) return;
       ended = true;
@@ -58,9 +49,13 @@ export function createReceiving(deps: {
   }
 
   return {
-    async begin({ maxBytes, ...request }) {
+    /**
+     * Holds the cost of `maxBytes` and writes a pending record, before a byte is read. Throws 402, 403, 429, 503. The caller
+     * must end the upload by `store` or `cancel`.
+     */
+    async begin({ maxBytes, ...request }: UploadRequest & { maxBytes: number }) {
       const now = clock.now();
-      const held = await charges.hold(request, maxBytes, now + receiveTimeoutMs);
+      const held = await lifecycle.hold(request, maxBytes, now + receiveTimeoutMs);
       const record = newRecord(request, { now, pendingMs: receiveTimeoutMs, bytes: maxBytes, held });
       try {
         await records.insert(record);

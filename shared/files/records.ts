@@ -1,14 +1,13 @@
 import { type Collection, type InferRawDocType, mongo, type QueryFilter, Schema } from "mongoose";
-import { invalidValue, uploadNotFound } from "#errors";
+import { invalidValue, noCapacity, type ServiceError, uploadDeleted, uploadExpired, uploadNotFound } from "#errors";
 import { type Clock, dayMs } from "#platform/clock";
 import { olderThan, openCollection } from "#platform/collection";
 import { newUploadId } from "#platform/ids";
-import { duplicateKey, type Mongo } from "#platform/mongo";
-import { fromMongo } from "./errors.ts";
-import type { UploadRequest, UploadStatus } from "./types.ts";
+import { answered, duplicateKey, type Mongo } from "#platform/mongo";
+import { mediaKinds } from "./media-types.ts";
 
-const statuses = ["pending", "active", "expired", "deleted"] as const satisfies readonly UploadStatus[];
-const kinds = ["image", "video", "audio"] as const;
+const statuses = ["pending", "active", "expired", "deleted"] as const;
+type UploadStatus = (typeof statuses)[number];
 
 /** The fields that uploads and generated files share, which expiry reads. */
 export const objectFields = {
@@ -41,7 +40,7 @@ const definition = {
   /** The mint that the buyback of its charge buys. */
   buybackToken: { type: String },
   mime: { type: String },
-  kind: { type: String, enum: kinds },
+  kind: { type: String, enum: mediaKinds },
   bytes: { type: Number, required: true },
   held: { type: BigInt, required: true },
   /** Held while it is pending, charged once it is active. */
@@ -76,6 +75,14 @@ export function statusAt({ status, pendingUntil, expiresAt }: StoredUpload, now:
 
 export const uploadKey = (id: string) => `uploads/${id}`;
 
+export interface UploadRequest {
+  readonly account: string;
+  readonly keyId: string;
+  readonly requestId: string;
+  /** The account's choice; null is the service's own token. */
+  readonly buybackToken?: string | null | undefined;
+}
+
 /** A record of an upload that starts now and fails unless it is active within `pendingMs`. */
 export const newRecord = (
   { account, keyId, requestId, buybackToken }: UploadRequest,
@@ -101,6 +108,19 @@ const isSlotTaken = (error: unknown): boolean =>
   error instanceof mongo.MongoServerError &&
   error.code === duplicateKey &&
   Object.hasOwn((error["keyPattern"] ?? {}) as object, "multipart.slot");
+
+/** MongoDB's answer within seconds, or `noCapacity`. */
+export async function fromMongo<T>(operation: Promise<T>): Promise<T> {
+  try {
+    return await answered(operation);
+  } catch (error) {
+    throw noCapacity("The records of files cannot be reached right now.", 1, error);
+  }
+}
+
+/** The 410 of an upload that has ended. */
+export const uploadEnded = ({ _id }: { _id: string }, status: UploadStatus, param?: string): ServiceError =>
+  status === "deleted" ? uploadDeleted(_id, param) : uploadExpired(_id, param);
 
 export type Records = ReturnType<typeof createRecords>;
 

@@ -4,6 +4,7 @@ import {
   CreateMultipartUploadCommand,
   DeleteObjectsCommand,
   ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandInput,
   ListPartsCommand,
   type MultipartUpload,
   PutObjectCommand,
@@ -11,8 +12,7 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
-import { isErrorNamed, storageUnavailable } from "./errors.ts";
-import { open, type SentObject, send } from "./transfer.ts";
+import { createTransfers, isErrorNamed, storageUnavailable } from "./transfer.ts";
 
 export type Storage = ReturnType<typeof createStorage>;
 
@@ -21,10 +21,8 @@ export interface Part {
   readonly bytes: number;
   readonly etag: string;
 }
-export interface MultipartMarker {
-  readonly key: string | undefined;
-  readonly uploadId: string | undefined;
-}
+/** The place in storage's list at which its next page starts. */
+export type MultipartMarker = Pick<ListMultipartUploadsCommandInput, "KeyMarker" | "UploadIdMarker">;
 
 const createTimeoutMs = 10_000;
 /** Long, because some servers copy the parts on completion. */
@@ -46,7 +44,7 @@ export function createStorage(deps: {
   log: Logger;
 }) {
   const { commands, transfers, bucket: Bucket, log } = deps;
-  const transfer = { s3: transfers, bucket: Bucket, clock: deps.clock };
+  const { send, open } = createTransfers({ ...deps, s3: transfers });
 
   async function removeBatch(keys: readonly string[]): Promise<readonly string[]> {
     try {
@@ -63,15 +61,12 @@ export function createStorage(deps: {
     }
   }
 
-  async function listMultipart(Prefix: string, after: MultipartMarker | undefined) {
-    const page = await commands.send(
-      new ListMultipartUploadsCommand({
-        Bucket,
-        Prefix,
-        ...(after && { KeyMarker: after.key, UploadIdMarker: after.uploadId }),
-      }),
-    );
-    const next = page.IsTruncated ? { key: page.NextKeyMarker, uploadId: page.NextUploadIdMarker } : undefined;
+  /** One page of the open multipart uploads under a prefix, after the marker that the last page returned. */
+  async function listMultipart(Prefix: string, after?: MultipartMarker) {
+    const page = await fromStorage(commands.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...after })));
+    const next = page.IsTruncated
+      ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker }
+      : undefined;
     return { uploads: page.Uploads ?? [], next };
   }
 
@@ -84,8 +79,8 @@ export function createStorage(deps: {
   }
 
   return {
-    /** Streams an object of known size. Throws what `chunks` throws. Resolves with the ETag. */
-    send: (object: SentObject) => send(transfer, object),
+    send,
+    open,
     async put(Key: string, ContentType: string, Body: Buffer, abortSignal: AbortSignal): Promise<string> {
       const put = new PutObjectCommand({ Bucket, Key, Body, ContentType, ContentLength: Body.length });
       try {
@@ -95,12 +90,9 @@ export function createStorage(deps: {
         throw storageUnavailable(error);
       }
     },
-    /** Undefined: there is no such object. */
-    open: (key: string, range: { start: number; end: number } | undefined, signal: AbortSignal) =>
-      open(transfer, { key, range, signal }),
     /** The first bytes, and the size of the whole object. */
     async head(key: string, bytes: number): Promise<{ size: number; head: Buffer } | undefined> {
-      const opened = await open(transfer, { key, range: { start: 0, end: bytes - 1 } });
+      const opened = await open(key, { start: 0, end: bytes - 1 });
       return opened && { size: opened.size, head: Buffer.concat(await Array.fromAsync(opened.body)) };
     },
     /** Never rejects: returns the keys of objects that may still exist. */
@@ -150,17 +142,10 @@ export function createStorage(deps: {
       },
       /** Aborts every multipart upload to this key, whatever its id. */
       async abort(key: string): Promise<void> {
-        const { uploads } = await fromStorage(listMultipart(key, undefined));
+        const { uploads } = await listMultipart(key);
         for (const each of uploads) if (each.Key === key) await fromStorage(abortOne(each));
       },
-      /** One page of the open multipart uploads under a prefix, after the marker that the last page returned. */
-      async list(prefix: string, after: MultipartMarker | undefined) {
-        const { uploads, next } = await fromStorage(listMultipart(prefix, after));
-        return {
-          uploads: uploads.map(({ Key = "", Initiated }) => ({ key: Key, startedAtMs: Initiated?.getTime() ?? 0 })),
-          next,
-        };
-      },
+      list: listMultipart,
     },
   };
 }

@@ -1,28 +1,20 @@
 import { Readable } from "node:stream";
 import { GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
+import { noCapacity } from "#errors";
 import type { Clock } from "#platform/clock";
-import { isErrorNamed, storageUnavailable } from "./errors.ts";
 
-interface Deps {
-  /** A client without timeouts: the idle timer replaces them. */
-  readonly s3: S3Client;
-  readonly bucket: string;
-  readonly clock: Clock;
-}
+export const storageUnavailable = (cause: unknown) =>
+  noCapacity("File storage cannot be reached right now; nothing was charged.", 5, cause);
 
-export interface SentObject {
+export const isErrorNamed = (error: unknown, ...names: readonly string[]): boolean =>
+  error instanceof Error && names.includes(error.name);
+
+interface SentObject {
   readonly key: string;
   readonly contentType: string;
   readonly bytes: number;
   readonly chunks: AsyncIterable<Buffer>;
   readonly signal?: AbortSignal | undefined;
-}
-
-export interface OpenedObject {
-  /** Of the whole object. */
-  readonly size: number;
-  /** Must be read to its end, or `signal` aborted: otherwise the connection stays open. */
-  readonly body: AsyncIterable<Buffer>;
 }
 
 /** Idle timeout for S3 transfers. */
@@ -44,57 +36,64 @@ function createIdleTimer(clock: Clock, signal: AbortSignal | undefined) {
   };
 }
 
-/** Streams at the pace of storage, so that no object is ever whole in memory. */
-export async function send({ s3, bucket: Bucket, clock }: Deps, object: SentObject): Promise<string> {
-  const { key: Key, contentType: ContentType, bytes: ContentLength, chunks } = object;
-  const idle = createIdleTimer(clock, object.signal);
-  async function* paced() {
-    idle.stop();
-    try {
-      for await (const chunk of chunks) {
+/** `s3`: a client without timeouts, which the idle timer replaces. */
+export function createTransfers({ s3, bucket: Bucket, clock }: { s3: S3Client; bucket: string; clock: Clock }) {
+  /**
+   * Streams an object of known size at the pace of storage, so that no object is ever whole in memory. Throws what `chunks`
+   * throws. Resolves with the ETag.
+   */
+  async function send({ key: Key, contentType: ContentType, bytes, chunks, signal }: SentObject): Promise<string> {
+    const idle = createIdleTimer(clock, signal);
+    async function* paced() {
+      idle.stop();
+      try {
+        for await (const chunk of chunks) {
+          idle.start();
+          yield chunk;
+          idle.stop();
+        }
         idle.start();
-        yield chunk;
-        idle.stop();
+      } catch (error) {
+        // The failure of a piped stream does not end the request.
+        idle.abort(error);
       }
+    }
+    const Body = Readable.from(paced(), { objectMode: false });
+    try {
       idle.start();
+      const put = new PutObjectCommand({ Bucket, Key, Body, ContentType, ContentLength: bytes });
+      return (await s3.send(put, { abortSignal: idle.signal })).ETag ?? "";
     } catch (error) {
-      // The failure of a piped stream does not end the request.
-      idle.abort(error);
+      idle.signal.throwIfAborted();
+      throw storageUnavailable(error);
+    } finally {
+      idle.stop();
+      Body.destroy();
     }
   }
-  const Body = Readable.from(paced(), { objectMode: false });
-  try {
-    idle.start();
-    const put = new PutObjectCommand({ Bucket, Key, Body, ContentType, ContentLength });
-    return (await s3.send(put, { abortSignal: idle.signal })).ETag ?? "";
-  } catch (error) {
-    idle.signal.throwIfAborted();
-    throw storageUnavailable(error);
-  } finally {
-    idle.stop();
-    Body.destroy();
-  }
-}
 
-export async function open(
-  { s3, bucket: Bucket, clock }: Deps,
-  object: { key: string; range: { start: number; end: number } | undefined; signal?: AbortSignal },
-): Promise<OpenedObject | undefined> {
-  const idle = createIdleTimer(clock, object.signal);
-  const { key: Key, range } = object;
-  const Range = range && `bytes=${range.start}-${range.end}`;
-  idle.start();
-  try {
-    const got = await s3.send(new GetObjectCommand({ Bucket, Key, Range }), { abortSignal: idle.signal });
-    const size = Number(got.ContentRange?.split("/")[1] ?? got.ContentLength);
-    return { size, body: read(got.Body as Readable, idle) };
-  } catch (error) {
-    if (isErrorNamed(error, "NoSuchKey", "NotFound")) return undefined;
-    idle.signal.throwIfAborted();
-    throw storageUnavailable(error);
-  } finally {
-    idle.stop();
+  /**
+   * The size of the whole object, and the bytes of the range. The body must be read to its end, or `signal` aborted: otherwise
+   * the connection stays open. Undefined: there is no such object.
+   */
+  async function open(Key: string, range: { start: number; end: number } | undefined, signal?: AbortSignal) {
+    const idle = createIdleTimer(clock, signal);
+    const Range = range && `bytes=${range.start}-${range.end}`;
+    idle.start();
+    try {
+      const got = await s3.send(new GetObjectCommand({ Bucket, Key, Range }), { abortSignal: idle.signal });
+      const size = Number(got.ContentRange?.split("/")[1] ?? got.ContentLength);
+      return { size, body: read(got.Body as Readable, idle) };
+    } catch (error) {
+      if (isErrorNamed(error, "NoSuchKey", "NotFound")) return undefined;
+      idle.signal.throwIfAborted();
+      throw storageUnavailable(error);
+    } finally {
+      idle.stop();
+    }
   }
+
+  return { send, open };
 }
 
 async function* read(body: Readable, idle: ReturnType<typeof createIdleTimer>): AsyncGenerator<Buffer> {

@@ -1,41 +1,150 @@
+import { invalidValue, noCapacity, uploadExpired, uploadNotFound } from "#errors";
+import type { UploadRef } from "#formats";
+import type { ByteShare } from "#platform/byte-budget";
 import type { Logger } from "#platform/logger";
-import { uploadEnded } from "./errors.ts";
+import type { MediaType } from "./media-types.ts";
 import { createParts } from "./parts.ts";
 import { createReceiving } from "./receiving.ts";
-import { statusAt } from "./records.ts";
-import { createReferences } from "./references.ts";
-import type { Uploads } from "./types.ts";
+import { type StoredUpload, statusAt, uploadEnded, uploadKey } from "./records.ts";
+import type { Upload, UploadDeps } from "./upload-view.ts";
 
-type Deps = Parameters<typeof createReceiving>[0] & Parameters<typeof createReferences>[0] & { readonly log: Logger };
+/** Providers with queues fetch a file only when its job starts. */
+const linkLifetimeMs = 3_600_000;
 
-export function createUploads(deps: Deps): Uploads {
-  const { records, lifecycle, toUpload, clock, log } = deps;
+/** Base64 text is held by the request object, by its JSON and by the socket's copy: 3 times 4/3 of the file. */
+const base64Copies = 4;
+const retryAfterSeconds = 2;
+
+interface Usable extends MediaType {
+  readonly id: string;
+  readonly param: string;
+  readonly bytes: number;
+  readonly expiresAt: number;
+}
+
+type Deps = UploadDeps & {
+  readonly log: Logger;
+  /** Storage has an address on the internet. */
+  readonly providersReachLinks: boolean;
+};
+
+export function createUploads(deps: Deps) {
+  const { records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log } = deps;
+
+  /** Throws an error that names the field if the upload cannot be used. */
+  function usable(account: string, ref: UploadRef, record: StoredUpload | undefined): Usable {
+    const { id, param, kind: wanted } = ref;
+    if (record?.account !== account || !record.announced) throw uploadNotFound(id, param);
+    const status = statusAt(record, clock.now());
+    if (status === "pending") throw invalidValue(param, `${param}: the upload '${id}' is not complete.`);
+    if (status !== "active") throw uploadEnded(record, status, param);
+    const { mime, kind, bytes, expiresAt } = record;
+    if (!mime || !kind) throw new Error(`the record of ${id} has no type`);
+    if (wanted !== undefined && kind !== wanted)
+      throw invalidValue(param, `${param}: the upload '${id}' is of kind ${kind}, not ${wanted}.`);
+    return { id, param, mime, kind, bytes, expiresAt: expiresAt.getTime() };
+  }
+
+  /**
+   * Checks owner, state and kind of every upload that a request refers to. Errors name the field of `refs`. Returns each
+   * upload once, under the first field that refers to it.
+   */
+  async function check(account: string, refs: readonly UploadRef[]): Promise<Map<string, Usable>> {
+    const found = refs.length === 0 ? [] : await records.findAll([...new Set(refs.map(({ id }) => id))]);
+    const byId = new Map(found.map((record) => [record._id, record]));
+    const files = new Map<string, Usable>();
+    for (const ref of refs) {
+      const file = usable(account, ref, byId.get(ref.id));
+      if (!files.has(ref.id)) files.set(ref.id, file);
+    }
+    return files;
+  }
+
+  async function read({ id, param, bytes }: Usable, signal: AbortSignal): Promise<Buffer> {
+    const opened = await storage.open(uploadKey(id), undefined, signal);
+    if (!opened) throw uploadExpired(id, param);
+    return Buffer.concat(await Array.fromAsync(opened.body), bytes);
+  }
+
+  /** Reads a file within the memory budget. */
+  function reader(file: Usable, signal: AbortSignal, memory: ByteShare | undefined) {
+    const { id, param, bytes } = file;
+    let takenBytes = 0;
+    const returnBytes = (maxBytes: number) => {
+      const returned = Math.min(maxBytes, takenBytes);
+      takenBytes -= returned;
+      memory?.give(returned);
+    };
+    async function readWithin<T>(limitBytes: number, neededBytes: number, use: (content: Buffer) => T): Promise<T> {
+      if (bytes > limitBytes)
+        throw invalidValue(param, `${param}: the upload '${id}' has ${bytes} bytes; the model takes ${limitBytes}.`);
+      signal.throwIfAborted();
+      if (memory?.take(neededBytes) === false)
+        throw noCapacity(
+          `${param}: there is not enough memory for an upload of this size right now.`,
+          retryAfterSeconds,
+        );
+      takenBytes += neededBytes;
+      try {
+        return use(await read(file, signal));
+      } catch (error) {
+        returnBytes(neededBytes);
+        throw error;
+      }
+    }
+    return {
+      /** Throws 400 that names the field if the file has more than `limitBytes`, 503 if there is no memory for it now. */
+      read: (limitBytes: number) => readWithin(limitBytes, bytes, (content) => content),
+      /** The same in base64, which the request will contain `times` times. */
+      base64: (limitBytes: number, times = 1) =>
+        readWithin(limitBytes, base64Copies * times * bytes, (content) => content.toString("base64")),
+      /** Returns the memory of what was read before the call ends. */
+      release: () => returnBytes(takenBytes),
+    };
+  }
+
+  /** Checks again, in the worker, and returns files that a provider may use. Reading them takes bytes of `memory`. */
+  async function resolve(account: string, refs: readonly UploadRef[], signal: AbortSignal, memory?: ByteShare) {
+    const files = [...(await check(account, refs)).values()].map(async (file) => {
+      const { id, param, mime, kind, bytes, expiresAt } = file;
+      const now = clock.now();
+      const life = { from: now, until: Math.min(now + linkLifetimeMs, expiresAt) };
+      const link = providersReachLinks ? await links.get(uploadKey(id), mime, life) : undefined;
+      return [id, { id, param, mime, kind, bytes, link, ...reader(file, signal, memory) }] as const;
+    });
+    return new Map(await Promise.all(files));
+  }
 
   return {
     ...createReceiving(deps),
     ...createParts(deps),
-    ...createReferences(deps),
-    async find(account, id) {
+    check,
+    resolve,
+    /** Throws 404, 410. */
+    async find(account: string, id: string): Promise<Upload> {
       const record = await records.findOwned(account, id);
       const status = statusAt(record, clock.now());
       if (status === "expired" || status === "deleted") throw uploadEnded(record, status);
       return toUpload(record);
     },
-    async list(account, { limit, after }) {
-      const found = await records.list(account, { limit, after });
-      return { data: await Promise.all(found.slice(0, limit).map(toUpload)), hasMore: found.length > limit };
+    /** Uploads of the last 24 hours, in every state, newest first. Throws 400 for an unknown `after`. */
+    async list(account: string, page: { limit: number; after?: string | undefined }) {
+      const found = await records.list(account, page);
+      return { data: await Promise.all(found.slice(0, page.limit).map(toUpload)), hasMore: found.length > page.limit };
     },
-    async delete(account, id) {
+    /** Throws 404, 410. */
+    async delete(account: string, id: string): Promise<void> {
       const record = await records.findOwned(account, id);
       if (!(await records.remove(id))) {
         const current = (await records.find(id)) ?? record;
-        throw uploadEnded(record, statusAt(current, clock.now()) === "deleted" ? "deleted" : "expired");
+        throw uploadEnded(record, statusAt(current, clock.now()));
       }
       await lifecycle.expiry.cleanUp([id]).catch((error: unknown) => {
         log.warn({ err: error, upload: id }, "a deleted upload will be cleaned up by expiry");
       });
     },
-    async findByRequest(account, requestId) {
+    /** The upload that a request created, in any state: for idempotency. */
+    async findByRequest(account: string, requestId: string): Promise<Upload | undefined> {
       const record = await records.findByRequest(account, requestId);
       return record ? toUpload(record) : undefined;
     },

@@ -1,17 +1,13 @@
 import type { Logger } from "./logger.ts";
 
-/** Work that no caller waits for. At shutdown the process waits for it before it closes connections. */
-export interface Background {
-  /** Logs a rejection as an error, with `what` as its message. */
-  run(what: string, work: Promise<unknown>, fields?: object): void;
-  /** Resolves when no work is running, including work started meanwhile. Never rejects. */
-  settled(): Promise<void>;
-}
+export type Background = ReturnType<typeof createBackground>;
 
-export function createBackground({ log }: { log: Logger }): Background {
+/** Work that no caller waits for. At shutdown the process waits for it before it closes connections. */
+export function createBackground({ log }: { log: Logger }) {
   const running = new Set<Promise<void>>();
   return {
-    run(what, work, fields) {
+    /** Logs a rejection as an error, with `what` as its message. */
+    run(what: string, work: Promise<unknown>, fields?: object): void {
       const tracked = work.then(
         () => {},
         (error: unknown) => log.error({ err: error, ...fields }, what),
@@ -19,7 +15,8 @@ export function createBackground({ log }: { log: Logger }): Background {
       running.add(tracked);
       void tracked.then(() => running.delete(tracked));
     },
-    async settled() {
+    /** Resolves when no work is running, including work started meanwhile. Never rejects. */
+    async settled(): Promise<void> {
       while (running.size > 0) await Promise.all(running);
     },
   };

@@ -1,3 +1,6 @@
+export type ByteBudget = ReturnType<typeof createByteBudget>;
+export type ByteShare = ReturnType<ByteBudget["share"]>;
+
 /**
  * Limits the bytes of large content that a process holds at once, in memory or on disk. Content that does not fit is refused
  * and does not wait, because the caller's retry may reach another process.
@@ -5,32 +8,18 @@
  * An owner may hold at most as much as remains free: one greedy owner leaves half of the budget for others, two leave a
  * third. Content without an owner is limited by the budget alone.
  */
-export interface ByteBudget {
-  readonly heldBytes: number;
-  /** The part of the budget that one piece of work holds. */
-  share(owner?: string): ByteShare;
-}
-
-export interface ByteShare {
-  /** Sets the number of held bytes. False: they do not fit or the share is closed, and nothing changed. */
-  resize(bytes: number): boolean;
-  /** Adds to the held bytes, as `resize` does. */
-  take(bytes: number): boolean;
-  give(bytes: number): void;
-  /** Returns all bytes. The share cannot be used afterwards. */
-  close(): void;
-}
-
-export function createByteBudget(limitBytes: number): ByteBudget {
+export function createByteBudget(limitBytes: number) {
   const owners = new Map<string, number>();
   let heldBytes = 0;
   return {
-    get heldBytes() {
+    get heldBytes(): number {
       return heldBytes;
     },
-    share(owner) {
+    /** The part of the budget that one piece of work holds. */
+    share(owner?: string) {
       let own = 0;
       let isClosed = false;
+      /** Sets the number of held bytes. False: they do not fit or the share is closed, and nothing changed. */
       function resize(bytes: number): boolean {
         const more = bytes - own;
         const owned = (owner === undefined ? 0 : (owners.get(owner) ?? 0)) + more;
@@ -45,9 +34,10 @@ export function createByteBudget(limitBytes: number): ByteBudget {
       }
       return {
         resize,
-        take: (bytes) => resize(own + bytes),
-        give: (bytes) => void resize(Math.max(0, own - bytes)),
-        close() {
+        take: (bytes: number) => resize(own + bytes),
+        give: (bytes: number) => void resize(Math.max(0, own - bytes)),
+        /** Returns all bytes. The share cannot be used afterwards. */
+        close(): void {
           isClosed = true;
           resize(0);
         },

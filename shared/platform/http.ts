@@ -3,18 +3,6 @@ import { Readable } from "node:stream";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "./clock.ts";
 
-/**
- * A pool of persistent HTTP/1.1 connections to one origin. It follows no redirects, retries nothing, and has no timeout except
- * for connecting: callers end requests by their signal. Built on undici's `dispatch`, which takes a quarter less CPU for a
- * stream than `request`, whose body is a Node stream.
- */
-export interface HttpClient {
-  /** Resolves when the status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's error. */
-  send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Aborts all requests. */
-  close(): Promise<void>;
-}
-
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
@@ -53,7 +41,12 @@ const maxBufferedBytes = 256 * 1024;
 const maxDroppedBytes = 64 * 1024;
 const dropTimeoutMs = 1_000;
 
-export function createHttpClient(deps: { origin: string; connections: number; clock: Clock }): HttpClient {
+/**
+ * A pool of persistent HTTP/1.1 connections to one origin. It follows no redirects, retries nothing, and has no timeout except
+ * for connecting: callers end requests by their signal. Built on undici's `dispatch`, which takes a quarter less CPU for a
+ * stream than `request`, whose body is a Node stream.
+ */
+export function createHttpClient(deps: { origin: string; connections: number; clock: Clock }) {
   const pool = new Pool(deps.origin, {
     connections: deps.connections,
     pipelining: 1,
@@ -63,10 +56,12 @@ export function createHttpClient(deps: { origin: string; connections: number; cl
     allowH2: false,
   });
   return {
-    send: ({ signal, body = null, ...request }) => {
-      const sent = Array.isArray(body) ? Readable.from(body) : (body as string | Buffer | null);
+    /** Resolves when the status and headers have arrived. Rejects with the signal's reason, `NotConnected`, or undici's error. */
+    send: ({ signal, body, ...request }: HttpRequest): Promise<HttpAnswer> => {
+      const sent = Array.isArray(body) ? Readable.from(body) : ((body ?? null) as string | Buffer | null);
       return dispatch(pool, { ...request, body: sent }, signal, deps.clock);
     },
+    /** Aborts all requests. */
     close: () => pool.destroy(),
   };
 }
@@ -90,7 +85,7 @@ function createHandler(
   reject: (reason: unknown) => void,
 ): Dispatcher.DispatchHandler {
   let connection: Dispatcher.DispatchController | undefined;
-  let body: ResponseBody | undefined;
+  let body: ReturnType<typeof createResponseBody> | undefined;
   // A request that still waits for a connection is rejected at once.
   const onAbort = () => (connection ? connection.abort(signal.reason as Error) : end());
   // After an abort the reason is the signal's, whatever error the socket reports.
@@ -117,17 +112,7 @@ function createHandler(
   };
 }
 
-interface ResponseBody {
-  push(bytes: Buffer): void;
-  end(reason: unknown): void;
-  readonly reader: AsyncIterableIterator<Buffer>;
-}
-
-function createResponseBody(
-  connection: Dispatcher.DispatchController,
-  signal: AbortSignal,
-  clock: Clock,
-): ResponseBody {
+function createResponseBody(connection: Dispatcher.DispatchController, signal: AbortSignal, clock: Clock) {
   const parts: Buffer[] = [];
   let waitingBytes = 0;
   let ended = false;
@@ -137,7 +122,7 @@ function createResponseBody(
   const close = () => connection.abort(new Error("the rest of the response is not needed"));
 
   return {
-    push(bytes) {
+    push(bytes: Buffer): void {
       if (dropping) {
         dropping.remainingBytes -= bytes.length;
         if (dropping.remainingBytes < 0) close();
@@ -150,7 +135,7 @@ function createResponseBody(
         if (waitingBytes > maxBufferedBytes) connection.pause();
       }
     },
-    end(reason) {
+    end(reason: unknown): void {
       ended = true;
       failure = reason;
       dropping?.stopTimer();
@@ -172,7 +157,7 @@ function createResponseBody(
         }
         if (failure !== undefined && !dropping) return Promise.reject(failure as Error);
         if (ended || dropping) return Promise.resolve({ done: true, value: undefined });
-        return new Promise((resolve, reject) => {
+        return new Promise<IteratorResult<Buffer>>((resolve, reject) => {
           reader = { resolve, reject };
         });
       },
@@ -185,6 +170,6 @@ function createResponseBody(
         }
         return Promise.resolve({ done: true, value: undefined });
       },
-    },
+    } satisfies AsyncIterableIterator<Buffer>,
   };
 }

@@ -52,12 +52,7 @@ function framesOf({ stack = "", message }: Error): string {
   return frames.filter((line) => /^\s+at /.test(line)).join("\n");
 }
 
-interface LoggedError {
-  readonly type: string;
-  readonly message: string;
-  readonly stack: string;
-  readonly [property: string]: unknown;
-}
+type LoggedError = Readonly<Record<"type" | "message" | "stack", string> & Record<string, unknown>>;
 
 function serialize(error: Error, depth = 0): LoggedError {
   const type = error.name === "Error" ? error.constructor.name : String(error.name);

@@ -2,13 +2,7 @@ import mongoose, { type Connection } from "mongoose";
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logger.ts";
 
-export interface Mongo {
-  readonly connection: Connection;
-  /** Unix milliseconds since when the server has been reachable without a break; undefined while it is not. */
-  upSince(): number | undefined;
-  ping(): Promise<void>;
-  close(): Promise<void>;
-}
+export type Mongo = Awaited<ReturnType<typeof connectMongo>>;
 
 const options = {
   useBigInt64: true,
@@ -43,7 +37,7 @@ async function connect(uri: string, log: Logger): Promise<Connection> {
  * One connection for a process. Int64 is read as bigint. Nothing is buffered while the server is unavailable; operations fail
  * within a second instead of thirty. Writes are journaled by a majority.
  */
-export async function connectMongo(uri: string, clock: Clock, log: Logger): Promise<Mongo> {
+export async function connectMongo(uri: string, clock: Clock, log: Logger) {
   const connection = await connect(uri, log);
   let upSince: number | undefined = clock.now();
   let closing = false;
@@ -55,11 +49,12 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger): Prom
   });
   return {
     connection,
+    /** Unix milliseconds since when the server has been reachable without a break; undefined while it is not. */
     upSince: () => upSince,
-    ping: async () => {
+    ping: async (): Promise<void> => {
       await connection.db?.command({ ping: 1 }, { timeoutMS: 1_000 });
     },
-    close: () => {
+    close: (): Promise<void> => {
       closing = true;
       return connection.close();
     },

@@ -5,38 +5,32 @@ import { isPublicIp } from "./addresses.ts";
 import type { Clock } from "./clock.ts";
 import { connectTimeoutMs, dispatch, type HttpAnswer } from "./http.ts";
 
-/**
- * Fetches URLs that come from providers: http and https, and only from public IP addresses. The address is checked when the
- * connection is made, so DNS cannot change it in between, and again for every redirect. No credentials are sent.
- */
-export interface SafeFetch {
-  /**
-   * A 200 response. Its body throws after `limitBytes`. Rejects with the signal's reason, or with an error that names only
-   * the host.
-   */
-  get(request: { url: string; limitBytes: number; signal: AbortSignal }): Promise<HttpAnswer>;
-  /** Aborts all requests. */
-  close(): Promise<void>;
-}
-
 const maxRedirects = 5;
 const redirects: readonly number[] = [301, 302, 303, 307, 308];
 const idleTimeoutMs = 30_000;
 
+/**
+ * Fetches URLs that come from providers: http and https, and only from public IP addresses. The address is checked when the
+ * connection is made, so DNS cannot change it in between, and again for every redirect. No credentials are sent.
+ */
 export function createSafeFetch(deps: {
   clock: Clock;
   /** The operator's own origin, which may be private. Not trusted after a redirect from another origin. */
   trusted?: string;
   resolve?: (host: string) => Promise<readonly { address: string; family: number }[]>;
   isPublic?: (ip: string) => boolean;
-}): SafeFetch {
+}) {
   const { clock, trusted, resolve = (host) => lookup(host, { all: true }), isPublic = isPublicIp } = deps;
   const options = { headersTimeout: idleTimeoutMs, bodyTimeout: idleTimeoutMs, allowH2: false };
   const unrestricted = new Agent({ ...options, connect: { timeout: connectTimeoutMs } });
   const restricted = new Agent({ ...options, connect: publicOnly(resolve, isPublic) });
 
   return {
-    async get({ url, limitBytes, signal }) {
+    /**
+     * A 200 response. Its body throws after `limitBytes`. Rejects with the signal's reason, or with an error that names only
+     * the host.
+     */
+    async get({ url, limitBytes, signal }: { url: string; limitBytes: number; signal: AbortSignal }) {
       let target = parseUrl(url);
       let isTrusted = target.origin === trusted;
       for (let hop = 0; hop <= maxRedirects; hop++) {
@@ -57,7 +51,8 @@ export function createSafeFetch(deps: {
       }
       throw new Error(`more than ${maxRedirects} redirects, the last to ${target.host}`);
     },
-    close: async () => {
+    /** Aborts all requests. */
+    close: async (): Promise<void> => {
       await Promise.all([unrestricted.destroy(), restricted.destroy()]);
     },
   };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { storagePrice } from "../../shared/files/charges.ts";
+import { storagePrice } from "../../shared/files/lifecycle.ts";
 
 test("storage is priced by the exact size, rounded once, half up to a nano-USD", () => {
   const price = storagePrice("0.10");

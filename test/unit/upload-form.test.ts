@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { createForm, readForm } from "../../api/http/form.ts";
+import { createForm, readForm } from "../../api/http/upload-body.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
 const limit = 1_000_000;

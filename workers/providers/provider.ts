@@ -3,7 +3,8 @@ import type { Format } from "#formats";
 import type { Logger } from "#platform/logger";
 
 /** An upstream of the catalog, with its address and key from the environment. */
-export interface Target extends Pick<Upstream, "concurrency" | "storesAnswers" | "formats"> {
+export interface Target extends Pick<Upstream, "concurrency" | "storesAnswers"> {
+  readonly formats: readonly Format[];
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
 }

@@ -1,10 +1,8 @@
-import type { RequestHandler } from "express";
 import { z } from "zod";
-import { notFound } from "#errors";
 import type { Keys } from "#keys";
 import { type Account, formatUsd, type Money } from "#money";
 import { mint, name, pageQuery, parse } from "../../http/input.ts";
-import { renderPage, unixSeconds } from "./render.ts";
+import { found, type Handler, renderPage, unixSeconds } from "./render.ts";
 
 const tier = z.enum(["standard", "elite"]);
 
@@ -33,24 +31,17 @@ export function accountHandlers({ money, keys }: { money: Money; keys: Keys }) {
   return {
     create: async (req, res) => {
       const { buyback_token: buybackToken, ...rest } = parse(newAccount, req.body);
-      res.status(201).json(render(await money.createAccount({ ...rest, buybackToken })));
+      const account = await money.createAccount({ ...rest, buybackToken });
+      res.status(201);
+      return render(account);
     },
-
-    list: async (req, res) => {
-      res.json(await renderPage(parse(pageQuery, req.query), (page) => money.accounts(page), render));
-    },
-
-    get: async (req, res) => {
-      const account = await money.account(req.params.id);
-      if (!account) throw notFound("account");
-      res.json(render(account));
-    },
-
-    update: async (req, res) => {
+    list: (req) => renderPage(parse(pageQuery, req.query), (page) => money.accounts(page), render),
+    get: async (req) => render(found(await money.account(req.params.id), "account")),
+    update: async (req) => {
       const { buyback_token: buybackToken, ...rest } = parse(accountPatch, req.body);
       const account = await money.updateAccount(req.params.id, { ...rest, buybackToken });
       await keys.epochChanged();
-      res.json(render(account));
+      return render(account);
     },
-  } satisfies Record<string, RequestHandler<{ id: string }>>;
+  } satisfies Record<string, Handler>;
 }

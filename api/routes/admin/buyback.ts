@@ -1,9 +1,8 @@
-import type { RequestHandler } from "express";
 import { z } from "zod";
 import { formatUsd, unitNanoUsd } from "#money";
 import type { Batch, Payments } from "#payments";
 import { pageQuery, parse } from "../../http/input.ts";
-import { renderPage, unixSeconds } from "./render.ts";
+import { type Handler, renderPage, unixSeconds } from "./render.ts";
 
 const noQuery = z.strictObject({});
 
@@ -26,7 +25,7 @@ const render = (batch: Batch) => ({
 export function buybackHandlers({ payments: { buyback } }: { payments: Pick<Payments, "buyback"> }) {
   return {
     /** One per token, so there are no pages. */
-    accruals: async (req, res) => {
+    accruals: async (req) => {
       parse(noQuery, req.query);
       const data = (await buyback.accrued()).map(({ token, nanoUsd, entries }) => ({
         object: "accrual",
@@ -34,11 +33,8 @@ export function buybackHandlers({ payments: { buyback } }: { payments: Pick<Paym
         amount_usd: formatUsd(nanoUsd),
         entries,
       }));
-      res.json({ object: "list", data, has_more: false, next: null });
+      return { object: "list", data, has_more: false, next: null };
     },
-
-    batches: async (req, res) => {
-      res.json(await renderPage(parse(pageQuery, req.query), (page) => buyback.list(page), render));
-    },
-  } satisfies Record<string, RequestHandler>;
+    batches: (req) => renderPage(parse(pageQuery, req.query), (page) => buyback.list(page), render),
+  } satisfies Record<string, Handler>;
 }

@@ -16,6 +16,7 @@ import { buybackHandlers } from "./buyback.ts";
 import { keyHandlers } from "./keys.ts";
 import { ledgerHandlers } from "./ledger.ts";
 import { owedHandlers } from "./owed.ts";
+import type { Handler } from "./render.ts";
 
 export interface AdminDeps {
   readonly money: Money;
@@ -42,12 +43,13 @@ export function createAdminRouter(deps: AdminDeps): Router {
     body.release();
     next();
   };
-  const route = (path: string, handlers: Partial<Record<Method, RequestHandler<{ id: string }>>>) => {
+  const route = (path: string, handlers: Partial<Record<Method, Handler>>) => {
     const at = router.route(path);
-    if (handlers.get) at.get(handlers.get);
-    if (handlers.post) at.post(json, handlers.post);
-    if (handlers.patch) at.patch(json, handlers.patch);
-    if (handlers.delete) at.delete(handlers.delete);
+    for (const [method, handle] of Object.entries(handlers) as [Method, Handler][]) {
+      const answer: RequestHandler<{ id: string }> = async (req, res) => void res.json(await handle(req, res));
+      if (method === "post" || method === "patch") at[method](json, answer);
+      else at[method](answer);
+    }
     at.all(methodNotAllowed(...Object.keys(handlers).map((method) => method.toUpperCase())));
   };
 

@@ -1,25 +1,22 @@
-import type { RequestHandler } from "express";
 import { z } from "zod";
-import { notFound } from "#errors";
 import type { KeyRecord, Keys } from "#keys";
 import type { Money } from "#money";
 import { name, pageQuery, parse } from "../../http/input.ts";
-import { renderPage, unixSeconds } from "./render.ts";
+import { found, type Handler, renderPage, unixSeconds } from "./render.ts";
 
 const limit = z.int().positive().max(1e12);
 
-const limits = z.strictObject({
-  requests_per_minute: limit.optional(),
-  tokens_per_minute: limit.optional(),
-  concurrent_requests: limit.optional(),
-});
-
+const limits = z
+  .strictObject({ requests_per_minute: limit, tokens_per_minute: limit, concurrent_requests: limit })
+  .partial();
 /** `null` removes an override. */
-const limitsPatch = z.strictObject({
-  requests_per_minute: limit.nullable().optional(),
-  tokens_per_minute: limit.nullable().optional(),
-  concurrent_requests: limit.nullable().optional(),
-});
+const limitsPatch = z
+  .strictObject({
+    requests_per_minute: limit.nullable(),
+    tokens_per_minute: limit.nullable(),
+    concurrent_requests: limit.nullable(),
+  })
+  .partial();
 
 const newKey = z.strictObject({ name: name.nullable().optional(), limits: limits.optional() });
 const keyPatch = z.strictObject({ name: name.nullable().optional(), limits: limitsPatch.optional() });
@@ -54,21 +51,15 @@ export function keyHandlers({ keys, money }: { keys: Keys; money: Money }) {
   return {
     issue: async (req, res) => {
       const { key, secret } = await keys.issue(req.params.id, toPatch(parse(newKey, req.body)));
-      res.status(201).json({ ...render(key), key: secret });
+      res.status(201);
+      return { ...render(key), key: secret };
     },
-
-    list: async (req, res) => {
+    list: async (req) => {
       const page = parse(pageQuery, req.query);
-      if (!(await money.account(req.params.id))) throw notFound("account");
-      res.json(await renderPage(page, (more) => keys.list(req.params.id, more), render));
+      const { id } = found(await money.account(req.params.id), "account");
+      return renderPage(page, (more) => keys.list(id, more), render);
     },
-
-    update: async (req, res) => {
-      res.json(render(await keys.update(req.params.id, toPatch(parse(keyPatch, req.body)))));
-    },
-
-    revoke: async (req, res) => {
-      res.json(render(await keys.revoke(req.params.id)));
-    },
-  } satisfies Record<string, RequestHandler<{ id: string }>>;
+    update: async (req) => render(await keys.update(req.params.id, toPatch(parse(keyPatch, req.body)))),
+    revoke: async (req) => render(await keys.revoke(req.params.id)),
+  } satisfies Record<string, Handler>;
 }

@@ -1,9 +1,7 @@
-import type { RequestHandler } from "express";
 import { z } from "zod";
-import { notFound } from "#errors";
 import { entryKinds, formatUsd, type Money } from "#money";
 import { pageQuery, parse, usd } from "../../http/input.ts";
-import { renderEntry, renderPage } from "./render.ts";
+import { found, type Handler, renderEntry, renderMovement, renderPage } from "./render.ts";
 
 const newCredit = z.strictObject({
   amount_usd: usd,
@@ -17,31 +15,19 @@ export function ledgerHandlers({ money }: { money: Money }) {
   return {
     credit: async (req, res) => {
       const { amount_usd: amountNanoUsd, idempotency_key: idempotencyKey, reason } = parse(newCredit, req.body);
-      const { entry, created } = await money.credit(req.params.id, {
-        amountNanoUsd,
-        idempotencyKey,
-        ...(reason !== undefined && { reason }),
-      });
-      res.status(created ? 201 : 200).json(renderEntry(entry));
+      const credit = { amountNanoUsd, idempotencyKey, ...(reason !== undefined && { reason }) };
+      return renderMovement(res, await money.credit(req.params.id, credit));
     },
-
-    list: async (req, res) => {
+    list: async (req) => {
       const { kind, ...page } = parse(ledgerQuery, req.query);
-      const { id } = req.params;
-      if (!(await money.account(id))) throw notFound("account");
-      res.json(await renderPage(page, (more) => money.ledger(id, { ...more, ...(kind && { kind }) }), renderEntry));
+      const { id } = found(await money.account(req.params.id), "account");
+      return renderPage(page, (more) => money.ledger(id, { ...more, kind }), renderEntry);
     },
-
-    request: async (req, res) => {
-      const entry = await money.entry(req.params.id);
-      if (!entry) throw notFound("request");
-      res.json(renderEntry(entry));
-    },
-
-    check: async (req, res) => {
+    request: async (req) => renderEntry(found(await money.entry(req.params.id), "request")),
+    check: async (req) => {
       const { full } = parse(checkQuery, req.query);
       const check = await money.check({ full: full === "true" });
-      res.json({
+      return {
         ok: check.ok,
         accounts: check.accounts,
         difference_usd: formatUsd(check.differenceNanoUsd),
@@ -49,7 +35,7 @@ export function ledgerHandlers({ money }: { money: Money }) {
         overdue_holds: check.overdueHolds,
         oldest_open_hold_seconds: check.oldestOpenHoldSeconds,
         undecided: check.undecided,
-      });
+      };
     },
-  } satisfies Record<string, RequestHandler<{ id: string }>>;
+  } satisfies Record<string, Handler>;
 }

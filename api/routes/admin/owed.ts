@@ -1,9 +1,8 @@
-import type { RequestHandler } from "express";
 import { z } from "zod";
 import { formatUsd } from "#money";
 import type { Payments, UnusedPayment } from "#payments";
 import { pageQuery, parse, usd } from "../../http/input.ts";
-import { renderEntry, renderPage, unixSeconds } from "./render.ts";
+import { type Handler, renderMovement, renderPage, unixSeconds } from "./render.ts";
 
 /** `true`: only payments that the payer can no longer use. */
 const over = z
@@ -35,22 +34,19 @@ const render = (payment: UnusedPayment) => ({
 export function owedHandlers({ payments: { unused } }: { payments: Pick<Payments, "unused"> }) {
   return {
     /** Ordered by id, unlike other lists, which are newest first. */
-    list: async (req, res) => {
+    list: (req) => {
       const { over: expiredOnly, ...page } = parse(listQuery, req.query);
       const read = async (more: typeof page) =>
         (await unused.list({ ...more, expiredOnly })).map((each) => ({ ...each, id: each.memo }));
-      res.json(await renderPage(page, read, render));
+      return renderPage(page, read, render);
     },
-
-    total: async (req, res) => {
+    total: async (req) => {
       const { nanoUsd, payments } = await unused.total({ expiredOnly: parse(totalQuery, req.query).over });
-      res.json({ object: "owed_total", owed_usd: formatUsd(nanoUsd), payments });
+      return { object: "owed_total", owed_usd: formatUsd(nanoUsd), payments };
     },
-
     refund: async (req, res) => {
       const { amount_usd: nanoUsd, transaction, reason } = parse(newRefund, req.body);
-      const { entry, created } = await unused.refund(req.params.id, { nanoUsd, transaction, reason });
-      res.status(created ? 201 : 200).json(renderEntry(entry));
+      return renderMovement(res, await unused.refund(req.params.id, { nanoUsd, transaction, reason }));
     },
-  } satisfies Record<string, RequestHandler<{ id: string }>>;
+  } satisfies Record<string, Handler>;
 }

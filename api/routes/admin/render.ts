@@ -1,4 +1,14 @@
+import type { Request, Response } from "express";
+import { notFound } from "#errors";
 import { formatUsd, type LedgerEntry } from "#money";
+
+/** Returns the body of the answer. */
+export type Handler = (req: Request<{ id: string }>, res: Response) => Promise<object>;
+
+export function found<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw notFound(what);
+  return value;
+}
 
 export const unixSeconds = (date: Date) => Math.floor(date.getTime() / 1000);
 
@@ -19,7 +29,7 @@ export async function renderPage<T extends { readonly id: string }>(
   return { object: "list", data: data.map(render), has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
 }
 
-/** A ledger entry; `request` is present if it is the entry of a call. */
+/** A ledger entry; `request` is present if it is the entry of a call. Undefined fields are absent from the answer. */
 export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
   id: entry.id,
   object: "entry",
@@ -27,31 +37,33 @@ export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
   kind: entry.kind,
   amount_usd: formatUsd(entry.amountNanoUsd),
   created_at: unixSeconds(entry.createdAt),
-  ...(entry.idempotencyKey !== undefined && { idempotency_key: entry.idempotencyKey }),
-  ...(entry.reason !== undefined && { reason: entry.reason }),
-  ...(entry.transaction !== undefined && { transaction: entry.transaction }),
-  ...(entry.buyback && {
-    buyback: {
-      token: entry.buyback.token,
-      amount_usd: formatUsd(entry.buyback.nanoUsd),
-      batch: entry.buyback.batch,
-    },
-  }),
-  ...(request && {
-    request: {
-      key: request.key ?? null,
-      endpoint: request.endpoint ?? null,
-      model: request.model ?? null,
-      upstream: request.upstream ?? null,
-      attempts: request.attempts,
-      status: request.status,
-      ...(request.error !== undefined && { error: request.error }),
-      usage: request.usage,
-      estimated: request.estimated,
-      queue_ms: request.queueMs ?? null,
-      first_token_ms: request.firstTokenMs ?? null,
-      total_ms: request.totalMs,
-      shortfall_usd: formatUsd(request.shortfallNanoUsd),
-    },
-  }),
+  idempotency_key: entry.idempotencyKey,
+  reason: entry.reason,
+  transaction: entry.transaction,
+  buyback: entry.buyback && {
+    token: entry.buyback.token,
+    amount_usd: formatUsd(entry.buyback.nanoUsd),
+    batch: entry.buyback.batch,
+  },
+  request: request && {
+    key: request.key ?? null,
+    endpoint: request.endpoint ?? null,
+    model: request.model ?? null,
+    upstream: request.upstream ?? null,
+    attempts: request.attempts,
+    status: request.status,
+    error: request.error,
+    usage: request.usage,
+    estimated: request.estimated,
+    queue_ms: request.queueMs ?? null,
+    first_token_ms: request.firstTokenMs ?? null,
+    total_ms: request.totalMs,
+    shortfall_usd: formatUsd(request.shortfallNanoUsd),
+  },
 });
+
+/** The answer to a request that creates an entry once: 200 if it had been created before. */
+export function renderMovement(res: Response, { entry, created }: { entry: LedgerEntry; created: boolean }) {
+  res.status(created ? 201 : 200);
+  return renderEntry(entry);
+}

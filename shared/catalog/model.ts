@@ -1,0 +1,89 @@
+import type { Feature } from "#formats";
+import { inputCheck } from "./input.ts";
+import { priceBook, pricesOf, pricingOf } from "./prices.ts";
+import { endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
+
+export type Model = ReturnType<typeof modelOf>;
+export type Upstream = ReturnType<typeof upstreamOf>;
+
+/** The parsed entry of a model: its prices as amounts, its input schema as a check. */
+export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
+  const { task, input_schema, units, media_tokens } = entry;
+  const bands = [
+    { aboveInputTokens: -1, pricing: entry.pricing },
+    ...entry.tiers.map((tier) => ({ aboveInputTokens: tier.above_input_tokens, pricing: tier.pricing })),
+  ];
+  const variants = entry.variants.map(({ when, pricing }) => ({ when, prices: pricesOf(pricing, eliteDiscountBps) }));
+  const features: ReadonlySet<Feature> = new Set(entry.features);
+  return {
+    /** `provider/model`: the slash is part of it. */
+    id: entry.id,
+    name: entry.name,
+    ownedBy: entry.owned_by,
+    type: entry.type,
+    /** The path of the main interface that serves it. */
+    endpoint: endpointOf(entry.type),
+    /** Maximum tokens of prompt and answer together; of one input for embeddings; 0 for media. */
+    contextLength: entry.context_length ?? 0,
+    /** 0 for models that produce no text. */
+    maxOutputTokens: entry.max_output_tokens ?? 0,
+    outputCapField: entry.output_cap_field ?? "max_tokens",
+    hiddenReasoning: entry.hidden_reasoning ?? false,
+    eliteDiscountBps,
+    features,
+    /** Maximum tokens of one part. A kind that is missing here is refused. */
+    maxPartTokens: entry.max_part_tokens,
+    /** A missing one is bounded by the maximum of its part's kind. The text of a page counts in addition. */
+    mediaTokens: {
+      imagePatch: media_tokens.image_patch,
+      page: media_tokens.page,
+      audioSecond: media_tokens.audio_second,
+    },
+    automaticCacheWrites: entry.automatic_cache_writes ?? false,
+    /** The provider's own names for it, which callers of the native formats use. */
+    aliases: entry.aliases,
+    /** Unix seconds. */
+    created: Date.parse(entry.released) / 1000,
+    /** In the order in which they are tried. */
+    upstreams: entry.upstreams,
+    ...(task && { task }),
+    /** Private to this module, as are the next two. */
+    prices: priceBook(bands, eliteDiscountBps),
+    ...(input_schema && {
+      inputSchema: input_schema,
+      media: { schema: input_schema, check: inputCheck(input_schema), units, variants },
+    }),
+    pricing: pricingOf(
+      [
+        ["", entry.pricing],
+        ...entry.tiers.map((tier) => [`_above_${tier.above_input_tokens}`, tier.pricing] as const),
+        ...entry.variants.map((variant) => [`_${variant.name}`, variant.pricing] as const),
+      ],
+      eliteDiscountBps,
+    ),
+  };
+}
+
+export function upstreamOf(id: string, entry: UpstreamEntry) {
+  return {
+    id,
+    provider: entry.provider,
+    /** The address in the catalog; the variable `baseUrlEnv` overrides it. */
+    baseUrl: entry.base_url,
+    baseUrlEnv: entry.base_url_env,
+    /** The variable that holds its key. Absent: it needs no key. */
+    apiKeyEnv: entry.key_env,
+    /** The formats that it supports natively. Calls in other formats are converted to the first. */
+    formats: entry.formats,
+    storesAnswers: entry.stores_answers,
+    /** Whether fields of a chat request that OpenAI does not document are sent. */
+    unknownFields: entry.quirks?.unknown_fields ?? (entry.provider === "openai" ? "drop" : "pass"),
+    /** Maximum concurrent calls from one worker process. */
+    concurrency: entry.concurrency,
+    deadlines: {
+      firstByteMs: entry.first_byte_timeout_ms,
+      silenceMs: entry.silence_timeout_ms,
+      totalMs: entry.total_timeout_ms,
+    },
+  };
+}
