@@ -3,7 +3,6 @@
  * provider's queue. It is asked to store as little as possible: neither input nor output in its history, files for an hour.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import { createFalClient } from "@fal-ai/client";
 import type { Clock } from "#platform/clock";
 import { createHosted, type Host } from "../hosted/index.ts";
 import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
@@ -21,21 +20,21 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
       privateUrls: /[\\/]{2}[^\s/]*\b(rest(\.alpha)?\.fal\.ai|api\.fal\.ai|fal\.run)\b/i,
       rename,
     },
-    submit: (fetch, model, input) => queueOf(fetch).submit(model, { input, ...storeLittle }),
+    submit: (model, json) => ({ path: `/${model}`, json, headers: storeLittle }),
     idOf: (model, { request_id: id }) =>
       typeof id === "string" && /^[\w-]{1,100}$/.test(id) ? `${model}/requests/${id}` : undefined,
-    poll: (fetch, job) => queueOf(fetch).status(...jobParts(job)),
+    poll: (job) => ({ path: `${pathOf(job)}/status?logs=0` }),
     running: ["IN_QUEUE", "IN_PROGRESS"],
     ended: ["COMPLETED"],
     async outputOf({ error, error_type }, job, send) {
       const failure = { detail: error, error_type };
       // The platform's own failures have no result.
       if (typeof error_type === "string") throw falFailure(500, {}, failure, clock);
-      const output = await send((fetch) => queueOf(fetch).result(...jobParts(job)));
+      const output = await send({ path: pathOf(job) });
       if (error != null) throw falFailure(500, {}, failure, clock);
       return { output };
     },
-    cancel: (fetch, job) => queueOf(fetch).cancel(...jobParts(job)),
+    cancel: (job) => ({ method: "PUT", path: `${pathOf(job)}/cancel` }),
     // "Removed and never processed" (https://fal.ai/docs/documentation/development/handle-cancellations), and time in the
     // queue is never charged (https://docs.fal.ai/documentation/model-apis/pricing). A job in progress may be billed.
     isWaiting: ({ status }) => status === "IN_QUEUE",
@@ -44,15 +43,16 @@ export function createFal({ baseUrl, apiKey, concurrency }: Target, { clock }: {
   return createHosted(host, client, clock);
 }
 
-/** Without `credentials` the library would take a key from the environment. */
-const queueOf = (fetch: typeof globalThis.fetch) => createFalClient({ credentials: "-", fetch }).queue;
+const storeLittle = {
+  "x-fal-store-io": "0",
+  "x-fal-object-lifecycle-preference": JSON.stringify({ expiration_duration_seconds: 3_600 }),
+};
 
-const storeLittle = { headers: { "x-fal-store-io": "0" }, storageSettings: { expiresIn: "1h" } } as const;
-
-/** A job id here has the endpoint before the provider's request id. */
-function jobParts(job: string): [endpoint: string, options: { requestId: string }] {
+/** A job id here has the endpoint before the provider's request id. Its path has only the endpoint's owner and name. */
+function pathOf(job: string): string {
   const [endpoint = "", requestId = ""] = job.split("/requests/");
-  return [endpoint, { requestId }];
+  const parts = /^(workflows|comfy)\//.test(endpoint) ? 3 : 2;
+  return `/${endpoint.split("/").slice(0, parts).join("/")}/requests/${requestId}`;
 }
 
 function rename({ n, size, ...input }: JsonObject): JsonObject {

@@ -3,32 +3,25 @@
  * are polled. The input goes to the model unchanged, but for `n` and `size` of the images route, which get the provider's
  * names; an upload goes as a link, or as its bytes if it is small. Files that an output names are stored, and the rest of it
  * goes to the caller. Usage, by task: images `image`; video `second`; speech `character`; transcription `minute`; music, which
- * providers sell by the piece or by started minutes, `request`. The vendors' client libraries write the requests
- * (request.ts).
+ * providers sell by the piece or by started minutes, `request`.
  */
 import type { Clock } from "#platform/clock";
 import { type GenerationCall, generatesOnly, type JsonObject, type Provider, UpstreamFailure } from "../provider.ts";
-import type { ProviderClient } from "../wire/provider-client.ts";
+import type { ProviderClient, ProviderRequest } from "../wire/provider-client.ts";
 import { type JobProtocol, runJob } from "../wire/run-job.ts";
-import { captureRequest, type InputRules, prepareInput } from "./request.ts";
+import { type InputRules, prepareInput } from "./request.ts";
 import { charactersOf, fetchWithRetry, type JobOutput, recordedSeconds, storeOutput } from "./store-output.ts";
 
-type Fetch = typeof globalThis.fetch;
-
-/** One provider: the requests that its client library writes, and how its answers are read. */
+/** One provider: its requests, and how its answers are read. */
 export interface Host extends Pick<JobProtocol, "running" | "ended"> {
   readonly rules: InputRules;
-  submit(fetch: Fetch, model: string, input: JsonObject): Promise<unknown>;
+  submit(model: string, input: JsonObject): ProviderRequest;
   /** What another worker needs to continue the job. */
   idOf(model: string, submitted: JsonObject): string | undefined;
-  poll(fetch: Fetch, id: string): Promise<unknown>;
+  poll(id: string): ProviderRequest;
   /** Throws if the job failed. `send` fetches more of it. */
-  outputOf(
-    job: JsonObject,
-    id: string,
-    send: (write: (fetch: Fetch) => Promise<unknown>) => Promise<JsonObject>,
-  ): Promise<JobOutput>;
-  cancel(fetch: Fetch, id: string): Promise<unknown>;
+  outputOf(job: JsonObject, id: string, send: (request: ProviderRequest) => Promise<JsonObject>): Promise<JobOutput>;
+  cancel(id: string): ProviderRequest;
   /** Work has not begun: a job that is canceled in this state is not billed. */
   isWaiting(job: JsonObject): boolean;
   /** Whether the answer to the cancellation says that work had still not begun. */
@@ -39,9 +32,9 @@ export function createHosted(host: Host, client: ProviderClient, clock: Clock): 
   const noText = generatesOnly("media");
 
   const run = (call: GenerationCall) => {
-    const send = async (write: (fetch: Fetch) => Promise<unknown>, signal = call.signal) =>
-      client.sendForJson(await captureRequest(write), { signal, log: call.log });
-    const cancel = (id: string, signal: AbortSignal) => send((fetch) => host.cancel(fetch, id), signal);
+    const send = (request: ProviderRequest, signal = call.signal) =>
+      client.sendForJson(request, { signal, log: call.log });
+    const cancel = (id: string, signal: AbortSignal) => send(host.cancel(id), signal);
     let seconds: Promise<number> | undefined;
     const recorded = () => (seconds ??= recordedSeconds(call));
     return runJob(clock, call, {
@@ -51,14 +44,14 @@ export function createHosted(host: Host, client: ProviderClient, clock: Clock): 
         if (call.task === "transcription") await recorded();
         const input = await prepareInput(call, host.rules);
         call.disconnected.throwIfAborted();
-        return send((fetch) => host.submit(fetch, call.model, input));
+        return send(host.submit(call.model, input));
       },
       idOf: (submitted) => host.idOf(call.model, submitted),
-      poll: (id, signal) => send((fetch) => host.poll(fetch, id), signal),
+      poll: (id, signal) => send(host.poll(id), signal),
       running: host.running,
       ended: host.ended,
       async collect(job, id) {
-        const output = await host.outputOf(job, id, (write) => fetchWithRetry(client, call, () => send(write)));
+        const output = await host.outputOf(job, id, (request) => fetchWithRetry(client, call, () => send(request)));
         return storeOutput(client, call, output, recorded);
       },
       cancel: async (id, signal) => void (await cancel(id, signal)),

@@ -3,13 +3,12 @@
  * `owner/name:version`. The provider stores outputs for an hour.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import Replicate from "replicate";
 import type { Clock } from "#platform/clock";
 import { createHosted, type Host } from "../hosted/index.ts";
 import type { JsonObject, Provider, Target, UpstreamFailure } from "../provider.ts";
 import { failureOf } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
-import { connectProvider, versioned } from "../wire/provider-client.ts";
+import { connectProvider, type ProviderRequest, versioned } from "../wire/provider-client.ts";
 
 export function createReplicate(target: Target, { clock }: { clock: Clock }): Provider {
   const { apiKey, concurrency } = target;
@@ -19,21 +18,21 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
 
   const host: Host = {
     rules: {
-      // The provider's library sends up to 10 MB inline, but predictions with more than about 6 MB are interrupted.
+      // Predictions with more than about 6 MB inline are interrupted.
       inlineLimitBytes: 4 * 1024 * 1024,
       privateUrls: /[\\/]{2}[^\s/]*\bapi\.replicate\.com\b/i,
       rename: ({ n, ...input }) => (typeof n === "number" && n > 1 ? { num_outputs: n, ...input } : input),
     },
-    submit: (fetch, model, input) => clientOf(fetch).predictions.create({ ...versionOf(model), input }),
+    submit,
     idOf: (_, { id }) => (typeof id === "string" && /^[a-z0-9]{1,64}$/i.test(id) ? id : undefined),
-    poll: (fetch, id) => clientOf(fetch).predictions.get(id),
+    poll: (id) => ({ path: `/predictions/${id}` }),
     running: ["starting", "processing", "queued"],
     ended: ["succeeded", "failed", "canceled", "aborted"],
     outputOf(prediction) {
       if (prediction.status !== "succeeded") throw predictionFailure(prediction, clock);
       return Promise.resolve({ output: prediction.output, seconds: secondsBilled(prediction) });
     },
-    cancel: (fetch, id) => clientOf(fetch).predictions.cancel(id),
+    cancel: (id) => ({ method: "POST", path: `/predictions/${id}/cancel` }),
     // A prediction that never started is not charged; one that did is charged for the time until it was canceled
     // (https://replicate.com/docs/topics/predictions/lifecycle, https://replicate.com/docs/topics/billing).
     isWaiting: ({ status }) => status === "starting" || status === "queued",
@@ -42,12 +41,11 @@ export function createReplicate(target: Target, { clock }: { clock: Clock }): Pr
   return createHosted(host, client, clock);
 }
 
-/** Without `auth` the library would take a key from the environment. The input has no blobs that it would upload. */
-const clientOf = (fetch: typeof globalThis.fetch) => new Replicate({ auth: "-", baseUrl: "https://provider", fetch });
-
-function versionOf(model: string): { version: string } | { model: string } {
-  const [, version] = model.split(":");
-  return version === undefined ? { model } : { version };
+function submit(model: string, input: JsonObject): ProviderRequest {
+  const [name, version] = model.split(":");
+  return version === undefined
+    ? { path: `/models/${name}/predictions`, json: { input } }
+    : { path: "/predictions", json: { version, input } };
 }
 
 /** The length by which models of video and audio are billed. */
