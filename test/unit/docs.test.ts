@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
-import { pages } from "../../infra/cli/docs.ts";
+import { pages } from "../../docs/generate.ts";
 
 const thisFile = "test/unit/docs.test.ts";
 const folders = ["api", "workers", "shared", "infra", "test", "docs"];

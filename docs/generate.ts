@@ -3,13 +3,13 @@ import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
 import { formats } from "#formats";
 import { environment } from "#platform/config";
-import { rows as conversions } from "../../test/support/conversion-rows.ts";
-import { type Cell, cellOf } from "../../test/support/conversions.ts";
-import { startEnvironment } from "./start-config.ts";
+import { startEnvironment } from "../infra/cli/start-config.ts";
+import { rows as conversions } from "../test/support/conversion-rows.ts";
+import { type Cell, cellOf } from "../test/support/conversions.ts";
 
 /** Writes the pages of `docs/` that are made from the code (`npm run docs`); a unit test checks that they are current. */
 
-const folder = new URL("../../docs/", import.meta.url);
+const folder = new URL("./", import.meta.url);
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
