@@ -218,6 +218,8 @@ test("images inside the answer count against the worker's memory: what does not 
   await expect.poll(() => customer.available()).toBe(before);
   gate.resolve();
   expect((await first).status).toBe(200);
+  // The worker releases the memory once the call is settled.
+  await service.settled();
   expect((await customer.post(images, body)).status).toBe(200);
 
   // What comes may be larger than usual.
@@ -229,4 +231,5 @@ test("images inside the answer count against the worker's memory: what does not 
   await service.settled();
   expect(await customer.available()).toBe(available);
   expect((await customer.post(images, body)).status).toBe(200);
+  await service.settled();
 });
