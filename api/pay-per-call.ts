@@ -44,7 +44,7 @@ async function priceOf(deps: PayPerCallDeps, route: PaidRoute, call: ParsedCall)
   if (call.buybackToken !== undefined) deps.payments.buyback.tokenOf(call.buybackToken);
   const { bound } = await check(deps, { call, route, caller: anonymous });
   // A quote of zero could not be paid.
-  return bound.mostNanoUsd > 0n ? bound.mostNanoUsd : 1n;
+  return bound.maxNanoUsd > 0n ? bound.maxNanoUsd : 1n;
 }
 
 /**

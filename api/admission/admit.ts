@@ -41,7 +41,7 @@ export interface Admitted {
   readonly inputEstimate: number;
 }
 
-const freeOfCharge = { mostNanoUsd: 0n, leastNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
+const freeOfCharge = { maxNanoUsd: 0n, minNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
 
 /** How long a refused caller waits for its hold to be settled. */
 const settleMs = 2_000;
@@ -125,21 +125,21 @@ export async function hold(
   call: Omit<CallHold, "maxNanoUsd" | "minNanoUsd" | "insufficientText"> & { readonly bound: Bound },
 ) {
   const { bound, ...target } = call;
-  const { mostNanoUsd, leastNanoUsd } = bound;
+  const { maxNanoUsd, minNanoUsd } = bound;
   const heldNanoUsd = await money.holdForCall({
     ...target,
-    maxNanoUsd: mostNanoUsd,
-    minNanoUsd: leastNanoUsd,
+    maxNanoUsd,
+    minNanoUsd,
     insufficientText: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
   });
-  return { heldNanoUsd, outputCap: heldNanoUsd === mostNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
+  return { heldNanoUsd, outputCap: heldNanoUsd === maxNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
 }
 
 /** What the input can cost, and how many output tokens the balance covers if the caller named a cap. */
 function insufficientText(bound: Bound, availableNanoUsd: bigint): string {
-  const { mostNanoUsd, inputNanoUsd, outputCap, isCapNamed } = bound;
+  const { maxNanoUsd, inputNanoUsd, outputCap, isCapNamed } = bound;
   const balance = `the balance has ${formatUsd(availableNanoUsd)}.`;
-  if (outputCap === 0) return `The balance is too low. The call can cost ${formatUsd(mostNanoUsd)} USD; ${balance}`;
+  if (outputCap === 0) return `The balance is too low. The call can cost ${formatUsd(maxNanoUsd)} USD; ${balance}`;
   const input = `The balance is too low. The input alone can cost ${formatUsd(inputNanoUsd)} USD; ${balance}`;
   if (!isCapNamed) return input;
   return `${input} You asked for up to ${outputCap} tokens; the balance covers ${bound.capFor(availableNanoUsd)}.`;

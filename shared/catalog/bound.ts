@@ -85,19 +85,19 @@ export function boundOfTokens(model: Model, size: CallSize, tier: Tier): Bound {
   /** The cost of one more output token for every choice. */
   const step = BigInt(size.choices) * dearest.output;
   const outputCap = Math.min(size.outputCap ?? model.maxOutputTokens, model.maxOutputTokens, model.contextLength);
-  const mostNanoUsd = toNanoUsd(fixed + BigInt(outputCap) * step);
+  const maxNanoUsd = toNanoUsd(fixed + BigInt(outputCap) * step);
   const least = size.outputCap === undefined && outputCap > 1 ? 1 : outputCap;
   return {
-    mostNanoUsd,
-    leastNanoUsd: least === outputCap ? mostNanoUsd : toNanoUsd(fixed + BigInt(least) * step),
+    maxNanoUsd,
+    minNanoUsd: least === outputCap ? maxNanoUsd : toNanoUsd(fixed + BigInt(least) * step),
     inputNanoUsd: toNanoUsd(fixed),
     inputTokens,
     outputCap,
     isCapNamed: size.outputCap !== undefined,
     capFor: (grantedNanoUsd) => {
-      if (grantedNanoUsd >= mostNanoUsd) return outputCap;
+      if (grantedNanoUsd >= maxNanoUsd) return outputCap;
       const remaining = maxAmountFor(grantedNanoUsd) - fixed;
-      // `step` is not 0 here: if it were, `mostNanoUsd` would be the fixed part, and less than that leaves a negative rest.
+      // `step` is not 0 here: if it were, `maxNanoUsd` would be the fixed part, and less than that leaves a negative rest.
       return remaining < step ? 0 : Number(remaining / step);
     },
   };

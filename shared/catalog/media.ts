@@ -142,8 +142,8 @@ export function boundOfUnits(model: Model, input: Input, units: Usage, tier: Tie
   const nanoUsd = costOfMedia(model, units, tier, input);
   // All or nothing: an output cap does not change the cost of media.
   return {
-    mostNanoUsd: nanoUsd,
-    leastNanoUsd: nanoUsd,
+    maxNanoUsd: nanoUsd,
+    minNanoUsd: nanoUsd,
     inputNanoUsd: nanoUsd,
     inputTokens: 0,
     outputCap: 0,

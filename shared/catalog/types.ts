@@ -80,10 +80,10 @@ export interface PriceLine {
 /** The most that a call can cost, computed before it runs. */
 export interface Bound {
   /** Covers the worst case of `inputTokens` and of `outputCap` tokens for each choice. */
-  readonly mostNanoUsd: bigint;
+  readonly maxNanoUsd: bigint;
   /** The smallest useful hold: all of it if the caller set a cap, else one output token for each choice. */
-  readonly leastNanoUsd: bigint;
-  /** The part of `mostNanoUsd` that is for the input. */
+  readonly minNanoUsd: bigint;
+  /** The part of `maxNanoUsd` that is for the input. */
   readonly inputNanoUsd: bigint;
   readonly inputTokens: number;
   /** For each choice: the smallest of the caller's cap, the model's cap and the context length. */

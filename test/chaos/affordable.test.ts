@@ -31,8 +31,8 @@ function mostOf(env: Readonly<Record<string, string>>) {
     choices: 1,
     outputCap: body.max_tokens,
   };
-  const { mostNanoUsd, inputTokens, outputCap } = catalog.bound(model, size, "standard");
-  return { mostNanoUsd, usage: { prompt_tokens: inputTokens, completion_tokens: outputCap } };
+  const { maxNanoUsd, inputTokens, outputCap } = catalog.bound(model, size, "standard");
+  return { maxNanoUsd, usage: { prompt_tokens: inputTokens, completion_tokens: outputCap } };
 }
 
 test.for([
@@ -47,7 +47,7 @@ test.for([
     const other = await spawnApi(stores, env);
     await ready(other.client);
     const most = mostOf(env);
-    const balance = BigInt(affordable) * most.mostNanoUsd + 1n;
+    const balance = BigInt(affordable) * most.maxNanoUsd + 1n;
     const customer = await client.account(formatUsd(balance));
 
     // Nothing comes back before everybody has asked.
@@ -76,7 +76,7 @@ test.for([
     expect(await callsOf(client, customer)).toHaveLength(affordable);
     const { prompt_tokens: input, completion_tokens: output } = isMost ? most.usage : mockUsage();
     const costNanoUsd = BigInt(input * 1_000 + output * 2_000);
-    expect(costNanoUsd === most.mostNanoUsd).toBe(isMost);
+    expect(costNanoUsd === most.maxNanoUsd).toBe(isMost);
     const remaining = balance - BigInt(affordable) * costNanoUsd;
     expect(await availableUsd(client, customer)).toBe(formatUsd(remaining));
   },

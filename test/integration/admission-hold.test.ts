@@ -5,8 +5,8 @@ import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "
 import { eventually } from "../support/service.ts";
 
 const bound = {
-  mostNanoUsd: 600n,
-  leastNanoUsd: 600n,
+  maxNanoUsd: 600n,
+  minNanoUsd: 600n,
   inputNanoUsd: 50n,
   inputTokens: 1,
   outputCap: 10,
@@ -45,7 +45,7 @@ test("a call waits a moment for the unused part of the previous call's hold", as
 
 test("an insufficient balance without calls in flight is refused at once, in tokens", async () => {
   const { money, account, waiting } = await startWaiting();
-  const refused = hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 2_000n, leastNanoUsd: 2_000n } });
+  const refused = hold(waiting, { ...ask(account), bound: { ...bound, maxNanoUsd: 2_000n, minNanoUsd: 2_000n } });
   await expect(refused).rejects.toMatchObject({
     code: "insufficient_balance",
     message:
@@ -56,7 +56,7 @@ test("an insufficient balance without calls in flight is refused at once, in tok
 
 test("without a cap in the request the refusal names none", async () => {
   const { account, waiting } = await startWaiting();
-  const expensive = { ...bound, mostNanoUsd: 90_000_000n, leastNanoUsd: 20_000_000n, inputNanoUsd: 12_000_000n };
+  const expensive = { ...bound, maxNanoUsd: 90_000_000n, minNanoUsd: 20_000_000n, inputNanoUsd: 12_000_000n };
   await expect(hold(waiting, { ...ask(account), bound: { ...expensive, isCapNamed: false } })).rejects.toMatchObject({
     message: "The balance is too low. The input alone can cost 0.012 USD; the balance has 0.000001.",
   });
@@ -64,7 +64,7 @@ test("without a cap in the request the refusal names none", async () => {
 
 test("a call that is not counted in tokens is refused in USD", async () => {
   const { account, waiting } = await startWaiting();
-  const image = { ...bound, mostNanoUsd: 20_000_000n, leastNanoUsd: 20_000_000n, outputCap: 0 };
+  const image = { ...bound, maxNanoUsd: 20_000_000n, minNanoUsd: 20_000_000n, outputCap: 0 };
   await expect(hold(waiting, { ...ask(account), bound: image })).rejects.toMatchObject({
     code: "insufficient_balance",
     message: "The balance is too low. The call can cost 0.02 USD; the balance has 0.000001.",
@@ -73,7 +73,7 @@ test("a call that is not counted in tokens is refused in USD", async () => {
 
 test("a balance between the least and the most is held whole, and caps the output", async () => {
   const { money, account, waiting } = await startWaiting();
-  expect(await hold(waiting, { ...ask(account), bound: { ...bound, mostNanoUsd: 5_000n } })).toEqual({
+  expect(await hold(waiting, { ...ask(account), bound: { ...bound, maxNanoUsd: 5_000n } })).toEqual({
     heldNanoUsd: 1_000n,
     outputCap: 3,
   });

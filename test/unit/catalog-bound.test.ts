@@ -111,7 +111,7 @@ describe("bound", () => {
           ),
           request: 1,
         };
-        expect(catalog.cost(model, usage, given.tier)).toBeLessThanOrEqual(bound.mostNanoUsd);
+        expect(catalog.cost(model, usage, given.tier)).toBeLessThanOrEqual(bound.maxNanoUsd);
       }),
       { numRuns: 300 },
     );
@@ -122,12 +122,12 @@ describe("bound", () => {
       fc.property(scenario, (given) => {
         const { catalog, model } = build({ ...given, prices: given.prices.slice(0, 1) });
         const bound = catalog.bound(model, given.size, given.tier);
-        const span = bound.mostNanoUsd - bound.leastNanoUsd;
-        const granted = bound.leastNanoUsd + (span * BigInt(Math.floor(given.granted * 1e6))) / 1_000_000n;
+        const span = bound.maxNanoUsd - bound.minNanoUsd;
+        const granted = bound.minNanoUsd + (span * BigInt(Math.floor(given.granted * 1e6))) / 1_000_000n;
         const cap = bound.capFor(granted);
         expect(Number.isInteger(cap)).toBe(true);
         expect(cap).toBeGreaterThanOrEqual(given.size.outputCap === undefined ? 1 : bound.outputCap);
-        const worst = (outputCap: number) => catalog.bound(model, { ...given.size, outputCap }, given.tier).mostNanoUsd;
+        const worst = (outputCap: number) => catalog.bound(model, { ...given.size, outputCap }, given.tier).maxNanoUsd;
         expect(worst(cap)).toBeLessThanOrEqual(granted);
         // At the full cap there is no token more to ask for.
         expect(cap === bound.outputCap || worst(cap + 1) > granted).toBe(true);
@@ -139,10 +139,10 @@ describe("bound", () => {
   test("returns the whole cap for the whole hold or more, and 0 where nothing remains for output", () => {
     const { catalog, model } = catalogWith(textModel);
     const bound = catalog.bound(model, sizeOf(), "standard");
-    expect(bound.capFor(bound.mostNanoUsd)).toBe(4_000);
-    expect(bound.capFor(bound.mostNanoUsd * 2n)).toBe(4_000);
-    expect(bound.capFor(bound.leastNanoUsd)).toBe(1);
-    expect(bound.capFor(bound.leastNanoUsd - 1n)).toBe(0);
+    expect(bound.capFor(bound.maxNanoUsd)).toBe(4_000);
+    expect(bound.capFor(bound.maxNanoUsd * 2n)).toBe(4_000);
+    expect(bound.capFor(bound.minNanoUsd)).toBe(1);
+    expect(bound.capFor(bound.minNanoUsd - 1n)).toBe(0);
     expect(bound.capFor(0n)).toBe(0);
   });
 
@@ -199,7 +199,7 @@ describe("bound", () => {
   test("prices input as audio only where there is audio, or a file that may be a video", () => {
     const { catalog, model } = catalogWith(withAudio);
     const most = (...parts: MediaPart[]) =>
-      catalog.bound(model, sizeOf({ inputBytes: 1_000_000, parts, outputCap: 1 }), "standard").mostNanoUsd;
+      catalog.bound(model, sizeOf({ inputBytes: 1_000_000, parts, outputCap: 1 }), "standard").maxNanoUsd;
     const plain = 100_000n * 2_500n + 20_000n;
     const heard = 100_000n * 30_000n + 20_000n;
     expect(most()).toBe(plain);
@@ -229,7 +229,7 @@ describe("bound", () => {
     expect(usage).toEqual({ input: 100, output: 7, request: 1 });
     expect(catalog.billed(model, usage)).toEqual(usage);
     expect(catalog.cost(model, usage, "standard")).toBe(200_000n + 70_000n + 30_000_000n);
-    expect(catalog.bound(model, sizeOf({ outputCap: 7 }), "standard").mostNanoUsd).toBeGreaterThan(30_000_000n);
+    expect(catalog.bound(model, sizeOf({ outputCap: 7 }), "standard").maxNanoUsd).toBeGreaterThan(30_000_000n);
     // Nothing was used, so nothing was asked of the provider; and most models have no such price.
     expect(catalog.billed(model, { input: 0, output: 0 })).toEqual({ input: 0, output: 0 });
     const { catalog: other, model: usual } = catalogWith(textModel);
@@ -244,15 +244,15 @@ describe("bound", () => {
     expect(cap({ outputCap: 1_000_000 })).toBe(4_000);
     const one = catalog.bound(model, sizeOf({ outputCap: 50 }), "standard");
     const four = catalog.bound(model, sizeOf({ outputCap: 50, choices: 4 }), "standard");
-    expect(four.mostNanoUsd - one.mostNanoUsd).toBe(3n * 50n * 10_000n);
+    expect(four.maxNanoUsd - one.maxNanoUsd).toBe(3n * 50n * 10_000n);
   });
 
   test("requires the whole hold where the caller set the cap, and one token otherwise", () => {
     const { catalog, model } = catalogWith(textModel);
     const named = catalog.bound(model, sizeOf({ outputCap: 50 }), "standard");
-    expect(named.leastNanoUsd).toBe(named.mostNanoUsd);
+    expect(named.minNanoUsd).toBe(named.maxNanoUsd);
     const free = catalog.bound(model, sizeOf({ choices: 2 }), "standard");
-    expect(free.mostNanoUsd - free.leastNanoUsd).toBe(3_999n * 2n * 10_000n);
+    expect(free.maxNanoUsd - free.minNanoUsd).toBe(3_999n * 2n * 10_000n);
   });
 
   test("uses the most expensive tier that the prompt can reach, also where a longer one is cheaper", () => {
@@ -264,7 +264,7 @@ describe("bound", () => {
       ],
     });
     const most = (inputBytes: number) =>
-      catalog.bound(model, sizeOf({ inputBytes, messages: 0, outputCap: 1 }), "standard").mostNanoUsd;
+      catalog.bound(model, sizeOf({ inputBytes, messages: 0, outputCap: 1 }), "standard").maxNanoUsd;
     expect(most(488)).toBe(1_000n * 2_500n + 10_000n);
     expect(most(489)).toBe(1_001n * 9_000n + 90_000n);
     expect(most(90_000)).toBe(90_512n * 9_000n + 90_000n);
@@ -275,9 +275,9 @@ describe("bound", () => {
     const bound = catalog.bound(model, sizeOf({ inputBytes: 1_000_000, messages: 256 }), "standard");
     expect(bound.inputTokens).toBe(256_000);
     expect(bound.outputCap).toBe(0);
-    expect(bound.mostNanoUsd).toBe(256_000n * 20n);
-    expect(bound.leastNanoUsd).toBe(bound.mostNanoUsd);
-    expect(bound.capFor(bound.mostNanoUsd - 1n)).toBe(0);
+    expect(bound.maxNanoUsd).toBe(256_000n * 20n);
+    expect(bound.minNanoUsd).toBe(bound.maxNanoUsd);
+    expect(bound.capFor(bound.maxNanoUsd - 1n)).toBe(0);
     expect(catalog.bound(model, sizeOf({ inputBytes: 10, messages: 1 }), "standard").inputTokens).toBe(538);
   });
 

@@ -236,7 +236,7 @@ describe("boundOfUnits", () => {
   test("is all or nothing, and has no tokens", () => {
     const { catalog, model } = catalogWith(imageModel);
     const bound = catalog.boundOfUnits(model, { prompt: "a", n: 2 }, { image: 2 }, "elite");
-    expect(bound).toMatchObject({ mostNanoUsd: 72_000_000n, leastNanoUsd: 72_000_000n, inputTokens: 0, outputCap: 0 });
+    expect(bound).toMatchObject({ maxNanoUsd: 72_000_000n, minNanoUsd: 72_000_000n, inputTokens: 0, outputCap: 0 });
     expect(bound.capFor(72_000_000n)).toBe(0);
   });
 
@@ -273,7 +273,7 @@ describe("boundOfUnits", () => {
         if (!model) throw new Error("no model");
         const input = { prompt, duration, resolution, ...(image && { image: "x" }) };
         const units = catalog.units(model, input, noUploads);
-        const bound = catalog.boundOfUnits(model, input, units, tier).mostNanoUsd;
+        const bound = catalog.boundOfUnits(model, input, units, tier).maxNanoUsd;
         const usage = { second: Math.min(used / 1e6, Number(duration)) };
         expect(catalog.cost(model, usage, tier, input)).toBeLessThanOrEqual(bound);
         expect(catalog.cost(model, units, tier, input)).toBe(bound);

@@ -156,7 +156,7 @@ describe("the models for images and media that are shipped", () => {
             }),
           );
           for (const tier of ["standard", "elite"] satisfies Tier[]) {
-            const bound = catalog.boundOfUnits(model, input, units, tier).mostNanoUsd;
+            const bound = catalog.boundOfUnits(model, input, units, tier).maxNanoUsd;
             expect(bound).toBeGreaterThan(0n);
             expect(catalog.cost(model, units, tier, input)).toBe(bound);
             expect(catalog.cost(model, usage, tier, input)).toBeLessThanOrEqual(bound);

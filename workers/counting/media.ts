@@ -41,11 +41,11 @@ const tiles =
 
 /** OpenAI's newer models: 32 by 32 pixels to a patch, so many at most, and a factor by model. */
 const patches =
-  (factor: number, most: number, mostOriginal: number) =>
+  (factor: number, most: number, maxOriginal: number) =>
   (size: Dimensions, detail: string): number => {
     const fit = detail === "low" ? within(size, 512) : size;
     const count = ceil(fit.width / 32) * ceil(fit.height / 32);
-    return ceil(min(count, detail === "original" ? mostOriginal : most) * factor);
+    return ceil(min(count, detail === "original" ? maxOriginal : most) * factor);
   };
 
 /** Anthropic: 750 pixels to a token, of an image within an edge and a number of tokens. */

@@ -12,7 +12,7 @@ export function uploadOf({ uploads }: GenerationCall, id: string, field: string,
 /** The limit of the providers of image models. */
 const imageLimitBytes = 50 * 1024 * 1024;
 
-/** Hashing more of an image would hold up the event loop. */
+/** Hashing more of an image would block the event loop. */
 const hashedBytes = 1024 * 1024;
 
 export async function readImage(call: GenerationCall, id: string, field: string) {
