@@ -18,7 +18,7 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
 /** Real stores, which need processor time, too. */
 const servers = { globalSetup: ["./test/support/servers.ts"], maxWorkers: 2 };
 /** Tests of processes wait for their starts, ends and leases more than they work. */
-const processes = { globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"], maxWorkers: 3 };
+const processes = { globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"], maxWorkers: 2 };
 
 export default defineConfig({
   test: {

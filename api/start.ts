@@ -8,6 +8,7 @@ import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
 import { connectRedis, startRedis } from "#platform/redis";
+import { retry } from "#platform/retry";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
@@ -17,6 +18,8 @@ import { createOpenCalls } from "./open-calls/index.ts";
 const uploadTimeoutMs = 1_200_000;
 /** While MongoDB is unavailable a settlement does not end: after this the sweeper has to make it. */
 const lastSettlementsMs = 10_000;
+const startTimeoutMs = 10_000;
+const startBackoff = { firstMs: 100, maxMs: 100 };
 /** Then connections are cut whose last bytes were not read. */
 const lastBytesMs = 1_000;
 
@@ -44,13 +47,14 @@ export async function startApi(deps: ProcessDeps) {
   });
   await keys.prepare();
   await payments.x402?.start();
-  // Just before its first command: without an offline queue, a connection that drops meanwhile would fail the start.
   await Promise.all([redis, blocking].map(startRedis));
 
   const queues = createQueues({ redis, log });
   const registry = createWorkerRegistry({ redis, queues, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
-  await Promise.all([reader.start(), registry.start()]);
+  // Without an offline queue a connection that drops right after it was opened fails its first command.
+  await retry({ clock, signal: AbortSignal.timeout(startTimeoutMs), backoff: startBackoff }, () => reader.start());
+  await registry.start();
 
   const services = { ...common, registry, queues, reader, keys };
   const openCalls = createOpenCalls({ ...services, background, pingIntervalMs: config.PING_INTERVAL_MS });
