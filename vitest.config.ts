@@ -15,10 +15,9 @@ const project = (name: string, timeoutMs: number, extra = {}) => ({
     ...extra,
   },
 });
-/** Real stores, which need processor time, too. */
+/** Real stores, which need processor time, too: two files at once. */
 const servers = { globalSetup: ["./test/support/servers.ts"], maxWorkers: 2 };
-/** Tests of processes wait for their starts, ends and leases more than they work. */
-const processes = { globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"], maxWorkers: 2 };
+const processes = { ...servers, globalSetup: [...servers.globalSetup, "./test/support/compiled.ts"] };
 
 export default defineConfig({
   test: {
