@@ -14,12 +14,12 @@ import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createOpenCalls } from "./open-calls/index.ts";
 
+const startTimeoutMs = 10_000;
+const startBackoff = { firstMs: 100, maxMs: 100 };
 /** For 95 MB at 80 KB a second. */
 const uploadTimeoutMs = 1_200_000;
 /** While MongoDB is unavailable a settlement does not end: after this the sweeper has to make it. */
 const lastSettlementsMs = 10_000;
-const startTimeoutMs = 10_000;
-const startBackoff = { firstMs: 100, maxMs: 100 };
 /** Then connections are cut whose last bytes were not read. */
 const lastBytesMs = 1_000;
 

@@ -6,7 +6,7 @@
 interface ErrorKind {
   readonly status: number;
   readonly type: string;
-  /** When it occurs. The README's table and the OpenAPI document are made from this. */
+  /** When it occurs. docs/errors.md and the OpenAPI document are made from this. */
   readonly when: string;
 }
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /**
  * Every environment variable of the service except the keys and addresses of upstreams, which the catalog names. The table
- * in the README is generated from this list. Durations end in _MS, sizes in _BYTES.
+ * in docs/configuration.md is generated from this list. Durations end in _MS, sizes in _BYTES.
  */
 const count = (description: string, initial: number) =>
   z.coerce.number().int().positive().max(1e12).default(initial).describe(description);
