@@ -4,14 +4,7 @@
  *
  * An error is a decision too: it is answered once a cost of zero stands, or the cost that stands is refunded.
  */
-import {
-  type ErrorFields,
-  generationInProgress,
-  internalError,
-  noCapacity,
-  ServiceError,
-  upstreamTimeout,
-} from "#errors";
+import { type ErrorFields, generationInProgress, noCapacity, ServiceError, upstreamTimeout } from "#errors";
 import type { Frame } from "#jobs";
 import type { Decided, ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
@@ -39,6 +32,8 @@ const lastDecisionMs = 10_000;
 
 const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
 const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
+/** Redis failed over to a replica that did not have it yet. */
+const frameLost = () => noCapacity("A part of the answer was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
 export function createOpenCalls(deps: OpenCallDeps) {
@@ -55,8 +50,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (frame.seq >= 0) {
       if (!startOrContinueAttempt(call, frame)) return background("second attempt", call, fail(call, runTwice()));
       if (frame.seq < call.nextSeq) return; // Written twice across a reconnect.
-      if (frame.seq > call.nextSeq)
-        return background("missing frame", call, fail(call, internalError("a frame was lost")));
+      if (frame.seq > call.nextSeq) return background("missing frame", call, fail(call, frameLost()));
       call.nextSeq++;
     }
     const { data, outcome } = frame;

@@ -2,7 +2,8 @@ import { Redis } from "ioredis";
 import type { Logger } from "./logger.ts";
 
 /**
- * `fail-fast`: commands of the API. They fail at once while Redis is unavailable, and after half a second without a reply.
+ * `fail-fast`: commands of the API. They fail at once while Redis is unavailable, and after about half a second without a
+ * reply.
  * `waiting`: commands of workers, and BullMQ. They wait until Redis is back.
  * `blocking`: one blocking command at a time (XREAD), or a subscriber. Waits like `waiting`.
  */
@@ -23,8 +24,7 @@ export function connectRedis(url: string, mode: RedisMode, log: Logger): Redis {
     enableAutoPipelining: mode === "waiting",
     maxRetriesPerRequest: mode === "fail-fast" ? 0 : null,
     // Detects a server that hangs. Longer than a blocking read, which lasts 5 s.
-    socketTimeout: mode === "fail-fast" ? 500 : 20_000,
-    ...(mode === "fail-fast" && { connectTimeout: 1_000 }),
+    ...(mode === "fail-fast" ? { connectTimeout: 1_000 } : { socketTimeout: 20_000 }),
     keepAlive: 10_000,
     retryStrategy: (times) => Math.min(50 * times, 500),
     // A refused command changed nothing, so it may be resent. BullMQ duplicates this connection with its options.
@@ -32,9 +32,30 @@ export function connectRedis(url: string, mode: RedisMode, log: Logger): Redis {
   });
   // Each of several commands that are refused together adds listeners when it ends the connection.
   redis.on("connect", () => redis.stream.setMaxListeners(0));
+  if (mode === "fail-fast") redis.on("connect", () => endWhenSilent(redis));
   // Without a listener ioredis prints to the console. It reconnects by itself.
   redis.on("error", (error: Error) => log.warn({ err: error.message, mode }, "redis"));
   return redis;
+}
+
+const tickMs = 200;
+const silentTicks = 2;
+
+/**
+ * Ends a connection whose server hangs. It counts ticks, because a timeout would also end a sound one after a pause of this
+ * process: of the ticks that a pause delays only one runs before the replies that came meanwhile are read.
+ */
+function endWhenSilent(redis: Redis): void {
+  const { stream } = redis;
+  let ticks = 0;
+  stream.on("data", () => {
+    ticks = 0;
+  });
+  const timer = setInterval(() => {
+    if (ticks++ === silentTicks) stream.destroy(new Error("Redis does not reply."));
+    else if (redis.status === "ready") redis.ping().catch(() => {});
+  }, tickMs);
+  stream.once("close", () => clearInterval(timer));
 }
 
 const startTimeoutMs = 10_000;

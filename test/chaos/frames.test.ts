@@ -54,7 +54,7 @@ test("a gap in the numbers of frames ends the call with an error, aborts the pro
   await write(1_000, "chunk", forged);
   expect(await stream.ended).toBe("closed");
   expect(stream.events).toHaveLength(5);
-  expect(stream.events.at(-1)?.error).toMatchObject({ type: "server_error", code: "internal_error" });
+  expect(stream.events.at(-1)?.error).toMatchObject({ type: "server_error", code: "no_capacity" });
   expect(stream.done()).toBe(false);
   const request = await provider.request(0);
   await request.closed;
@@ -79,7 +79,7 @@ test("a gap after the call was decided: the error is answered and the cost refun
     .exec();
   wire.reconnect();
   expect(await stream.ended).toBe("closed");
-  expect(stream.events.at(-1)?.error).toMatchObject({ code: "internal_error" });
+  expect(stream.events.at(-1)?.error).toMatchObject({ code: "no_capacity" });
   expect(stream.done()).toBe(false);
   expect(await onlyCall(client, customer)).toMatchObject({ amount_usd: "-0.000025" });
   expect(await callsOf(client, customer, "refund")).toHaveLength(1);
