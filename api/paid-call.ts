@@ -3,7 +3,7 @@ import type { Request, RequestHandler, Response } from "express";
 import { invalidValue, type ServiceError, toServiceError } from "#errors";
 import type { ParsedCall } from "#formats";
 import type { ClaimRequest } from "#idempotency";
-import { jobCatalog, type PaidCall } from "#jobs";
+import { isTextPool, jobCatalog, type PaidCall } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
 import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
@@ -137,7 +137,9 @@ async function submitCall(
   const endsEarly = route.endsAtSyncTimeout && !claim;
   const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
   const deadlineAt = acceptedAt + timeoutMs;
-  const admitted = await admit(deps, { requestId, slot, call, route, deadlineAt });
+  // An answer under a key is decided without this process, too.
+  const isLeased = isTextPool(jobCatalog[job].pool) && !claim;
+  const admitted = await admit(deps, { requestId, slot, call, route, deadlineAt, isLeased });
   res.set(limitHeaders(slot.rateLimits));
 
   const payload = {
@@ -146,9 +148,10 @@ async function submitCall(
     deadlineAt,
     ...(claim && { idempotencyKeyId: claim.id }),
   };
-  const { maxTokens } = admitted;
+  const { maxTokens, leased } = admitted;
   reservation.handOver();
-  await deps.openCalls.submit({ job, payload, slot, maxTokens, ...(claim && { answerBy }), codec, res }, body);
+  const answering = { slot, codec, res, ...(leased && { leased }), ...(claim && { answerBy }) };
+  await deps.openCalls.submit({ job, payload, maxTokens, ...answering }, body);
 }
 
 /** The owner of a key, and the call's `Idempotency-Key`, which a stream ignores: it cannot be repeated. */
@@ -196,7 +199,7 @@ function payloadOf(
   req: Request,
   { requestId, caller: { account, keyId, tier, buybackToken } }: Slot,
   call: ParsedCall,
-  { model, heldNanoUsd, outputCap, inputBound, inputEstimate }: Admitted,
+  { model, heldNanoUsd, leased, outputCap, inputBound, inputEstimate }: Admitted,
 ): Omit<PaidCall, "body" | "acceptedAt" | "deadlineAt"> {
   const headers = passedHeaders(req, passed);
   const fileParam = isFree ? undefined : call.features.get("file");
@@ -215,6 +218,7 @@ function payloadOf(
     ...(call.uploads.length > 0 && { uploads: true }),
     ...(fileParam !== undefined && { fileBound: { tokens: inputBound, param: fileParam } }),
     held: String(heldNanoUsd),
+    ...(leased && { lease: leased.lease }),
     outputCap,
     inputEstimate,
     replyTo: instance,

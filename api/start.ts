@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys } from "#keys";
+import { createRecalls } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
@@ -30,6 +31,7 @@ export async function startApi(deps: ProcessDeps) {
   const { money, payments } = common;
   const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
   const blocking = connectRedis(config.REDIS_URL, "blocking", log);
+  const subscriber = connectRedis(config.REDIS_URL, "blocking", log);
 
   const keys = createKeys({
     mongo,
@@ -47,7 +49,7 @@ export async function startApi(deps: ProcessDeps) {
   });
   await keys.prepare();
   await payments.x402?.start();
-  await Promise.all([redis, blocking].map(startRedis));
+  await Promise.all([redis, blocking, subscriber].map(startRedis));
 
   const queues = createQueues({ redis, log });
   const registry = createWorkerRegistry({ redis, queues, clock, log });
@@ -55,8 +57,11 @@ export async function startApi(deps: ProcessDeps) {
   // Without an offline queue a connection that drops right after it was opened fails its first command.
   await retry({ clock, signal: AbortSignal.timeout(startTimeoutMs), backoff: startBackoff }, () => reader.start());
   await registry.start();
+  const { registration } = reader;
+  const recalls = await createRecalls({ instance: reader.instance, subscriber, commands: redis, log });
+  const leases = money.createLeases({ registration, recalls });
 
-  const services = { ...common, registry, queues, reader, keys };
+  const services = { ...common, registry, queues, reader, keys, leases };
   const openCalls = createOpenCalls({ ...services, background, pingIntervalMs: config.PING_INTERVAL_MS });
   redis.on("ready", () => openCalls.reconnected());
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
@@ -106,7 +111,7 @@ export async function startApi(deps: ProcessDeps) {
         },
       },
       { name: "drain", run: () => openCalls.drain(config.SHUTDOWN_GRACE_MS) },
-      { name: "settle", run: () => atMost(clock, lastSettlementsMs, settled()) },
+      { name: "settle", run: () => atMost(clock, lastSettlementsMs, settled().then(leases.stop)) },
       {
         name: "close",
         run: async () => {
@@ -118,6 +123,8 @@ export async function startApi(deps: ProcessDeps) {
           await reader.stop();
           await queues.close();
           redis.disconnect();
+          subscriber.disconnect();
+          leases.abandon();
           await mongo.close();
         },
       },

@@ -1,7 +1,8 @@
 import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { PaidCall } from "#jobs";
-import type { Decision, LedgerEntry } from "#money";
+import { type Decision, decidableMs, type LedgerEntry } from "#money";
+import type { Clock } from "#platform/clock";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import { type CallDeps, FailedWork, failureReason, type Work } from "./run-call/context.ts";
 import { charge, failureOf, ledgerFields } from "./run-call/decision.ts";
@@ -28,12 +29,14 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
   const call = begin(deps, payload);
   try {
     const ending = await runWork(deps, payload, call, earlier, work);
-    const { won, entry } = await money.decide(ending.decision);
+    const { won, entry } = await money.decide({ ...ending.decision, signal: decidable(deps.clock, payload) });
     const isAnswered = won || (ending.isStored && entry.request?.status === "succeeded");
     const delivered = isAnswered
       ? await ending.notify(entry.costNanoUsd)
       : await notifyDecided(deps, payload, entry, endedElsewhere());
-    await money.apply({ account, requestId, heldNanoUsd: BigInt(payload.held), costNanoUsd: entry.costNanoUsd });
+    const heldNanoUsd = BigInt(payload.held);
+    if (payload.lease === undefined)
+      await money.apply({ account, requestId, heldNanoUsd, costNanoUsd: entry.costNanoUsd });
     if (won && !delivered) await refundLost(deps, payload, entry);
   } finally {
     call.end();
@@ -149,11 +152,19 @@ export async function endWithoutRunning(deps: CallDeps, payload: PaidCall, error
   const { requestId } = payload;
   const now = clock.now();
   const fields = ledgerFields(payload, { attempts: 0 }, { startedAt: now, endedAt: now });
-  const { entry } = await money.release(fields, { status: "failed", error: error.code });
+  const signal = decidable(clock, payload);
+  const { entry } = await money.release({ ...fields, signal }, { status: "failed", error: error.code });
   const answerLost = entry.costNanoUsd > 0n;
   log.warn({ requestId, answerLost, code: error.code }, "a call ended without being run here");
   const notified = await notifyDecided(deps, payload, entry, error);
   if (!notified) await refundLost(deps, payload, entry);
+}
+
+/** Aborts when the call's lease may be closed: from then on it is not decided any more, and costs nothing. */
+function decidable(clock: Clock, { lease, deadlineAt }: PaidCall): AbortSignal | undefined {
+  if (lease === undefined) return undefined;
+  const leftMs = deadlineAt + decidableMs - clock.now();
+  return leftMs > 0 ? AbortSignal.timeout(leftMs) : AbortSignal.abort(new Error("its lease may be closed"));
 }
 
 const workerDied = () => noCapacity("The worker that ran this call died; nothing was charged. Repeat it.", 1);
@@ -168,7 +179,10 @@ const notifyDecided = (
   { replyTo, requestId }: PaidCall,
   { costNanoUsd }: LedgerEntry,
   error: ServiceError,
-) => replies.late(replyTo, requestId, error, costNanoUsd > 0n ? { answerLost: true } : undefined);
+) => {
+  const cost = String(costNanoUsd);
+  return replies.late(replyTo, requestId, error, { cost, ...(costNanoUsd > 0n && { answerLost: true as const }) });
+};
 
 /** A JSON answer costs nothing if its API instance died before it took it, unless it is stored for the next request. */
 async function refundLost({ money }: CallDeps, payload: PaidCall, { costNanoUsd }: LedgerEntry): Promise<void> {

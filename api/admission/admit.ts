@@ -3,7 +3,7 @@ import type { Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import { jobCatalog, type WorkerRegistry } from "#jobs";
 import type { Caller, Keys, Slot } from "#keys";
-import { type CallHold, formatUsd, type Money } from "#money";
+import { type CallHold, formatUsd, type Leased, type LeaseRequest, type Leases, type Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PaidRoute } from "../paid-route.ts";
@@ -14,6 +14,7 @@ export interface AdmissionDeps {
   readonly registry: WorkerRegistry;
   readonly keys: Keys;
   readonly money: Money;
+  readonly leases: Leases;
   readonly files: Files;
   readonly clock: Clock;
   readonly backlogLimit: number;
@@ -27,10 +28,17 @@ export interface AdmissionRequest {
   readonly route: PaidRoute;
   /** Unix milliseconds. */
   readonly deadlineAt: number;
+  /** Its hold comes out of a lease of its account. */
+  readonly isLeased: boolean;
 }
 
-export interface Admitted {
+interface Held {
   readonly heldNanoUsd: bigint;
+  /** Absent: the call has a hold of its own. */
+  readonly leased?: Leased;
+}
+
+export interface Admitted extends Held {
   /** Output tokens for each choice that the hold pays for. */
   readonly outputCap: number;
   readonly model: Model;
@@ -78,15 +86,15 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   // Far from the limit a refusal is unlikely: the hold need not wait for it.
   if (tokens > slot.rateLimits.tokens.remaining / 2) await taking;
   const expiresAt = request.deadlineAt + holdMarginMs;
-  const [taken, holding] = await Promise.allSettled([taking, hold(deps.money, { ...entry, expiresAt, bound })]);
+  const take = async (call: CallHold): Promise<Held> =>
+    request.isLeased
+      ? holdFromLease(deps.leases, { ...call, frozen: caller.frozen })
+      : { heldNanoUsd: await deps.money.holdForCall(call) };
+  const [taken, holding] = await Promise.allSettled([taking, hold(take, { ...entry, expiresAt, bound })]);
   if (holding.status === "rejected") throw holding.reason;
   const held = holding.value;
   if (taken.status === "rejected") {
-    const { heldNanoUsd } = held;
-    const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(settleMs) };
-    await deps.money
-      .release(refused, { status: "failed", error: "rate_limit_exceeded" })
-      .catch((error: unknown) => deps.log.warn({ err: error, requestId }, "the sweeper has to settle a hold"));
+    await release(deps, entry, held);
     throw taken.reason;
   }
   const maxTokens = bound.inputTokens + held.outputCap * call.size.choices;
@@ -119,20 +127,38 @@ async function boundOf(
   return catalog.boundOfUnits(model, value, catalog.units(model, value, bytes), tier);
 }
 
+async function holdFromLease(leases: Leases, call: LeaseRequest): Promise<Held> {
+  const leased = await leases.hold(call);
+  return { heldNanoUsd: leased.heldNanoUsd, leased };
+}
+
 /** Holds the most that the call can cost, or, if the caller set no cap, the part of it that the balance covers. */
 export async function hold(
-  money: Money,
+  take: (call: CallHold) => Promise<Held>,
   call: Omit<CallHold, "maxNanoUsd" | "minNanoUsd" | "insufficientText"> & { readonly bound: Bound },
 ) {
   const { bound, ...target } = call;
   const { maxNanoUsd, minNanoUsd } = bound;
-  const heldNanoUsd = await money.holdForCall({
+  const held = await take({
     ...target,
     maxNanoUsd,
     minNanoUsd,
     insufficientText: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
   });
-  return { heldNanoUsd, outputCap: heldNanoUsd === maxNanoUsd ? bound.outputCap : bound.capFor(heldNanoUsd) };
+  return { ...held, outputCap: held.heldNanoUsd === maxNanoUsd ? bound.outputCap : bound.capFor(held.heldNanoUsd) };
+}
+
+/** Returns the hold of a call that is refused after all. */
+async function release(
+  { money, log }: Pick<AdmissionDeps, "money" | "log">,
+  entry: Pick<CallHold, "account" | "key" | "requestId" | "endpoint" | "model">,
+  { heldNanoUsd, leased }: Held,
+): Promise<void> {
+  if (leased) return leased.end(0n);
+  const refused = { ...entry, heldNanoUsd, totalMs: 0, signal: AbortSignal.timeout(settleMs) };
+  await money
+    .release(refused, { status: "failed", error: "rate_limit_exceeded" })
+    .catch((error: unknown) => log.warn({ err: error, ...entry }, "the sweeper has to settle a hold"));
 }
 
 /** What the input can cost, and how many output tokens the balance covers if the caller named a cap. */

@@ -54,6 +54,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.nextSeq++;
     }
     const { data, outcome } = frame;
+    if (outcome?.cost !== undefined) call.leased?.end(BigInt(outcome.cost));
     if (outcome?.headers && !call.res.headersSent) call.res.set(outcome.headers);
     switch (frame.kind) {
       case "chunk":
@@ -116,11 +117,17 @@ export function createOpenCalls(deps: OpenCallDeps) {
   }
 
   /** Settles the call at zero. Resolves with the entry that stands, which may be an earlier one with a cost. */
-  function releaseHold({ payload }: OpenCall, reason: ReleaseReason, signal?: AbortSignal): Promise<Decided> {
-    const { account, requestId, keyId: key, endpoint, model, held, acceptedAt } = payload;
+  async function releaseHold(
+    { payload, leased }: OpenCall,
+    reason: ReleaseReason,
+    signal?: AbortSignal,
+  ): Promise<Decided> {
+    const { account, requestId, keyId: key, endpoint, model, held, lease, acceptedAt } = payload;
     const totalMs = clock.now() - acceptedAt;
-    const hold = { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), totalMs, signal };
-    return money.release(hold, reason);
+    const hold = { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), lease, totalMs, signal };
+    const decided = await money.release(hold, reason);
+    leased?.end(decided.entry.costNanoUsd);
+    return decided;
   }
 
   const notifyWorkers = (notice: "cancelled" | "disconnected", call: OpenCall): Promise<void> =>

@@ -12,7 +12,7 @@ import {
   type WorkerRegistry,
 } from "#jobs";
 import type { Keys, Slot } from "#keys";
-import type { Money } from "#money";
+import type { Leased, Money } from "#money";
 import type { Background } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
@@ -36,6 +36,8 @@ export interface Submission {
   readonly payload: Omit<PaidCall, "body">;
   /** The key's slot, and the tokens that were counted against its limit. */
   readonly slot: Slot;
+  /** Absent: the call has a hold of its own. */
+  readonly leased?: Leased;
   /** The most tokens that its usage may count, whatever the provider reports. */
   readonly maxTokens: number;
   /** When a caller with an `Idempotency-Key` is answered 503 to fetch the result later: unix milliseconds. */

@@ -36,7 +36,7 @@ interface View {
 const created = "created_at:CREATED (UTC)";
 
 const account: View = {
-  columns: ["id", "name", "tier", "state", "available_usd", "held_usd", "open_holds", created],
+  columns: ["id", "name", "tier", "state", "balance_usd", "available_usd", "held_usd", "open_holds", created],
   derive: ({ frozen }) => ({ state: frozen ? "frozen" : "active" }),
 };
 

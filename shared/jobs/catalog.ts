@@ -6,6 +6,10 @@ export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as 
 export type Pool = (typeof pools)[number];
 export const isPool = (name: string | undefined): name is Pool => (pools as readonly string[]).includes(name ?? "");
 
+/** Their calls are short and many: their holds come out of leases. */
+const textPools: readonly Pool[] = ["chat", "embeddings"];
+export const isTextPool = (pool: Pool): boolean => textPools.includes(pool);
+
 /** The payload of a paid call. The caller's body is opaque here: checked in the API, parsed in the worker. */
 export const paidCall = z.object({
   v: z.literal(1),
@@ -26,6 +30,8 @@ export const paidCall = z.object({
   uploads: z.literal(true).optional(),
   /** Nano-USD, as a decimal string. */
   held: z.string().regex(/^\d+$/),
+  /** The lease that the hold was given out of. Absent: the call has a hold of its own. */
+  lease: z.string().optional(),
   /** Output tokens for each choice that the hold covers. */
   outputCap: z.int().nonnegative(),
   /** Input tokens, for a provider that reports no usage. */
@@ -63,6 +69,7 @@ export const jobCatalog = {
   image: { pool: "image", payload: paidCall },
   media: { pool: "media", payload: paidCall },
   "sweep-holds": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
+  "apply-late-costs": { pool: "maintenance", payload: noPayload, everyMs: 300_000 },
   "checkpoint-ledger": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
   "expire-files": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },
   "expire-bodies": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },

@@ -8,6 +8,7 @@
 export { type Cancellations, createCancellations } from "./cancellations.ts";
 export {
   isPool,
+  isTextPool,
   type JobName,
   type JobPayload,
   jobCatalog,

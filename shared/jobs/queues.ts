@@ -1,8 +1,10 @@
 import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
-import { jobCatalog, type PaidCall, type PaidJobName, type Pool, pools } from "./catalog.ts";
+import { jobCatalog, type PaidCall, type PaidJobName, type Pool, pools, toPaidCall } from "./catalog.ts";
 
+/** Made when it is missing: by the first process, and after Redis has lost its data. */
+const sinceKey = "jobs:since";
 const maxPriority = 2 ** 21 - 1;
 
 export function createQueues(deps: { redis: Redis; log: Logger }) {
@@ -41,6 +43,16 @@ export function createQueues(deps: { redis: Redis; log: Logger }) {
     async backlog(pool: Pool): Promise<number> {
       const counts = await queues[pool].getJobCounts("wait", "prioritized");
       return (counts["wait"] ?? 0) + (counts["prioritized"] ?? 0);
+    },
+    /** Whether a text call that the API instance admitted waits or runs. */
+    async hasJobsOf(instance: string): Promise<boolean> {
+      const jobs = await queues.chat.getJobs(["active", "prioritized", "waiting", "delayed"]);
+      return jobs.some((job) => toPaidCall(job.data)?.replyTo === instance);
+    },
+    /** Unix milliseconds: jobs that were added before it may be lost, because Redis began without data then. */
+    async emptySince(): Promise<number> {
+      await deps.redis.set(sinceKey, Date.now(), "NX");
+      return Number(await deps.redis.get(sinceKey));
     },
     /** Registers the scheduled jobs. Every worker may do so. */
     async schedule(): Promise<void> {

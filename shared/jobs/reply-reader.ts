@@ -12,6 +12,8 @@ const readCount = 64;
 const blockMs = 5_000;
 const trimMs = 250;
 const retryDelayMs = 100;
+/** Shorter than the lease by enough for a call to reach its queue. */
+const longestGapMs = 20_000;
 
 /**
  * Renews the lease, or creates the stream again when it is missing. Its ids continue after the last one read, whatever
@@ -62,10 +64,16 @@ export function createReplyReader(deps: {
   let isSettled = false;
   let stopRenewing = () => {};
   let unfollow = () => {};
+  /** By the monotonic clock: the last renewal, and since when no gap was longer than `longestGapMs`. */
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  let renewedSince = 0;
 
   async function renew(): Promise<void> {
     const args = [leaseSeconds, lastId, after(lastId)];
+    const sentAt = performance.now();
     const missed = (await commands.eval(renewScript, 1, key, ...args)) as [id: string, fields: string[]][];
+    if (sentAt - renewedAt > longestGapMs) renewedSince = sentAt;
+    renewedAt = Math.max(renewedAt, sentAt);
     for (const [, fields] of missed) handOver(fields);
   }
 
@@ -158,6 +166,12 @@ export function createReplyReader(deps: {
 
   return {
     instance,
+    /** This instance's registration: without a renewal for `leaseSeconds` it counts as dead. Monotonic milliseconds. */
+    registration: {
+      instance,
+      since: () => (performance.now() - renewedAt <= longestGapMs ? renewedSince : undefined),
+      renew,
+    },
     /** Creates the reply stream and starts to read it. */
     async start(): Promise<void> {
       await renew();

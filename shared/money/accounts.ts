@@ -20,7 +20,12 @@ const tiers = ["standard", "elite"] as const satisfies readonly Tier[];
 const hold = {
   amount: { type: BigInt, required: true },
   heldAt: { type: Date, required: true },
+  /** From then on the sweeper looks at it. */
   expiresAt: { type: Date, required: true },
+  /** Of a lease: no hold of its calls expires later. */
+  callsEndAt: { type: Date },
+  /** Of a lease: what its last growth took. */
+  granted: { type: BigInt },
 } as const;
 /** Typed as its definition, which is cheaper to infer from. */
 const holdSchema = new Schema(hold, { _id: false, strict: "throw" }) as unknown as typeof hold;
@@ -32,7 +37,7 @@ const definition = {
   buybackToken: { type: String },
   available: { type: BigInt, required: true },
   held: { type: BigInt, required: true },
-  /** By request id. */
+  /** By request id, or by the id of a lease. */
   holds: { type: Map, of: holdSchema, required: true },
   /** The size of `holds`, which MongoDB cannot compare in a filter. */
   openHolds: { type: Number, required: true },
@@ -108,6 +113,12 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return stored.map(toAccount);
   }
 
+  /** With what is needed to know their balances. */
+  const holdsOf = (ids: readonly string[]) =>
+    answered(
+      collection.find({ _id: { $in: [...ids] } }, { projection: { available: 1, held: 1, holds: 1 } }).toArray(),
+    );
+
   async function update(id: string, { name, tier, frozen, buybackToken }: AccountPatch): Promise<Account> {
     const given = Object.entries({ name, tier, frozen, buybackToken }).filter(([, value]) => value !== undefined);
     const options = { returnDocument: "after", runValidators: true, projection: summary } as const;
@@ -116,5 +127,5 @@ export function createAccounts({ mongo, clock }: { mongo: Mongo; clock: Clock })
     return toAccount(stored);
   }
 
-  return { model, collection, prepare, opened, create, find, list, update };
+  return { model, collection, prepare, opened, create, find, list, holdsOf, update };
 }

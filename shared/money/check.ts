@@ -4,12 +4,13 @@ import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount } from "./accounts.ts";
 import type { Checkpoints, Range, Sums } from "./checkpoints.ts";
-import { type Ledger, toEntry } from "./ledger.ts";
+import { isLease } from "./lease-closing.ts";
+import type { Ledger } from "./ledger.ts";
+import { pendingCosts } from "./pending-costs.ts";
 
 /** The accounts and entries that are read from one snapshot, which MongoDB retains for five minutes. */
 const pageAccounts = 1_000;
 const pageEntries = 100_000;
-const pageHolds = 5_000;
 
 /**
  * Checks for every account that the sum of its entries = available + held, once the decided holds are applied; that `held`
@@ -38,7 +39,7 @@ export function createCheck(deps: {
       openHolds: 0,
       /** Expired, and not yet ended by the sweeper. */
       overdueHolds: 0,
-      /** Open holds without an entry: of running calls, or for the sweeper to end. */
+      /** Open holds without an entry: of running calls, or for the sweeper to end. Leases do not count. */
       undecided: 0,
     };
     let oldestHeldAt = now;
@@ -56,7 +57,7 @@ export function createCheck(deps: {
       const sums = await checkpoints.sumCheckpoints(range, session);
       const entries = full ? await checkpoints.sumEveryEntry(range, session) : sums;
       if (full) compareCheckpoints(sums, entries);
-      const costs = await costsOf(inRange, session);
+      const costs = await pendingCosts(ledger, inRange, session);
       for (const account of inRange) {
         compareOne(account, entries.get(account._id) ?? 0n, costs);
         entries.delete(account._id);
@@ -71,12 +72,12 @@ export function createCheck(deps: {
       const holds = Object.entries(account.holds);
       let pendingNanoUsd = 0n;
       let mapNanoUsd = 0n;
-      for (const [requestId, hold] of holds) {
-        const cost = costs.get(requestId);
-        if (cost === undefined) totals.undecided += 1;
-        else pendingNanoUsd += cost;
+      for (const [id, hold] of holds) {
+        const cost = costs.get(id);
+        if (cost !== undefined) pendingNanoUsd += cost;
+        else if (!isLease(id)) totals.undecided += 1;
         mapNanoUsd += hold.amount;
-        if (hold.expiresAt.getTime() < now) totals.overdueHolds += 1;
+        if ((hold.callsEndAt ?? hold.expiresAt).getTime() < now) totals.overdueHolds += 1;
         oldestHeldAt = Math.min(oldestHeldAt, hold.heldAt.getTime());
       }
       totals.accounts += 1;
@@ -108,18 +109,6 @@ export function createCheck(deps: {
     for (let after: string | undefined = ""; after !== undefined; ) after = await compareFrom(after);
     return { ok: faults === 0, ...totals, oldestOpenHoldSeconds: Math.round((now - oldestHeldAt) / 1_000) };
   };
-
-  /** By request id, of the open holds that are decided. */
-  async function costsOf(page: readonly StoredAccount[], session: ClientSession): Promise<Map<string, bigint>> {
-    const requestIds = page.flatMap(({ holds }) => Object.keys(holds));
-    const costs = new Map<string, bigint>();
-    for (let from = 0; from < requestIds.length; from += pageHolds) {
-      const these = { _id: { $in: requestIds.slice(from, from + pageHolds) } };
-      for await (const entry of ledger.collection.find(these, { session }))
-        costs.set(entry._id, toEntry(entry).costNanoUsd);
-    }
-    return costs;
-  }
 }
 
 const rangeOf = (after: string, upTo: string | undefined): Range => ({

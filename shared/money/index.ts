@@ -1,7 +1,8 @@
 /**
  * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger` and `checkpoints`.
  *
- * A paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
+ * A text call takes its hold out of a **lease**, a hold that many calls of an account share (`leases`), and is one write:
+ * its decision. Any other paid call is three writes of one document each: **hold** the most that it can cost, **decide** what it did cost
  * (the insert into the ledger is the decision: the first wins), **apply** that to the balance (once, by its filter). A
  * process may die between any two of them: the sweeper ends what remains. Writes that arrive together are grouped.
  * Credits, adjustments, refunds and payouts are transactions. A payment on chain opens an account of its own,
@@ -18,8 +19,11 @@ import { type BuybackTerms, createAccruals } from "./accruals.ts";
 import { createCheck } from "./check.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { createHold } from "./holds.ts";
+import { createLeaseClosing } from "./lease-closing.ts";
+import { createLeases, type Recalls, type Registration } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
 import { createMovements } from "./movements.ts";
+import { pendingCosts } from "./pending-costs.ts";
 import {
   createApply,
   createDecide,
@@ -34,8 +38,11 @@ import { createSweep } from "./sweep.ts";
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
+export { decidableMs } from "./lease-closing.ts";
+export type { Leased, LeaseRequest, Leases, Recalls, Registration } from "./leases.ts";
 export { type EntryKind, entryKinds, type LedgerEntry, type RequestRecord } from "./ledger.ts";
 export { isPaymentAccount, type Movement, type Payout, paymentAccount, unitNanoUsd } from "./movements.ts";
+export { createRecalls } from "./recalls.ts";
 export type { Decided, Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 export { formatUsd, parseUsd } from "./usd.ts";
 
@@ -55,12 +62,15 @@ export function createMoney(deps: {
   const checkpoints = createCheckpoints({ mongo, ledger });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
+  const { closeLease, applyLateCosts, ...closing } = createLeaseClosing({ mongo, accounts, ledger, clock, log });
 
   /** Decides, then applies the entry that counts. */
   async function settle(decision: Decision): Promise<Decided> {
     const decided = await decide(decision);
-    const { account, requestId, heldNanoUsd, signal } = decision;
-    await apply({ account, requestId, heldNanoUsd, costNanoUsd: decided.entry.costNanoUsd, signal });
+    const { account, requestId, heldNanoUsd, lease, signal } = decision;
+    const { costNanoUsd } = decided.entry;
+    // The costs of a lease are applied when it is closed.
+    if (lease === undefined) await apply({ account, requestId, heldNanoUsd, costNanoUsd, signal });
     return decided;
   }
 
@@ -70,7 +80,7 @@ export function createMoney(deps: {
   return {
     /** Makes collections and indexes. Any number of processes may do it at once. */
     async prepare() {
-      await Promise.all([accounts.prepare(), ledger.prepare(), checkpoints.prepare()]);
+      await Promise.all([accounts, ledger, checkpoints, closing].map(({ prepare }) => prepare()));
     },
     ...createHold({ accounts, mongo, release, background, clock, log }),
     decide,
@@ -86,7 +96,19 @@ export function createMoney(deps: {
     updateAccount: accounts.update,
     ledger: ledger.list,
     entry: ledger.entry,
-    ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce }),
+    ...createSweep({ mongo, accounts, ledger, clock, log, applyOnce, decideOnce, closeLease }),
+    applyLateCosts,
+    /** For an API instance: the holds of its text calls. */
+    createLeases: (instance: { readonly registration: Registration; readonly recalls: Recalls }) =>
+      createLeases({ ...instance, accounts, mongo, closeLease, clock, log }),
+    /** By account: credits less decided costs. */
+    balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
+      const found = await accounts.holdsOf(ids);
+      const costs = await pendingCosts(ledger, found);
+      const pending = ({ holds }: (typeof found)[number]) =>
+        Object.keys(holds).reduce((sum, id) => sum + (costs.get(id) ?? 0n), 0n);
+      return new Map(found.map((each) => [each._id, each.available + each.held - pending(each)]));
+    },
     check: createCheck({ mongo, accounts, ledger, checkpoints, clock, log }),
     checkpoint: checkpoints.checkpoint,
     /** Resolves once no release is running in the background: wait for it before MongoDB closes. At most two minutes. */

@@ -1,4 +1,4 @@
-import { type InferRawDocType, Schema } from "mongoose";
+import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
 import type { Usage } from "#catalog";
 import { invalidValue } from "#errors";
 import { olderThan, openCollection } from "#platform/collection";
@@ -49,6 +49,8 @@ const definition = {
   /** Random for each decision: says which one made the entry, even when the answer to the insert was lost. */
   decider: { type: String, required: true },
   idempotencyKey: { type: String },
+  /** The lease that the call's hold was given out of. */
+  lease: { type: String },
   reason: { type: String },
   transaction: { type: String },
   buyback: { type: accrual, _id: false },
@@ -59,6 +61,9 @@ const definition = {
 const schema = new Schema(definition, { collection: "ledger", strict: "throw", versionKey: false });
 export const accountIndex = { account: 1, createdAt: -1, _id: -1 } as const;
 schema.index(accountIndex);
+/** Has the costs of leases, so that their sums read no entry. */
+const leaseIndex = { lease: 1, amount: 1 } as const;
+schema.index(leaseIndex, { partialFilterExpression: { lease: { $exists: true } } });
 /** The accruals that are in no batch. */
 schema.index({ "buyback.token": 1 }, { partialFilterExpression: { "buyback.batch": { $type: "null" } } });
 /** The entries that no checkpoint counts. */
@@ -126,6 +131,15 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return (await answered(found)) ?? undefined;
   }
 
+  /** The costs decided so far, by lease. */
+  async function sumLeases(leases: readonly string[], session?: ClientSession): Promise<Map<string, bigint>> {
+    const sums = collection.aggregate<{ _id: string; amount: bigint }>(
+      [{ $match: { lease: { $in: [...leases] } } }, { $group: { _id: "$lease", amount: { $sum: "$amount" } } }],
+      { hint: leaseIndex, ...(session && { session }) },
+    );
+    return new Map((await sums.toArray()).map(({ _id, amount }) => [_id, -amount]));
+  }
+
   /** The entry of one call, once it is decided. */
   async function entry(id: string): Promise<LedgerEntry | undefined> {
     if (!requestId.test(id)) return undefined;
@@ -143,5 +157,5 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return stored.map(toEntry);
   }
 
-  return { model, collection, prepare, readCommitted, readLatest, entry, list };
+  return { model, collection, prepare, readCommitted, readLatest, sumLeases, entry, list };
 }

@@ -28,6 +28,8 @@ export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
   readonly key: string;
   readonly endpoint: string;
   readonly heldNanoUsd: bigint;
+  /** The lease that the hold was given out of. Absent: the call has a hold of its own. */
+  readonly lease?: string | undefined;
   /** Unbounded: what exceeds the hold is not charged, but recorded as shortfall. */
   readonly costNanoUsd: bigint;
   /** The mint that its buyback goes to: the account's or the caller's choice. Default: the service's own. */
@@ -117,7 +119,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
 
   /** Throws for what can never be an entry. */
   function encode(decision: AnyDecision): StoredEntry {
-    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd } = decision;
+    const { kind = "usage", account, requestId, heldNanoUsd, costNanoUsd, lease } = decision;
     assertRequestId(requestId);
     assertAmount(heldNanoUsd, "heldNanoUsd");
     assertAmount(costNanoUsd, "costNanoUsd");
@@ -131,6 +133,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
       amount: -chargedNanoUsd,
       createdAt: new Date(clock.now()),
       decider: randomBase62(12),
+      ...(lease !== undefined && { lease }),
       ...accrualOf(buyback, chargedNanoUsd, decision.buybackToken),
       request: {
         key,

@@ -3,6 +3,7 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
+import { type CloseLease, instanceOf, isLease } from "./lease-closing.ts";
 import { type Ledger, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
@@ -11,6 +12,11 @@ const maxOverdueMs = 3_600_000;
 /** After MongoDB came back, processes that waited to write a decision go first. */
 const recoveryMs = 60_000;
 const batchSize = 100;
+
+/** Whether the job of a call that has a hold of its own may still run. */
+type IsPending = (requestId: string) => Promise<boolean>;
+/** Whether the instance lives or has jobs in a queue, or may have had some that Redis lost since then. */
+type IsServing = (instance: string, since: Date) => Promise<boolean>;
 
 interface OpenHold {
   readonly account: string;
@@ -30,15 +36,21 @@ export function createSweep(deps: {
   log: Logger;
   decideOnce: (decision: AnyDecision) => Promise<Decided>;
   applyOnce: (application: Application) => Promise<boolean>;
+  closeLease: CloseLease;
 }) {
-  const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce } = deps;
+  const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce, closeLease } = deps;
 
   async function mayRelease(
     { requestId, hold }: OpenHold,
-    isPending: (id: string) => Promise<boolean>,
+    isPending: IsPending,
+    isServing: IsServing,
   ): Promise<boolean> {
-    if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId))) return false;
-    // Checked last, right before the insert.
+    const { expiresAt, callsEndAt, heldAt } = hold;
+    const isInUse = callsEndAt
+      ? callsEndAt.getTime() > clock.now() && (await isServing(instanceOf(requestId), heldAt))
+      : expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId));
+    if (isInUse) return false;
+    // Checked last, right before the write.
     const upSince = mongo.upSince();
     return upSince !== undefined && clock.now() - upSince >= recoveryMs;
   }
@@ -56,7 +68,8 @@ export function createSweep(deps: {
   async function releaseAll(account: string): Promise<void> {
     try {
       const stored = await answered(accounts.collection.findOne({ _id: account }, { projection: { holds: 1 } }));
-      const endings = Object.entries(stored?.holds ?? {}).map(async ([requestId, hold]) => {
+      const calls = Object.entries(stored?.holds ?? {}).filter(([id]) => !isLease(id));
+      const endings = calls.map(async ([requestId, hold]) => {
         const { entry } = await decideZero({ account, requestId, hold });
         await applyCost({ account, requestId, hold }, entry.costNanoUsd);
       });
@@ -67,15 +80,21 @@ export function createSweep(deps: {
   }
 
   /**
-   * Ends expired holds: applies what is decided; settles at zero what is not `isPending` (or an hour overdue), but not in
-   * the first minute after MongoDB came back. Resolves with how many holds were `applied` and calls `decided`.
+   * Ends expired holds: applies what is decided; settles at zero what is not pending (or an hour overdue), but not in the
+   * first minute after MongoDB came back. Closes the leases of dead instances, and any other at its end. Resolves with how
+   * many holds, leases too, were `applied`, and calls `decided`.
    */
-  async function sweep(isPending: (requestId: string) => Promise<boolean>) {
+  async function sweep(isPending: IsPending, isServing: IsServing = async () => true) {
     let applied = 0;
     let decided = 0;
 
     async function end(overdue: OpenHold, existing: StoredEntry | undefined): Promise<void> {
-      if (!existing && !(await mayRelease(overdue, isPending))) return;
+      if (!existing && !(await mayRelease(overdue, isPending, isServing))) return;
+      const { account, requestId } = overdue;
+      if (isLease(requestId)) {
+        if (await closeLease(account, requestId, { isSwept: true })) applied += 1;
+        return;
+      }
       const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await decideZero(overdue);
       if (won) decided += 1;
       if (await applyCost(overdue, entry.costNanoUsd)) applied += 1;

@@ -50,6 +50,7 @@ test("an account is created, read, updated and frozen", async () => {
     tier: "elite",
     frozen: false,
     buyback_token: wrapped,
+    balance_usd: "0.00",
     available_usd: "0.00",
     held_usd: "0.00",
     open_holds: 0,

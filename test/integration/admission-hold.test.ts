@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { hold } from "../../api/admission/admit.ts";
+import type { CallHold, Money } from "../../shared/money/index.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { balance, decisionOf, free, held, holdOf, startBank, startMoney } from "../support/money-setup.ts";
 import { eventually } from "../support/service.ts";
@@ -23,6 +24,8 @@ const ask = (account: string) => ({
   bound,
 });
 
+const from = (money: Money) => async (call: CallHold) => ({ heldNanoUsd: await money.holdForCall(call) });
+
 /** An account with 1,000 nano-USD, and a second process whose clock is still. */
 async function startWaiting() {
   const bank = await startBank();
@@ -34,7 +37,7 @@ async function startWaiting() {
 test("a call waits a moment for the unused part of the previous call's hold", async () => {
   const { money, account, clock, waiting } = await startWaiting();
   const before = await held(money, holdOf(account, 600n));
-  const again = hold(waiting, ask(account));
+  const again = hold(from(waiting), ask(account));
   await eventually(() => clock.pending() === 1);
   // The previous call was answered already; its cost is applied only now.
   await money.settle(decisionOf(before, 10n));
@@ -45,7 +48,7 @@ test("a call waits a moment for the unused part of the previous call's hold", as
 
 test("an insufficient balance without calls in flight is refused at once, in tokens", async () => {
   const { money, account, waiting } = await startWaiting();
-  const refused = hold(waiting, { ...ask(account), bound: { ...bound, maxNanoUsd: 2_000n, minNanoUsd: 2_000n } });
+  const refused = hold(from(waiting), { ...ask(account), bound: { ...bound, maxNanoUsd: 2_000n, minNanoUsd: 2_000n } });
   await expect(refused).rejects.toMatchObject({
     code: "insufficient_balance",
     message:
@@ -57,7 +60,9 @@ test("an insufficient balance without calls in flight is refused at once, in tok
 test("without a cap in the request the refusal names none", async () => {
   const { account, waiting } = await startWaiting();
   const expensive = { ...bound, maxNanoUsd: 90_000_000n, minNanoUsd: 20_000_000n, inputNanoUsd: 12_000_000n };
-  await expect(hold(waiting, { ...ask(account), bound: { ...expensive, isCapNamed: false } })).rejects.toMatchObject({
+  await expect(
+    hold(from(waiting), { ...ask(account), bound: { ...expensive, isCapNamed: false } }),
+  ).rejects.toMatchObject({
     message: "The balance is too low. The input alone can cost 0.012 USD; the balance has 0.000001.",
   });
 });
@@ -65,7 +70,7 @@ test("without a cap in the request the refusal names none", async () => {
 test("a call that is not counted in tokens is refused in USD", async () => {
   const { account, waiting } = await startWaiting();
   const image = { ...bound, maxNanoUsd: 20_000_000n, minNanoUsd: 20_000_000n, outputCap: 0 };
-  await expect(hold(waiting, { ...ask(account), bound: image })).rejects.toMatchObject({
+  await expect(hold(from(waiting), { ...ask(account), bound: image })).rejects.toMatchObject({
     code: "insufficient_balance",
     message: "The balance is too low. The call can cost 0.02 USD; the balance has 0.000001.",
   });
@@ -73,7 +78,7 @@ test("a call that is not counted in tokens is refused in USD", async () => {
 
 test("a balance between the least and the most is held whole, and caps the output", async () => {
   const { money, account, waiting } = await startWaiting();
-  expect(await hold(waiting, { ...ask(account), bound: { ...bound, maxNanoUsd: 5_000n } })).toEqual({
+  expect(await hold(from(waiting), { ...ask(account), bound: { ...bound, maxNanoUsd: 5_000n } })).toEqual({
     heldNanoUsd: 1_000n,
     outputCap: 3,
   });

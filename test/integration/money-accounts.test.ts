@@ -11,7 +11,13 @@ test("collections and indexes are created once by concurrent processes", async (
   const indexes = async (name: string) =>
     (await connection?.collection(name).indexes())?.map(({ key }) => JSON.stringify(key)).toSorted();
   expect(await indexes("accounts")).toEqual(['{"_id":1}', '{"createdAt":-1,"_id":-1}', '{"holdsExpireAt":1}']);
-  const keys = ['{"_id":1}', '{"account":1,"createdAt":-1,"_id":-1}', '{"account":1}', '{"buyback.token":1}'];
+  const keys = [
+    '{"_id":1}',
+    '{"account":1,"createdAt":-1,"_id":-1}',
+    '{"account":1}',
+    '{"buyback.token":1}',
+    '{"lease":1,"amount":1}',
+  ];
   expect(await indexes("ledger")).toEqual(keys);
 });
 

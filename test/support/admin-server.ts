@@ -11,6 +11,7 @@ import { systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { type Instance, startInstance } from "./keys-instance.ts";
+import { leasesOf } from "./money-setup.ts";
 import { type Stores, testStores } from "./servers.ts";
 
 export const adminToken = "admin-token-of-the-tests";
@@ -55,7 +56,13 @@ export async function startAdminServer(
   const http = { clock: systemClock, log, bodyBudget: createByteBudget(1024 * 1024) };
   app.use(
     "/admin/v1",
-    createAdminRouter({ ...instance, ...http, payments, config: { ADMIN_TOKEN: config.ADMIN_TOKEN } }),
+    createAdminRouter({
+      ...instance,
+      ...http,
+      payments,
+      leases: leasesOf(instance.money),
+      config: { ADMIN_TOKEN: config.ADMIN_TOKEN },
+    }),
   );
   app.use(noSuchRoute);
   app.use(errorHandler(http));

@@ -1,5 +1,13 @@
 import { expect, onTestFinished } from "vitest";
-import { createMoney, type Decision, type Hold, type Money } from "../../shared/money/index.ts";
+import {
+  createMoney,
+  type Decision,
+  type Hold,
+  type Leased,
+  type LeaseRequest,
+  type Money,
+  type Recalls,
+} from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
@@ -44,6 +52,10 @@ export async function startBank({ balanceNanoUsd = 1_000n } = {}) {
   const another = async () => (await startMoney(uri, clock)).money;
   return { uri, clock, money, mongo, account, another };
 }
+
+/** The leases of an API instance that is always registered, alone or beside the others of `recalls`. */
+export const leasesOf = (money: Money, instance = "api_test", recalls: Recalls = { ask() {}, onAsked() {} }) =>
+  money.createLeases({ registration: { instance, since: () => 0, renew: async () => {} }, recalls });
 
 export async function openAccount(money: Money, balanceNanoUsd: bigint): Promise<string> {
   const { id } = await money.createAccount({ name: "acme" });
@@ -103,3 +115,33 @@ export const inTurn = <T>(all: readonly T[], at: number): T => all[at % all.leng
 
 export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
+
+/** What a text call asks of a lease. */
+export const leaseRequestOf = (
+  account: string,
+  maxNanoUsd: bigint,
+  more: Partial<LeaseRequest> = {},
+): LeaseRequest => ({
+  ...holdOf(account, maxNanoUsd),
+  key: "key_test",
+  endpoint: "/v1/chat/completions",
+  model: "openai/gpt",
+  frozen: false,
+  insufficientText: (availableNanoUsd) => `available: ${availableNanoUsd}`,
+  ...more,
+});
+
+/** The decision of a call that has its hold out of a lease. */
+export const leasedDecision = (request: LeaseRequest, { lease, heldNanoUsd }: Leased, costNanoUsd: bigint) =>
+  decisionOf({ ...request, maxNanoUsd: heldNanoUsd }, costNanoUsd, { lease });
+
+/** Instances that hear each other's recalls. */
+export function createRecallBus() {
+  const listeners = new Map<string, Parameters<Recalls["onAsked"]>[0]>();
+  return (instance: string): Recalls => ({
+    ask(account) {
+      for (const [other, giveBack] of listeners) if (other !== instance) giveBack({ account, from: instance });
+    },
+    onAsked: (giveBack) => listeners.set(instance, giveBack),
+  });
+}

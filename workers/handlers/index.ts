@@ -72,13 +72,20 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   embeddings: paid(embeddings),
   image: paid(image),
   media: paid(media),
-  "sweep-holds": async ({ money, queues, log }) => {
+  "sweep-holds": async ({ money, queues, replies, log }) => {
     const isPending = async (requestId: string) => {
       const pending = await Promise.all(pools.map((pool) => queues.isPending(pool, requestId)));
       return pending.includes(true);
     };
-    const swept = await money.sweep(isPending);
+    const isServing = async (instance: string, since: Date) =>
+      (await replies.instanceLives(instance)) ||
+      (await queues.hasJobsOf(instance)) ||
+      (await queues.emptySince()) > since.getTime();
+    const swept = await money.sweep(isPending, isServing);
     if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");
+  },
+  "apply-late-costs": async ({ money }) => {
+    await money.applyLateCosts();
   },
   "checkpoint-ledger": async ({ money, ending }) => {
     await money.checkpoint(ending);

@@ -18,6 +18,7 @@ export const ledgerFields = (
   endpoint: payload.endpoint,
   model: payload.model,
   heldNanoUsd: BigInt(payload.held),
+  lease: payload.lease,
   buybackToken: payload.buybackToken,
   upstream,
   attempts,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Keys } from "#keys";
-import { type Account, formatUsd, type Money } from "#money";
+import { type Account, formatUsd, type Leases, type Money } from "#money";
 import { mint, name, pageQuery, parse } from "../../http/input.ts";
 import { found, type Handler, renderPage, unixSeconds } from "./render.ts";
 
@@ -14,34 +14,51 @@ const accountPatch = z.strictObject({
   buyback_token: mint.nullable().optional(),
 });
 
-const render = (account: Account) => ({
+type Shown = Account & { readonly balanceNanoUsd: bigint };
+
+const render = (account: Shown) => ({
   id: account.id,
   object: "account",
   name: account.name,
   tier: account.tier,
   frozen: account.frozen,
   buyback_token: account.buybackToken,
+  balance_usd: formatUsd(account.balanceNanoUsd),
   available_usd: formatUsd(account.availableNanoUsd),
   held_usd: formatUsd(account.heldNanoUsd),
   open_holds: account.openHolds,
   created_at: unixSeconds(account.createdAt),
 });
 
-export function accountHandlers({ money, keys }: { money: Money; keys: Keys }) {
+export function accountHandlers({ money, leases, keys }: { money: Money; leases: Leases; keys: Keys }) {
+  async function withBalances(accounts: readonly Account[]): Promise<Shown[]> {
+    const balances = await money.balances(accounts.map(({ id }) => id));
+    return accounts.map((each) => ({ ...each, balanceNanoUsd: balances.get(each.id) ?? each.availableNanoUsd }));
+  }
+  const show = async (account: Account) => render((await withBalances([account]))[0] as Shown);
+
   return {
     create: async (req, res) => {
       const { buyback_token: buybackToken, ...rest } = parse(newAccount, req.body);
       const account = await money.createAccount({ ...rest, buybackToken });
       res.status(201);
-      return render(account);
+      return show(account);
     },
-    list: (req) => renderPage(parse(pageQuery, req.query), (page) => money.accounts(page), render),
-    get: async (req) => render(found(await money.account(req.params.id), "account")),
+    list: async (req) => {
+      const query = parse(pageQuery, req.query);
+      // What no call needs is not to show as held.
+      await leases.settleIdle();
+      return renderPage(query, async (page) => withBalances(await money.accounts(page)), render);
+    },
+    get: async (req) => {
+      await leases.settleIdle(req.params.id);
+      return show(found(await money.account(req.params.id), "account"));
+    },
     update: async (req) => {
       const { buyback_token: buybackToken, ...rest } = parse(accountPatch, req.body);
       const account = await money.updateAccount(req.params.id, { ...rest, buybackToken });
       await keys.epochChanged();
-      return render(account);
+      return show(account);
     },
   } satisfies Record<string, Handler>;
 }

@@ -3,7 +3,7 @@ import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
 import { mongo } from "mongoose";
 import { invalidApiKey, noCapacity } from "#errors";
 import type { Keys } from "#keys";
-import type { Money } from "#money";
+import type { Leases, Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
@@ -20,6 +20,7 @@ import type { Handler } from "./render.ts";
 
 export interface AdminDeps {
   readonly money: Money;
+  readonly leases: Leases;
   readonly keys: Keys;
   readonly payments: Pick<Payments, "unused" | "buyback">;
   readonly config: Pick<Config, "ADMIN_TOKEN">;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { entryKinds, formatUsd, type Money } from "#money";
+import { entryKinds, formatUsd, type Leases, type Money } from "#money";
 import { pageQuery, parse, usd } from "../../http/input.ts";
 import { found, type Handler, renderEntry, renderMovement, renderPage } from "./render.ts";
 
@@ -11,11 +11,13 @@ const newCredit = z.strictObject({
 const ledgerQuery = pageQuery.extend({ kind: z.enum(entryKinds).optional() });
 const checkQuery = z.strictObject({ full: z.enum(["true", "false"]).optional() });
 
-export function ledgerHandlers({ money }: { money: Money }) {
+export function ledgerHandlers({ money, leases }: { money: Money; leases: Leases }) {
   return {
     credit: async (req, res) => {
       const { amount_usd: amountNanoUsd, idempotency_key: idempotencyKey, reason } = parse(newCredit, req.body);
       const credit = { amountNanoUsd, idempotencyKey, ...(reason !== undefined && { reason }) };
+      // What no call needs can be taken back.
+      if (amountNanoUsd < 0n) await leases.settleIdle(req.params.id);
       return renderMovement(res, await money.credit(req.params.id, credit));
     },
     list: async (req) => {
@@ -26,6 +28,7 @@ export function ledgerHandlers({ money }: { money: Money }) {
     request: async (req) => renderEntry(found(await money.entry(req.params.id), "request")),
     check: async (req) => {
       const { full } = parse(checkQuery, req.query);
+      await leases.settleIdle();
       const check = await money.check({ full: full === "true" });
       return {
         ok: check.ok,

@@ -1,0 +1,108 @@
+import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
+import { type Clock, dayMs } from "#platform/clock";
+import { openCollection } from "#platform/collection";
+import type { Logger } from "#platform/logger";
+import type { Mongo } from "#platform/mongo";
+import type { Accounts } from "./accounts.ts";
+import type { Ledger } from "./ledger.ts";
+
+const definition = {
+  /** The id of the lease. */
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  /** The costs that were applied. */
+  cost: { type: BigInt, required: true },
+  closedAt: { type: Date, required: true },
+} as const;
+const schema = new Schema(definition, { collection: "sweptLeases", strict: "throw", versionKey: false });
+schema.index({ closedAt: 1 }, { expireAfterSeconds: (2 * dayMs) / 1_000 });
+type StoredLease = InferRawDocType<typeof definition>;
+
+const prefix = "lease:";
+export const isLease = (holdId: string): boolean => holdId.startsWith(prefix);
+/** The instance that took a lease. */
+export const instanceOf = (lease: string): string => lease.split(":")[1] ?? "";
+
+/** The calls of a lease are decided until this long after their deadlines, or never: so it can be closed at last. */
+export const decidableMs = 60_000;
+
+const options = { readConcern: { level: "snapshot" }, timeoutMS: 15_000 } as const;
+const batchSize = 500;
+
+export type CloseLease = ReturnType<typeof createLeaseClosing>["closeLease"];
+
+/** The end of leases. Owns the collection `sweptLeases`: those that the sweeper closed in the last two days. */
+export function createLeaseClosing(deps: {
+  mongo: Mongo;
+  accounts: Accounts;
+  ledger: Ledger;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { mongo, accounts, ledger, clock, log } = deps;
+  const { collection: swept, prepare } = openCollection<StoredLease>(mongo, "sweptLeases", schema);
+
+  const transact = <Result>(work: (session: ClientSession) => Promise<Result>): Promise<Result> =>
+    mongo.connection.withSession((session) => session.withTransaction(() => work(session), options));
+
+  /**
+   * Applies the costs that were decided under a lease, and returns the rest of it. The lease's end is in the same
+   * transaction as the sum, so it counts what was decided before it. False: it was closed before.
+   */
+  const closeLease = (account: string, lease: string, { isSwept = false } = {}): Promise<boolean> =>
+    transact(async (session) => {
+      const path = `holds.${lease}` as const;
+      const filter = { _id: account, [path]: { $exists: true } };
+      // The account is written first: in the other order the transaction starves beside running calls.
+      const { matchedCount } = await accounts.collection.updateOne(filter, { $inc: { openHolds: -1 } }, { session });
+      if (matchedCount === 0) return false;
+      const cost = (await ledger.sumLeases([lease], session)).get(lease) ?? 0n;
+      const amount = `$${path}.amount`;
+      const available = { $add: ["$available", { $subtract: [amount, cost] }] };
+      const end = [{ $set: { available, held: { $subtract: ["$held", amount] } } }, { $unset: path }];
+      await accounts.collection.updateOne(filter, end, { session });
+      const closed = { _id: lease, account, cost, closedAt: new Date(clock.now()) };
+      if (isSwept) await swept.insertOne(closed, { session });
+      return true;
+    });
+
+  /**
+   * An instance was taken for dead, its lease was closed, and then a worker decided a call of it: such costs are applied
+   * now. Resolves with how many leases had some.
+   */
+  async function applyLateCosts(): Promise<number> {
+    let late = 0;
+    const since = new Date(clock.now() - dayMs);
+    const applyDifference = (lease: StoredLease, cost: bigint) =>
+      transact(async (session) => {
+        const { _id, account } = lease;
+        const unchanged = { _id, cost: lease.cost };
+        const { matchedCount } = await swept.updateOne(unchanged, { $set: { cost } }, { session });
+        if (matchedCount === 0) return;
+        await accounts.collection.updateOne({ _id: account }, { $inc: { available: lease.cost - cost } }, { session });
+        late += 1;
+        log.error(
+          { account, lease: _id, lateNanoUsd: cost - lease.cost },
+          "calls were decided after their lease was closed",
+        );
+      });
+    const applyAll = async (leases: readonly StoredLease[]) => {
+      const costs = await ledger.sumLeases(leases.map(({ _id }) => _id));
+      for (const lease of leases) {
+        const cost = costs.get(lease._id) ?? 0n;
+        if (cost !== lease.cost) await applyDifference(lease, cost);
+      }
+    };
+    let batch: StoredLease[] = [];
+    for await (const lease of swept.find({ closedAt: { $gte: since } })) {
+      batch.push(lease);
+      if (batch.length < batchSize) continue;
+      await applyAll(batch);
+      batch = [];
+    }
+    if (batch.length > 0) await applyAll(batch);
+    return late;
+  }
+
+  return { prepare, closeLease, applyLateCosts };
+}

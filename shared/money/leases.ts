@@ -1,0 +1,480 @@
+import { accountFrozen, insufficientBalance, noCapacity } from "#errors";
+import { atMost, type Clock, sleep } from "#platform/clock";
+import { groupCommit } from "#platform/group-commit";
+import type { Logger } from "#platform/logger";
+import { answered, type Mongo } from "#platform/mongo";
+import { retry } from "#platform/retry";
+import type { Accounts } from "./accounts.ts";
+import type { CallHold } from "./holds.ts";
+import type { CloseLease } from "./lease-closing.ts";
+import { createSpending } from "./spending.ts";
+import { assertAmount } from "./usd.ts";
+
+/** The hold of one call, given out of a lease. */
+export interface Leased {
+  /** The id of the lease. */
+  readonly lease: string;
+  readonly heldNanoUsd: bigint;
+  /** The call is decided at this cost, at most what it held: the rest may be given out again. Counts once. */
+  end(costNanoUsd: bigint): void;
+}
+
+/** What says to the sweeper that this instance lives. Without a renewal for 30 s it counts as dead. */
+export interface Registration {
+  readonly instance: string;
+  /**
+   * Since when there was no gap of more than 20 s between renewals, by the monotonic clock. Undefined when the last one is
+   * longer ago.
+   */
+  since(): number | undefined;
+  /** Rejects while Redis is unavailable. */
+  renew(): Promise<void>;
+}
+
+/** How instances ask each other to return what they do not use. */
+export interface Recalls {
+  /** Without an account: for all of them. */
+  ask(account?: string): void;
+  /** `from`: the instance that asks. */
+  onAsked(giveBack: (request: { readonly account?: string | undefined; readonly from: string }) => void): void;
+}
+
+export interface LeaseRequest extends CallHold {
+  /** The account was frozen a moment ago: MongoDB is asked before anything is given out. */
+  readonly frozen: boolean;
+}
+
+interface Lease {
+  readonly id: string;
+  readonly takenAt: number;
+  leftNanoUsd: bigint;
+  openCalls: number;
+  lastUsedAt: number;
+  /** The sweeper closes it from then on in any case: no hold of its calls expires later. Unix milliseconds. */
+  callsEndAt: number;
+  /** When its document was known to hold it, by the monotonic clock. Undefined: it is not taken yet. */
+  stoodAt: number | undefined;
+}
+
+/** The leases of one account. */
+interface Book {
+  readonly account: string;
+  /** Gives out. */
+  current: Lease | undefined;
+  /** Give out nothing more: they wait for their last call. */
+  readonly draining: Set<Lease>;
+  /** Calls that wait for a write. */
+  waiting: number;
+  readonly spending: ReturnType<typeof createSpending>;
+}
+
+/** An account that cannot take all that is asked of it. */
+interface State {
+  readonly frozen: boolean;
+  readonly available: bigint;
+  readonly held: bigint;
+  /** What it holds for the current lease of this instance. */
+  readonly ownAmount?: bigint;
+  /** The leases of other instances. */
+  readonly otherLeases: number;
+}
+
+const groupLimit = 500;
+const longestLeaseMs = 60_000;
+/** From then on the sweeper asks whether this instance lives. */
+const sweptAfterMs = 30_000;
+const idleMs = 2_000;
+const tickMs = 500;
+/** For what other instances return after they were asked, and for calls that end meanwhile. */
+const pausesMs = [50, 100];
+const maxRefusedAccounts = 10_000;
+const backoff = { firstMs: 100, maxMs: 5_000 };
+/** While MongoDB is unavailable leases are not closed. */
+const settleMs = 1_000;
+/** A write without an answer may still arrive. */
+const lateWriteMs = 10_000;
+
+/** Nothing is taken ahead of need unless this many calls are affordable. */
+const affordableCalls = 20n;
+const aheadShare = 8;
+
+/** An id names its instance for the sweeper. */
+const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
+
+/**
+ * A lease is a hold that the calls of one account share: an instance takes it with one write and gives its calls their
+ * holds out of it in memory. It takes what waiting calls need, and for a busy account twice what it spent in five seconds.
+ *
+ * A lease gives out for a minute, or until it has had no call for two seconds. Once its last call is decided it is closed
+ * by the ledger entries that name it. Its id is used once: the first write wants it absent, every later one present. So
+ * after a write without an answer nothing has to be guessed: the lease gives out nothing more, and closing it returns
+ * whatever the document holds for it. What a process that died has taken is closed by the sweeper.
+ */
+export function createLeases(deps: {
+  accounts: Accounts;
+  mongo: Mongo;
+  closeLease: CloseLease;
+  registration: Registration;
+  recalls: Recalls;
+  clock: Clock;
+  log: Logger;
+}) {
+  const { accounts, mongo, closeLease, registration, recalls, clock, log } = deps;
+  const { collection } = accounts;
+  const { instance } = registration;
+  const books = new Map<string, Book>();
+  const closing = new Set<Promise<unknown>>();
+  const stopping = new AbortController();
+  const refusedBefore = new Set<string>();
+  let taken = 0;
+
+  function bookOf(account: string): Book {
+    const existing = books.get(account);
+    if (existing) return existing;
+    const book = {
+      account,
+      current: undefined,
+      draining: new Set<Lease>(),
+      waiting: 0,
+      spending: createSpending(clock),
+    };
+    books.set(account, book);
+    return book;
+  }
+
+  /** Whether the lease may give out without a look at MongoDB: the sweeper cannot have closed it. */
+  function stands({ stoodAt }: Lease): boolean {
+    const since = registration.since();
+    return stoodAt !== undefined && since !== undefined && stoodAt >= since;
+  }
+
+  function give(book: Book, lease: Lease, heldNanoUsd: bigint): Leased {
+    lease.leftNanoUsd -= heldNanoUsd;
+    lease.openCalls += 1;
+    let isOpen = true;
+    return {
+      lease: lease.id,
+      heldNanoUsd,
+      end(costNanoUsd) {
+        if (!isOpen) return;
+        isOpen = false;
+        lease.openCalls -= 1;
+        lease.leftNanoUsd += heldNanoUsd - costNanoUsd;
+        lease.lastUsedAt = clock.now();
+        book.spending.add(costNanoUsd);
+        if (lease.openCalls === 0 && book.draining.has(lease)) close(book, lease);
+      },
+    };
+  }
+
+  /** Serves what the lease has enough for, in order; with `partly`, also less than the most that a call can cost. */
+  function giveInOrder(book: Book, group: readonly LeaseRequest[], partly: boolean, given: Map<LeaseRequest, Leased>) {
+    const lease = book.current;
+    if (!lease || !stands(lease)) return;
+    for (const request of group) {
+      const { maxNanoUsd, minNanoUsd } = request;
+      const amount = partly && lease.leftNanoUsd < maxNanoUsd ? lease.leftNanoUsd : maxNanoUsd;
+      const fits = amount >= minNanoUsd && amount <= lease.leftNanoUsd && request.expiresAt <= lease.callsEndAt;
+      if (!fits || given.has(request)) continue;
+      given.set(request, give(book, lease, amount));
+    }
+  }
+
+  /**
+   * Takes what the group needs, or as much of it as the account has, if that serves at least one of its calls. False: it does
+   * not. Throws 503 if the outcome is unknown.
+   */
+  async function grow(book: Book, group: readonly LeaseRequest[], partly: boolean): Promise<boolean> {
+    const now = clock.now();
+    const expiresAt = Math.max(...group.map((request) => request.expiresAt));
+    book.current ??= {
+      id: idOf(instance, taken++),
+      takenAt: now,
+      leftNanoUsd: 0n,
+      openCalls: 0,
+      lastUsedAt: now,
+      callsEndAt: expiresAt + longestLeaseMs,
+      stoodAt: undefined,
+    };
+    const lease = book.current;
+    const isFirst = lease.stoodAt === undefined;
+    const { leftNanoUsd } = lease;
+    const missing = (amount: bigint) => (amount > leftNanoUsd ? amount - leftNanoUsd : 0n);
+    const needNanoUsd = missing(group.reduce((sum, { maxNanoUsd }) => sum + maxNanoUsd, 0n));
+    const leastNanoUsd = missing(least(group.map(({ maxNanoUsd, minNanoUsd }) => (partly ? minNanoUsd : maxNanoUsd))));
+    const largestNanoUsd = -least(group.map(({ maxNanoUsd }) => -maxNanoUsd));
+    const callsEndAt = Math.max(lease.callsEndAt, expiresAt);
+    const sentAt = performance.now();
+    const update = growth(lease.id, {
+      isFirst,
+      needNanoUsd,
+      aheadNanoUsd: 2n * book.spending.inFiveSeconds(),
+      richNanoUsd: needNanoUsd + affordableCalls * largestNanoUsd,
+      now: new Date(now),
+      expiresAt: new Date(now + sweptAfterMs),
+      callsEndAt: new Date(callsEndAt),
+    });
+    const path = `holds.${lease.id}` as const;
+    const filter = {
+      _id: book.account,
+      frozen: false,
+      available: { $gte: leastNanoUsd },
+      [path]: { $exists: !isFirst },
+    };
+    const options = { returnDocument: "after", projection: { [`${path}.granted`]: 1 } } as const;
+    const document = await answered(collection.findOneAndUpdate(filter, update, options)).catch((error: unknown) => {
+      log.warn({ err: error, account: book.account }, "the outcome of a lease's growth is unknown");
+      drain(book, { mayArrive: isFirst });
+      return unavailable(error);
+    });
+    if (!document) {
+      if (isFirst) book.current = undefined;
+      return false;
+    }
+    // The lease may have begun to drain meanwhile: then this goes back with the rest of it.
+    lease.leftNanoUsd += document.holds[lease.id]?.granted ?? 0n;
+    lease.callsEndAt = callsEndAt;
+    lease.stoodAt = sentAt;
+    return true;
+  }
+
+  async function read(book: Book): Promise<State> {
+    const sentAt = performance.now();
+    const lease = book.current;
+    const own = lease && { ownAmount: `$holds.${lease.id}.amount` };
+    const [state] = await answered(
+      collection
+        .aggregate<State>([
+          { $match: { _id: book.account } },
+          { $project: { frozen: 1, available: 1, held: 1, otherLeases: countOthers(instance), ...own } },
+        ])
+        .toArray(),
+    ).catch(unavailable);
+    if (!state) throw new Error(`there is no account ${book.account}`);
+    // A lease that is gone was closed by the sweeper, who took this process for dead.
+    if (lease?.stoodAt !== undefined && book.current === lease) {
+      if (state.ownAmount === undefined) book.current = undefined;
+      else lease.stoodAt = sentAt;
+    }
+    return state;
+  }
+
+  async function holdGroup(account: string, group: readonly LeaseRequest[]): Promise<(Leased | Error)[]> {
+    const book = bookOf(account);
+    const given = new Map<LeaseRequest, Leased>();
+    const waiting = () => group.filter((request) => !given.has(request));
+    // While MongoDB is unavailable nothing is sent: then nothing is unknown.
+    if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);
+    if (registration.since() === undefined) await registration.renew().catch(unavailable);
+    // A new lease is only taken of an account that is not frozen.
+    if (group.some(({ frozen }) => frozen)) drain(book);
+    // An account that was refused costs a read for each group, and no write.
+    const mustRead = refusedBefore.has(account) || (book.current !== undefined && !stands(book.current));
+    let state = mustRead ? await read(book) : undefined;
+
+    async function serve(partly: boolean): Promise<void> {
+      giveInOrder(book, group, partly, given);
+      const rest = waiting();
+      if (rest.length === 0) return;
+      const covers = ({ maxNanoUsd, minNanoUsd }: LeaseRequest) =>
+        !state || state.available + (book.current?.leftNanoUsd ?? 0n) >= (partly ? minNanoUsd : maxNanoUsd);
+      if (!state?.frozen && rest.some(covers) && (await grow(book, rest, partly)))
+        giveInOrder(book, rest, partly, given);
+      if (waiting().length > 0) state = await read(book);
+    }
+
+    await serve(false);
+    for (const pauseMs of pausesMs) {
+      if (!state || !waiting().some((request) => isWorthWaiting(state as State, request))) break;
+      if (state.otherLeases > 0) recalls.ask(account);
+      await sleep(clock, pauseMs);
+      state = undefined;
+      await serve(false);
+    }
+    if (waiting().length > 0) await serve(true);
+    if (registration.since() === undefined) return unavailable(new Error("the registration lapsed"));
+    remember(account, waiting().length > 0);
+    const availableNanoUsd = (state?.available ?? 0n) + (book.current?.leftNanoUsd ?? 0n);
+    return group.map(
+      (request) =>
+        given.get(request) ??
+        (state?.frozen ? accountFrozen() : insufficientBalance(request.insufficientText(availableNanoUsd))),
+    );
+  }
+
+  function remember(account: string, isRefused: boolean): void {
+    refusedBefore.delete(account);
+    if (!isRefused) return;
+    refusedBefore.add(account);
+    const [oldest] = refusedBefore;
+    if (oldest !== undefined && refusedBefore.size > maxRefusedAccounts) refusedBefore.delete(oldest);
+  }
+
+  const commit = groupCommit<LeaseRequest, Leased>({ limit: groupLimit, write: holdGroup });
+
+  /** Returns what the lease does not need. If the write is lost, closing the lease returns it. */
+  function giveBack(account: string, lease: Lease): void {
+    const amount = lease.leftNanoUsd;
+    if (amount === 0n) return;
+    lease.leftNanoUsd = 0n;
+    const path = `holds.${lease.id}.amount`;
+    const update = { $inc: { available: amount, held: -amount, [path]: -amount } };
+    answered(collection.updateOne({ _id: account, [path]: { $gte: amount } }, update)).catch((error: Error) =>
+      log.warn({ err: error.message, account }, "a lease could not return what it does not use"),
+    );
+  }
+
+  /** The current lease gives out nothing more. `mayArrive`: it may be taken later than now. */
+  function drain(book: Book, { mayArrive = false } = {}): void {
+    const lease = book.current;
+    if (!lease) return;
+    book.current = undefined;
+    if (lease.openCalls === 0) return close(book, lease, mayArrive);
+    book.draining.add(lease);
+    giveBack(book.account, lease);
+  }
+
+  function close(book: Book, lease: Lease, mayArrive = false): void {
+    book.draining.delete(lease);
+    if (lease.stoodAt === undefined && !mayArrive) return;
+    const { signal } = stopping;
+    const closed = retry({ clock, signal, backoff }, async () => {
+      if (mayArrive) await sleep(clock, lateWriteMs, signal);
+      await closeLease(book.account, lease.id);
+    }).catch((error: Error) => log.warn({ err: error.message, lease: lease.id }, "the sweeper has to close a lease"));
+    closing.add(closed);
+    void closed.finally(() => closing.delete(closed));
+  }
+
+  function tick(): void {
+    const now = clock.now();
+    for (const book of books.values()) {
+      const { current, waiting, draining, account } = book;
+      if (current && waiting === 0) {
+        const isIdle = current.openCalls === 0 && now - current.lastUsedAt >= idleMs;
+        if (isIdle || now - current.takenAt >= longestLeaseMs) drain(book);
+      }
+      for (const lease of draining) giveBack(account, lease);
+      if (!book.current && draining.size === 0 && book.waiting === 0) books.delete(account);
+    }
+  }
+  const stopTicks = clock.every(tickMs, tick);
+
+  /** Asked by another instance. */
+  function returnUnused(book: Book, from: string): void {
+    const { current, waiting, account } = book;
+    // Of two instances that both wait, one gets what the other has left.
+    if (!current || (waiting > 0 && instance < from)) return;
+    if (current.openCalls === 0 && waiting === 0) drain(book);
+    else giveBack(account, current);
+  }
+  recalls.onAsked(({ account, from }) => {
+    const asked = account === undefined ? books.values() : [books.get(account)];
+    for (const book of asked) if (book) returnUnused(book, from);
+  });
+
+  /**
+   * Holds for a call that waits: the most that it can cost, or, if the account has less, that. Throws 402 only after other
+   * instances were asked to return what they do not use; 403 for a frozen account; 503.
+   */
+  async function hold(request: LeaseRequest): Promise<Leased> {
+    assertAmount(request.maxNanoUsd, "maxNanoUsd");
+    assertAmount(request.minNanoUsd, "minNanoUsd");
+    const book = bookOf(request.account);
+    const { current } = book;
+    const mayGive = current && book.waiting === 0 && !request.frozen && request.expiresAt <= current.callsEndAt;
+    if (mayGive && current.leftNanoUsd >= request.maxNanoUsd && stands(current))
+      return give(book, current, request.maxNanoUsd);
+    book.waiting += 1;
+    try {
+      return await commit(request.account, request.requestId, request);
+    } finally {
+      book.waiting -= 1;
+    }
+  }
+
+  /** Closes the leases that have no call. */
+  async function closeIdle(account?: string): Promise<void> {
+    for (const book of account === undefined ? books.values() : [books.get(account)])
+      if (book?.current?.openCalls === 0 && book.waiting === 0) drain(book);
+    await Promise.all(closing);
+  }
+
+  return {
+    hold,
+    /** For who looks at an account, or at all: closes the leases without calls here, and asks the other instances to. */
+    async settleIdle(account?: string): Promise<void> {
+      recalls.ask(account);
+      await atMost(clock, settleMs, closeIdle(account));
+    },
+    /** After the last call. Leases of calls without a decision are left to the sweeper. */
+    async stop(): Promise<void> {
+      stopTicks();
+      await closeIdle();
+    },
+    /** Stops waiting for MongoDB. */
+    abandon: () => stopping.abort(new Error("this process stops")),
+  };
+}
+
+export type Leases = ReturnType<typeof createLeases>;
+
+const least = (amounts: readonly bigint[]): bigint => amounts.reduce((low, each) => (each < low ? each : low));
+
+/**
+ * Whether the call may be served soon: by what other instances return, or, if the balance does not even cover the least of
+ * it, by the end of calls that hold more than they cost.
+ */
+function isWorthWaiting({ frozen, available, held, otherLeases }: State, { minNanoUsd }: LeaseRequest): boolean {
+  if (frozen || available + held < minNanoUsd) return false;
+  return otherLeases > 0 || available < minNanoUsd;
+}
+
+const countOthers = (instance: string) => {
+  const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)` } };
+  return { $size: { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } } };
+};
+
+/**
+ * Computed from the document: what is needed, or all that is available if that is less; and what is taken ahead, at most an
+ * eighth of what is available, if the account is rich enough.
+ */
+function growth(
+  id: string,
+  lease: {
+    readonly isFirst: boolean;
+    readonly needNanoUsd: bigint;
+    readonly aheadNanoUsd: bigint;
+    readonly richNanoUsd: bigint;
+    readonly now: Date;
+    readonly expiresAt: Date;
+    readonly callsEndAt: Date;
+  },
+) {
+  const { isFirst, needNanoUsd, aheadNanoUsd, richNanoUsd, now, expiresAt, callsEndAt } = lease;
+  const hold = `holds.${id}`;
+  const share = { $toLong: { $floor: { $divide: ["$available", aheadShare] } } };
+  const ahead = { $cond: [{ $gte: ["$available", richNanoUsd] }, { $min: [aheadNanoUsd, share] }, 0n] };
+  const granted = { $min: ["$available", { $add: [needNanoUsd, ahead] }] };
+  const amount = isFirst ? `$${hold}.granted` : { $add: [`$${hold}.amount`, `$${hold}.granted`] };
+  return [
+    { $set: { [`${hold}.granted`]: granted, [`${hold}.callsEndAt`]: callsEndAt } },
+    {
+      $set: {
+        available: { $subtract: ["$available", `$${hold}.granted`] },
+        held: { $add: ["$held", `$${hold}.granted`] },
+        [`${hold}.amount`]: amount,
+        ...(isFirst && {
+          [`${hold}.heldAt`]: now,
+          [`${hold}.expiresAt`]: expiresAt,
+          openHolds: { $add: ["$openHolds", 1] },
+          holdsExpireAt: { $min: ["$holdsExpireAt", expiresAt] },
+        }),
+      },
+    },
+  ];
+}
+
+function unavailable(cause: unknown): never {
+  throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, cause);
+}

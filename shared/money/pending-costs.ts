@@ -1,0 +1,27 @@
+import type { ClientSession } from "mongoose";
+import type { StoredAccount } from "./accounts.ts";
+import { isLease } from "./lease-closing.ts";
+import { type Ledger, toEntry } from "./ledger.ts";
+
+const pageHolds = 5_000;
+
+/** By the id of a hold: what is decided and not yet applied. A lease without decided calls is absent, like an undecided call. */
+export async function pendingCosts(
+  ledger: Ledger,
+  accounts: readonly Pick<StoredAccount, "holds">[],
+  session?: ClientSession,
+): Promise<Map<string, bigint>> {
+  const ids = accounts.flatMap(({ holds }) => Object.keys(holds));
+  const calls = ids.filter((id) => !isLease(id));
+  const leases = ids.filter(isLease);
+  const costs = new Map<string, bigint>();
+  for (let from = 0; from < calls.length; from += pageHolds) {
+    const these = { _id: { $in: calls.slice(from, from + pageHolds) } };
+    for await (const entry of ledger.collection.find(these, session && { session }))
+      costs.set(entry._id, toEntry(entry).costNanoUsd);
+  }
+  for (let from = 0; from < leases.length; from += pageHolds)
+    for (const [lease, cost] of await ledger.sumLeases(leases.slice(from, from + pageHolds), session))
+      costs.set(lease, cost);
+  return costs;
+}

@@ -1,0 +1,237 @@
+import { expect, test } from "vitest";
+import type { Leased, LeaseRequest, Leases, Money } from "../../shared/money/index.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { brokenWire, type Command } from "../support/money-proxy.ts";
+import {
+  balance,
+  createRecallBus,
+  free,
+  leasedDecision,
+  leaseRequestOf,
+  leasesOf,
+  minuteMs,
+  startBank,
+  startMoney,
+  times,
+} from "../support/money-setup.ts";
+import { eventually } from "../support/service.ts";
+
+/** A call that is decided at this cost. */
+async function spend(money: Money, leases: Leases, request: LeaseRequest, costNanoUsd: bigint): Promise<Leased> {
+  const leased = await leases.hold(request);
+  await money.decide(leasedDecision(request, leased, costNanoUsd));
+  leased.end(costNanoUsd);
+  return leased;
+}
+
+const isGranted = ({ status }: PromiseSettledResult<unknown>) => status === "fulfilled";
+
+/** Nothing is held any more, and every nano-USD is accounted for. */
+async function expectClosed(money: Money, account: string, availableNanoUsd: bigint): Promise<void> {
+  await eventually(async () => (await balance(money, account)).openHolds === 0);
+  expect(await balance(money, account)).toEqual(free(availableNanoUsd));
+  expect(await money.balances([account])).toEqual(new Map([[account, availableNanoUsd]]));
+  expect(await money.check({ full: true })).toMatchObject({ ok: true, differenceNanoUsd: 0n, openHolds: 0 });
+}
+
+test("200 calls through two instances, on money for twenty: all of it is used, never more", async () => {
+  const { money, account, another } = await startBank({ balanceNanoUsd: 2_000n });
+  const bus = createRecallBus();
+  const instances = [money, await another()].map((bank, at) => leasesOf(bank, `api_${at}`, bus(`api_${at}`)));
+  const requests = times(200, () => leaseRequestOf(account, 100n));
+  const calls = await Promise.allSettled(
+    requests.map((request, at) => spend(money, instances[at % 2] as Leases, request, 100n)),
+  );
+  expect(calls.filter(isGranted)).toHaveLength(20);
+  for (const call of calls) if (call.status === "rejected") expect(call.reason).toMatchObject({ status: 402 });
+  await Promise.all(instances.map((each) => each.settleIdle()));
+  await expectClosed(money, account, 0n);
+});
+
+test("what one instance does not use another one gets, and only then is a balance insufficient", async () => {
+  const { money, account, another } = await startBank({ balanceNanoUsd: 1_000n });
+  const bus = createRecallBus();
+  const [one, two] = [money, await another()].map((bank, at) => leasesOf(bank, `api_${at}`, bus(`api_${at}`)));
+  if (!one || !two) return;
+  // Two calls hold everything, one of them costs little.
+  const running = leaseRequestOf(account, 500n);
+  const held = await one.hold(running);
+  await spend(money, one, leaseRequestOf(account, 500n), 20n);
+  expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n, openHolds: 1 });
+  expect(await money.balances([account])).toEqual(new Map([[account, 980n]]));
+  await spend(money, two, leaseRequestOf(account, 480n), 480n);
+  await expect(two.hold(leaseRequestOf(account, 1n))).rejects.toMatchObject({ status: 402, message: "available: 0" });
+  await money.decide(leasedDecision(running, held, 500n));
+  held.end(500n);
+  await Promise.all([one.settleIdle(), two.settleIdle()]);
+  await expectClosed(money, account, 0n);
+});
+
+test("a group that does not fit is served in order, and a call without a cap takes what is left", async () => {
+  const { money, account } = await startBank({ balanceNanoUsd: 1_000n });
+  const leases = leasesOf(money);
+  const sizes = [600n, 600n, 300n];
+  const calls = await Promise.allSettled([
+    ...sizes.map((size) => leases.hold(leaseRequestOf(account, size))),
+    leases.hold(leaseRequestOf(account, 5_000n, { minNanoUsd: 10n })),
+  ]);
+  const held = calls.map((call) => (call.status === "fulfilled" ? call.value.heldNanoUsd : call.reason.code));
+  expect(held).toEqual([600n, "insufficient_balance", 300n, 100n]);
+  for (const call of calls) if (call.status === "fulfilled") call.value.end(0n);
+  await leases.settleIdle();
+  await expectClosed(money, account, 1_000n);
+});
+
+test("a busy account costs a few writes, not one for each call, and an idle one holds nothing", async () => {
+  const { uri, account, money: bank } = await startBank({ balanceNanoUsd: 10_000_000n });
+  const writes: Command[] = [];
+  const wire = await brokenWire(uri, (command) => {
+    if (command["findAndModify"] || command["update"]) writes.push(command);
+    return "pass";
+  });
+  const clock = createManualClock(Date.now());
+  const { money } = await startMoney(wire, clock);
+  const leases = leasesOf(money);
+  for (let round = 0; round < 20; round++) {
+    await Promise.all(times(20, () => spend(money, leases, leaseRequestOf(account, 1_000n), 100n)));
+    clock.advance(50);
+  }
+  expect(writes.length).toBeLessThan(20);
+  expect(await money.balances([account])).toEqual(new Map([[account, 9_960_000n]]));
+  clock.advance(2_500);
+  await expectClosed(bank, account, 9_960_000n);
+});
+
+test("a lease gives out for a minute, and is closed when its last call is decided", async () => {
+  const { uri, account, money: bank } = await startBank();
+  const clock = createManualClock(Date.now());
+  const { money } = await startMoney(uri, clock);
+  const leases = leasesOf(money);
+  const request = leaseRequestOf(account, 300n, { expiresAt: clock.now() + 20 * minuteMs });
+  const first = await leases.hold(request);
+  await spend(money, leases, leaseRequestOf(account, 200n), 50n);
+  clock.advance(minuteMs);
+  // What the running call does not need is back.
+  await eventually(async () => (await balance(bank, account)).availableNanoUsd === 650n);
+  expect(await balance(bank, account)).toEqual({ availableNanoUsd: 650n, heldNanoUsd: 350n, openHolds: 1 });
+  const second = await leases.hold(leaseRequestOf(account, 100n));
+  expect(second.lease).not.toBe(first.lease);
+  await money.decide(leasedDecision(request, first, 300n));
+  first.end(300n);
+  await eventually(async () => (await balance(bank, account)).openHolds === 1);
+  second.end(0n);
+  await leases.settleIdle();
+  await expectClosed(bank, account, 650n);
+});
+
+test("a frozen account's lease gives out nothing more", async () => {
+  const { money, account } = await startBank();
+  const leases = leasesOf(money);
+  const running = await leases.hold(leaseRequestOf(account, 100n));
+  await spend(money, leases, leaseRequestOf(account, 500n), 10n);
+  await money.updateAccount(account, { frozen: true });
+  await expect(leases.hold(leaseRequestOf(account, 10n, { frozen: true }))).rejects.toMatchObject({ status: 403 });
+  await money.updateAccount(account, { frozen: false });
+  const after = await leases.hold(leaseRequestOf(account, 10n, { frozen: true }));
+  for (const call of [running, after]) call.end(0n);
+  await leases.settleIdle();
+  await expectClosed(money, account, 990n);
+});
+
+test.each(["lose the answer", "lose the request"] as const)(
+  "MongoDB %s of a growth: the calls that wait for it get 503, the others go on, and nothing stays held",
+  async (fate) => {
+    const { uri, account, money: bank, clock } = await startBank();
+    let isBroken = false;
+    const wire = await brokenWire(uri, (command) => (isBroken && command["findAndModify"] ? fate : "pass"));
+    const { money } = await startMoney(wire, clock);
+    const leases = leasesOf(money);
+    const request = leaseRequestOf(account, 100n);
+    const running = await leases.hold(request);
+    isBroken = true;
+    const growths = await Promise.allSettled(times(3, () => leases.hold(leaseRequestOf(account, 100n))));
+    for (const growth of growths) expect(growth).toMatchObject({ reason: { status: 503, code: "no_capacity" } });
+    isBroken = false;
+    await money.decide(leasedDecision(request, running, 60n));
+    running.end(60n);
+    await spend(money, leases, leaseRequestOf(account, 900n), 40n);
+    await leases.settleIdle();
+    await expectClosed(bank, account, 900n);
+  },
+);
+
+test("the first growth of a lease was lost: the sweeper returns what it took", async () => {
+  const { uri, account, money: bank, clock } = await startBank();
+  const wire = await brokenWire(uri, (command) => (command["findAndModify"] ? "lose the answer" : "pass"));
+  const { money } = await startMoney(wire, clock);
+  const leases = leasesOf(money);
+  await expect(leases.hold(leaseRequestOf(account, 700n))).rejects.toMatchObject({ status: 503 });
+  leases.abandon();
+  expect(await balance(bank, account)).toEqual({ availableNanoUsd: 300n, heldNanoUsd: 700n, openHolds: 1 });
+  const sweep = () => bank.sweep(async () => false);
+  clock.later(2 * minuteMs);
+  expect(await sweep()).toEqual({ applied: 0, decided: 0 });
+  clock.later(10 * minuteMs);
+  expect(await sweep()).toEqual({ applied: 1, decided: 0 });
+  await expectClosed(bank, account, 1_000n);
+});
+
+test("an instance dies: its leases are closed once no job of it remains, and a late decision is charged once", async () => {
+  const { money, account, clock } = await startBank();
+  const leases = leasesOf(money, "api_dead");
+  await spend(money, leases, leaseRequestOf(account, 300n), 120n);
+  const running = leaseRequestOf(account, 400n);
+  const leased = await leases.hold(running);
+  // From here on the instance does nothing.
+  const asked: string[] = [];
+  let serving = true;
+  const sweep = () =>
+    money.sweep(
+      async () => false,
+      async (instance) => {
+        asked.push(instance);
+        return serving;
+      },
+    );
+  clock.later(2 * minuteMs);
+  expect(await sweep()).toEqual({ applied: 0, decided: 0 });
+  serving = false;
+  expect(await sweep()).toEqual({ applied: 1, decided: 0 });
+  expect(asked).toEqual(["api_dead", "api_dead"]);
+  await expectClosed(money, account, 880n);
+  expect(await money.applyLateCosts()).toBe(0);
+
+  await money.decide(leasedDecision(running, leased, 150n));
+  expect(await money.applyLateCosts()).toBe(1);
+  expect(await money.applyLateCosts()).toBe(0);
+  await expectClosed(money, account, 730n);
+});
+
+test("an instance that was taken for dead gives out nothing of a lease that was closed meanwhile", async () => {
+  const { money, account, clock } = await startBank();
+  let since: number | undefined = 0;
+  const registration = {
+    instance: "api_paused",
+    since: () => since,
+    renew: async () => {
+      since = performance.now();
+    },
+  };
+  const leases = money.createLeases({ registration, recalls: { ask() {}, onAsked() {} } });
+  const first = await spend(money, leases, leaseRequestOf(account, 600n), 100n);
+  since = undefined;
+  clock.later(2 * minuteMs);
+  await money.sweep(
+    async () => false,
+    async () => false,
+  );
+  expect(await balance(money, account)).toEqual(free(900n));
+  const second = await spend(money, leases, leaseRequestOf(account, 300n), 50n);
+  expect(second.lease).not.toBe(first.lease);
+  // A pause in which nobody closed it changes nothing.
+  since = undefined;
+  const third = await spend(money, leases, leaseRequestOf(account, 300n), 50n);
+  expect(third.lease).toBe(second.lease);
+  await leases.settleIdle();
+  await expectClosed(money, account, 800n);
+});
