@@ -57,6 +57,7 @@ export async function startApi(deps: ProcessDeps) {
   // Without an offline queue a connection that drops right after it was opened fails its first command.
   await retry({ clock, signal: AbortSignal.timeout(startTimeoutMs), backoff: startBackoff }, () => reader.start());
   await registry.start();
+  await queues.emptySince();
   const { registration } = reader;
   const recalls = await createRecalls({ instance: reader.instance, subscriber, commands: redis, log });
   const leases = money.createLeases({ registration, recalls });

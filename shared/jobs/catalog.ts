@@ -68,7 +68,7 @@ export const jobCatalog = {
   embeddings: { pool: "embeddings", payload: paidCall },
   image: { pool: "image", payload: paidCall },
   media: { pool: "media", payload: paidCall },
-  "sweep-holds": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
+  "sweep-holds": { pool: "maintenance", payload: noPayload, everyMs: 15_000 },
   "apply-late-costs": { pool: "maintenance", payload: noPayload, everyMs: 300_000 },
   "checkpoint-ledger": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
   "expire-files": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },

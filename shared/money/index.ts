@@ -100,7 +100,7 @@ export function createMoney(deps: {
     applyLateCosts,
     /** For an API instance: the holds of its text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly recalls: Recalls }) =>
-      createLeases({ ...instance, accounts, mongo, closeLease, clock, log }),
+      createLeases({ ...instance, accounts, ledger, mongo, closeLease, clock, log }),
     /** By account: credits less decided costs. */
     balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
       const found = await accounts.holdsOf(ids);

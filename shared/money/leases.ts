@@ -7,6 +7,7 @@ import { retry } from "#platform/retry";
 import type { Accounts } from "./accounts.ts";
 import type { CallHold } from "./holds.ts";
 import type { CloseLease } from "./lease-closing.ts";
+import type { Ledger } from "./ledger.ts";
 import { createSpending } from "./spending.ts";
 import { assertAmount } from "./usd.ts";
 
@@ -48,7 +49,8 @@ interface Lease {
   readonly id: string;
   readonly takenAt: number;
   leftNanoUsd: bigint;
-  openCalls: number;
+  /** By request id: how to end them. */
+  readonly openCalls: Map<string, (costNanoUsd: bigint) => void>;
   lastUsedAt: number;
   /** The sweeper closes it from then on in any case: no hold of its calls expires later. Unix milliseconds. */
   callsEndAt: number;
@@ -82,7 +84,7 @@ interface State {
 const groupLimit = 500;
 const longestLeaseMs = 60_000;
 /** From then on the sweeper asks whether this instance lives. */
-const sweptAfterMs = 30_000;
+const sweptAfterMs = 15_000;
 const idleMs = 2_000;
 const tickMs = 500;
 /** For what other instances return after they were asked, and for calls that end meanwhile. */
@@ -112,6 +114,7 @@ const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
  */
 export function createLeases(deps: {
   accounts: Accounts;
+  ledger: Ledger;
   mongo: Mongo;
   closeLease: CloseLease;
   registration: Registration;
@@ -119,7 +122,7 @@ export function createLeases(deps: {
   clock: Clock;
   log: Logger;
 }) {
-  const { accounts, mongo, closeLease, registration, recalls, clock, log } = deps;
+  const { accounts, ledger, mongo, closeLease, registration, recalls, clock, log } = deps;
   const { collection } = accounts;
   const { instance } = registration;
   const books = new Map<string, Book>();
@@ -148,23 +151,17 @@ export function createLeases(deps: {
     return stoodAt !== undefined && since !== undefined && stoodAt >= since;
   }
 
-  function give(book: Book, lease: Lease, heldNanoUsd: bigint): Leased {
+  function give(book: Book, lease: Lease, requestId: string, heldNanoUsd: bigint): Leased {
     lease.leftNanoUsd -= heldNanoUsd;
-    lease.openCalls += 1;
-    let isOpen = true;
-    return {
-      lease: lease.id,
-      heldNanoUsd,
-      end(costNanoUsd) {
-        if (!isOpen) return;
-        isOpen = false;
-        lease.openCalls -= 1;
-        lease.leftNanoUsd += heldNanoUsd - costNanoUsd;
-        lease.lastUsedAt = clock.now();
-        book.spending.add(costNanoUsd);
-        if (lease.openCalls === 0 && book.draining.has(lease)) close(book, lease);
-      },
-    };
+    function end(costNanoUsd: bigint): void {
+      if (!lease.openCalls.delete(requestId)) return;
+      lease.leftNanoUsd += heldNanoUsd - costNanoUsd;
+      lease.lastUsedAt = clock.now();
+      book.spending.add(costNanoUsd);
+      if (lease.openCalls.size === 0 && book.draining.has(lease)) close(book, lease);
+    }
+    lease.openCalls.set(requestId, end);
+    return { lease: lease.id, heldNanoUsd, end };
   }
 
   /** Serves what the lease has enough for, in order; with `partly`, also less than the most that a call can cost. */
@@ -176,7 +173,7 @@ export function createLeases(deps: {
       const amount = partly && lease.leftNanoUsd < maxNanoUsd ? lease.leftNanoUsd : maxNanoUsd;
       const fits = amount >= minNanoUsd && amount <= lease.leftNanoUsd && request.expiresAt <= lease.callsEndAt;
       if (!fits || given.has(request)) continue;
-      given.set(request, give(book, lease, amount));
+      given.set(request, give(book, lease, request.requestId, amount));
     }
   }
 
@@ -191,7 +188,7 @@ export function createLeases(deps: {
       id: idOf(instance, taken++),
       takenAt: now,
       leftNanoUsd: 0n,
-      openCalls: 0,
+      openCalls: new Map(),
       lastUsedAt: now,
       callsEndAt: expiresAt + longestLeaseMs,
       stoodAt: undefined,
@@ -329,7 +326,7 @@ export function createLeases(deps: {
     const lease = book.current;
     if (!lease) return;
     book.current = undefined;
-    if (lease.openCalls === 0) return close(book, lease, mayArrive);
+    if (lease.openCalls.size === 0) return close(book, lease, mayArrive);
     book.draining.add(lease);
     giveBack(book.account, lease);
   }
@@ -351,7 +348,7 @@ export function createLeases(deps: {
     for (const book of books.values()) {
       const { current, waiting, draining, account } = book;
       if (current && waiting === 0) {
-        const isIdle = current.openCalls === 0 && now - current.lastUsedAt >= idleMs;
+        const isIdle = current.openCalls.size === 0 && now - current.lastUsedAt >= idleMs;
         if (isIdle || now - current.takenAt >= longestLeaseMs) drain(book);
       }
       for (const lease of draining) giveBack(account, lease);
@@ -365,7 +362,7 @@ export function createLeases(deps: {
     const { current, waiting, account } = book;
     // Of two instances that both wait, one gets what the other has left.
     if (!current || (waiting > 0 && instance < from)) return;
-    if (current.openCalls === 0 && waiting === 0) drain(book);
+    if (current.openCalls.size === 0 && waiting === 0) drain(book);
     else giveBack(account, current);
   }
   recalls.onAsked(({ account, from }) => {
@@ -384,7 +381,7 @@ export function createLeases(deps: {
     const { current } = book;
     const mayGive = current && book.waiting === 0 && !request.frozen && request.expiresAt <= current.callsEndAt;
     if (mayGive && current.leftNanoUsd >= request.maxNanoUsd && stands(current))
-      return give(book, current, request.maxNanoUsd);
+      return give(book, current, request.requestId, request.maxNanoUsd);
     book.waiting += 1;
     try {
       return await commit(request.account, request.requestId, request);
@@ -393,10 +390,20 @@ export function createLeases(deps: {
     }
   }
 
-  /** Closes the leases that have no call. */
+  /** Closes the leases that have no undecided call, also where the news of a decision did not come yet. */
   async function closeIdle(account?: string): Promise<void> {
-    for (const book of account === undefined ? books.values() : [books.get(account)])
-      if (book?.current?.openCalls === 0 && book.waiting === 0) drain(book);
+    const asked = [...(account === undefined ? books.values() : [books.get(account)])].filter(
+      (book) => book !== undefined,
+    );
+    const open = asked.flatMap(({ current, draining }) => [...(current ? [current] : []), ...draining]);
+    const ids = open.flatMap(({ openCalls }) => [...openCalls.keys()]);
+    const decided = ids.length > 0 ? await ledger.readCommitted(ids) : new Map<string, never>();
+    for (const { openCalls } of open)
+      for (const [requestId, end] of openCalls) {
+        const entry = decided.get(requestId);
+        if (entry) end(-entry.amount);
+      }
+    for (const book of asked) if (book.current?.openCalls.size === 0 && book.waiting === 0) drain(book);
     await Promise.all(closing);
   }
 

@@ -40,20 +40,17 @@ export function createSweep(deps: {
 }) {
   const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce, closeLease } = deps;
 
-  async function mayRelease(
-    { requestId, hold }: OpenHold,
-    isPending: IsPending,
-    isServing: IsServing,
-  ): Promise<boolean> {
-    const { expiresAt, callsEndAt, heldAt } = hold;
-    const isInUse = callsEndAt
-      ? callsEndAt.getTime() > clock.now() && (await isServing(instanceOf(requestId), heldAt))
-      : expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId));
-    if (isInUse) return false;
-    // Checked last, right before the write.
+  async function mayRelease({ requestId, hold }: OpenHold, isPending: IsPending): Promise<boolean> {
+    if (hold.expiresAt.getTime() + maxOverdueMs > clock.now() && (await isPending(requestId))) return false;
+    // Checked last, right before the insert.
     const upSince = mongo.upSince();
     return upSince !== undefined && clock.now() - upSince >= recoveryMs;
   }
+
+  /** A job that is not decided yet is still in its queue, so that nobody has to be waited for. */
+  const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>
+    (callsEndAt != null && callsEndAt.getTime() <= clock.now()) ||
+    !(await isServing(instanceOf(requestId), heldAt));
 
   function decideZero({ account, requestId, hold }: OpenHold): Promise<Decided> {
     const totalMs = clock.now() - hold.heldAt.getTime();
@@ -89,12 +86,13 @@ export function createSweep(deps: {
     let decided = 0;
 
     async function end(overdue: OpenHold, existing: StoredEntry | undefined): Promise<void> {
-      if (!existing && !(await mayRelease(overdue, isPending, isServing))) return;
       const { account, requestId } = overdue;
       if (isLease(requestId)) {
-        if (await closeLease(account, requestId, { isSwept: true })) applied += 1;
+        const isClosed = (await mayClose(overdue, isServing)) && closeLease(account, requestId, { isSwept: true });
+        if (await isClosed) applied += 1;
         return;
       }
+      if (!existing && !(await mayRelease(overdue, isPending))) return;
       const { won, entry } = existing ? { won: false, entry: toEntry(existing) } : await decideZero(overdue);
       if (won) decided += 1;
       if (await applyCost(overdue, entry.costNanoUsd)) applied += 1;

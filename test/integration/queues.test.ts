@@ -133,7 +133,7 @@ test("schedules are registered once, by any number of workers, and registering a
     "expire-files": 60_000,
     "gather-buybacks": 60_000,
     "reconcile-payments": 5_000,
-    "sweep-holds": 30_000,
+    "sweep-holds": 15_000,
     "tidy-payments": 3_600_000,
   };
   expect(before.map((run) => run.split(" ")[0])).toEqual(Object.keys(scheduled));
