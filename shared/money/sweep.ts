@@ -49,8 +49,7 @@ export function createSweep(deps: {
 
   /** A job that is not decided yet is still in its queue, so that nobody has to be waited for. */
   const mayClose = async ({ requestId, hold: { callsEndAt, heldAt } }: OpenHold, isServing: IsServing) =>
-    (callsEndAt != null && callsEndAt.getTime() <= clock.now()) ||
-    !(await isServing(instanceOf(requestId), heldAt));
+    (callsEndAt != null && callsEndAt.getTime() <= clock.now()) || !(await isServing(instanceOf(requestId), heldAt));
 
   function decideZero({ account, requestId, hold }: OpenHold): Promise<Decided> {
     const totalMs = clock.now() - hold.heldAt.getTime();
