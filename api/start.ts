@@ -112,7 +112,15 @@ export async function startApi(deps: ProcessDeps) {
         },
       },
       { name: "drain", run: () => openCalls.drain(config.SHUTDOWN_GRACE_MS) },
-      { name: "settle", run: () => atMost(clock, lastSettlementsMs, settled().then(leases.stop)) },
+      {
+        name: "settle",
+        run: () =>
+          atMost(
+            clock,
+            lastSettlementsMs,
+            settled().then(() => leases.stop()),
+          ),
+      },
       {
         name: "close",
         run: async () => {
