@@ -8,7 +8,7 @@ import { createRecalls } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
-import { connectRedis, startRedis } from "#platform/redis";
+import { connectRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createApp } from "./app.ts";
@@ -59,6 +59,7 @@ export async function startApi(deps: ProcessDeps) {
   await registry.start();
   await queues.emptySince();
   const { registration } = reader;
+  const unfollow = reconnectTogether(redis, subscriber);
   const recalls = await createRecalls({ instance: reader.instance, subscriber, commands: redis, log });
   const leases = money.createLeases({ registration, recalls });
 
@@ -132,6 +133,7 @@ export async function startApi(deps: ProcessDeps) {
           await reader.stop();
           await queues.close();
           redis.disconnect();
+          unfollow();
           subscriber.disconnect();
           leases.abandon();
           await mongo.close();

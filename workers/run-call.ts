@@ -163,8 +163,8 @@ export async function endWithoutRunning(deps: CallDeps, payload: PaidCall, error
 /** Aborts when the call's lease may be closed: from then on it is not decided any more, and costs nothing. */
 function decidable(clock: Clock, { lease, deadlineAt }: PaidCall): AbortSignal | undefined {
   if (lease === undefined) return undefined;
-  const leftMs = deadlineAt + decidableMs - clock.now();
-  return leftMs > 0 ? AbortSignal.timeout(leftMs) : AbortSignal.abort(new Error("its lease may be closed"));
+  const remainingMs = deadlineAt + decidableMs - clock.now();
+  return remainingMs > 0 ? AbortSignal.timeout(remainingMs) : AbortSignal.abort(new Error("its lease may be closed"));
 }
 
 const workerDied = () => noCapacity("The worker that ran this call died; nothing was charged. Repeat it.", 1);

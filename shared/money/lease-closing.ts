@@ -1,6 +1,7 @@
 import { type ClientSession, type InferRawDocType, Schema } from "mongoose";
 import { type Clock, dayMs } from "#platform/clock";
 import { openCollection } from "#platform/collection";
+import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
 import type { Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
@@ -66,6 +67,21 @@ export function createLeaseClosing(deps: {
       return true;
     });
 
+  /** What the account has spent meanwhile. It is our fault, and a balance is never negative. */
+  const writeOff = (lease: string, account: string, amount: bigint, session: ClientSession) =>
+    ledger.collection.insertOne(
+      {
+        _id: `writeoff:${lease}:${randomBase62(12)}`,
+        kind: "adjustment",
+        account,
+        amount,
+        createdAt: new Date(clock.now()),
+        decider: randomBase62(12),
+        reason: "calls were decided after their lease was closed",
+      },
+      { session },
+    );
+
   /**
    * An instance was taken for dead, its lease was closed, and then a worker decided a call of it: such costs are applied
    * now. Resolves with how many leases had some.
@@ -76,15 +92,16 @@ export function createLeaseClosing(deps: {
     const applyDifference = (lease: StoredLease, cost: bigint) =>
       transact(async (session) => {
         const { _id, account } = lease;
-        const unchanged = { _id, cost: lease.cost };
-        const { matchedCount } = await swept.updateOne(unchanged, { $set: { cost } }, { session });
+        const lateNanoUsd = cost - lease.cost;
+        const { matchedCount } = await swept.updateOne({ _id, cost: lease.cost }, { $set: { cost } }, { session });
         if (matchedCount === 0) return;
-        await accounts.collection.updateOne({ _id: account }, { $inc: { available: lease.cost - cost } }, { session });
+        const stored = await accounts.collection.findOne({ _id: account }, { session, projection: { available: 1 } });
+        const available = stored?.available ?? 0n;
+        const charged = lateNanoUsd < available ? lateNanoUsd : available;
+        await accounts.collection.updateOne({ _id: account }, { $inc: { available: -charged } }, { session });
+        if (charged < lateNanoUsd) await writeOff(_id, account, lateNanoUsd - charged, session);
         late += 1;
-        log.error(
-          { account, lease: _id, lateNanoUsd: cost - lease.cost },
-          "calls were decided after their lease was closed",
-        );
+        log.error({ account, lease: _id, lateNanoUsd }, "calls were decided after their lease was closed");
       });
     const applyAll = async (leases: readonly StoredLease[]) => {
       const costs = await ledger.sumLeases(leases.map(({ _id }) => _id));

@@ -48,7 +48,7 @@ export interface LeaseRequest extends CallHold {
 interface Lease {
   readonly id: string;
   readonly takenAt: number;
-  leftNanoUsd: bigint;
+  unusedNanoUsd: bigint;
   /** By request id: how to end them. */
   readonly openCalls: Map<string, (costNanoUsd: bigint) => void>;
   lastUsedAt: number;
@@ -145,17 +145,17 @@ export function createLeases(deps: {
     return book;
   }
 
-  /** Whether the lease may give out without a look at MongoDB: the sweeper cannot have closed it. */
+  /** Whether the lease may give out without a look at MongoDB: it is reachable, and the sweeper cannot have closed the lease. */
   function stands({ stoodAt }: Lease): boolean {
     const since = registration.since();
-    return stoodAt !== undefined && since !== undefined && stoodAt >= since;
+    return stoodAt !== undefined && since !== undefined && stoodAt >= since && mongo.upSince() !== undefined;
   }
 
   function give(book: Book, lease: Lease, requestId: string, heldNanoUsd: bigint): Leased {
-    lease.leftNanoUsd -= heldNanoUsd;
+    lease.unusedNanoUsd -= heldNanoUsd;
     function end(costNanoUsd: bigint): void {
       if (!lease.openCalls.delete(requestId)) return;
-      lease.leftNanoUsd += heldNanoUsd - costNanoUsd;
+      lease.unusedNanoUsd += heldNanoUsd - costNanoUsd;
       lease.lastUsedAt = clock.now();
       book.spending.add(costNanoUsd);
       if (lease.openCalls.size === 0 && book.draining.has(lease)) close(book, lease);
@@ -170,8 +170,8 @@ export function createLeases(deps: {
     if (!lease || !stands(lease)) return;
     for (const request of group) {
       const { maxNanoUsd, minNanoUsd } = request;
-      const amount = partly && lease.leftNanoUsd < maxNanoUsd ? lease.leftNanoUsd : maxNanoUsd;
-      const fits = amount >= minNanoUsd && amount <= lease.leftNanoUsd && request.expiresAt <= lease.callsEndAt;
+      const amount = partly && lease.unusedNanoUsd < maxNanoUsd ? lease.unusedNanoUsd : maxNanoUsd;
+      const fits = amount >= minNanoUsd && amount <= lease.unusedNanoUsd && request.expiresAt <= lease.callsEndAt;
       if (!fits || given.has(request)) continue;
       given.set(request, give(book, lease, request.requestId, amount));
     }
@@ -187,7 +187,7 @@ export function createLeases(deps: {
     book.current ??= {
       id: idOf(instance, taken++),
       takenAt: now,
-      leftNanoUsd: 0n,
+      unusedNanoUsd: 0n,
       openCalls: new Map(),
       lastUsedAt: now,
       callsEndAt: expiresAt + longestLeaseMs,
@@ -195,8 +195,8 @@ export function createLeases(deps: {
     };
     const lease = book.current;
     const isFirst = lease.stoodAt === undefined;
-    const { leftNanoUsd } = lease;
-    const missing = (amount: bigint) => (amount > leftNanoUsd ? amount - leftNanoUsd : 0n);
+    const { unusedNanoUsd } = lease;
+    const missing = (amount: bigint) => (amount > unusedNanoUsd ? amount - unusedNanoUsd : 0n);
     const needNanoUsd = missing(group.reduce((sum, { maxNanoUsd }) => sum + maxNanoUsd, 0n));
     const leastNanoUsd = missing(least(group.map(({ maxNanoUsd, minNanoUsd }) => (partly ? minNanoUsd : maxNanoUsd))));
     const largestNanoUsd = -least(group.map(({ maxNanoUsd }) => -maxNanoUsd));
@@ -229,7 +229,7 @@ export function createLeases(deps: {
       return false;
     }
     // The lease may have begun to drain meanwhile: then this goes back with the rest of it.
-    lease.leftNanoUsd += document.holds[lease.id]?.granted ?? 0n;
+    lease.unusedNanoUsd += document.holds[lease.id]?.granted ?? 0n;
     lease.callsEndAt = callsEndAt;
     lease.stoodAt = sentAt;
     return true;
@@ -274,7 +274,7 @@ export function createLeases(deps: {
       const rest = waiting();
       if (rest.length === 0) return;
       const covers = ({ maxNanoUsd, minNanoUsd }: LeaseRequest) =>
-        !state || state.available + (book.current?.leftNanoUsd ?? 0n) >= (partly ? minNanoUsd : maxNanoUsd);
+        !state || state.available + (book.current?.unusedNanoUsd ?? 0n) >= (partly ? minNanoUsd : maxNanoUsd);
       if (!state?.frozen && rest.some(covers) && (await grow(book, rest, partly)))
         giveInOrder(book, rest, partly, given);
       if (waiting().length > 0) state = await read(book);
@@ -289,9 +289,10 @@ export function createLeases(deps: {
       await serve(false);
     }
     if (waiting().length > 0) await serve(true);
-    if (registration.since() === undefined) return unavailable(new Error("the registration lapsed"));
+    if (registration.since() === undefined || mongo.upSince() === undefined)
+      return unavailable(new Error("the registration lapsed, or MongoDB is unavailable"));
     remember(account, waiting().length > 0);
-    const availableNanoUsd = (state?.available ?? 0n) + (book.current?.leftNanoUsd ?? 0n);
+    const availableNanoUsd = (state?.available ?? 0n) + (book.current?.unusedNanoUsd ?? 0n);
     return group.map(
       (request) =>
         given.get(request) ??
@@ -311,9 +312,9 @@ export function createLeases(deps: {
 
   /** Returns what the lease does not need. If the write is lost, closing the lease returns it. */
   function giveBack(account: string, lease: Lease): void {
-    const amount = lease.leftNanoUsd;
+    const amount = lease.unusedNanoUsd;
     if (amount === 0n) return;
-    lease.leftNanoUsd = 0n;
+    lease.unusedNanoUsd = 0n;
     const path = `holds.${lease.id}.amount`;
     const update = { $inc: { available: amount, held: -amount, [path]: -amount } };
     answered(collection.updateOne({ _id: account, [path]: { $gte: amount } }, update)).catch((error: Error) =>
@@ -360,7 +361,7 @@ export function createLeases(deps: {
   /** Asked by another instance. */
   function returnUnused(book: Book, from: string): void {
     const { current, waiting, account } = book;
-    // Of two instances that both wait, one gets what the other has left.
+    // Of two instances that both wait, one gets what the other does not use.
     if (!current || (waiting > 0 && instance < from)) return;
     if (current.openCalls.size === 0 && waiting === 0) drain(book);
     else giveBack(account, current);
@@ -380,7 +381,7 @@ export function createLeases(deps: {
     const book = bookOf(request.account);
     const { current } = book;
     const mayGive = current && book.waiting === 0 && !request.frozen && request.expiresAt <= current.callsEndAt;
-    if (mayGive && current.leftNanoUsd >= request.maxNanoUsd && stands(current))
+    if (mayGive && current.unusedNanoUsd >= request.maxNanoUsd && stands(current))
       return give(book, current, request.requestId, request.maxNanoUsd);
     book.waiting += 1;
     try {
@@ -414,7 +415,7 @@ export function createLeases(deps: {
       recalls.ask(account);
       await atMost(clock, settleMs, closeIdle(account));
     },
-    /** After the last call. Leases of calls without a decision are left to the sweeper. */
+    /** After the last call. Leases of calls without a decision are for the sweeper. */
     async stop(): Promise<void> {
       stopTicks();
       await closeIdle();
