@@ -13,7 +13,7 @@ interface Bar {
   readonly unit: "of Portkey's" | "units";
 }
 
-/** `rounds`: all of the run. Bars that it did not measure are left out. */
+/** `rounds`: all of the run. Without bars that it did not measure. */
 function barsOf(rounds: readonly Round[]): Bar[] {
   const ratio = (title: string, value: (round: Round) => number) =>
     medianRatio(roundsOf(rounds, title, "service"), roundsOf(rounds, title, "portkey"), value);

@@ -48,17 +48,19 @@ export interface StoreUse {
 const timeoutMs = 30_000;
 /** What a gateway still has to do when the last answer is out belongs to its own round. */
 const aftermathMs = 250;
-const memorySampleMs = 500;
+const memorySampleMs = 250;
 
 async function watchStores(stores: Stores): Promise<() => Promise<StoreUse>> {
   const before = await stores.counters();
   const beforeBytes = await stores.redisMemoryBytes();
   let mostBytes = beforeBytes;
-  const sampling = setInterval(async () => {
-    mostBytes = Math.max(mostBytes, await stores.redisMemoryBytes());
-  }, memorySampleMs);
+  let isOver = false;
+  const sampling = (async () => {
+    for (; !isOver; await wait(memorySampleMs)) mostBytes = Math.max(mostBytes, await stores.redisMemoryBytes());
+  })();
   return async () => {
-    clearInterval(sampling);
+    isOver = true;
+    await sampling;
     const after = await stores.counters();
     const since = (name: keyof Counters) => after[name] - before[name];
     const counted = {

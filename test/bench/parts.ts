@@ -57,7 +57,7 @@ export async function measureScaling(bench: Bench): Promise<Round[]> {
     const [first, ...others] = (await service.scale(apis, workers)).map((origin) => ({ ...service.target, origin }));
     const own = serviceGateway(service, [first as Target, ...others]);
     for (const stream of [false, true]) {
-      await run(scenarios.warmUp(stream, 5), [own]);
+      await run(scenarios.warmUp(stream, 2 + 2 * workers), [own]);
       const title = `${kindOf(stream)}, ${count(apis, "API instance")}, ${count(workers, "worker")}`;
       const scenario = { ...scenarios.closed(stream, 50), rounds: quick ? 1 : 3, title };
       rounds.push(...(await run(scenario, [...portkey, own])));

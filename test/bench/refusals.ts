@@ -30,7 +30,7 @@ interface Target {
 
 async function keyWith(target: Target, usd: string | undefined): Promise<string> {
   const admin = createAdminClient({ url: target.origin, token: adminToken });
-  const { id } = await admin("POST", "/accounts", { name: "bench" });
+  const id = String((await admin("POST", "/accounts", { name: "bench" }))["id"]);
   if (usd !== undefined) await admin("POST", `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "bench" });
   const limits = {
     requests_per_minute: 1e9,

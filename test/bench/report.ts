@@ -58,8 +58,7 @@ ${cpuTable(rounds, "portkey")}`;
 
 function accountSections(accounts: AccountResults | undefined): Section[] {
   if (!accounts) return [];
-  const { rounds, reads } = accounts;
-  const of = (name: string) => rounds.filter(({ scenario }) => scenario.title.endsWith(name));
+  const { history, spread, reads } = accounts;
   const readRows = reads.map(({ title, firstPageMs, checkMs, fullCheckMs }) => [
     title,
     ms(firstPageMs),
@@ -68,11 +67,11 @@ function accountSections(accounts: AccountResults | undefined): Section[] {
   ]);
   const text = `50 connections. One account with one key against ${whole(spreadAccounts)} accounts with a key each, by turns:
 
-${cpuTable(of("accounts"), "one account")}
+${cpuTable(spread, "one account")}
 
 A new account against one with a long history:
 
-${cpuTable(of("history"), "new account")}
+${cpuTable(history, "new account")}
 
 What an operator asks for, ms; the checks are of all accounts, before and after the history came:
 
@@ -83,8 +82,9 @@ ${table(["account", "first page of its ledger", "`ledger check`", "`ledger check
 export function renderReport(results: Results): string {
   const { command, machine, speed, streams, scaling, accounts, checks, minutes } = results;
   const compared = [...speed, ...streams];
-  const rounds = [...compared, ...scaling, ...(accounts?.rounds ?? [])];
-  const withStores = [...compared, ...(accounts?.rounds ?? [])].filter(({ gateway }) => gateway.stores);
+  const byAccount = accounts ? [...accounts.history, ...accounts.spread] : [];
+  const rounds = [...compared, ...scaling, ...byAccount];
+  const withStores = [...compared, ...byAccount].filter(({ gateway }) => gateway.stores);
   const operator = renderOperator(compared);
   const sections: Section[] = [
     {
@@ -93,7 +93,7 @@ export function renderReport(results: Results): string {
 
 ${renderBars(compared, checks)}`,
     },
-    { title: "For 1,000 calls a second", text: operator },
+    ...(operator ? [{ title: "For 1,000 calls a second", text: operator }] : []),
     ...speedSections(speed),
     ...streamSections(streams),
     ...scalingSections(scaling),
@@ -117,9 +117,7 @@ ${[...machine, othersLine(rounds)].map((line) => `- ${line}`).join("\n")}
 
 Each number is the median of a load's rounds (\`calls/s\`: with the least and the most); in every round the gateways take turns.
 \`added\` is over direct. A \`first byte\` is that of the body. Streams have 40 chunks and usage, prompts 100 bytes.
-
-![Processor time a call](results.svg)
-
+${speed.length > 0 ? "\n![Processor time a call](results.svg)\n" : ""}
 ${sections.map(({ title, text }) => `## ${title}\n\n${text}`).join("\n\n")}
 `;
 }

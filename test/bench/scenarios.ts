@@ -15,7 +15,7 @@ export const titles = {
   paced: (connections: number) => `realistic stream, ${connections} at once`,
 } as const;
 
-export const slowConnections = 500;
+const slowConnections = 500;
 export const pacedConnections = [100, 500] as const;
 
 export function createScenarios(quick: boolean) {

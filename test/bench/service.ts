@@ -105,9 +105,9 @@ export async function startService(options: {
 
     const admin = createAdminClient({ url: origin, token: adminToken });
     const openAccount = async () => {
-      const { id } = (await admin("POST", "/accounts", { name: "bench" })) as { id: string };
+      const id = String((await admin("POST", "/accounts", { name: "bench" }))["id"]);
       await admin("POST", `/accounts/${id}/credits`, { amount_usd: credit, idempotency_key: "bench" });
-      const { key } = await admin("POST", `/accounts/${id}/keys`, { name: "bench", limits });
+      const key = String((await admin("POST", `/accounts/${id}/keys`, { name: "bench", limits }))["key"]);
       const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
       return { id, target: { origin, path: "/v1/chat/completions", headers, model: "openai/gpt-4.1-mini" } };
     };

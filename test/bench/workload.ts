@@ -1,7 +1,7 @@
 import type { Address } from "./load.ts";
 
 /** The request and the answer of every measured call, whatever gateway is between. */
-export const chunksPerStream = 40;
+const chunksPerStream = 40;
 export const prompt = "Tell me, in a few plain words, how a queue keeps a busy service calm. ".repeat(2).slice(0, 100);
 export const jsonContent = "The quick brown fox jumps over the lazy dog. ".repeat(4).trim();
 export const streamWords = Array.from({ length: chunksPerStream }, (_, index) => (index === 0 ? "Once" : " more"));
