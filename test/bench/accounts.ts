@@ -28,12 +28,14 @@ export interface AccountResults {
   readonly reads: readonly ReadTimes[];
 }
 
+export const noAccounts: AccountResults = { history: [], spread: [], reads: [] };
+
 async function openMany(service: Service): Promise<readonly [Target, ...Target[]]> {
   const targets: Target[] = [];
-  const open = async () => {
-    while (targets.length < spreadAccounts) targets.push((await service.openAccount()).target);
-  };
-  await Promise.all(Array.from({ length: openedAtOnce }, open));
+  while (targets.length < spreadAccounts) {
+    const opened = await Promise.all(Array.from({ length: openedAtOnce }, () => service.openAccount()));
+    targets.push(...opened.map(({ target }) => target));
+  }
   return targets as [Target, ...Target[]];
 }
 
@@ -65,9 +67,9 @@ async function timeReads({ admin }: Service, account: string): Promise<Omit<Read
 }
 
 /** One account against a thousand, and a new account against one with a long history, under the same load. */
-export async function measureAccounts(bench: Bench): Promise<AccountResults | undefined> {
+export async function measureAccounts(bench: Bench): Promise<AccountResults> {
   const { scenarios, service, quick, run, say } = bench;
-  if (!service) return undefined;
+  if (!service) return noAccounts;
   const gateway = (name: string, targets: readonly [Target, ...Target[]]): Gateway => ({
     ...serviceGateway(service, targets),
     name,

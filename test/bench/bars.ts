@@ -1,6 +1,6 @@
 import { isSettled, type MoneyCheck } from "./bench.ts";
 import { gatewayCpu, medianRatio, type Round } from "./measure.ts";
-import { pacedConnections, titles } from "./scenarios.ts";
+import { pacedLoads, titles } from "./scenarios.ts";
 import { table, times } from "./table.ts";
 import { addedMs, firstByte, latency, roundsOf } from "./tables.ts";
 
@@ -40,7 +40,7 @@ function barsOf(rounds: readonly Round[]): Bar[] {
     rate(false, 10, 0.65),
     cpu(titles.closed(false, 50), 1.05),
     cpu(titles.closed(true, 50), 1.1),
-    ...pacedConnections.map((connections) => cpu(titles.paced(connections), 1.1)),
+    ...pacedLoads.map((load) => cpu(titles.paced(load), 1.1)),
     {
       title: `${stream}: first byte`,
       atMost: 3.2,

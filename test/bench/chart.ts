@@ -1,17 +1,17 @@
 import { cpuPerCall, gatewayCpu, medianRatio, type Round } from "./measure.ts";
-import { pacedConnections, titles } from "./scenarios.ts";
+import { pacedLoads, titles } from "./scenarios.ts";
 import { median, ms, sum, times } from "./table.ts";
 import { roundsOf } from "./tables.ts";
 
 const loads = [
   ...[false, true].flatMap((stream) => [50, 10, 1].map((connections) => titles.closed(stream, connections))),
-  ...pacedConnections.map(titles.paced),
+  ...pacedLoads.map(titles.paced),
 ];
 const parts = ["api", "worker", "Redis", "MongoDB"] as const;
 const legend = ["Portkey", "service: API", "workers", "Redis", "MongoDB"];
 
-const width = 860;
-const labelWidth = 210;
+const width = 900;
+const labelWidth = 264;
 const valueWidth = 130;
 const barHeight = 16;
 const groupHeight = 52;

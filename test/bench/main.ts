@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { measureAccounts } from "./accounts.ts";
+import { measureAccounts, noAccounts } from "./accounts.ts";
 import { type Bench, startBench } from "./bench.ts";
 import { renderChart } from "./chart.ts";
 import { measureFormats, renderFormats, writeFormatsCatalog } from "./formats.ts";
@@ -66,7 +66,7 @@ async function compare(bench: Bench): Promise<void> {
     speed: parts.has("speed") ? await measureSpeed(bench, connections) : [],
     streams: parts.has("streams") ? await measureStreams(bench) : [],
     scaling: parts.has("scaling") ? await measureScaling(bench) : [],
-    accounts: parts.has("accounts") ? await measureAccounts(bench) : undefined,
+    accounts: parts.has("accounts") ? await measureAccounts(bench) : noAccounts,
     checks: bench.checks,
     minutes: (performance.now() - startedAt) / 60_000,
   };

@@ -1,5 +1,5 @@
 import { cpuPerCall, gatewayCpu, type Round } from "./measure.ts";
-import { pacedConnections, titles } from "./scenarios.ts";
+import { pacedLoads, titles } from "./scenarios.ts";
 import { median, table, whole } from "./table.ts";
 import { roundsOf, waitingBytes } from "./tables.ts";
 
@@ -23,12 +23,11 @@ const kinds: readonly Kind[] = [
     waiting: titles.slowProvider(stream),
     openSeconds: 2,
   })),
-  ...pacedConnections.map((connections) => ({
-    title: `streams of 100 chunks, 3.3 s each, as ${connections} at once`,
-    load: titles.paced(connections),
-    waiting: titles.paced(connections),
-    openSeconds: 3.3,
-  })),
+  ...pacedLoads.flatMap((load) => {
+    const title = `streams of 100 chunks, 3.3 s each (measured with ${load.connections} at once)`;
+    const measuredAs = titles.paced(load);
+    return load.begun === "evenly" ? [{ title, load: measuredAs, waiting: measuredAs, openSeconds: 3.3 }] : [];
+  }),
 ];
 
 /** What 1,000 calls a second need, by what a call needed here. A millisecond a call is a core. */
@@ -61,10 +60,11 @@ export function renderOperator(rounds: readonly Round[]): string {
     "MongoDB",
     "cores in all",
     "Portkey",
-    "Redis, MB of open calls",
+    "Redis, MB",
   ];
-  return `Cores of this machine by the processor time a call in the same run. A Node process runs on one core: in brackets the number of
-processes at ${plannedShare * 100} % of one each, without a spare one. Redis runs on one core too: past that, use a cluster.
+  return `Cores of this machine, by the processor time a call in this run at 50 connections, and of realistic streams. A Node process runs on
+one core: in brackets the number of processes at ${plannedShare * 100} % of one each, without a spare one. Redis runs on one core too: past that, use
+a cluster. Its memory is that of the calls that are open at once.
 
 ${table(head, rows)}`;
 }

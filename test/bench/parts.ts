@@ -1,6 +1,6 @@
 import { type Bench, serviceGateway } from "./bench.ts";
 import { medianRate, type Round } from "./measure.ts";
-import { kindOf, pacedConnections } from "./scenarios.ts";
+import { kindOf, pacedLoads } from "./scenarios.ts";
 import type { Target } from "./workload.ts";
 
 export async function warmUp({ scenarios, gateways, run }: Bench): Promise<void> {
@@ -34,7 +34,7 @@ export async function measureSpeed(bench: Bench, connections?: number): Promise<
 export async function measureStreams({ scenarios, gateways, run }: Bench): Promise<Round[]> {
   const rounds: Round[] = [];
   const through = gateways.filter(({ name }) => name !== "direct");
-  for (const connections of pacedConnections) rounds.push(...(await run(scenarios.paced(connections), through)));
+  for (const load of pacedLoads) rounds.push(...(await run(scenarios.paced(load), through)));
   return rounds;
 }
 

@@ -14,7 +14,7 @@ export interface Results {
   readonly speed: readonly Round[];
   readonly streams: readonly Round[];
   readonly scaling: readonly Round[];
-  readonly accounts: AccountResults | undefined;
+  readonly accounts: AccountResults;
   readonly checks: readonly MoneyCheck[];
   readonly minutes: number;
 }
@@ -24,48 +24,32 @@ function othersLine(rounds: readonly Round[]): string {
   return `other programs used ${median(cores).toFixed(2)} cores meanwhile (median), at most ${Math.max(...cores).toFixed(2)}`;
 }
 
-interface Section {
-  readonly title: string;
-  readonly text: string;
-}
+/** Nothing without rounds. */
+const section = (title: string, rounds: readonly Round[], render: (rounds: readonly Round[]) => string): string =>
+  rounds.length > 0 ? `## ${title}\n\n${render(rounds)}\n\n` : "";
 
-function speedSections(rounds: readonly Round[]): Section[] {
-  if (rounds.length === 0) return [];
-  return [
-    { title: "Speed", text: speedTable(rounds) },
-    { title: "Processor time, ms a call", text: cpuTable(rounds, "portkey") },
-  ];
-}
-
-function streamSections(rounds: readonly Round[]): Section[] {
-  if (rounds.length === 0) return [];
-  const text = `100 chunks, one every 33 ms, so a stream takes 3.3 s; streams begin evenly spread in time. Processor time is that of a whole stream.
+const renderStreams = (rounds: readonly Round[]) =>
+  `100 or 500 at once, of 100 chunks, one every 33 ms, so a stream takes 3.3 s. They begin together, or each at its own time: what is due
+at the same time can be done together. Processor time is that of a whole stream.
 
 ${cpuTable(rounds, "portkey")}
 
 ${speedTable(rounds)}`;
-  return [{ title: "Realistic streams", text }];
-}
 
-function scalingSections(rounds: readonly Round[]): Section[] {
-  if (rounds.length === 0) return [];
-  const text = `50 connections; the API's and the workers' numbers are sums over their processes. All processes share the same cores, so look at the
+const renderScaling = (rounds: readonly Round[]) =>
+  `50 connections; the API's and the workers' numbers are sums over their processes. All processes share the same cores, so look at the
 processor time a call, not at the rate. Portkey's gateway is one process throughout.
 
 ${cpuTable(rounds, "portkey")}`;
-  return [{ title: "More workers and API instances", text }];
-}
 
-function accountSections(accounts: AccountResults | undefined): Section[] {
-  if (!accounts) return [];
-  const { history, spread, reads } = accounts;
+function renderAccounts({ history, spread, reads }: AccountResults): string {
   const readRows = reads.map(({ title, firstPageMs, checkMs, fullCheckMs }) => [
     title,
     ms(firstPageMs),
     ms(checkMs),
     ms(fullCheckMs),
   ]);
-  const text = `50 connections. One account with one key against ${whole(spreadAccounts)} accounts with a key each, by turns:
+  return `50 connections. One account with one key against ${whole(spreadAccounts)} accounts with a key each, by turns:
 
 ${cpuTable(spread, "one account")}
 
@@ -76,48 +60,54 @@ ${cpuTable(history, "new account")}
 What an operator asks for, ms; the checks are of all accounts, before and after the history came:
 
 ${table(["account", "first page of its ledger", "`ledger check`", "`ledger check --full`"], readRows)}`;
-  return [{ title: "Accounts", text }];
 }
+
+const renderStores = (rounds: readonly Round[]) =>
+  `Redis commands count those inside scripts; KB are received and sent. Of calls that wait for a provider also what Redis holds for each,
+at most.
+
+${storesTable(rounds)}`;
 
 export function renderReport(results: Results): string {
   const { command, machine, speed, streams, scaling, accounts, checks, minutes } = results;
   const compared = [...speed, ...streams];
-  const byAccount = accounts ? [...accounts.history, ...accounts.spread] : [];
-  const rounds = [...compared, ...scaling, ...byAccount];
-  const withStores = [...compared, ...byAccount].filter(({ gateway }) => gateway.stores);
-  const operator = renderOperator(compared);
-  const sections: Section[] = [
-    {
-      title: "Bars",
-      text: `Beside Portkey in this run, the median of the rounds' ratios. A unit is what Portkey adds to a direct JSON call at 1 connection.
+  const byAccount = [...accounts.spread, ...accounts.history];
+  const fixedSize = [...compared, ...byAccount];
+  const sections = [
+    section(
+      "Bars",
+      compared,
+      () => `Beside Portkey in this run, the median of the rounds' ratios. A unit is what Portkey adds to a direct JSON call at 1 connection.
 
 ${renderBars(compared, checks)}`,
-    },
-    ...(operator ? [{ title: "For 1,000 calls a second", text: operator }] : []),
-    ...speedSections(speed),
-    ...streamSections(streams),
-    ...scalingSections(scaling),
-    ...accountSections(accounts),
-    {
-      title: "What a call asks of the stores",
-      text: `Redis commands count those inside scripts; KB are received and sent. Of calls that wait for a provider also what Redis holds for each,
-at most.
-
-${storesTable(withStores)}`,
-    },
-    { title: "Memory", text: memoryTable(rounds) },
-    { title: "The money after every scenario", text: renderChecks(checks) },
+    ),
+    section("For 1,000 calls a second", compared, renderOperator),
+    section("Speed", speed, speedTable),
+    section("Processor time, ms a call", speed, (rounds) => cpuTable(rounds, "portkey")),
+    section("Realistic streams", streams, renderStreams),
+    section("More workers and API instances", scaling, renderScaling),
+    section("Accounts", byAccount, () => renderAccounts(accounts)),
+    section(
+      "What a call asks of the stores",
+      fixedSize.filter(({ gateway }) => gateway.stores),
+      renderStores,
+    ),
+    section("Memory", fixedSize, memoryTable),
   ];
   return `# Measured
 
 Written by \`${command}\` in ${Math.round(minutes)} minutes. A \`direct\` call goes straight to the mock; the service holds, decides and settles
 money for each call, Portkey's gateway does not. All processes, the mock and the load generator too, share the machine:
 
-${[...machine, othersLine(rounds)].map((line) => `- ${line}`).join("\n")}
+${[...machine, othersLine([...fixedSize, ...scaling])].map((line) => `- ${line}`).join("\n")}
 
 Each number is the median of a load's rounds (\`calls/s\`: with the least and the most); in every round the gateways take turns.
 \`added\` is over direct. A \`first byte\` is that of the body. Streams have 40 chunks and usage, prompts 100 bytes.
-${speed.length > 0 ? "\n![Processor time a call](results.svg)\n" : ""}
-${sections.map(({ title, text }) => `## ${title}\n\n${text}`).join("\n\n")}
+
+![Processor time a call](results.svg)
+
+${sections.join("")}## The money after every scenario
+
+${renderChecks(checks)}
 `;
 }

@@ -8,15 +8,20 @@ export const kindOf = (stream: boolean): string => (stream ? "stream" : "JSON");
 const atOnce = { delayMs: 0, paced: false };
 const pacedMs = pacedGapMs * pacedWords.length;
 
+/** Realistic streams: how many run at once, and whether they begin at the same time or spread over the time that one takes. */
+export const pacedLoads = [100, 500].flatMap((connections) =>
+  (["together", "evenly"] as const).map((begun) => ({ connections, begun })),
+);
+type PacedLoad = (typeof pacedLoads)[number];
+
 export const titles = {
   closed: (stream: boolean, connections: number) =>
     `${kindOf(stream)}, ${connections} connection${connections === 1 ? "" : "s"}`,
   slowProvider: (stream: boolean) => `${kindOf(stream)}, ${slowConnections} connections, answers after 2 s`,
-  paced: (connections: number) => `realistic stream, ${connections} at once`,
+  paced: ({ connections, begun }: PacedLoad) => `${connections} realistic streams, begun ${begun}`,
 } as const;
 
 const slowConnections = 500;
-export const pacedConnections = [100, 500] as const;
 
 export function createScenarios(quick: boolean) {
   const closed = (stream: boolean, connections: number): Scenario => {
@@ -48,12 +53,12 @@ export function createScenarios(quick: boolean) {
       return { title, stream, pace: { kind: "open", perSecond }, provider: atOnce, rounds, durationMs };
     },
 
-    /** Streams begin evenly spread in time, as callers come. */
-    paced(connections: number): Scenario {
+    paced(load: PacedLoad): Scenario {
+      const { connections, begun } = load;
       const [rounds, durationMs] = quick ? [1, pacedMs] : [3, 3 * pacedMs];
-      const pace = { kind: "closed", connections, rampMs: pacedMs } as const;
+      const pace = { kind: "closed", connections, rampMs: begun === "evenly" ? pacedMs : 0 } as const;
       const provider = { ...atOnce, paced: true };
-      return { title: titles.paced(connections), stream: true, pace, provider, rounds, durationMs };
+      return { title: titles.paced(load), stream: true, pace, provider, rounds, durationMs };
     },
   };
 }
