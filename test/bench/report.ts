@@ -19,9 +19,13 @@ export interface Results {
   readonly minutes: number;
 }
 
+/** What other programs may use of the machine. With more, rates and latencies are those of the moment. */
+const quietCores = 0.1;
+
 function othersLine(rounds: readonly Round[]): string {
   const cores = rounds.map(({ othersCores }) => othersCores);
-  return `other programs used ${median(cores).toFixed(2)} cores meanwhile (median), at most ${Math.max(...cores).toFixed(2)}`;
+  const used = `other programs used ${median(cores).toFixed(2)} cores meanwhile (median), at most ${Math.max(...cores).toFixed(2)}`;
+  return median(cores) > quietCores ? `**not a quiet machine, so the bars say little**: ${used}` : used;
 }
 
 /** Nothing without rounds. */
