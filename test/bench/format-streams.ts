@@ -1,4 +1,4 @@
-import { chunksPerStream, prompt, streamWords, usage } from "./workload.ts";
+import { pacedWords, prompt, streamWords, usage } from "./workload.ts";
 
 /** The benchmark's stream in the formats of each provider: what is asked for, and every byte of what a provider answers. */
 
@@ -46,11 +46,11 @@ const named = (type: string, fields: object = {}) => `event: ${type}\n${data({ t
 const text = streamWords.join("");
 const counts = { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens };
 
-function chat(): string[] {
+function chat(words: readonly string[]): string[] {
   const envelope = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_750_000_000, model: "provider" };
-  const chunks = streamWords.map((content, index) => {
+  const chunks = words.map((content, index) => {
     const delta = index === 0 ? { role: "assistant", content } : { content };
-    const finish_reason = index === chunksPerStream - 1 ? "stop" : null;
+    const finish_reason = index === words.length - 1 ? "stop" : null;
     return data({ ...envelope, choices: [{ index: 0, delta, logprobs: null, finish_reason }] });
   });
   return [...chunks, `${data({ ...envelope, choices: [], usage })}data: [DONE]\n\n`];
@@ -103,7 +103,7 @@ function responses(): string[] {
 
 function gemini(): string[] {
   return streamWords.map((word, index) => {
-    const isLast = index === chunksPerStream - 1;
+    const isLast = index === streamWords.length - 1;
     return data({
       candidates: [
         { content: { role: "model", parts: [{ text: word }] }, index: 0, ...(isLast && { finishReason: "STOP" }) },
@@ -121,11 +121,13 @@ function gemini(): string[] {
 
 /** What a provider writes, piece by piece. */
 export const madeStreams: Readonly<Record<StreamFormat, readonly string[]>> = {
-  chat: chat(),
+  chat: chat(streamWords),
   messages: messages(),
   responses: responses(),
   gemini: gemini(),
 };
+
+export const pacedStream: readonly string[] = chat(pacedWords);
 
 /** By the path that a provider is asked at. */
 export function formatAt(path: string): StreamFormat {

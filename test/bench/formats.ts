@@ -5,6 +5,7 @@ import { converters, convertRequest } from "../../workers/conversion/index.ts";
 import { asking, madeStreams, type StreamFormat, streamFormats } from "./format-streams.ts";
 import { runLoad } from "./load.ts";
 import { cpuMs, type Measured } from "./processes.ts";
+import { median, table } from "./table.ts";
 import type { Target } from "./workload.ts";
 
 /** The cost of converting between the caller's format and the provider's. */
@@ -63,9 +64,7 @@ const load = ({ caller, upstream }: Pair, { origin, headers }: Target, durationM
   const model = modelOf(upstream);
   const pace = { kind: "open", perSecond } as const;
   return runLoad({
-    origin,
-    headers,
-    path: path(model),
+    targets: [{ origin, headers, path: path(model) }],
     body: JSON.stringify(body(model)),
     end,
     pace,
@@ -130,11 +129,6 @@ function codecMicroseconds(pair: Pair): number {
   return median(Array.from({ length: 7 }, () => run(500)));
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}
-
 const percent = (share: number) => `${share >= 0 ? "+" : ""}${(share * 100).toFixed(1)} %`;
 
 export function renderFormats(rounds: readonly PairRound[], command: string, machine: readonly string[]): string {
@@ -170,7 +164,6 @@ export function renderFormats(rounds: readonly PairRound[], command: string, mac
     "added µs",
     "of the call",
   ];
-  const table = [head, head.map((_, at) => (at < 2 ? "---" : "--:")), ...rows].map((row) => `| ${row.join(" | ")} |`);
   return `# Formats, measured
 
 Written by \`${command}\`: streams of 40 chunks, ${perSecond} a second, each caller's format to each provider's through one API and one
@@ -181,6 +174,6 @@ process; \`of the call\` is what they add to the whole:
 
 ${machine.map((line) => `- ${line}`).join("\n")}
 
-${table.join("\n")}
+${table(head, rows, 2)}
 `;
 }

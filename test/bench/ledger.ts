@@ -11,6 +11,7 @@ import { newRequestId } from "#platform/ids";
 import { createLogger } from "#platform/logger";
 import { connectMongo, type Mongo } from "#platform/mongo";
 import { cacheDirOf, findBinaries, startMongo } from "../../infra/embedded/index.ts";
+import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
 import { cpuMs, type Measured, measured } from "./processes.ts";
 
 const [entries = 1_000_000, accounts = 100_000] = process.argv.slice(2).map(Number);
@@ -18,8 +19,6 @@ const [entries = 1_000_000, accounts = 100_000] = process.argv.slice(2).map(Numb
 const active = accounts / 10;
 const overdue = 5;
 const rounds = 5;
-const insertSize = 5_000;
-const costNanoUsd = 10n;
 const minuteMs = 60_000;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);
@@ -34,12 +33,10 @@ interface Timed<T> {
 }
 
 const accountId = (at: number) => `acct_${String(at).padStart(9, "0")}`;
-const inserting = { writeConcern: { w: 1, journal: false }, ordered: false } as const;
 
 async function fill({ connection }: Mongo): Promise<void> {
   const each = Math.floor(entries / accounts) - 1;
-  const spentNanoUsd = BigInt(each) * costNanoUsd;
-  const openingNanoUsd = spentNanoUsd + 1_000_000n;
+  const openingNanoUsd = costOfStored(each) + 1_000_000n;
   const createdAt = new Date();
   const expiresAt = new Date(Date.now() + 15 * minuteMs);
 
@@ -61,42 +58,12 @@ async function fill({ connection }: Mongo): Promise<void> {
       createdAt,
     };
   };
-  const credit = (at: number) => ({
-    _id: `credit:${accountId(at)}:bench`,
-    kind: "credit",
-    ...moved(at, openingNanoUsd),
-  });
-  const moved = (at: number, amount: bigint) => ({ account: accountId(at), amount, createdAt, decider: "bench" });
-  const call = (at: number) => ({
-    _id: newRequestId(),
-    kind: "usage",
-    ...moved(at, -costNanoUsd),
-    request: {
-      key: "key_bench",
-      endpoint: "/v1/chat/completions",
-      model: "openai/gpt-4o-mini",
-      upstream: "openai",
-      attempts: 1,
-      status: "succeeded",
-      usage: { input: 1_000, output: 500 },
-      estimated: false,
-      queueMs: 2,
-      firstTokenMs: 300,
-      totalMs: 2_000,
-      shortfall: 0n,
-    },
-  });
-
-  async function insert(collection: "accounts" | "ledger", count: number, make: (at: number) => { _id: string }) {
-    for (let from = 0; from < count; from += insertSize) {
-      const some = Array.from({ length: Math.min(insertSize, count - from) }, (_, at) => make(from + at));
-      await connection.collection<{ _id: string }>(collection).insertMany(some, inserting);
-    }
-  }
-  await insert("accounts", accounts, account);
-  await insert("ledger", accounts, credit);
+  const movement = (at: number) => ({ account: accountId(at), createdAt });
+  const stored = connection.collection<{ _id: string }>("ledger");
+  await insertAll(connection.collection<{ _id: string }>("accounts"), accounts, account);
+  await insertAll(stored, accounts, (at) => storedCredit(movement(at), openingNanoUsd));
   // As calls come: those of one account lie far apart.
-  await insert("ledger", each * accounts, (at) => call(at % accounts));
+  await insertAll(stored, each * accounts, (at) => storedCall(movement(at % accounts)));
 }
 
 async function measure(uri: string, mongod: Measured): Promise<void> {

@@ -5,18 +5,24 @@ import { Pool } from "undici";
  * The load generator. It runs in the benchmark's own process, which does nothing else meanwhile. undici's `dispatch`
  * costs 0.02 ms a call here, 0.006 more than a bare socket, and under half of `node:http`.
  *
- * `closed`: each connection sends its next call when the last one ended.
+ * `closed`: each connection sends its next call when the last one ended. With `rampMs` the first calls are spread over
+ * that time.
  * `open`: calls start at a fixed rate, however slow the answers are; latency counts from the intended start, so a
  * stall counts in every call that it delayed (no coordinated omission).
  */
 export type Pace =
-  | { readonly kind: "closed"; readonly connections: number }
+  | { readonly kind: "closed"; readonly connections: number; readonly rampMs?: number }
   | { readonly kind: "open"; readonly perSecond: number };
 
-export interface Load {
+export interface Address {
   readonly origin: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface Load {
+  /** Calls take them in turn. */
+  readonly targets: readonly Address[];
   readonly body: string;
   /** What a whole answer ends with. */
   readonly end: string;
@@ -56,13 +62,19 @@ function quantiles(samples: readonly number[]): Quantiles {
 }
 
 export async function runLoad(load: Load): Promise<Outcome> {
-  const { pace, timeoutMs, durationMs } = load;
-  const pool = new Pool(load.origin, {
+  const { targets, pace, timeoutMs, durationMs } = load;
+  const options = {
     connections: pace.kind === "closed" ? pace.connections : mostOpenConnections,
     pipelining: 1,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
-  });
+  };
+  const pools = new Map([...new Set(targets.map(({ origin }) => origin))].map((at) => [at, new Pool(at, options)]));
+  const addressed = targets.map(({ origin, path, headers }) => ({
+    pool: pools.get(origin) as Pool,
+    options: { method: "POST", path, headers, body: load.body } as const,
+  }));
+  const destroy = () => Promise.all([...pools.values()].map((pool) => pool.destroy()));
   const latencies: number[] = [];
   const firstBytes: number[] = [];
   const failures: Record<string, number> = {};
@@ -78,50 +90,49 @@ export async function runLoad(load: Load): Promise<Outcome> {
 
   /** Never rejects: the tallies record how it ended. */
   const call = (startAt: number): Promise<void> => {
-    started++;
+    const to = addressed[started++ % addressed.length] as (typeof addressed)[number];
     return new Promise((resolve) => {
       let status = 0;
       let firstByteAt = 0;
       let tail = "";
-      pool.dispatch(
-        { method: "POST", path: load.path, headers: load.headers, body: load.body },
-        {
-          onRequestStart() {},
-          onResponseStart(_controller, statusCode) {
-            status = statusCode;
-          },
-          onResponseData(_controller, data) {
-            if (firstByteAt === 0) firstByteAt = performance.now();
-            if (status !== 200) tail += data.toString();
-            else tail = (data.length < endBytes ? tail : "") + data.toString("latin1", data.length - endBytes);
-          },
-          onResponseEnd() {
-            const endedAt = performance.now();
-            if (status !== 200) fail(`status ${status}`, tail);
-            else if (!tail.trimEnd().endsWith(load.end)) fail("incomplete", tail);
-            else {
-              latencies.push(endedAt - startAt);
-              firstBytes.push(firstByteAt - startAt);
-            }
-            resolve();
-          },
-          onResponseError(_controller, error) {
-            fail("code" in error ? String(error.code) : error.name, error.message);
-            resolve();
-          },
+      to.pool.dispatch(to.options, {
+        onRequestStart() {},
+        onResponseStart(_controller, statusCode) {
+          status = statusCode;
         },
-      );
+        onResponseData(_controller, data) {
+          if (firstByteAt === 0) firstByteAt = performance.now();
+          if (status !== 200) tail += data.toString();
+          else tail = (data.length < endBytes ? tail : "") + data.toString("latin1", data.length - endBytes);
+        },
+        onResponseEnd() {
+          const endedAt = performance.now();
+          if (status !== 200) fail(`status ${status}`, tail);
+          else if (!tail.trimEnd().endsWith(load.end)) fail("incomplete", tail);
+          else {
+            latencies.push(endedAt - startAt);
+            firstBytes.push(firstByteAt - startAt);
+          }
+          resolve();
+        },
+        onResponseError(_controller, error) {
+          fail("code" in error ? String(error.code) : error.name, error.message);
+          resolve();
+        },
+      });
     });
   };
 
   const startedAt = performance.now();
   const endAt = startedAt + durationMs;
-  const breakOff = setTimeout(() => void pool.destroy(), durationMs + timeoutMs);
+  const breakOff = setTimeout(() => void destroy(), durationMs + timeoutMs);
   if (pace.kind === "closed") {
-    const callInTurn = async () => {
+    const { connections, rampMs = 0 } = pace;
+    const callInTurn = async (_: unknown, index: number) => {
+      if (rampMs > 0) await wait((index / connections) * rampMs);
       while (performance.now() < endAt && started < mostCalls) await call(performance.now());
     };
-    await Promise.all(Array.from({ length: pace.connections }, callInTurn));
+    await Promise.all(Array.from({ length: connections }, callInTurn));
   } else {
     const intervalMs = 1_000 / pace.perSecond;
     const planned = Math.min(mostCalls, Math.floor(durationMs / intervalMs));
@@ -135,7 +146,7 @@ export async function runLoad(load: Load): Promise<Outcome> {
   }
   const seconds = (performance.now() - startedAt) / 1_000;
   clearTimeout(breakOff);
-  await pool.destroy();
+  await destroy();
   return {
     calls: latencies.length,
     perSecond: latencies.length / seconds,

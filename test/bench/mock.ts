@@ -1,11 +1,18 @@
 import { createServer, type ServerResponse } from "node:http";
-import { formatAt, madeStreams } from "./format-streams.ts";
-import { jsonContent, usage } from "./workload.ts";
+import { formatAt, madeStreams, pacedStream } from "./format-streams.ts";
+import { jsonContent, pacedGapMs, usage } from "./workload.ts";
 
 /**
  * A mock provider that costs next to nothing: a server on `PORT` whose responses are prepared in advance. It answers as OpenAI
- * does, and streams in every format. `PUT /delay` with a number of milliseconds sets how long each answer waits for its first byte.
+ * does, and streams in every format. `PUT` with a `Behavior` as JSON changes how it answers from then on.
  */
+export interface Behavior {
+  /** How long each answer waits for its first byte. */
+  readonly delayMs: number;
+  /** Streams of 100 chunks, one every 33 ms, in place of 40 as fast as they go. */
+  readonly paced: boolean;
+}
+
 const envelope = { id: "chatcmpl-bench", created: 1_750_000_000, model: "gpt-4.1-mini" };
 const answer = Buffer.from(
   JSON.stringify({
@@ -17,46 +24,86 @@ const answer = Buffer.from(
     usage,
   }),
 );
-const streams = Object.fromEntries(
-  Object.entries(madeStreams).map(([format, pieces]) => [format, pieces.map((piece) => Buffer.from(piece))]),
-);
+const bytesOf = (pieces: readonly string[]) => pieces.map((piece) => Buffer.from(piece));
+const streams = Object.fromEntries(Object.entries(madeStreams).map(([format, pieces]) => [format, bytesOf(pieces)]));
+const paced = bytesOf(pacedStream);
 
 function writeJson(res: ServerResponse): void {
   res.writeHead(200, { "content-type": "application/json", "content-length": answer.length });
   res.end(answer);
 }
 
-/** One write for each chunk, with a turn of the event loop between them: a provider's chunks come one by one. */
-function writeStream(res: ServerResponse, path: string): void {
-  const pieces = streams[formatAt(path)] ?? [];
+/** Returns what writes the next chunk, and whether more come. */
+function startStream(res: ServerResponse, pieces: readonly Buffer[]): () => boolean {
   res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   let next = 0;
+  return () => {
+    if (res.destroyed) return false;
+    const piece = pieces[next++];
+    const hasMore = next < pieces.length;
+    if (hasMore) res.write(piece);
+    else res.end(piece);
+    return hasMore;
+  };
+}
+
+/** One write for each chunk, with a turn of the event loop between them: a provider's chunks come one by one. */
+function writeStream(res: ServerResponse, path: string): void {
+  const write = startStream(res, streams[formatAt(path)] ?? []);
   const writeNext = () => {
-    if (res.destroyed) return;
-    if (next === pieces.length) return void res.end();
-    res.write(pieces[next++]);
-    setImmediate(writeNext);
+    if (write()) setImmediate(writeNext);
   };
   writeNext();
 }
 
-function complete(res: ServerResponse, path: string, { stream }: { readonly stream?: boolean }): void {
-  if (stream || path.includes(":stream")) writeStream(res, path);
-  else writeJson(res);
+/** One timer for all paced streams. Each stream stays in the slot in which it began, so chunks come spread over the gap. */
+const slots = Array.from({ length: 11 }, () => new Set<() => boolean>());
+const slotMs = pacedGapMs / slots.length;
+let timer: NodeJS.Timeout | undefined;
+let turn = 0;
+let turnAt = 0;
+
+function writePaced(): void {
+  for (; turnAt <= performance.now(); turnAt += slotMs) {
+    const slot = slots[turn++ % slots.length];
+    for (const write of slot ?? []) if (!write()) slot?.delete(write);
+  }
+  if (slots.some(({ size }) => size > 0)) return;
+  clearInterval(timer);
+  timer = undefined;
 }
 
-let delayMs = 0;
+function startPaced(res: ServerResponse): void {
+  const write = startStream(res, paced);
+  write();
+  if (!timer) {
+    turnAt = performance.now() + slotMs;
+    timer = setInterval(writePaced, slotMs);
+  }
+  // The slot before the next one comes last: a whole gap from now.
+  slots[(turn + slots.length - 1) % slots.length]?.add(write);
+}
+
+let behavior: Behavior = { delayMs: 0, paced: false };
+
+function complete(res: ServerResponse, path: string, { stream }: { readonly stream?: boolean }): void {
+  if (!stream && !path.includes(":stream")) writeJson(res);
+  else if (behavior.paced) startPaced(res);
+  else writeStream(res, path);
+}
+
 const server = createServer((req, res) => {
   const parts: Buffer[] = [];
   req.on("data", (part: Buffer) => parts.push(part));
   req.on("end", () => {
+    const body = Buffer.concat(parts).toString();
     if (req.method === "POST") {
-      const asked = JSON.parse(Buffer.concat(parts).toString()) as { readonly stream?: boolean };
+      const asked = JSON.parse(body) as { readonly stream?: boolean };
       const path = (req.url ?? "").replace(/\?.*$/, "");
-      if (delayMs === 0) complete(res, path, asked);
-      else setTimeout(complete, delayMs, res, path, asked);
+      if (behavior.delayMs === 0) complete(res, path, asked);
+      else setTimeout(complete, behavior.delayMs, res, path, asked);
     } else {
-      if (req.method === "PUT") delayMs = Number(Buffer.concat(parts).toString());
+      if (req.method === "PUT") behavior = JSON.parse(body) as Behavior;
       res.end();
     }
   });

@@ -4,6 +4,7 @@ import { Agent, request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { createAdminClient } from "../../infra/cli/admin-client.ts";
 import { startEmbedded } from "../../infra/embedded/index.ts";
 import { cpuMs, freeOrigin, type Measured, measured, residentBytes, startNode } from "./processes.ts";
 
@@ -27,22 +28,16 @@ interface Target {
   readonly origin: string;
 }
 
-async function admin<T>({ origin }: Target, path: string, body: object): Promise<T> {
-  const headers = { authorization: `Bearer ${adminToken}`, "content-type": "application/json" };
-  const response = await fetch(`${origin}/admin/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-  if (!response.ok) throw new Error(`${path} answers ${response.status}: ${await response.text()}`);
-  return (await response.json()) as T;
-}
-
 async function keyWith(target: Target, usd: string | undefined): Promise<string> {
-  const { id } = await admin<{ id: string }>(target, "/accounts", { name: "bench" });
-  if (usd !== undefined) await admin(target, `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "bench" });
+  const admin = createAdminClient({ url: target.origin, token: adminToken });
+  const id = String((await admin("POST", "/accounts", { name: "bench" }))["id"]);
+  if (usd !== undefined) await admin("POST", `/accounts/${id}/credits`, { amount_usd: usd, idempotency_key: "bench" });
   const limits = {
     requests_per_minute: 1e9,
     tokens_per_minute: 1e12,
     concurrent_requests: 100_000,
   };
-  return (await admin<{ key: string }>(target, `/accounts/${id}/keys`, { limits })).key;
+  return String((await admin("POST", `/accounts/${id}/keys`, { limits }))["key"]);
 }
 
 const body = JSON.stringify({ model: "local/chat", messages: [{ role: "user", content: "Hello there" }] });

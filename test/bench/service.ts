@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { type AdminClient, createAdminClient } from "../../infra/cli/admin-client.ts";
 import { type Program, startEmbedded } from "../../infra/embedded/index.ts";
 import { freeOrigin, type Measured, measured, startNode } from "./processes.ts";
+import { connectStores, type Stores } from "./stores.ts";
 import { proveTarget, type Target } from "./workload.ts";
 
 /** `GET /admin/v1/ledger/check`. */
@@ -16,14 +18,22 @@ export interface LedgerCheck {
 }
 
 export interface Service {
+  /** One of an account of its own, at the first API instance. */
   readonly target: Target;
-  readonly processes: readonly Measured[];
-  /** Where the API's and the worker's inspectors listen, if that was asked for. */
+  /** As `target`, with an account of its own. */
+  readonly openAccount: () => Promise<{ readonly id: string; readonly target: Target }>;
+  /** Starts and stops API instances and workers, so that this many run. Resolves with the instances' addresses. */
+  readonly scale: (apis: number, workers: number) => Promise<readonly string[]>;
+  /** Those that run now: `api` and `worker` as often as there are, and the stores. */
+  readonly processes: () => readonly Measured[];
+  /** Where the first API's and worker's inspectors listen, if that was asked for. */
   readonly inspectors: readonly { readonly name: string; readonly port: number }[];
-  readonly stores: readonly Measured[];
-  /** Waits until no hold is open (a minute at most), then checks the books. */
+  readonly servers: readonly Measured[];
+  readonly stores: Stores;
+  readonly admin: AdminClient;
+  /** Waits until no hold is open (a minute at most), then checks the ledger against the balances. */
   readonly check: () => Promise<LedgerCheck>;
-  /** How many calls the account has paid for so far, by its balance: every call costs the same. */
+  /** How many calls all accounts have paid for so far, by their balances: every call costs the same. */
   readonly paidCalls: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
@@ -34,6 +44,8 @@ const limits = {
   tokens_per_minute: 1_000_000_000_000,
   concurrent_requests: 100_000,
 };
+const settlePollMs = 250;
+const settleWithinMs = 60_000;
 
 /** Stores, one API and one worker process as in production, one account with a balance and one key. */
 export async function startService(options: {
@@ -51,18 +63,19 @@ export async function startService(options: {
     dataDir,
     onProgress: ({ what, step, state }) => onProgress(`${what}: ${step}, ${state}`),
   });
-  const programs: Program[] = [];
+  const apis: { readonly program: Program; readonly origin: string }[] = [];
+  const workers: { readonly program: Program }[] = [];
+  const stores = await connectStores(embedded.env);
   const stop = async () => {
-    for (const program of programs) await program.stop();
+    for (const { program } of [...apis, ...workers]) await program.stop();
+    await stores.close();
     await embedded.stop();
   };
   try {
-    const { port, origin } = await freeOrigin();
     const adminToken = randomBytes(24).toString("base64url");
     const env = {
       ...embedded.env,
       HOST: "127.0.0.1",
-      PORT: String(port),
       ADMIN_TOKEN: adminToken,
       LOG_LEVEL: "info",
       OPENAI_API_KEY: "bench",
@@ -70,55 +83,75 @@ export async function startService(options: {
       ...options.env,
     };
     const inspectors: { name: string; port: number }[] = [];
-    const start = async (name: string, file: string, readyUrl?: string): Promise<Measured> => {
-      const inspector = await freeOrigin();
-      inspectors.push({ name, port: inspector.port });
-      const args = [...(inspect ? [`--inspect=127.0.0.1:${inspector.port}`] : []), join(root, file)];
-      const program = await startNode({ name, args, env, logDir, ...(readyUrl !== undefined && { readyUrl }) });
-      programs.unshift(program);
-      return measured(name, program);
+    const start = async (name: "api" | "worker", nth: number) => {
+      const [{ port, origin }, inspector] = [await freeOrigin(), await freeOrigin()];
+      if (inspect) inspectors.push({ name, port: inspector.port });
+      const program = await startNode({
+        name: nth === 0 ? name : `${name}-${nth + 1}`,
+        args: [...(inspect ? [`--inspect=127.0.0.1:${inspector.port}`] : []), join(root, programs[name])],
+        env: { ...env, PORT: String(port) },
+        logDir,
+        ...(name === "api" && { readyUrl: `${origin}/readyz` }),
+      });
+      return { program, origin };
     };
-    const worker = await start("worker", "workers/main.ts");
-    const api = await start("api", "api/main.ts", `${origin}/readyz`);
-
-    const ask = createAsk(`${origin}/admin/v1`, adminToken);
-    const account = await ask<{ id: string }>("POST", "/accounts", { name: "bench" });
-    await ask("POST", `/accounts/${account.id}/credits`, { amount_usd: credit, idempotency_key: "bench" });
-    const { key } = await ask<{ key: string }>("POST", `/accounts/${account.id}/keys`, { name: "bench", limits });
-    const target: Target = {
-      origin,
-      path: "/v1/chat/completions",
-      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-      model: "openai/gpt-4.1-mini",
+    const scale = async (apiCount: number, workerCount: number) => {
+      for (const { program } of [...workers.splice(workerCount), ...apis.splice(apiCount)]) await program.stop();
+      while (workers.length < workerCount) workers.push(await start("worker", workers.length));
+      while (apis.length < apiCount) apis.push(await start("api", apis.length));
+      return apis.map(({ origin }) => origin);
     };
+    const [origin = ""] = await scale(1, 1);
 
-    const spentNanoUsd = async () => {
-      const read = () => ask<{ available_usd: string; open_holds: number }>("GET", `/accounts/${account.id}`);
+    const admin = createAdminClient({ url: origin, token: adminToken });
+    const openAccount = async () => {
+      const id = String((await admin("POST", "/accounts", { name: "bench" }))["id"]);
+      await admin("POST", `/accounts/${id}/credits`, { amount_usd: credit, idempotency_key: "bench" });
+      const key = String((await admin("POST", `/accounts/${id}/keys`, { name: "bench", limits }))["key"]);
+      const headers = { "content-type": "application/json", authorization: `Bearer ${key}` };
+      return { id, target: { origin, path: "/v1/chat/completions", headers, model: "openai/gpt-4.1-mini" } };
+    };
+    const { target } = await openAccount();
+
+    const check = async () => {
+      const read = async () => (await admin("GET", "/ledger/check")) as unknown as LedgerCheck;
       let now = await read();
-      for (let tries = 0; tries < 600 && now.open_holds > 0; tries++) {
-        await wait(100);
+      for (let waitedMs = 0; waitedMs < settleWithinMs && now.open_holds > 0; waitedMs += settlePollMs) {
+        await wait(settlePollMs);
         now = await read();
       }
-      return nanoUsd(credit) - nanoUsd(now.available_usd);
+      return now;
+    };
+    /** Exact while no hold is open. */
+    const spentNanoUsd = async () => {
+      let spent = 0n;
+      for (let after: string | undefined; ; ) {
+        const page = (await admin("GET", "/accounts", { limit: 200, after })) as unknown as AccountPage;
+        for (const { available_usd } of page.data) spent += nanoUsd(credit) - nanoUsd(available_usd);
+        if (page.next === null) return spent;
+        after = page.next;
+      }
     };
     const provingCalls = 2n;
     await proveTarget("service", target);
+    await check();
     const costNanoUsd = (await spentNanoUsd()) / provingCalls;
     if (costNanoUsd <= 0n) throw new Error("The service charged nothing for two calls.");
 
-    const stores = embedded.servers.map((server) => measured(server.name, server));
+    const servers = embedded.servers.map((server) => measured(server.name, server));
+    const running = (name: string, programs: readonly { readonly program: Program }[]) =>
+      programs.map(({ program }) => measured(name, program));
     return {
       target,
-      processes: [api, worker, ...stores],
-      inspectors: inspect ? inspectors : [],
+      openAccount,
+      scale,
+      processes: () => [...running("api", apis), ...running("worker", workers), ...servers],
+      inspectors,
+      servers,
       stores,
-      async paidCalls() {
-        return Number(((await spentNanoUsd()) * 1_000n) / costNanoUsd) / 1_000 - Number(provingCalls);
-      },
-      async check() {
-        await spentNanoUsd();
-        return ask<LedgerCheck>("GET", "/ledger/check");
-      },
+      admin,
+      check,
+      paidCalls: async () => Number(((await spentNanoUsd()) * 1_000n) / costNanoUsd) / 1_000,
       stop,
     };
   } catch (error) {
@@ -127,20 +160,13 @@ export async function startService(options: {
   }
 }
 
-const root = join(import.meta.dirname, "../..");
+interface AccountPage {
+  readonly data: readonly { readonly available_usd: string }[];
+  readonly next: string | null;
+}
 
-const createAsk =
-  (base: string, token: string) =>
-  async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const response = await fetch(base + path, {
-      method,
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path} answers ${response.status}: ${text.slice(0, 500)}`);
-    return JSON.parse(text) as T;
-  };
+const programs = { api: "api/main.ts", worker: "workers/main.ts" } as const;
+const root = join(import.meta.dirname, "../..");
 
 function nanoUsd(decimal: string): bigint {
   const [whole = "0", fraction = ""] = decimal.split(".");

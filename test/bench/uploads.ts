@@ -1,12 +1,12 @@
 import { request } from "node:http";
 import { type Measured, residentBytes } from "./processes.ts";
+import { mebi, table } from "./table.ts";
 import type { Target } from "./workload.ts";
 
 /** The largest upload that comes in one request: 95 MB. */
 const uploadBytes = 99_614_720;
 const atOnce = 10;
 const sampleMs = 50;
-const mebi = 1024 ** 2;
 
 export interface UploadRound {
   readonly form: "raw body" | "multipart form";
@@ -82,8 +82,6 @@ export async function measureUploads(target: Target, api: Measured): Promise<Upl
   return rounds;
 }
 
-const inMebi = (bytes: number) => (bytes / mebi).toFixed(0);
-
 export const renderUploads = (rounds: readonly UploadRound[], command: string, machine: readonly string[]): string =>
   `# Uploads, measured
 
@@ -92,23 +90,16 @@ after one upload of each form. Resident memory of the API, looked at every ${sam
 
 ${machine.map((line) => `- ${line}`).join("\n")}
 
-| form | seconds for all | MB/s | before, MiB | at most | more than before | after |
-| --- | --: | --: | --: | --: | --: | --: |
-${rounds
-  .map(({ form, seconds, beforeBytes, mostBytes, afterBytes }) =>
-    [
-      "",
-      form,
-      seconds.toFixed(1),
-      ((atOnce * uploadBytes) / mebi / seconds).toFixed(0),
-      inMebi(beforeBytes),
-      inMebi(mostBytes),
-      `+${inMebi(mostBytes - beforeBytes)}`,
-      inMebi(afterBytes),
-      "",
-    ]
-      .join(" | ")
-      .trim(),
-  )
-  .join("\n")}
+${table(
+  ["form", "seconds for all", "MB/s", "before, MiB", "at most", "more than before", "after"],
+  rounds.map(({ form, seconds, beforeBytes, mostBytes, afterBytes }) => [
+    form,
+    seconds.toFixed(1),
+    mebi((atOnce * uploadBytes) / seconds),
+    mebi(beforeBytes),
+    mebi(mostBytes),
+    `+${mebi(mostBytes - beforeBytes)}`,
+    mebi(afterBytes),
+  ]),
+)}
 `;

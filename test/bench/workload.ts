@@ -1,8 +1,14 @@
+import type { Address } from "./load.ts";
+
 /** The request and the answer of every measured call, whatever gateway is between. */
-export const chunksPerStream = 40;
+const chunksPerStream = 40;
 export const prompt = "Tell me, in a few plain words, how a queue keeps a busy service calm. ".repeat(2).slice(0, 100);
 export const jsonContent = "The quick brown fox jumps over the lazy dog. ".repeat(4).trim();
 export const streamWords = Array.from({ length: chunksPerStream }, (_, index) => (index === 0 ? "Once" : " more"));
+/** A stream at the pace of a real model: a chunk every 33 ms. */
+export const pacedWords = Array.from({ length: 100 }, () => " more");
+export const pacedGapMs = 33;
+/** The same for every answer, so that every call costs the same. */
 export const usage = {
   prompt_tokens: 25,
   completion_tokens: chunksPerStream,
@@ -16,10 +22,7 @@ export const requestBody = (model: string, stream: boolean): string =>
     ...(stream && { stream: true, stream_options: { include_usage: true } }),
   });
 
-export interface Target {
-  readonly origin: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
+export interface Target extends Address {
   readonly model: string;
 }
 

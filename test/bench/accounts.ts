@@ -1,0 +1,108 @@
+import { type Bench, serviceGateway } from "./bench.ts";
+import { costOfStored, insertAll, storedCall, storedCredit } from "./ledger-entries.ts";
+import type { Gateway, Round } from "./measure.ts";
+import { kindOf } from "./scenarios.ts";
+import type { Service } from "./service.ts";
+import { median } from "./table.ts";
+import type { Target } from "./workload.ts";
+
+export const spreadAccounts = 1_000;
+/** How many administrators' requests run at once while accounts are opened. */
+const openedAtOnce = 20;
+const dayMs = 86_400_000;
+const reads = 5;
+
+/** How long what an operator asks for takes, in ms. */
+export interface ReadTimes {
+  readonly title: string;
+  readonly firstPageMs: number;
+  readonly checkMs: number;
+  readonly fullCheckMs: number;
+}
+
+export interface AccountResults {
+  /** A new account and one with a long history. */
+  readonly history: readonly Round[];
+  /** One account and a thousand. */
+  readonly spread: readonly Round[];
+  readonly reads: readonly ReadTimes[];
+}
+
+export const noAccounts: AccountResults = { history: [], spread: [], reads: [] };
+
+async function openMany(service: Service): Promise<readonly [Target, ...Target[]]> {
+  const targets: Target[] = [];
+  while (targets.length < spreadAccounts) {
+    const opened = await Promise.all(Array.from({ length: openedAtOnce }, () => service.openAccount()));
+    targets.push(...opened.map(({ target }) => target));
+  }
+  return targets as [Target, ...Target[]];
+}
+
+/** Past calls of an account, over a month, with a credit that paid for them, all counted by its checkpoint. */
+async function insertHistory({ stores }: Service, account: string, calls: number): Promise<void> {
+  const startAt = Date.now() - 30 * dayMs;
+  const movement = (index: number) => ({ account, createdAt: new Date(startAt + (index / calls) * 29 * dayMs) });
+  const ledger = stores.mongo.collection<{ _id: string }>("ledger");
+  // Together they are zero, so neither the balance nor the checkpoint changes.
+  await insertAll(ledger, 1, () => ({ ...storedCredit(movement(0), costOfStored(calls)), checkpointed: true }));
+  await insertAll(ledger, calls, (index) => ({ ...storedCall(movement(index)), checkpointed: true }));
+}
+
+async function timeReads({ admin }: Service, account: string): Promise<Omit<ReadTimes, "title">> {
+  const time = async (path: string, input: object = {}) => {
+    const samples: number[] = [];
+    for (let read = 0; read < reads; read++) {
+      const startedAt = performance.now();
+      await admin("GET", path, input);
+      samples.push(performance.now() - startedAt);
+    }
+    return median(samples);
+  };
+  return {
+    firstPageMs: await time(`/accounts/${account}/ledger`),
+    checkMs: await time("/ledger/check"),
+    fullCheckMs: await time("/ledger/check", { full: true }),
+  };
+}
+
+/** One account against a thousand, and a new account against one with a long history, under the same load. */
+export async function measureAccounts(bench: Bench): Promise<AccountResults> {
+  const { scenarios, service, quick, run, say } = bench;
+  if (!service) return noAccounts;
+  const gateway = (name: string, targets: readonly [Target, ...Target[]]): Gateway => ({
+    ...serviceGateway(service, targets),
+    name,
+  });
+  const compare = async (title: string, gateways: readonly Gateway[]) => {
+    const rounds: Round[] = [];
+    for (const stream of [false, true]) {
+      const scenario = { ...scenarios.closed(stream, 50), title: `${kindOf(stream)}, ${title}` };
+      rounds.push(...(await run({ ...scenario, rounds: quick ? 1 : 4 }, gateways)));
+    }
+    return rounds;
+  };
+
+  const [fresh, aged] = [await service.openAccount(), await service.openAccount()];
+  const before = await timeReads(service, fresh.id);
+  const entries = quick ? 100_000 : 1_000_000;
+  say(`Inserting ${entries} ledger entries`);
+  await insertHistory(service, aged.id, entries);
+  const after = await timeReads(service, aged.id);
+  const oldName = `${entries.toLocaleString("en-US")} entries`;
+  const old = gateway(oldName, [aged.target]);
+  const history = await compare("new or old account", [gateway("new account", [fresh.target]), old]);
+
+  const many = gateway("1,000 accounts", await openMany(service));
+  // The first call of a key reads it from MongoDB.
+  await run(scenarios.warmUp(false, 5), [many]);
+  const spread = await compare("one or many accounts", [gateway("one account", [service.target]), many]);
+  return {
+    history,
+    spread,
+    reads: [
+      { title: "new account", ...before },
+      { title: oldName, ...after },
+    ],
+  };
+}

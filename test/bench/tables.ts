@@ -1,0 +1,171 @@
+import type { Outcome } from "./load.ts";
+import {
+  cpuPerCall,
+  type Gateway,
+  gatewayCpu,
+  medianRate,
+  medianRatio,
+  ownNames,
+  type Round,
+  type Scenario,
+} from "./measure.ts";
+import { mebi, median, ms, sum, table, times, whole } from "./table.ts";
+
+/** All rounds of one gateway in one scenario. */
+interface Group {
+  readonly scenario: Scenario;
+  readonly gateway: Gateway;
+  readonly rounds: readonly Round[];
+}
+
+const common = ["generator", "mock"] as const;
+
+function groupsOf(rounds: readonly Round[]): Group[] {
+  const groups = new Map<string, { scenario: Scenario; gateway: Gateway; rounds: Round[] }>();
+  for (const round of rounds) {
+    const { scenario, gateway } = round;
+    const key = `${scenario.title}/${gateway.name}`;
+    const group = groups.get(key) ?? { scenario, gateway, rounds: [] };
+    group.rounds.push(round);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+/** The rounds of a scenario through a gateway. */
+export const roundsOf = (rounds: readonly Round[], title: string, gateway: string): Round[] =>
+  rounds.filter((round) => round.scenario.title === title && round.gateway.name === gateway);
+
+const medianOf = (rounds: readonly Round[], value: (outcome: Outcome) => number) =>
+  median(rounds.map(({ outcome }) => value(outcome)));
+
+/** What a gateway adds to a direct call, in ms: the difference of the medians. */
+export const addedMs = (
+  rounds: readonly Round[],
+  title: string,
+  gateway: string,
+  value: (outcome: Outcome) => number,
+): number => medianOf(roundsOf(rounds, title, gateway), value) - medianOf(roundsOf(rounds, title, "direct"), value);
+
+export const latency = ({ latencyMs }: Outcome): number => latencyMs.p50;
+export const firstByte = ({ firstByteMs }: Outcome): number => firstByteMs.p50;
+
+const quantileNames = ["p50", "p95", "p99"] as const;
+
+export function speedTable(rounds: readonly Round[]): string {
+  const hasDirect = rounds.some(({ gateway }) => gateway.name === "direct");
+  const head = ["load", "through", "calls/s", "of Portkey's", "p50 ms", "p95", "p99"];
+  if (hasDirect) head.push("added p50", "p95", "p99");
+  head.push("first byte p50 ms", ...(hasDirect ? ["added"] : []), "failed");
+  const rows = groupsOf(rounds).map(({ scenario: { title, stream }, gateway, rounds: own }) => {
+    const portkey = gateway.stores ? roundsOf(rounds, title, "portkey") : [];
+    const added = (value: (outcome: Outcome) => number) =>
+      gateway.processes.length > 0 ? ms(addedMs(rounds, title, gateway.name, value)) : "";
+    const rates = own.map(({ outcome }) => outcome.perSecond);
+    const quantiles = quantileNames.map((name) => (outcome: Outcome) => outcome.latencyMs[name]);
+    return [
+      title,
+      gateway.name,
+      `${whole(median(rates))} (${whole(Math.min(...rates))}-${whole(Math.max(...rates))})`,
+      portkey.length > 0 ? times(medianRatio(own, portkey, ({ outcome }) => outcome.perSecond)) : "",
+      ...quantiles.map((value) => ms(medianOf(own, value))),
+      ...(hasDirect ? quantiles.map(added) : []),
+      stream ? ms(medianOf(own, firstByte)) : "",
+      ...(hasDirect ? [stream ? added(firstByte) : ""] : []),
+      whole(sum(own.map(({ outcome }) => outcome.failed))),
+    ];
+  });
+  return table(head, rows, 2) + failureList(rounds);
+}
+
+function failureList(rounds: readonly Round[]): string {
+  const lines = rounds.flatMap(({ scenario, gateway, outcome: { failed, failures, firstFailure } }) =>
+    failed > 0 ? [`- ${scenario.title}, ${gateway.name}: ${JSON.stringify(failures)}; the first: ${firstFailure}`] : [],
+  );
+  return lines.length > 0 ? `\n\nFailures, by round:\n\n${lines.join("\n")}` : "";
+}
+
+/** Of a gateway that is compared with another one: `beside` names it. */
+export function cpuTable(rounds: readonly Round[], beside: string): string {
+  const names = [...new Set(rounds.flatMap(({ gateway }) => ownNames(gateway)))].filter((name) => name !== "S3");
+  const head = ["load", "through", ...common, ...names, "gateway in all", `of ${besideTitle(beside)}`, "calls/s"];
+  const rows = groupsOf(rounds).flatMap(({ scenario: { title }, gateway, rounds: own }) => {
+    const perCall = (name: string) => median(own.map((round) => cpuPerCall(round, [name]))).toFixed(3);
+    const mine = ownNames(gateway);
+    const others = gateway.name === beside ? [] : roundsOf(rounds, title, beside);
+    return [
+      [
+        title,
+        gateway.name,
+        ...common.map(perCall),
+        ...names.map((name) => (mine.includes(name) ? perCall(name) : "")),
+        mine.length > 0 ? median(own.map(gatewayCpu)).toFixed(3) : "",
+        others.length > 0 && mine.length > 0 ? times(medianRatio(own, others, gatewayCpu)) : "",
+        whole(medianRate(own)),
+      ],
+    ];
+  });
+  return table(head, rows, 2);
+}
+
+const besideTitle = (gateway: string) => (gateway === "portkey" ? "Portkey's" : `the ${gateway}'s`);
+
+/** What a call makes the stores do. */
+export function storesTable(rounds: readonly Round[]): string {
+  const head = [
+    "load",
+    "through",
+    "Redis commands",
+    "scripts",
+    "KB",
+    "MongoDB requests",
+    "journal syncs",
+    "Redis KB while it waits",
+  ];
+  const rows = groupsOf(rounds).flatMap(({ scenario: { title, pace, provider }, gateway, rounds: own }) => {
+    if (!gateway.stores) return [];
+    const perCall = (value: (round: Round) => number) => median(own.map((round) => value(round) / round.outcome.calls));
+    const counted = (name: keyof NonNullable<Round["stores"]>["counted"]) =>
+      perCall(({ stores }) => stores?.counted[name] ?? Number.NaN);
+    const isWaiting = pace.kind === "closed" && (provider.delayMs > 0 || provider.paced);
+    return [
+      [
+        title,
+        gateway.name,
+        counted("redisCommands").toFixed(1),
+        counted("redisScripts").toFixed(2),
+        (counted("redisBytes") / 1_024).toFixed(1),
+        counted("mongoRequests").toFixed(2),
+        counted("journalSyncs").toFixed(2),
+        isWaiting ? (waitingBytes(own) / 1_024).toFixed(1) : "",
+      ],
+    ];
+  });
+  return table(head, rows, 2);
+}
+
+/** What Redis holds for a call that waits for its provider. */
+export const waitingBytes = (rounds: readonly Round[]): number =>
+  median(
+    rounds.map(({ scenario: { pace }, stores }) =>
+      pace.kind === "closed" ? (stores?.redisMemoryBytes ?? Number.NaN) / pace.connections : Number.NaN,
+    ),
+  );
+
+export function memoryTable(rounds: readonly Round[]): string {
+  const names = [...new Set(rounds.flatMap(({ residentBytes }) => Object.keys(residentBytes)))];
+  const rows = names.map((name) => {
+    const resident = rounds.flatMap(({ residentBytes }) => residentBytes[name] ?? []);
+    const idle = rounds.filter(({ gateway }) => gateway.name === "direct");
+    const shareIdle = sum(idle.map(({ cpuMs }) => cpuMs[name] ?? 0)) / sum(idle.map(({ seconds }) => seconds * 1_000));
+    const isIdle = idle.length > 0 && !common.some((each) => each === name);
+    return [
+      name,
+      mebi(resident[0] ?? 0),
+      mebi(Math.max(...resident)),
+      mebi(resident.at(-1) ?? 0),
+      isIdle ? `${(shareIdle * 100).toFixed(1)} %` : "",
+    ];
+  });
+  return table(["process", "MB at first", "at most", "at the end", "of a core at rest"], rows);
+}
