@@ -1,4 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { systemClock } from "#platform/clock";
 import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
 import { breakable } from "../support/redis-proxy.ts";
 import { ownServers, testStores } from "../support/servers.ts";
@@ -29,6 +31,57 @@ test("a connection that breaks in the middle of an answer loses no frame", async
   }
   // The answers were lost, not the frames: they were written again, and distinguished from the first by their count.
   expect(collected.some(({ twice }) => twice.length > 0)).toBe(true);
+});
+
+/** What a call does between two awaits: a text, perhaps a flush, a turn of the event loop, or the end of all connections. */
+const step = fc.record({
+  length: fc.oneof({ weight: 9, arbitrary: fc.nat(50) }, { weight: 1, arbitrary: fc.nat(300_000) }),
+  then: fc.constantFrom("nothing", "nothing", "nothing", "turn", "turn", "flush"),
+  cut: fc.integer({ min: 0, max: 40 }).map((drawn) => drawn === 0),
+});
+
+test("whatever calls write, and wherever their connection is cut, each text arrives whole, once and in order", async () => {
+  const stores = await testStores();
+  const proxy = await breakable(stores);
+  const [{ replies }, ...readers] = await Promise.all([
+    openWriter(proxy.stores),
+    openReader(stores),
+    openReader(stores, systemClock, "api_second"),
+  ]);
+  for (const { reader } of readers) await reader.start();
+  let runs = 0;
+  const call = async (
+    id: string,
+    at: number,
+    steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
+  ) => {
+    const { reader } = readers[at % readers.length] as (typeof readers)[number];
+    const { ended, text } = collect(reader, id);
+    const reply = replies.open(reader.instance, id, onGone);
+    let written = "";
+    for (const [i, { length, then, cut }] of steps.entries()) {
+      const piece = `${i}:`.padEnd(length, "€");
+      written += piece;
+      await reply.write(piece, written.length);
+      if (cut) proxy.cut();
+      if (then === "turn") await new Promise(setImmediate);
+      if (then === "flush") {
+        expect(await reply.flush()).toBe(true);
+        expect(reply.delivered()).toBe(written.length);
+      }
+    }
+    expect(await reply.final("end", { cost: "1" })).toBe(true);
+    expect(reply.delivered()).toBe(written.length);
+    await ended;
+    expect(text()).toBe(`${written}end`);
+  };
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(step, { maxLength: 40 }), { minLength: 1, maxLength: 12 }), async (calls) => {
+      const run = runs++;
+      await Promise.all(calls.map((steps, at) => call(`req_${run}_${at}`, at, steps)));
+    }),
+    { numRuns: 25 },
+  );
 });
 
 test.each(["SIGTERM", "SIGKILL"] as const)(
