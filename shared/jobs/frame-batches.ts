@@ -1,4 +1,4 @@
-import { partUnits } from "./frames.ts";
+import { limitUnits } from "./frames.ts";
 
 /** A frame that waits to be written. */
 export interface Unsent {
@@ -28,7 +28,7 @@ function takeBatch(outboxes: Set<Outbox>): { outbox: Outbox; frame: Unsent }[] {
   for (const outbox of outboxes) {
     const frame = outbox.unsent[0] as Unsent;
     units += frame.field[0].length + frame.field[1].length;
-    if (units > partUnits && batch.length > 0) break;
+    if (units > limitUnits && batch.length > 0) break;
     batch.push({ outbox, frame });
     outbox.unsent.shift();
     outboxes.delete(outbox);

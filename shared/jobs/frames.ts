@@ -29,15 +29,15 @@ export interface Outcome {
 }
 
 export const limitBytes = 256 * 1024;
-/** In UTF-16 units: none takes more than 3 bytes of UTF-8, so that many stay under the limit. */
-export const partUnits = Math.floor(limitBytes / 3);
+/** In UTF-16 units: none takes more than 3 bytes of UTF-8, so text of this length stays under the limit. */
+export const limitUnits = Math.floor(limitBytes / 3);
 
 /** Long text in parts that fit a frame, never through the middle of a surrogate pair. */
 export function splitText(text: string): string[] {
-  if (text.length <= partUnits) return [text];
+  if (text.length <= limitUnits) return [text];
   const parts: string[] = [];
   for (let at = 0; at < text.length; ) {
-    let end = Math.min(at + partUnits, text.length);
+    let end = Math.min(at + limitUnits, text.length);
     const last = text.charCodeAt(end - 1);
     if (end < text.length && last >= 0xd800 && last <= 0xdbff) end--;
     parts.push(text.slice(at, end));
@@ -46,20 +46,13 @@ export function splitText(text: string): string[] {
   return parts;
 }
 
-/** A field of a stream entry, which holds the frames of any number of calls. What makes up the name holds no space before `outcome`. */
-export const toField = ({
-  requestId,
-  seq,
-  kind,
-  data,
-  attempt = "",
-  outcome,
-}: Frame): [name: string, value: string] => [
-  `${kind} ${requestId} ${seq} ${attempt} ${outcome ? JSON.stringify(outcome) : ""}`,
-  data,
-];
+/** A field of a stream entry: an entry holds the frames of any number of calls. Only `outcome` may hold spaces. */
+export function toField({ kind, requestId, seq, attempt, outcome, data }: Frame): [name: string, value: string] {
+  const name = `${kind} ${requestId} ${seq} ${attempt ?? ""} ${outcome ? JSON.stringify(outcome) : ""}`;
+  return [name, data];
+}
 
-const frameName = /^(chunk|final|error) (\S+) (-?\d+) (\S*) (.*)$/;
+const frameName = /^(chunk|final|error) (\S+) (-?\d+) (\S*) (.*)$/s;
 
 export function fromField(name: string, data: string): Frame | undefined {
   const [, kind, requestId, seq, attempt, outcome] = frameName.exec(name) ?? [];

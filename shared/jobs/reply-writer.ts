@@ -99,26 +99,25 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       let announced: Readonly<Record<string, string>> | undefined;
       let failure: Failure | undefined;
       /** Frames that Redis does not have yet, and who waits until it has them. */
-      let unwritten = 0;
-      let written: PromiseWithResolvers<void> | undefined;
+      let pending = 0;
+      let drained: PromiseWithResolvers<void> | undefined;
 
       function settle(left: number): void {
-        unwritten = left;
+        pending = left;
         if (left > 0) return;
-        written?.resolve();
-        written = undefined;
+        drained?.resolve();
+        drained = undefined;
       }
 
       const outbox: Outbox = {
         unsent: [],
         written({ mark }) {
           deliveredMark = mark;
-          settle(unwritten - 1);
+          settle(pending - 1);
         },
         failed(reason) {
           if (failure) return;
           failure = reason;
-          outbox.unsent.length = 0;
           settle(0);
           if (reason === "gone") onGone();
         },
@@ -129,7 +128,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
         const outcome = seq === 0 && announced ? { ...given, headers: announced } : given;
         const frame = { requestId, seq: seq++, kind, data, attempt, ...(outcome && { outcome }) };
         outbox.unsent.push({ field: toField(frame), mark });
-        unwritten++;
+        pending++;
         send(replyTo, outbox);
       }
 
@@ -151,7 +150,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       }
 
       async function allSent(): Promise<boolean> {
-        if (unwritten > 0) await (written ??= Promise.withResolvers()).promise;
+        if (pending > 0) await (drained ??= Promise.withResolvers()).promise;
         if (typeof failure === "object") throw failure.error;
         return failure === undefined;
       }
@@ -167,7 +166,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
           gatheredMark = mark;
           if (seq === 0) sendGathered();
           else gather(sendGathered);
-          if (failure || unwritten > maxUnsentFrames) await allSent();
+          if (failure || pending > maxUnsentFrames) await allSent();
         },
         /** The mark of the last text that Redis has whole. */
         delivered: () => deliveredMark,

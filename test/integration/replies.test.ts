@@ -32,8 +32,8 @@ async function entriesWritten(redis: Redis): Promise<number> {
 async function unread() {
   const { replies, redis } = await openWriter(await testStores());
   await redis.xadd(key, "*", "lease", "1");
-  const entries = async (): Promise<Frame[][]> => {
-    const [, ...written] = await redis.xrange(key, "-", "+");
+  const entries = async (of = key): Promise<Frame[][]> => {
+    const [, ...written] = await redis.xrange(of, "-", "+");
     return written.map(([, fields]) =>
       fields.flatMap((name, at) => (at % 2 === 0 ? (fromField(name, fields[at + 1] as string) ?? []) : [])),
     );
@@ -339,20 +339,23 @@ test("when Redis refuses a frame, the write rejects and nothing follows", async 
   expect(await redis.xlen("reply:api_other")).toBe(1);
 });
 
-test("a refusal ends the calls whose frames were in it, and no other", async () => {
-  const { replies, redis } = await unread();
+test("a refusal ends the calls whose frames were in it, of which nothing follows, and no other", async () => {
+  const { replies, redis, entries } = await unread();
   await redis.set("reply:api_other", "not a stream");
-  const refused = ["req_1", "req_2"].map((id) => replies.open("api_other", id, onGone));
-  const [elsewhere, ...rejected] = await Promise.allSettled([
+  const long = replies.open("api_other", "req_1", onGone);
+  // Its second frame does not fit the first entry.
+  const text = "x".repeat(60_000);
+  const ends = Promise.allSettled([
+    replies.open("api_other", "req_2", onGone).final("a", {}),
+    Promise.all([long.write(text, 1), long.final(text, {})]),
     replies.open("api_test", "req_3", onGone).final("a", {}),
-    ...refused.map((reply) => reply.final("a", {})),
   ]);
-  expect(elsewhere).toMatchObject({ value: true });
-  expect(rejected.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-  await redis.del("reply:api_other");
-  await redis.xadd("reply:api_other", "*", "lease", "1");
+  await new Promise(setImmediate);
+  // Sent after the write that is refused, and before the next.
+  await redis.pipeline().del("reply:api_other").xadd("reply:api_other", "*", "lease", "1").exec();
+  expect((await ends).map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
   expect(await replies.open("api_other", "req_4", onGone).final("a", {})).toBe(true);
-  expect(await redis.xlen("reply:api_other")).toBe(2);
+  expect((await entries("reply:api_other")).flat().map(({ requestId }) => requestId)).toEqual(["req_4"]);
 });
 
 test("the outcome of a call that was not run is an unnumbered frame", async () => {

@@ -41,7 +41,13 @@ test.each<Frame>([
   { requestId: "req_1", seq: 0, kind: "chunk", data: "data: {}\n\n", attempt: "a1" },
   { requestId: "req_1", seq: 0, kind: "chunk", data: "", outcome: { headers: { "x-ignored-params": "a, b" } } },
   { requestId: "req_1", seq: 7, kind: "final", data: "", outcome: { cost: "12", tokens: 3 } },
-  { requestId: "req_1", seq: -1, kind: "error", data: "{}", outcome: { answerLost: true, ending: "data: {}\n\n" } },
+  {
+    requestId: "req_1",
+    seq: -1,
+    kind: "error",
+    data: "{}",
+    outcome: { answerLost: true, ending: "data: {}\n\n\u2028" },
+  },
 ])("a frame of kind $kind reads as it was written", (frame) => {
   expect(fromField(...toField(frame))).toEqual(frame);
 });
