@@ -102,9 +102,9 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       let pending = 0;
       let drained: PromiseWithResolvers<void> | undefined;
 
-      function settle(left: number): void {
-        pending = left;
-        if (left > 0) return;
+      function settle(remaining: number): void {
+        pending = remaining;
+        if (remaining > 0) return;
         drained?.resolve();
         drained = undefined;
       }
