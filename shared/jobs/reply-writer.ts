@@ -6,7 +6,7 @@ import { retry } from "#platform/retry";
 import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
 import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toField } from "./frames.ts";
 
-const gatherMs = 15;
+const gatherMs = 25;
 const maxUnsentFrames = 32;
 /** After an outage of Redis, an instance gets this long to make its reply key again before it counts as gone. */
 const settlingMs = 10_000;
