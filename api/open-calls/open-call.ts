@@ -72,6 +72,8 @@ export const openCall = (submission: Submission, now: number) => ({
   parts: [] as string[],
   /** A stream has carried something other than pings. */
   hasContent: false,
+  /** Events of a stream that go to the socket together, at the end of the tick. */
+  unwritten: "",
   lastWriteAt: now,
   /** Bytes that the caller has taken, and since when it has taken no more. */
   sent: { bytes: 0, at: now },

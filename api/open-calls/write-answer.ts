@@ -10,21 +10,35 @@ const maxUnsentBytes = 1024 * 1024;
 /** Bytes that the kernel took: `bytesWritten` also counts those that the socket still buffers. */
 const sentBytes = ({ socket }: OpenCall["res"]) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
 
-/** Events of a stream, as the worker wrote them. */
+/** Longer text is written at once, so that no more piles up for a caller who does not read. */
+const maxJoinedUnits = 64 * 1024;
+
+/** Events of a stream, as the worker wrote them. Those that came together are one write to the socket. */
 export function writeEvents(call: OpenCall, data: string, now: number): void {
   call.hasContent = true;
-  write(call, data, now);
+  call.lastWriteAt = now;
+  if (call.unwritten === "") process.nextTick(writeJoined, call);
+  call.unwritten += data;
+  if (call.unwritten.length > maxJoinedUnits) writeJoined(call);
 }
 
-export const writePing = (call: OpenCall, now: number): void => write(call, call.codec.ping, now);
+function writeJoined(call: OpenCall): void {
+  const text = call.unwritten;
+  call.unwritten = "";
+  if (text) write(call, text);
+}
 
-function write(call: OpenCall, data: string, now: number): void {
-  const { res } = call;
+export function writePing(call: OpenCall, now: number): void {
+  call.lastWriteAt = now;
+  write(call, call.codec.ping);
+}
+
+function write(call: OpenCall, text: string): void {
+  const { res, codec } = call;
   if (isDetached(call)) return;
   if (res.writableLength > maxUnsentBytes) return void res.destroy();
-  if (!res.headersSent) beginStream(res, call.codec.streamType);
-  res.write(data);
-  call.lastWriteAt = now;
+  if (!res.headersSent) beginStream(res, codec.streamType);
+  res.write(text);
 }
 
 /** Once a second: cuts the connection of a caller who has read nothing for `stalledMs`. */
@@ -43,6 +57,7 @@ export function writeFinal(call: OpenCall, { data, outcome }: Frame, now: number
   const { res, payload } = call;
   if (payload.stream) {
     writeEvents(call, data, now);
+    writeJoined(call);
     return void res.end();
   }
   res.set("x-xm-cost-usd", formatUsd(BigInt(outcome?.cost ?? "0")));
@@ -52,7 +67,9 @@ export function writeFinal(call: OpenCall, { data, outcome }: Frame, now: number
 }
 
 /** `ending` closes a stream that has begun, where the worker knows how. */
-export function writeError({ res, codec, payload, hasContent }: OpenCall, error: ServiceError, ending?: string): void {
+export function writeError(call: OpenCall, error: ServiceError, ending?: string): void {
+  const { res, codec, payload, hasContent } = call;
+  writeJoined(call);
   if (res.headersSent) res.end(ending ?? codec.streamError(error, payload.requestId, hasContent));
   else answerError(res, error, codec.error(error, payload.requestId));
 }

@@ -29,15 +29,15 @@ export interface Outcome {
 }
 
 export const limitBytes = 256 * 1024;
-/** In UTF-16 units: none takes more than 3 bytes of UTF-8, so a part stays under the limit. */
-const partUnits = Math.floor(limitBytes / 3);
+/** In UTF-16 units: none takes more than 3 bytes of UTF-8, so text of this length stays under the limit. */
+export const limitUnits = Math.floor(limitBytes / 3);
 
 /** Long text in parts that fit a frame, never through the middle of a surrogate pair. */
 export function splitText(text: string): string[] {
-  if (text.length <= partUnits) return [text];
+  if (text.length <= limitUnits) return [text];
   const parts: string[] = [];
   for (let at = 0; at < text.length; ) {
-    let end = Math.min(at + partUnits, text.length);
+    let end = Math.min(at + limitUnits, text.length);
     const last = text.charCodeAt(end - 1);
     if (end < text.length && last >= 0xd800 && last <= 0xdbff) end--;
     parts.push(text.slice(at, end));
@@ -46,28 +46,24 @@ export function splitText(text: string): string[] {
   return parts;
 }
 
-/** The fields of a stream entry, in this order. */
-export function toFields({ requestId, seq, kind, data, attempt, outcome }: Frame): string[] {
-  const fields = ["r", requestId, "s", String(seq), "k", kind, "d", data];
-  if (attempt !== undefined) fields.push("a", attempt);
-  if (outcome) fields.push("o", JSON.stringify(outcome));
-  return fields;
+/** A field of a stream entry: an entry holds the frames of any number of calls. Only `outcome` may hold spaces. */
+export function toField({ kind, requestId, seq, attempt, outcome, data }: Frame): [name: string, value: string] {
+  const name = `${kind} ${requestId} ${seq} ${attempt ?? ""} ${outcome ? JSON.stringify(outcome) : ""}`;
+  return [name, data];
 }
 
-export function fromFields(fields: readonly string[]): Frame | undefined {
-  const [r, requestId, s, seq, k, kind, d, data, ...rest] = fields;
-  if (r !== "r" || s !== "s" || k !== "k" || d !== "d" || requestId === undefined || data === undefined)
-    return undefined;
-  if (kind !== "chunk" && kind !== "final" && kind !== "error") return undefined;
-  const attempt = rest[0] === "a" ? rest[1] : undefined;
-  const outcome = rest.at(-2) === "o" ? rest.at(-1) : undefined;
+const frameName = /^(chunk|final|error) (\S+) (-?\d+) (\S*) (.*)$/s;
+
+export function fromField(name: string, data: string): Frame | undefined {
+  const [, kind, requestId, seq, attempt, outcome] = frameName.exec(name) ?? [];
+  if (kind === undefined || requestId === undefined) return undefined;
   return {
     requestId,
     seq: Number(seq),
-    kind,
+    kind: kind as Frame["kind"],
     data,
-    ...(attempt !== undefined && { attempt }),
-    ...(outcome !== undefined && { outcome: JSON.parse(outcome) as Outcome }),
+    ...(attempt && { attempt }),
+    ...(outcome && { outcome: JSON.parse(outcome) as Outcome }),
   };
 }
 

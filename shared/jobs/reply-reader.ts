@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { type Clock, sleep } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { reconnectTogether } from "#platform/redis";
-import { cancelledKey, channelOf, type Frame, fromFields, type Notice, replyKey } from "./frames.ts";
+import { cancelledKey, channelOf, type Frame, fromField, type Notice, replyKey } from "./frames.ts";
 
 const leaseSeconds = 30;
 /** Every worker looks once a second. */
@@ -74,7 +74,7 @@ export function createReplyReader(deps: {
     const missed = (await commands.eval(renewScript, 1, key, ...args)) as [id: string, fields: string[]][];
     if (sentAt - renewedAt > longestGapMs) renewedSince = sentAt;
     renewedAt = Math.max(renewedAt, sentAt);
-    for (const [, fields] of missed) handOver(fields);
+    for (const [, fields] of missed) handOverAll(fields);
   }
 
   function renewSoon(): Promise<boolean> {
@@ -120,10 +120,14 @@ export function createReplyReader(deps: {
     );
   }
 
-  function handOver(fields: string[]): void {
+  function handOverAll(fields: readonly string[]): void {
+    for (let at = 0; at + 1 < fields.length; at += 2) handOver(fields[at] as string, fields[at + 1] as string);
+  }
+
+  function handOver(name: string, value: string): void {
     try {
-      if (fields[0] === "marker") return markers.get(fields[1] ?? "")?.();
-      const frame = fromFields(fields);
+      if (name === "marker") return markers.get(value)?.();
+      const frame = fromField(name, value);
       if (!frame) return;
       const onFrame = waiting.get(frame.requestId);
       if (onFrame) onFrame(frame);
@@ -153,7 +157,7 @@ export function createReplyReader(deps: {
         for (const [, entries] of answer ?? [])
           for (const [id, fields] of entries) {
             lastId = id;
-            handOver(fields);
+            handOverAll(fields);
           }
         trim();
       } catch (error) {

@@ -3,9 +3,10 @@ import type { ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
 import { randomBase62 } from "#platform/ids";
 import { retry } from "#platform/retry";
-import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toFields } from "./frames.ts";
+import { createFrameBatches, type Failure, type Outbox } from "./frame-batches.ts";
+import { type Frame, isUnanswered, type Outcome, replyKey, splitText, toField } from "./frames.ts";
 
-const gatherMs = 15;
+const gatherMs = 25;
 const maxUnsentFrames = 32;
 /** After an outage of Redis, an instance gets this long to make its reply key again before it counts as gone. */
 const settlingMs = 10_000;
@@ -33,16 +34,35 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
   };
 
   /**
-   * False: the instance is gone. If the answer to the first write was lost the frame may be in the stream twice: the
-   * reader recognizes that by its number.
+   * False: the instance is gone. If the answer to the first write was lost the entry may be in the stream twice: the
+   * reader recognizes its frames by their numbers.
    */
-  function add(replyTo: string, frame: Frame): Promise<boolean> {
-    const fields = toFields(frame);
+  function add(replyTo: string, fields: readonly string[]): Promise<boolean> {
     return retry(retrying, async () => {
       const id = await redis.call("XADD", replyKey(replyTo), "NOMKSTREAM", "*", ...fields);
       if (id === null && !isSettled()) throw new KeyMissing();
       return id !== null;
     });
+  }
+
+  const send = createFrameBatches(add);
+
+  /** The calls that gather text: what sends it. One timer for all, so that their frames go together. */
+  const gathering = new Set<() => void>();
+  let stopTimer: (() => void) | undefined;
+
+  function gather(sendGathered: () => void): void {
+    gathering.add(sendGathered);
+    stopTimer ??= clock.after(gatherMs, () => {
+      for (const each of gathering) each();
+    });
+  }
+
+  function stopGathering(sendGathered: () => void): void {
+    gathering.delete(sendGathered);
+    if (gathering.size > 0) return;
+    stopTimer?.();
+    stopTimer = undefined;
   }
 
   return {
@@ -61,7 +81,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
     /** How a call ended, from a delivery that did not run it: an unnumbered frame. */
     async late(replyTo: string, requestId: string, error: ServiceError, outcome?: Outcome): Promise<boolean> {
       const data = JSON.stringify(error.fields());
-      return add(replyTo, { requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) });
+      return add(replyTo, toField({ requestId, seq: -1, kind: "error", data, ...(outcome && { outcome }) }));
     },
 
     /**
@@ -70,56 +90,59 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
      */
     open(replyTo: string, requestId: string, onGone: () => void) {
       const attempt = randomBase62(8);
-      const unsent: { readonly frame: Frame; readonly mark: number }[] = [];
-      let sending: Promise<void> | undefined;
       let seq = 0;
       let gathered = "";
       let gatheredMark = 0;
+      let sentMark = 0;
       let deliveredMark = 0;
       let firstWriteAt: number | undefined;
-      let stopTimer: (() => void) | undefined;
       let announced: Readonly<Record<string, string>> | undefined;
-      let gone = false;
-      let failure: { readonly error: unknown } | undefined;
+      let failure: Failure | undefined;
+      /** Frames that Redis does not have yet, and who waits until it has them. */
+      let pending = 0;
+      let drained: PromiseWithResolvers<void> | undefined;
 
-      /** One frame after the other, so that their order holds with repeated writes and it is known what Redis has. */
-      async function sendAll(): Promise<void> {
-        try {
-          for (let next = unsent[0]; next; next = unsent[0]) {
-            if (!(await add(replyTo, next.frame))) {
-              gone = true;
-              onGone();
-              break;
-            }
-            deliveredMark = next.mark;
-            unsent.shift();
-          }
-        } catch (error) {
-          failure = { error };
-        }
-        if (gone || failure) unsent.length = 0;
-        sending = undefined;
+      function settle(remaining: number): void {
+        pending = remaining;
+        if (remaining > 0) return;
+        drained?.resolve();
+        drained = undefined;
       }
 
-      function send(kind: Frame["kind"], data: string, mark: number, given?: Outcome): void {
-        if (gone || failure) return;
+      const outbox: Outbox = {
+        unsent: [],
+        written({ mark }) {
+          deliveredMark = mark;
+          settle(pending - 1);
+        },
+        failed(reason) {
+          if (failure) return;
+          failure = reason;
+          settle(0);
+          if (reason === "gone") onGone();
+        },
+      };
+
+      function sendFrame(kind: Frame["kind"], data: string, mark: number, given?: Outcome): void {
+        if (failure) return;
         const outcome = seq === 0 && announced ? { ...given, headers: announced } : given;
-        unsent.push({ frame: { requestId, seq: seq++, kind, data, attempt, ...(outcome && { outcome }) }, mark });
-        sending ??= sendAll();
+        const frame = { requestId, seq: seq++, kind, data, attempt, ...(outcome && { outcome }) };
+        outbox.unsent.push({ field: toField(frame), mark });
+        pending++;
+        send(replyTo, outbox);
       }
 
       /** All parts but the last are chunks, and their mark is the one before: only with the last part the text is whole. */
       function sendParts(kind: Frame["kind"], text: string, outcome?: Outcome): void {
         const parts = splitText(text);
         const last = parts.pop() ?? "";
-        const before = unsent.at(-1)?.mark ?? deliveredMark;
-        for (const part of parts) send("chunk", part, before);
-        send(kind, last, gatheredMark, outcome);
+        for (const part of parts) sendFrame("chunk", part, sentMark);
+        sentMark = gatheredMark;
+        sendFrame(kind, last, sentMark, outcome);
       }
 
       function sendGathered(): void {
-        stopTimer?.();
-        stopTimer = undefined;
+        stopGathering(sendGathered);
         if (!gathered) return;
         const text = gathered;
         gathered = "";
@@ -127,9 +150,9 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
       }
 
       async function allSent(): Promise<boolean> {
-        await sending;
-        if (failure) throw failure.error;
-        return !gone;
+        if (pending > 0) await (drained ??= Promise.withResolvers()).promise;
+        if (typeof failure === "object") throw failure.error;
+        return failure === undefined;
       }
 
       return {
@@ -142,8 +165,8 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
           gathered += text;
           gatheredMark = mark;
           if (seq === 0) sendGathered();
-          else stopTimer ??= clock.after(gatherMs, sendGathered);
-          if (failure || unsent.length > maxUnsentFrames) await allSent();
+          else gather(sendGathered);
+          if (failure || pending > maxUnsentFrames) await allSent();
         },
         /** The mark of the last text that Redis has whole. */
         delivered: () => deliveredMark,
@@ -159,7 +182,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
           return allSent();
         },
         final(text: string, outcome: Outcome): Promise<boolean> {
-          stopTimer?.();
+          stopGathering(sendGathered);
           // What is still gathered is sent with the end, which saves a frame.
           sendParts("final", gathered + text, outcome);
           gathered = "";
@@ -168,7 +191,7 @@ export function createReplies(deps: { redis: Redis; clock: Clock }) {
         error(error: ServiceError, outcome?: Outcome): Promise<boolean> {
           sendGathered();
           // Never in parts: the reader could not tell the first of them from the answer.
-          send("error", JSON.stringify(error.fields()), gatheredMark, outcome);
+          sendFrame("error", JSON.stringify(error.fields()), gatheredMark, outcome);
           return allSent();
         },
       };

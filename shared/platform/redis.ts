@@ -22,6 +22,8 @@ export function connectRedis(url: string, mode: RedisMode, log: Logger): Redis {
     lazyConnect: true,
     enableOfflineQueue: mode !== "fail-fast",
     enableAutoPipelining: mode === "waiting",
+    // Frames are in batches already: a pipeline would only delay them.
+    autoPipeliningIgnoredCommands: ["XADD"],
     maxRetriesPerRequest: mode === "fail-fast" ? 0 : null,
     // Detects a server that hangs. Longer than a blocking read, which lasts 5 s.
     ...(mode === "fail-fast" ? { connectTimeout: 1_000 } : { socketTimeout: 20_000 }),

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { type Frame, fromField, toField } from "../../shared/jobs/frames.ts";
 import {
   ask,
   availableUsd,
@@ -33,7 +34,7 @@ async function halfWay() {
   await stream.sees(4);
   const [key] = (await redis.keys("reply:*")) as [string];
   const write = (seq: number, kind: "chunk" | "final" | "error", data: string) =>
-    redis.xadd(key, "*", "r", requestId, "s", seq, "k", kind, "d", data);
+    redis.xadd(key, "*", ...toField({ requestId, seq, kind, data }));
   return { client, customer, provider, wire, gate, redis, key, requestId, stream, write };
 }
 
@@ -71,11 +72,12 @@ test("a gap after the call was decided: the error is answered and the cost refun
   expect(await availableUsd(client, customer)).toBe(balanceAfter(1));
   // The last frame has come too far.
   const [[id, fields]] = (await redis.xrevrange(key, "+", "-", "COUNT", 1)) as [[string, string[]]];
-  const at = fields.indexOf("s") + 1;
+  const [name, value] = fields.slice(-2) as [string, string];
+  const frame = fromField(name, value) as Frame;
   await redis
     .multi()
     .xdel(key, id)
-    .xadd(key, "*", ...fields.with(at, String(Number(fields[at]) + 1)))
+    .xadd(key, "*", ...toField({ ...frame, seq: frame.seq + 1 }))
     .exec();
   wire.reconnect();
   expect(await stream.ended).toBe("closed");

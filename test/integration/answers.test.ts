@@ -1,10 +1,12 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { text } from "node:stream/consumers";
 import type { Response } from "express";
 import { expect, onTestFinished, test } from "vitest";
+import { noCapacity } from "#errors";
 import { type OpenCall, openCall, type Submission } from "../../api/open-calls/open-call.ts";
-import { checkProgress, writeEvents, writeFinal } from "../../api/open-calls/write-answer.ts";
+import { checkProgress, writeError, writeEvents, writeFinal } from "../../api/open-calls/write-answer.ts";
 import { chatCodec } from "../../shared/formats/index.ts";
 import type { Frame } from "../../shared/jobs/index.ts";
 import { createManualClock } from "../support/manual-clock.ts";
@@ -34,7 +36,7 @@ async function openOne(stream: boolean) {
   });
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   socket.on("error", () => {});
-  socket.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+  socket.write("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
   const call = await arrived.promise;
   /** Bytes that the kernel still took count as progress: then another 30 s have to pass. */
   const isCut = () =>
@@ -110,4 +112,31 @@ test("a stream whose caller reads nothing for 30 s is cut, one that is read is n
     other.clock.advance(1_000);
   }
   expect(other.call.res.destroyed).toBe(false);
+});
+
+test.each(["final", "error"] as const)(
+  "events that come together are one write, before the %s that comes with them",
+  async (end) => {
+    const { clock, call, socket } = await openOne(true);
+    for (const event of ["data: 1\n\n", "data: 2\n\n"]) writeEvents(call, event, clock.now());
+    if (end === "final") writeFinal(call, frame("final", "data: 3\n\n"), clock.now());
+    else writeError(call, noCapacity("unavailable"), "data: 3\n\n");
+    const [head = "", ...chunks] = (await text(socket)).split("\r\n");
+    expect(head).toBe("HTTP/1.1 200 OK");
+    const sent = chunks.filter((line) => line.startsWith("data:"));
+    expect(sent.join("")).toBe("data: 1\n\ndata: 2\n\ndata: 3\n\n");
+    expect(sent[0]).toContain("data: 2");
+  },
+);
+
+test("a caller with more than 1 MB unsent is disconnected, however much comes together", async () => {
+  const { clock, call, socket } = await openOne(true);
+  socket.pause();
+  let unsent = 0;
+  for (let each = 0; each < parts; each++) {
+    writeEvents(call, part, clock.now());
+    unsent = Math.max(unsent, call.res.writableLength);
+  }
+  expect(call.res.destroyed).toBe(true);
+  expect(unsent).toBeLessThan(1024 * 1024 + 2 * Buffer.byteLength(part));
 });

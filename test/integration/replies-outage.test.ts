@@ -1,4 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { systemClock } from "#platform/clock";
 import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
 import { breakable } from "../support/redis-proxy.ts";
 import { ownServers, testStores } from "../support/servers.ts";
@@ -29,6 +31,55 @@ test("a connection that breaks in the middle of an answer loses no frame", async
   }
   // The answers were lost, not the frames: they were written again, and distinguished from the first by their count.
   expect(collected.some(({ twice }) => twice.length > 0)).toBe(true);
+});
+
+/** A text, perhaps followed by a broken connection, and by a turn of the event loop or a flush. */
+const step = fc.record({
+  length: fc.oneof({ weight: 9, arbitrary: fc.nat(50) }, { weight: 1, arbitrary: fc.nat(300_000) }),
+  pause: fc.constantFrom("none", "none", "none", "turn", "turn", "flush"),
+  breaks: fc.integer({ min: 0, max: 30 }).map((drawn) => (["all", "the next answer"] as const)[drawn]),
+});
+
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+test("whatever calls write, and wherever their connection breaks, each text arrives whole, once and in order", async () => {
+  const stores = await testStores();
+  const proxy = await breakable(stores);
+  const [{ replies }, ...readers] = await Promise.all([
+    openWriter(proxy.stores),
+    openReader(stores),
+    openReader(stores, systemClock, "api_second"),
+  ]);
+  for (const { reader } of readers) await reader.start();
+  let runs = 0;
+  const call = async (id: string, at: number, steps: readonly Step[]) => {
+    const { reader } = readers[at % readers.length] as (typeof readers)[number];
+    const { ended, text } = collect(reader, id);
+    const reply = replies.open(reader.instance, id, onGone);
+    let written = "";
+    const undelivered: number[] = [];
+    for (const [i, { length, pause, breaks }] of steps.entries()) {
+      const piece = `${i}:`.padEnd(length, "€");
+      written += piece;
+      await reply.write(piece, written.length);
+      if (breaks === "all") proxy.cut();
+      if (breaks === "the next answer") proxy.breakNext();
+      if (pause === "turn") await new Promise(setImmediate);
+      if (pause === "flush" && (await reply.flush())) undelivered.push(written.length - reply.delivered());
+    }
+    expect(await reply.final("end", { cost: "1" })).toBe(true);
+    undelivered.push(written.length - reply.delivered());
+    expect(undelivered.every((units) => units === 0)).toBe(true);
+    await ended;
+    expect(text()).toBe(`${written}end`);
+  };
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(step, { maxLength: 40 }), { minLength: 1, maxLength: 12 }), async (calls) => {
+      const run = runs++;
+      await Promise.all(calls.map((steps, at) => call(`req_${run}_${at}`, at, steps)));
+    }),
+    { numRuns: 25 },
+  );
 });
 
 test.each(["SIGTERM", "SIGKILL"] as const)(

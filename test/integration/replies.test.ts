@@ -1,8 +1,9 @@
 import { once } from "node:events";
+import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { noCapacity } from "#errors";
 import { type Clock, systemClock } from "#platform/clock";
-import { limitBytes } from "../../shared/jobs/frames.ts";
+import { type Frame, fromField, limitBytes, toField } from "../../shared/jobs/frames.ts";
 import { collect, openReader, openWriter } from "../support/jobs-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { testStores } from "../support/servers.ts";
@@ -20,6 +21,28 @@ async function bothEnds(clocks: { reader?: Clock; writer?: Clock } = {}) {
   await reader.start();
   return { stores, reader, commands, replies, redis };
 }
+
+/** Asked on the writer's connection: what it has sent is counted. The first entry is the lease. */
+async function entriesWritten(redis: Redis): Promise<number> {
+  const info = (await redis.xinfo("STREAM", key)) as unknown[];
+  return (info[info.indexOf("entries-added") + 1] as number) - 1;
+}
+
+/** A stream that nobody reads, and the frames of each of its entries. */
+async function unread() {
+  const { replies, redis } = await openWriter(await testStores());
+  await redis.xadd(key, "*", "lease", "1");
+  const entries = async (of = key): Promise<Frame[][]> => {
+    const [, ...written] = await redis.xrange(of, "-", "+");
+    return written.map(([, fields]) =>
+      fields.flatMap((name, at) => (at % 2 === 0 ? (fromField(name, fields[at + 1] as string) ?? []) : [])),
+    );
+  };
+  return { replies, redis, entries };
+}
+
+const textOf = (frames: readonly Frame[], requestId: string) =>
+  frames.map((frame) => (frame.requestId === requestId ? frame.data : "")).join("");
 
 test("the frames of calls that run side by side arrive in their order", async () => {
   const { reader, replies } = await bothEnds();
@@ -75,15 +98,86 @@ test("the first text is sent at once, what follows is gathered", async () => {
   await eventually(() => reply.delivered() === 1);
   await reply.write("b", 2);
   await reply.write("c", 3);
-  clock.advance(9);
-  // On the same connection: a frame that had been sent would be counted. The other entry is the lease.
-  const info = (await redis.xinfo("STREAM", key)) as unknown[];
-  expect(info[info.indexOf("entries-added") + 1]).toBe(2);
-  clock.advance(6);
+  clock.advance(24);
+  expect(await entriesWritten(redis)).toBe(1);
+  clock.advance(1);
   await eventually(() => reply.delivered() === 3);
   await eventually(() => frames.length === 2);
   expect(frames.map(({ data }) => data)).toEqual(["a", "bc"]);
   expect(clock.pending()).toBe(0);
+});
+
+test("what several calls write in one turn is one entry, and so is what they gather; a first text does not wait for it", async () => {
+  const clock = createManualClock();
+  const { reader, replies, redis } = await bothEnds({ writer: clock });
+  const calls = ["req_1", "req_2", "req_3"].map((id) => ({
+    ...collect(reader, id),
+    reply: replies.open("api_test", id, onGone),
+  }));
+  const delivered = () => calls.map(({ reply }) => reply.delivered());
+  for (const { reply } of calls) await reply.write("a", 1);
+  await eventually(() => delivered().every((mark) => mark === 1));
+  expect(await entriesWritten(redis)).toBe(1);
+
+  for (const text of ["b", "c"]) for (const { reply } of calls) await reply.write(text, 2);
+  const late = replies.open("api_test", "req_late", onGone);
+  await late.write("a", 1);
+  await eventually(() => late.delivered() === 1);
+  expect(delivered()).toEqual([1, 1, 1]);
+  expect(await entriesWritten(redis)).toBe(2);
+  clock.advance(25);
+  await eventually(() => delivered().every((mark) => mark === 2));
+  expect(await entriesWritten(redis)).toBe(3);
+
+  await Promise.all(calls.map(({ reply }) => reply.final("d", {})));
+  expect(await entriesWritten(redis)).toBe(4);
+  for (const { ended, frames } of calls) {
+    await ended;
+    expect(frames.map(({ data }) => data)).toEqual(["a", "bc", "d"]);
+  }
+});
+
+test("an entry holds at most 256 KB; what is longer has its own, and harms no other call", async () => {
+  const { replies, entries } = await unread();
+  const text = "€".repeat(20_000);
+  const calls = Array.from({ length: 20 }, (_, i) => `req_${i}`);
+  await Promise.all([
+    replies.open("api_test", "req_long", onGone).error(noCapacity("x".repeat(limitBytes))),
+    ...calls.map(async (id) => {
+      const reply = replies.open("api_test", id, onGone);
+      await reply.write(text, 1);
+      await reply.final(text.repeat(6), {});
+    }),
+  ]);
+  const written = await entries();
+  for (const entry of written.filter((each) => each.length > 1)) {
+    const bytes = entry.flatMap(toField).reduce((sum, each) => sum + Buffer.byteLength(each), 0);
+    expect(bytes).toBeLessThanOrEqual(limitBytes);
+  }
+  expect(written.some((entry) => entry.length > 1)).toBe(true);
+  for (const id of calls) expect(textOf(written.flat(), id)).toBe(text.repeat(7));
+  expect(textOf(written.flat(), "req_long").length).toBeGreaterThan(limitBytes);
+});
+
+test("a large answer does not hold up the other calls", async () => {
+  const { replies, entries } = await unread();
+  const large = replies.open("api_test", "req_large", onGone).final("x".repeat(100 * limitBytes), {});
+  await replies.open("api_test", "req_small", onGone).final("y", {});
+  const before = await entries();
+  expect(before.length).toBeLessThan(10);
+  expect(await large).toBe(true);
+  expect(textOf((await entries()).flat(), "req_large")).toHaveLength(100 * limitBytes);
+});
+
+test("a call that writes faster than Redis takes it has to wait, the others do not", async () => {
+  const { replies } = await unread();
+  const fast = replies.open("api_test", "req_fast", onGone);
+  const other = replies.open("api_test", "req_other", onGone);
+  const [blocked] = await Promise.all([
+    fast.write("x".repeat(100 * limitBytes), 1).then(() => fast.delivered()),
+    other.write("y", 1).then(() => expect(fast.delivered()).toBe(0)),
+  ]);
+  expect(blocked).toBe(1);
 });
 
 test("the last frame carries what was gathered, and no timer remains", async () => {
@@ -245,6 +339,25 @@ test("when Redis refuses a frame, the write rejects and nothing follows", async 
   expect(await redis.xlen("reply:api_other")).toBe(1);
 });
 
+test("a refusal ends the calls whose frames were in it, of which nothing follows, and no other", async () => {
+  const { replies, redis, entries } = await unread();
+  await redis.set("reply:api_other", "not a stream");
+  const long = replies.open("api_other", "req_1", onGone);
+  // Its second frame does not fit the first entry.
+  const text = "x".repeat(60_000);
+  const ends = Promise.allSettled([
+    replies.open("api_other", "req_2", onGone).final("a", {}),
+    Promise.all([long.write(text, 1), long.final(text, {})]),
+    replies.open("api_test", "req_3", onGone).final("a", {}),
+  ]);
+  await new Promise(setImmediate);
+  // Sent after the write that is refused, and before the next.
+  await redis.pipeline().del("reply:api_other").xadd("reply:api_other", "*", "lease", "1").exec();
+  expect((await ends).map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
+  expect(await replies.open("api_other", "req_4", onGone).final("a", {})).toBe(true);
+  expect((await entries("reply:api_other")).flat().map(({ requestId }) => requestId)).toEqual(["req_4"]);
+});
+
 test("the outcome of a call that was not run is an unnumbered frame", async () => {
   const { reader, replies } = await bothEnds();
   const { ended } = collect(reader, "req_1");
@@ -275,7 +388,7 @@ test("a stream that was created again is read, even on a server whose clock is b
   const { reader, replies, redis } = await bothEnds({ reader: clock });
   const before = collect(reader, "req_1");
   const future = Date.UTC(2200, 0);
-  await redis.xadd(key, `${future}-0`, "r", "req_1", "s", "0", "k", "final", "d", "a");
+  await redis.xadd(key, `${future}-0`, ...toField({ requestId: "req_1", seq: 0, kind: "final", data: "a" }));
   await before.ended;
   await redis.del(key);
   clock.advance(5_000);
@@ -290,7 +403,8 @@ test("after a takeover by a server with an older stream, entries from before and
   const [{ reader, commands }, { replies, redis }] = await Promise.all([openReader(stores), openWriter(stores)]);
   await reader.start();
   const before = collect(reader, "req_1");
-  await redis.xadd(key, `${Date.UTC(2200, 0)}-0`, "r", "req_1", "s", "0", "k", "final", "d", "a");
+  const field = toField({ requestId: "req_1", seq: 0, kind: "final", data: "a" });
+  await redis.xadd(key, `${Date.UTC(2200, 0)}-0`, ...field);
   await before.ended;
   const [early, late] = ["req_2", "req_3"].map((id) => collect(reader, id));
   await redis.multi().del(key).xadd(key, "1-1", "lease", "1").expire(key, 30).exec();

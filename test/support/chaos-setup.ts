@@ -8,6 +8,7 @@ import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
 import type { Pool } from "#jobs";
 import { formatUsd } from "#money";
+import { toField } from "../../shared/jobs/frames.ts";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
 import type { Stores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
@@ -222,8 +223,16 @@ export async function loseAnswers(redis: Redis, requestIds: readonly string[]): 
   const [key] = (await redis.keys("reply:*")) as [string];
   const error = { code: "no_capacity", message: "The worker that ran this call died.", retryAfterSeconds: 1 };
   const words = redis.multi().xtrim(key, "MAXLEN", 0);
-  for (const id of requestIds)
-    words.xadd(key, "*", "r", id, "s", -1, "k", "error", "d", JSON.stringify(error), "o", '{"answerLost":true}');
+  for (const requestId of requestIds) {
+    const frame = {
+      requestId,
+      seq: -1,
+      kind: "error",
+      data: JSON.stringify(error),
+      outcome: { answerLost: true },
+    } as const;
+    words.xadd(key, "*", ...toField(frame));
+  }
   await words.exec();
 }
 

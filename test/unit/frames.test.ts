@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Frame, fromFields, limitBytes, splitText, toFields } from "../../shared/jobs/frames.ts";
+import { type Frame, fromField, limitBytes, splitText, toField } from "../../shared/jobs/frames.ts";
 
 /** A text over several frames: few characters, repeated, after one that shifts where the cuts fall. */
 const longText = fc
@@ -38,15 +38,22 @@ test("a short text is one part, an empty one too", () => {
 });
 
 test.each<Frame>([
-  { requestId: "req_1", seq: 0, kind: "chunk", data: "data: {}\n\n" },
+  { requestId: "req_1", seq: 0, kind: "chunk", data: "data: {}\n\n", attempt: "a1" },
+  { requestId: "req_1", seq: 0, kind: "chunk", data: "", outcome: { headers: { "x-ignored-params": "a, b" } } },
   { requestId: "req_1", seq: 7, kind: "final", data: "", outcome: { cost: "12", tokens: 3 } },
-  { requestId: "req_1", seq: -1, kind: "error", data: "{}", outcome: { answerLost: true } },
+  {
+    requestId: "req_1",
+    seq: -1,
+    kind: "error",
+    data: "{}",
+    outcome: { answerLost: true, ending: "data: {}\n\n\u2028" },
+  },
 ])("a frame of kind $kind reads as it was written", (frame) => {
-  expect(fromFields(toFields(frame))).toEqual(frame);
+  expect(fromField(...toField(frame))).toEqual(frame);
 });
 
 test("what is no frame is none", () => {
-  expect(fromFields(["lease", "1"])).toBeUndefined();
-  expect(fromFields(["r", "req_1", "s", "0", "k", "other", "d", ""])).toBeUndefined();
-  expect(fromFields([])).toBeUndefined();
+  expect(fromField("lease", "1")).toBeUndefined();
+  expect(fromField("other req_1 0 a1 ", "")).toBeUndefined();
+  expect(fromField("", "")).toBeUndefined();
 });
