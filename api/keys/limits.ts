@@ -137,22 +137,20 @@ export function createLimits(redis: Redis) {
     limit: maxGroup,
     async write(_, group) {
       const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = (group[0] as (typeof group)[0]).quota;
-      const args = [
-        ...[`limits:${name}:buckets`, `limits:${name}:running`, epochKey],
-        ...[requestsPerMinute, tokensPerMinute, concurrentRequests],
-        ...group.flatMap(({ operation }) => operation),
-      ];
+      const keys = [`limits:${name}:buckets`, `limits:${name}:running`, epochKey];
+      const operations = group.flatMap(({ operation }) => operation);
+      const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
       try {
-        return (await redis.evalsha(sha1, 3, ...args)) as Answer[];
+        return (await redis.evalsha(sha1, keys.length, ...keys, ...args)) as Answer[];
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-        return (await redis.eval(source, 3, ...args)) as Answer[];
+        return (await redis.eval(source, keys.length, ...keys, ...args)) as Answer[];
       }
     },
   });
-  let operations = 0;
+  let made = 0;
   const run = ({ quota }: Call, ...operation: Operation): Promise<Answer> =>
-    commit(JSON.stringify(quota), String(operations++), { quota, operation });
+    commit(JSON.stringify(quota), String(made++), { quota, operation });
 
   return {
     /** Counts a request and takes a slot; `ttlMs` later it is free in any case. Without a check the epoch is another one. */
