@@ -7,7 +7,7 @@
  */
 import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
-import { responsesFailure } from "../../conversion/index.ts";
+import { chunkParser, responsesFailure } from "../../conversion/index.ts";
 import {
   type JsonObject,
   type Provider,
@@ -50,10 +50,10 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
       const { path, field } = endpointOf(format);
       return json(path, withoutStore(body), call, field);
     },
-    async *stream(call: TextCall) {
+    stream(call: TextCall) {
       const { path, rules } = endpointOf(call.format);
       const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call) });
-      yield* readStream(client, { path, json }, rules, call);
+      return readStream(client, { path, json }, rules, call);
     },
     embed: (call) => json("/embeddings", call.body, call, "data"),
     generate: (call) => generate(client, call),
@@ -69,6 +69,7 @@ const streamOptions = ({ format, body }: TextCall): JsonObject =>
     : {};
 
 const chatRules: StreamRules = {
+  createParser: chunkParser,
   failure: (chunk) => (chunk.error == null ? undefined : chunk),
   check({ choices }) {
     if (choices !== undefined && !(Array.isArray(choices) && choices.every(isObject)))

@@ -15,6 +15,8 @@ export interface StreamRules {
   readonly ends: (event: JsonObject) => boolean;
   /** That event is the last: nothing after it is read, and `[DONE]` does not replace it. */
   readonly endsAtOnce?: true;
+  /** In place of `parse`, of one stream. */
+  readonly createParser?: (parse: (json: string) => JsonObject) => (json: string) => JsonObject;
 }
 
 /** The events of the answer to a request, parsed. Events before a failure are delivered before it is thrown. */
@@ -29,9 +31,12 @@ export async function* readStream(
   const type = answer.headers["content-type"] ?? "";
   if (type.startsWith("application/json"))
     throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
+  const readEvents = createEventReader();
+  const parseEvent = rules.createParser?.(parse) ?? parse;
   let finished = false;
   try {
-    for await (const texts of eventData(decompressed(answer))) {
+    for await (const bytes of decompressed(answer)) {
+      const texts = readEvents(bytes);
       const events: JsonObject[] = [];
       let done = false;
       let failure: unknown;
@@ -40,7 +45,7 @@ export async function* readStream(
           if (data === "") continue;
           done = data === "[DONE]";
           if (done) break;
-          const event = parse(data);
+          const event = parseEvent(data);
           const error = rules.failure(event);
           if (error) throw failureInside(error, clock);
           rules.check?.(event);
@@ -64,8 +69,8 @@ export async function* readStream(
 
 const maxEventCharacters = 8 * 1024 * 1024;
 
-/** The `data` of server-sent events; those that arrive in one read are delivered together. */
-export async function* eventData(body: AsyncIterable<Buffer>): AsyncGenerator<readonly string[], void, undefined> {
+/** Reads the `data` of server-sent events: returns those that end in these bytes. */
+export function createEventReader(): (bytes: Buffer) => readonly string[] {
   const decoder = new TextDecoder();
   let events: string[] = [];
   let tooLarge = false;
@@ -79,12 +84,11 @@ export async function* eventData(body: AsyncIterable<Buffer>): AsyncGenerator<re
       if (type === "max-buffer-size-exceeded") tooLarge = true;
     },
   });
-  for await (const bytes of body) {
+  return (bytes) => {
+    events = [];
     parser.feed(decoder.decode(bytes, { stream: true }));
     if (tooLarge)
       throw new UpstreamFailure("unavailable", `one event of the stream is over ${maxEventCharacters} characters`);
-    if (events.length === 0) continue;
-    yield events;
-    events = [];
-  }
+    return events;
+  };
 }
