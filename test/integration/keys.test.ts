@@ -226,8 +226,8 @@ test("of a script that Redis ran without answering, each call ends as if it had 
   expect(running.takenTokens).toBe(20);
   await server.kill("SIGCONT");
   await expect.poll(() => redis.ping().catch(() => "unavailable")).toBe("PONG");
-  const left = () => redis.zrange(`limits:{${key.id}}:running`, "0", "-1");
-  await expect.poll(() => (clock.advance(1_000), left())).toEqual([running.requestId]);
+  const runningIds = () => redis.zrange(`limits:{${key.id}}:running`, "0", "-1");
+  await expect.poll(() => (clock.advance(1_000), runningIds())).toEqual([running.requestId]);
   const [requests, tokens] = await redis.hmget(`limits:{${key.id}}:buckets`, "requests", "tokens");
   // The call that was refused counts no longer; the tokens of which nobody knows count until they refill.
   expect(Number(requests)).toBeLessThanOrEqual(2);
