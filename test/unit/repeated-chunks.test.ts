@@ -1,9 +1,10 @@
+import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { JsonObject } from "../../shared/formats/index.ts";
 import { chunkParser, converters } from "../../workers/conversion/index.ts";
 import { parse } from "../../workers/providers/wire/json.ts";
-import { createEventReader } from "../../workers/providers/wire/read-stream.ts";
+import { eventData } from "../../workers/providers/wire/read-stream.ts";
 
 const identity = { id: "chatcmpl-req_1", created: 7, model: "ours" };
 const envelope = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "theirs" };
@@ -54,15 +55,16 @@ const run = fc.record({
   texts: fc.array(fc.tuple(text, fc.string({ maxLength: 3 })), { minLength: 1, maxLength: 8 }),
 });
 
+type Writers = "native" | "converted";
+
 /** Everything that counts of a stream that arrives in these pieces. */
-function outcome(pieces: readonly Buffer[], parseChunk: (json: string) => JsonObject, writers: "native" | "converted") {
-  const readEvents = createEventReader();
+async function outcome(pieces: readonly Buffer[], parseChunk: (json: string) => JsonObject, writers: Writers) {
   const writer =
     writers === "native" ? converters.chat.native.stream(identity) : converters.messages.streamFromChat(identity, {});
   const reader = converters.chat.streamToChat();
   let written = "";
-  for (const piece of pieces)
-    for (const json of readEvents(piece)) {
+  for await (const events of eventData(Readable.from(pieces)))
+    for (const json of events) {
       const event = parseChunk(json);
       for (const chunk of writers === "native" ? [event] : reader.write(event)) written += writer.write(chunk);
     }
@@ -79,15 +81,15 @@ function* piecesOf(bytes: Buffer, cuts: readonly number[]): Generator<Buffer> {
   }
 }
 
-test.each(["native", "converted"] as const)(
+test.each<Writers>(["native", "converted"])(
   "chunks that repeat an earlier one end as if each was parsed: %s",
-  (writers) => {
+  async (writers) => {
     const cuts = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 10 });
-    fc.assert(
-      fc.property(fc.array(run, { minLength: 1, maxLength: 6 }), cuts, (runs, cuts) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(run, { minLength: 1, maxLength: 6 }), cuts, async (runs, cuts) => {
         const chunks = runs.flatMap(({ shape, style, texts }) => texts.map((each) => style(shape(...each))));
         const pieces = [...piecesOf(Buffer.from(chunks.map((chunk) => `data: ${chunk}\n\n`).join("")), cuts)];
-        expect(outcome(pieces, chunkParser(parse), writers)).toEqual(outcome(pieces, parse, writers));
+        expect(await outcome(pieces, chunkParser(parse), writers)).toEqual(await outcome(pieces, parse, writers));
       }),
       { numRuns: 500 },
     );

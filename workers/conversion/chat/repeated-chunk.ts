@@ -8,7 +8,7 @@ type Strings = readonly (readonly [field: string, value: string])[];
  * and neither parsed nor serialized as a whole, which takes a fifth of the time.
  */
 export class RepeatedChunk {
-  // Where events are only passed on it is one of them.
+  // An event like others, of which this is what most readers look at.
   readonly [field: string]: unknown;
   /** The parsed one. */
   readonly like: JsonObject;
@@ -31,11 +31,14 @@ export class RepeatedChunk {
     return Buffer.byteLength(value.includes("\\") ? (this.strings[0]?.[1] ?? "") : value);
   }
 
-  toChunk(): JsonObject {
-    const [[field, value], ...padding] = this.strings as readonly [Strings[0], ...Strings];
+  get choices(): readonly JsonObject[] {
+    const [[field, value]] = this.strings as readonly [Strings[0]];
     const [choice] = this.like["choices"] as readonly [JsonObject];
-    const delta = { ...object(choice["delta"]), [field]: value };
-    return { ...this.like, ...Object.fromEntries(padding), choices: [{ ...choice, delta }] };
+    return [{ ...choice, delta: { ...object(choice["delta"]), [field]: value } }];
+  }
+
+  toChunk(): JsonObject {
+    return { ...this.like, ...Object.fromEntries(this.strings.slice(1)), choices: this.choices };
   }
 }
 

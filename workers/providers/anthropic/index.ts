@@ -43,9 +43,9 @@ export function createAnthropic({ baseUrl, concurrency, apiKey }: Target, { cloc
       if (type === "message" && Array.isArray(content) && content.every(isObject)) return message;
       throw new UpstreamFailure("unavailable", "an answer that is not a message");
     },
-    stream(call) {
+    async *stream(call) {
       const request = { path: "/messages", json: { ...call.body, stream: true }, headers: headersOf(call) };
-      return readStream(client, request, streamRules(), call);
+      yield* readStream(client, request, streamRules(), call);
     },
     async count(call) {
       const body = Object.fromEntries(Object.entries(call.body).filter(([field]) => !answerFields.test(field)));

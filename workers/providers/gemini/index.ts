@@ -36,9 +36,9 @@ export function createGemini({ baseUrl, concurrency, apiKey }: Target, { clock }
       const path = methodPath(call.model, "generateContent");
       return checkAnswer(await client.sendForJson({ path, json: bodyOf(call) }, call), clock);
     },
-    stream(call) {
+    async *stream(call) {
       const path = `${methodPath(call.model, "streamGenerateContent")}?alt=sse`;
-      return readStream(client, { path, json: bodyOf(call) }, streamRules, call);
+      yield* readStream(client, { path, json: bodyOf(call) }, streamRules, call);
     },
     async count(call) {
       const generateContentRequest = { ...bodyOf(call), model: modelPath(call.model) };

@@ -50,10 +50,10 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
       const { path, field } = endpointOf(format);
       return json(path, withoutStore(body), call, field);
     },
-    stream(call: TextCall) {
+    async *stream(call: TextCall) {
       const { path, rules } = endpointOf(call.format);
       const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call) });
-      return readStream(client, { path, json }, rules, call);
+      yield* readStream(client, { path, json }, rules, call);
     },
     embed: (call) => json("/embeddings", call.body, call, "data"),
     generate: (call) => generate(client, call),

@@ -15,8 +15,8 @@ export interface StreamRules {
   readonly ends: (event: JsonObject) => boolean;
   /** That event is the last: nothing after it is read, and `[DONE]` does not replace it. */
   readonly endsAtOnce?: true;
-  /** In place of `parse`, of one stream. */
-  readonly createParser?: (parse: (json: string) => JsonObject) => (json: string) => JsonObject;
+  /** Makes the parser of one stream. What it does not give to `parse` is neither failure nor end, and follows the format. */
+  readonly createParser?: (parse: (data: string) => JsonObject) => (data: string) => JsonObject;
 }
 
 /** The events of the answer to a request, parsed. Events before a failure are delivered before it is thrown. */
@@ -31,12 +31,18 @@ export async function* readStream(
   const type = answer.headers["content-type"] ?? "";
   if (type.startsWith("application/json"))
     throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
-  const readEvents = createEventReader();
-  const parseEvent = rules.createParser?.(parse) ?? parse;
   let finished = false;
+  const parseEvent = (data: string): JsonObject => {
+    const event = parse(data);
+    const error = rules.failure(event);
+    if (error) throw failureInside(error, clock);
+    rules.check?.(event);
+    finished ||= rules.ends(event);
+    return event;
+  };
+  const read = rules.createParser?.(parseEvent) ?? parseEvent;
   try {
-    for await (const bytes of decompressed(answer)) {
-      const texts = readEvents(bytes);
+    for await (const texts of eventData(decompressed(answer))) {
       const events: JsonObject[] = [];
       let done = false;
       let failure: unknown;
@@ -45,12 +51,7 @@ export async function* readStream(
           if (data === "") continue;
           done = data === "[DONE]";
           if (done) break;
-          const event = parseEvent(data);
-          const error = rules.failure(event);
-          if (error) throw failureInside(error, clock);
-          rules.check?.(event);
-          events.push(event);
-          finished ||= rules.ends(event);
+          events.push(read(data));
           if (rules.endsAtOnce && finished) break;
         }
       } catch (error) {
@@ -69,8 +70,8 @@ export async function* readStream(
 
 const maxEventCharacters = 8 * 1024 * 1024;
 
-/** Reads the `data` of server-sent events: returns those that end in these bytes. */
-export function createEventReader(): (bytes: Buffer) => readonly string[] {
+/** The `data` of server-sent events; those that arrive in one read are delivered together. */
+export async function* eventData(body: AsyncIterable<Buffer>): AsyncGenerator<readonly string[], void, undefined> {
   const decoder = new TextDecoder();
   let events: string[] = [];
   let tooLarge = false;
@@ -84,11 +85,12 @@ export function createEventReader(): (bytes: Buffer) => readonly string[] {
       if (type === "max-buffer-size-exceeded") tooLarge = true;
     },
   });
-  return (bytes) => {
-    events = [];
+  for await (const bytes of body) {
     parser.feed(decoder.decode(bytes, { stream: true }));
     if (tooLarge)
       throw new UpstreamFailure("unavailable", `one event of the stream is over ${maxEventCharacters} characters`);
-    return events;
-  };
+    if (events.length === 0) continue;
+    yield events;
+    events = [];
+  }
 }
