@@ -59,61 +59,54 @@ local requests = math.max(0, (tonumber(stored[1]) or 0) - minutes * requestsPerM
 local tokens = math.max(0, (tonumber(stored[2]) or 0) - minutes * tokensPerMinute)
 local epoch, taken
 local answers, changed = {}, false
-
-local function enter(id, ttl, expected)
-  if not epoch then
-    epoch = redis.call('GET', KEYS[3]) or ''
-    redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
-    taken = redis.call('ZCARD', running)
-  end
-  if expected ~= '${anyEpoch}' and expected ~= epoch then return nil end
-  if redis.call('ZSCORE', running, id) then return 'taken', 0 end
-  local verdict, wait = 'taken', 0
-  if taken >= slots then verdict, wait = 'concurrent', 1000 end
-  local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
-  if forRequest > wait then verdict, wait = 'requests', forRequest end
-  local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
-  if forTokens > wait then verdict, wait = 'tokens', forTokens end
-  if verdict == 'taken' then
-    local deadline = math.ceil(now + tonumber(ttl))
-    redis.call('ZADD', running, deadline, id)
-    if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
-    requests = requests + 1
-    taken = taken + 1
-    changed = true
-  end
-  return verdict, wait
-end
-
-local function take(cost)
-  local wait = (tokens + cost - tokensPerMinute) / tokensPerMinute * 60000
-  if wait > 0 then return 'tokens', wait end
-  tokens = tokens + cost
-  changed = true
-  return 'taken', wait
-end
-
-local function free(id, requestsToAdd, tokensToAdd)
-  if redis.call('ZREM', running, id) == 0 then return end
-  if taken then taken = taken - 1 end
-  requests = math.max(0, requests + requestsToAdd)
-  tokens = math.min(2 * tokensPerMinute, math.max(0, tokens + tokensToAdd))
-  changed = true
-end
-
 for i = 4, #ARGV, 4 do
   local kind, id, first, second = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local verdict, wait
-  if kind == 'enter' then verdict, wait = enter(id, first, second)
-  elseif kind == 'take' then verdict, wait = take(tonumber(first))
-  else free(id, tonumber(first), tonumber(second)) end
-  answers[#answers + 1] = {epoch or '', verdict or '', tostring(wait or 0), tostring(requests), tostring(tokens)}
+  if kind == 'enter' then
+    if not epoch then
+      epoch = redis.call('GET', KEYS[3]) or ''
+      redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
+      taken = redis.call('ZCARD', running)
+    end
+    if second == '${anyEpoch}' or second == epoch then
+      verdict, wait = 'taken', 0
+      if not redis.call('ZSCORE', running, id) then
+        if taken >= slots then verdict, wait = 'concurrent', 1000 end
+        local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
+        if forRequest > wait then verdict, wait = 'requests', forRequest end
+        local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
+        if forTokens > wait then verdict, wait = 'tokens', forTokens end
+        if verdict == 'taken' then
+          local deadline = math.ceil(now + tonumber(first))
+          redis.call('ZADD', running, deadline, id)
+          if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
+          requests = requests + 1
+          taken = taken + 1
+          changed = true
+        end
+      end
+    end
+  elseif kind == 'take' then
+    verdict, wait = 'taken', (tokens + tonumber(first) - tokensPerMinute) / tokensPerMinute * 60000
+    if wait > 0 then
+      verdict = 'tokens'
+    else
+      tokens = tokens + tonumber(first)
+      changed = true
+    end
+  elseif redis.call('ZREM', running, id) == 1 then
+    if taken then taken = taken - 1 end
+    requests = math.max(0, requests + tonumber(first))
+    tokens = math.min(2 * tokensPerMinute, math.max(0, tokens + tonumber(second)))
+    changed = true
+  end
+  answers[i / 4] = verdict and {verdict, tostring(wait), tostring(requests), tostring(tokens)} or false
 end
 if changed then
   redis.call('HSET', buckets, 'requests', requests, 'tokens', tokens, 'at', now)
   redis.call('PEXPIRE', buckets, math.ceil(math.max(requests / requestsPerMinute, tokens / tokensPerMinute) * 60000) + 1)
 end
-return answers
+return {epoch or '', unpack(answers)}
 `;
 const sha1 = createHash("sha1").update(source).digest("hex");
 
@@ -128,41 +121,46 @@ interface Call {
 type Kind = "enter" | "take" | "free";
 type Operation = readonly [kind: Kind, requestId: string, first: number, second: number | string];
 
-type Verdict = "taken" | NonNullable<LimitCheck["reached"]> | "";
-type Answer = readonly [epoch: string, verdict: Verdict, ...numbers: string[]];
+interface Item {
+  readonly quota: Quota;
+  readonly operation: Operation;
+}
+
+type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: string[]];
 
 export function createLimits(redis: Redis) {
   /** What comes for a quota in one turn, or while its script is under way, goes into one script. */
-  const commit = groupCommit<{ readonly quota: Quota; readonly operation: Operation }, Answer>({
+  const commit = groupCommit<Item, { epoch: string; verdict: Verdict | null }>({
     limit: maxGroup,
     async write(_, group) {
-      const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = (group[0] as (typeof group)[0]).quota;
+      const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = (group[0] as Item).quota;
       const keys = [`limits:${name}:buckets`, `limits:${name}:running`, epochKey];
       const operations = group.flatMap(({ operation }) => operation);
-      const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
-      try {
-        return (await redis.evalsha(sha1, keys.length, ...keys, ...args)) as Answer[];
-      } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-        return (await redis.eval(source, keys.length, ...keys, ...args)) as Answer[];
-      }
+      const args = [...keys, requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
+      const answer = await redis.evalsha(sha1, keys.length, ...args).catch((error: Error) => {
+        if (!error.message.startsWith("NOSCRIPT")) throw error;
+        return redis.eval(source, keys.length, ...args);
+      });
+      const [epoch, ...verdicts] = answer as [string, ...(Verdict | null)[]];
+      return verdicts.map((verdict) => ({ epoch, verdict }));
     },
   });
   let made = 0;
-  const run = ({ quota }: Call, ...operation: Operation): Promise<Answer> =>
+  const run = ({ quota }: Call, ...operation: Operation) =>
     commit(JSON.stringify(quota), String(made++), { quota, operation });
 
   return {
     /** Counts a request and takes a slot; `ttlMs` later it is free in any case. Without a check the epoch is another one. */
     async enter(call: Call & { ttlMs: number; expectedEpoch?: string }) {
-      const [epoch, ...verdict] = await run(call, "enter", call.requestId, call.ttlMs, call.expectedEpoch ?? anyEpoch);
-      return { epoch, check: verdict[0] === "" ? undefined : toCheck(call.quota, verdict) };
+      const { requestId, ttlMs, expectedEpoch = anyEpoch } = call;
+      const { epoch, verdict } = await run(call, "enter", requestId, ttlMs, expectedEpoch);
+      return { epoch, check: verdict ? toCheck(call.quota, verdict) : undefined };
     },
 
     /** Counts the tokens of a call that has a slot. */
     async takeTokens(call: Call & { tokens: number }): Promise<LimitCheck> {
-      const [, ...verdict] = await run(call, "take", call.requestId, call.tokens, "");
-      return toCheck(call.quota, verdict);
+      const { verdict } = await run(call, "take", call.requestId, call.tokens, "");
+      return toCheck(call.quota, verdict as Verdict);
     },
 
     /** Adds to what is used, or subtracts from it, if the call still has its slot. */
@@ -172,7 +170,7 @@ export function createLimits(redis: Redis) {
   };
 }
 
-function toCheck(quota: Quota, [verdict, ...numbers]: readonly [Verdict, ...string[]]): LimitCheck {
+function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
   const [waitMs = 0, requests = 0, tokens = 0] = numbers.map(Number);
   const bucket = (limit: number, used: number): Bucket => ({
     limit,
@@ -180,7 +178,7 @@ function toCheck(quota: Quota, [verdict, ...numbers]: readonly [Verdict, ...stri
     resetMs: Math.ceil((used / limit) * 60_000),
   });
   return {
-    ...(verdict !== "taken" && verdict !== "" && { reached: verdict }),
+    ...(verdict !== "taken" && { reached: verdict }),
     waitMs,
     rateLimits: { requests: bucket(quota.requestsPerMinute, requests), tokens: bucket(quota.tokensPerMinute, tokens) },
   };
