@@ -31,11 +31,11 @@ export function createApp(deps: AppDeps): Express {
   app.disable("x-powered-by").disable("etag").set("query parser", "simple");
   app.use(requestId(deps.clock), cors, security, closeWhile(deps.draining));
 
+  for (const route of paidRoutes) app.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
   app.use(healthRoutes(deps));
   app.use(docsRoutes(deps));
   app.use("/admin/v1", createAdminRouter(deps));
 
-  for (const route of paidRoutes) app.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
   app.use("/v1/messages", messagesRoutes(deps));
   app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   app.post(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));

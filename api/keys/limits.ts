@@ -36,157 +36,137 @@ export interface LimitCheck {
 /** Expected where a caller was not looked up, or has just been. */
 export const anyEpoch = "any";
 
-type Script = readonly [sha1: string, source: string];
-const script = (source: string): Script => [createHash("sha1").update(source).digest("hex"), source];
-
-async function run(redis: Redis, [sha1, source]: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
-  try {
-    return await redis.evalsha(sha1, keys.length, ...keys, ...args);
-  } catch (error) {
-    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-    return redis.eval(source, keys.length, ...keys, ...args);
-  }
-}
-
 /**
+ * Arguments: the limits, then the operations, each with its kind, the id of its call, and two more: of `enter` the time to
+ * live and the expected epoch, of `take` the tokens, of `free` what to add to the requests and tokens. Each has its own answer.
+ *
  * Buckets hold what is used, not what remains: an absent bucket is a full one, a changed limit is in force at once, and
  * the key may expire when nothing is used any more. The time is that of the Redis server.
+ *
+ * enter: all limits of a call are checked before any is counted; tokens are counted later, but a bucket in debt refuses.
+ * Slots of calls past their deadline are free.
+ * free: a slot is freed once, because only its removal makes the correction count. Usage beyond the tokens taken may put
+ * the bucket in debt, by its capacity at most.
  */
-const buckets = `
+const source = `
 local buckets, running = KEYS[1], KEYS[2]
-local requestsPerMinute, tokensPerMinute = tonumber(ARGV[1]), tonumber(ARGV[2])
+local requestsPerMinute, tokensPerMinute, slots = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local stored = redis.call('HMGET', buckets, 'requests', 'tokens', 'at')
 local minutes = math.max(0, now - (tonumber(stored[3]) or now)) / 60000
 local requests = math.max(0, (tonumber(stored[1]) or 0) - minutes * requestsPerMinute)
 local tokens = math.max(0, (tonumber(stored[2]) or 0) - minutes * tokensPerMinute)
-local function save()
+local epoch, taken
+local answers, changed = {}, false
+for i = 4, #ARGV, 4 do
+  local kind, id, first, second = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  local verdict, wait
+  if kind == 'enter' then
+    if not epoch then
+      epoch = redis.call('GET', KEYS[3]) or ''
+      redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
+      taken = redis.call('ZCARD', running)
+    end
+    if second == '${anyEpoch}' or second == epoch then
+      verdict, wait = 'taken', 0
+      if not redis.call('ZSCORE', running, id) then
+        if taken >= slots then verdict, wait = 'concurrent', 1000 end
+        local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
+        if forRequest > wait then verdict, wait = 'requests', forRequest end
+        local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
+        if forTokens > wait then verdict, wait = 'tokens', forTokens end
+        if verdict == 'taken' then
+          local deadline = math.ceil(now + tonumber(first))
+          redis.call('ZADD', running, deadline, id)
+          if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
+          requests = requests + 1
+          taken = taken + 1
+          changed = true
+        end
+      end
+    end
+  elseif kind == 'take' then
+    verdict, wait = 'taken', (tokens + tonumber(first) - tokensPerMinute) / tokensPerMinute * 60000
+    if wait > 0 then
+      verdict = 'tokens'
+    else
+      tokens = tokens + tonumber(first)
+      changed = true
+    end
+  elseif redis.call('ZREM', running, id) == 1 then
+    if taken then taken = taken - 1 end
+    requests = math.max(0, requests + tonumber(first))
+    tokens = math.min(2 * tokensPerMinute, math.max(0, tokens + tonumber(second)))
+    changed = true
+  end
+  answers[i / 4] = verdict and {verdict, tostring(wait), tostring(requests), tostring(tokens)} or false
+end
+if changed then
   redis.call('HSET', buckets, 'requests', requests, 'tokens', tokens, 'at', now)
   redis.call('PEXPIRE', buckets, math.ceil(math.max(requests / requestsPerMinute, tokens / tokensPerMinute) * 60000) + 1)
 end
+return {epoch or '', unpack(answers)}
 `;
+const sha1 = createHash("sha1").update(source).digest("hex");
 
-/**
- * Arguments: the id and time to live of each call, in order. All limits of a call are checked before any is counted; tokens
- * are counted later, but a bucket in debt refuses. Slots of calls past their deadline are free.
- */
-const enterScript = script(`${buckets}
-local slots, expected = tonumber(ARGV[3]), ARGV[4]
-local epoch = redis.call('GET', KEYS[3]) or ''
-local answer, changed = {epoch}, false
-if expected == '${anyEpoch}' or expected == epoch then
-  redis.call('ZREMRANGEBYSCORE', running, '-inf', now)
-  local taken = redis.call('ZCARD', running)
-  for i = 5, #ARGV, 2 do
-    local id = ARGV[i]
-    local verdict, wait = 'taken', 0
-    if not redis.call('ZSCORE', running, id) then
-      if taken >= slots then verdict, wait = 'concurrent', 1000 end
-      local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
-      if forRequest > wait then verdict, wait = 'requests', forRequest end
-      local forTokens = (tokens - tokensPerMinute) / tokensPerMinute * 60000
-      if forTokens > wait then verdict, wait = 'tokens', forTokens end
-      if verdict == 'taken' then
-        local deadline = math.ceil(now + tonumber(ARGV[i + 1]))
-        redis.call('ZADD', running, deadline, id)
-        if redis.call('PEXPIRETIME', running) < deadline then redis.call('PEXPIREAT', running, deadline) end
-        requests = requests + 1
-        taken = taken + 1
-        changed = true
-      end
-    end
-    answer[#answer + 1] = {verdict, tostring(wait), tostring(requests), tostring(tokens)}
-  end
-end
-if changed then save() end
-return answer
-`);
-
-/** Arguments: the tokens of each call that has a slot, in order. */
-const takeTokensScript = script(`${buckets}
-local answer, changed = {}, false
-for i = 3, #ARGV do
-  local cost = tonumber(ARGV[i])
-  local verdict, wait = 'taken', (tokens + cost - tokensPerMinute) / tokensPerMinute * 60000
-  if wait > 0 then
-    verdict = 'tokens'
-  else
-    tokens = tokens + cost
-    changed = true
-  end
-  answer[#answer + 1] = {verdict, tostring(wait), tostring(requests), tostring(tokens)}
-end
-if changed then save() end
-return answer
-`);
-
-/**
- * Arguments: the id of each call, and what to add to its requests and tokens. A slot is freed once: only its removal makes
- * the correction count. Usage beyond the tokens taken may put the bucket in debt, by its capacity at most.
- */
-const freeScript = script(`${buckets}
-local changed = false
-for i = 3, #ARGV, 3 do
-  if redis.call('ZREM', running, ARGV[i]) == 1 then
-    requests = math.max(0, requests + tonumber(ARGV[i + 1]))
-    tokens = math.min(2 * tokensPerMinute, math.max(0, tokens + tonumber(ARGV[i + 2])))
-    changed = true
-  end
-end
-if changed then save() end
-`);
-
-const keysOf = ({ name }: Quota) => [`limits:${name}:buckets`, `limits:${name}:running`];
-
-/** Calls in one script: Redis does nothing else meanwhile. */
+/** Operations in one script: Redis does nothing else meanwhile. */
 const maxGroup = 100;
 
 interface Call {
   readonly quota: Quota;
   readonly requestId: string;
-  readonly expectedEpoch?: string;
 }
 
-/** What comes for a quota while its script is under way goes into the next one together. */
-function grouped<C extends Call, Result>(
-  write: (shared: Call, calls: readonly C[]) => Promise<readonly Result[]>,
-): (call: C) => Promise<Result> {
-  const commit = groupCommit<C, Result>({
-    limit: maxGroup,
-    write: (_, calls) => write(calls[0] as C, calls),
-  });
-  return (call) => commit(JSON.stringify([call.quota, call.expectedEpoch]), call.requestId, call);
+type Kind = "enter" | "take" | "free";
+type Operation = readonly [kind: Kind, requestId: string, first: number, second: number | string];
+
+interface Item {
+  readonly quota: Quota;
+  readonly operation: Operation;
 }
 
 type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: string[]];
 
 export function createLimits(redis: Redis) {
+  /** What comes for a quota in one turn, or while its script is under way, goes into one script. */
+  const commit = groupCommit<Item, { epoch: string; verdict: Verdict | null }>({
+    limit: maxGroup,
+    async write(_, group) {
+      const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = (group[0] as Item).quota;
+      const keys = [`limits:${name}:buckets`, `limits:${name}:running`, epochKey];
+      const operations = group.flatMap(({ operation }) => operation);
+      const args = [...keys, requestsPerMinute, tokensPerMinute, concurrentRequests, ...operations];
+      const answer = await redis.evalsha(sha1, keys.length, ...args).catch((error: Error) => {
+        if (!error.message.startsWith("NOSCRIPT")) throw error;
+        return redis.eval(source, keys.length, ...args);
+      });
+      const [epoch, ...verdicts] = answer as [string, ...(Verdict | null)[]];
+      return verdicts.map((verdict) => ({ epoch, verdict }));
+    },
+  });
+  let made = 0;
+  const run = ({ quota }: Call, ...operation: Operation) =>
+    commit(JSON.stringify(quota), String(made++), { quota, operation });
+
   return {
     /** Counts a request and takes a slot; `ttlMs` later it is free in any case. Without a check the epoch is another one. */
-    enter: grouped<Call & { ttlMs: number }, { epoch: string; check: LimitCheck | undefined }>(
-      async ({ quota, expectedEpoch = anyEpoch }, calls) => {
-        const { requestsPerMinute, tokensPerMinute, concurrentRequests } = quota;
-        const each = calls.flatMap(({ requestId, ttlMs }) => [requestId, ttlMs]);
-        const args = [requestsPerMinute, tokensPerMinute, concurrentRequests, expectedEpoch, ...each];
-        const answer = await run(redis, enterScript, [...keysOf(quota), epochKey], args);
-        const [epoch, ...verdicts] = answer as [string, ...Verdict[]];
-        return calls.map((_, at) => ({ epoch, check: verdicts[at] && toCheck(quota, verdicts[at]) }));
-      },
-    ),
+    async enter(call: Call & { ttlMs: number; expectedEpoch?: string }) {
+      const { requestId, ttlMs, expectedEpoch = anyEpoch } = call;
+      const { epoch, verdict } = await run(call, "enter", requestId, ttlMs, expectedEpoch);
+      return { epoch, check: verdict ? toCheck(call.quota, verdict) : undefined };
+    },
 
-    takeTokens: grouped<Call & { tokens: number }, LimitCheck>(async ({ quota }, calls) => {
-      const args = [quota.requestsPerMinute, quota.tokensPerMinute, ...calls.map(({ tokens }) => tokens)];
-      const verdicts = (await run(redis, takeTokensScript, keysOf(quota), args)) as Verdict[];
-      return verdicts.map((verdict) => toCheck(quota, verdict));
-    }),
+    /** Counts the tokens of a call that has a slot. */
+    async takeTokens(call: Call & { tokens: number }): Promise<LimitCheck> {
+      const { verdict } = await run(call, "take", call.requestId, call.tokens, "");
+      return toCheck(call.quota, verdict as Verdict);
+    },
 
     /** Adds to what is used, or subtracts from it, if the call still has its slot. */
-    free: grouped<Call & { requests: number; tokens: number }, void>(async ({ quota }, calls) => {
-      const each = calls.flatMap(({ requestId, requests, tokens }) => [requestId, requests, tokens]);
-      await run(redis, freeScript, keysOf(quota), [quota.requestsPerMinute, quota.tokensPerMinute, ...each]);
-      return calls.map(() => undefined);
-    }),
+    async free(call: Call & { requests: number; tokens: number }): Promise<void> {
+      await run(call, "free", call.requestId, call.requests, call.tokens);
+    },
   };
 }
 

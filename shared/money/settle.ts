@@ -110,6 +110,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
 
   const commit = groupCommit<StoredEntry, StoredEntry>({
     limit: groupLimit,
+    spacingMs: 4,
     write: (_, group) =>
       insertGroup(group).catch((error: unknown) => {
         log.warn({ err: error, entries: group.length }, "ledger entries are not written yet");

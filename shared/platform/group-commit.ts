@@ -5,6 +5,8 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
 /** Waits for further items of this turn of the event loop: half the writes, measured with 200 callers. */
 const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
 /**
  * Groups the items that arrive for a key while a write for that key is in progress into its next write. Each key has at most
  * one write in progress. Items are written in the order of arrival; items with equal ids that wait together are one.
@@ -14,6 +16,8 @@ const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 export function groupCommit<Item, Result>(options: {
   /** The maximum number of items in one write. */
   readonly limit: number;
+  /** After a write of several items, the next one for the key starts this much later at the earliest, and carries more. */
+  readonly spacingMs?: number;
   write(key: string, group: readonly Item[]): Promise<readonly (Result | Error)[]>;
 }): (key: string, id: string, item: Item) => Promise<Result> {
   const pending = new Map<string, Map<string, Waiting<Item, Result>>>();
@@ -24,6 +28,7 @@ export function groupCommit<Item, Result>(options: {
       const ids = [...waiting.keys().take(options.limit)];
       const group = ids.map((id) => waiting.get(id) as Waiting<Item, Result>);
       for (const id of ids) waiting.delete(id);
+      const spacing = group.length > 1 && options.spacingMs !== undefined ? pause(options.spacingMs) : undefined;
       try {
         const outcomes = await options.write(
           key,
@@ -37,6 +42,7 @@ export function groupCommit<Item, Result>(options: {
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
+      await spacing;
     }
     pending.delete(key);
   }

@@ -1,13 +1,14 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Limits } from "../../api/keys/index.ts";
+import type { Limits, RateLimits, Slot } from "../../api/keys/index.ts";
 import type { ServiceError } from "../../shared/errors.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { issueKey, refusedBy, startInstance, take as takeIn, uploads } from "../support/keys-instance.ts";
-import { testStores } from "../support/servers.ts";
+import { ownServers, type Stores, testStores } from "../support/servers.ts";
 
 /** A key with these limits, and shorthands for using it. */
-async function setup(limits: Partial<Limits>) {
-  const stores = await testStores();
+async function setup(limits: Partial<Limits>, given?: Stores) {
+  const stores = given ?? (await testStores());
   const instance = await startInstance(stores);
   const { keys, redis } = instance;
   const { key, secret } = await issueKey(instance, limits);
@@ -220,4 +221,63 @@ test("the scripts are loaded again by a Redis that lost them", async () => {
   await redis.script("FLUSH");
   await keys.release(slot, { usedTokens: 1 });
   await expect(take()).resolves.toBeDefined();
+});
+
+test("what comes for a key in one turn is one script, which takes what it has just freed", async () => {
+  const { stores } = await ownServers({ redis: true });
+  const { keys, redis, caller, taking } = await setup({ concurrentRequests: 3, tokensPerMinute: 30 }, stores);
+  const running = await Promise.all(["req_1", "req_2", "req_3"].map((id) => taking(10, id)));
+  const scripts = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1]);
+  const before = await scripts();
+  const [, , taken] = await Promise.all([
+    keys.release(running[0] as Slot),
+    keys.takeTokens(running[1] as Slot, 5),
+    keys.takeSlot(caller, { requestId: "req_4", ttlMs: 60_000 }),
+    keys.release(running[2] as Slot, { usedTokens: 4 }),
+  ]);
+  expect(await scripts()).toBe(before + 1);
+  // In their order: the tokens of the first and of none after it are free again.
+  expect(taken.rateLimits.tokens.remaining).toBe(30 - 10 - 10 - 5);
+  expect(await redis.zrange(`limits:{${caller.keyId}}:running`, "0", "-1")).toEqual(["req_2", "req_4"]);
+});
+
+/** What a call does to its limits, by the id of the call. */
+const step = fc.record({
+  kind: fc.constantFrom("takeSlot", "takeTokens", "release"),
+  id: fc.integer({ min: 1, max: 5 }),
+  tokens: fc.integer({ min: 1, max: 40 }),
+});
+
+test("what goes in one script ends as what goes one by one", async () => {
+  const limits = { requestsPerMinute: 4, tokensPerMinute: 60, concurrentRequests: 2 };
+  const together = await setup(limits);
+  const single = await setup(limits, together.stores);
+  const { redis } = together;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 30 }), async (steps) => {
+      const run = async ({ keys, caller }: typeof single, { kind, id, tokens }: (typeof steps)[0]) => {
+        const quota = { ...caller.limits, name: `{${caller.keyId}}` };
+        const requestId = `req_${id}`;
+        const slot = { caller, requestId, quota, rateLimits: {} as RateLimits, takenTokens: 20 };
+        if (kind === "takeSlot") return (await keys.takeSlot(caller, { requestId, ttlMs: 60_000 })).requestId;
+        if (kind === "takeTokens") await keys.takeTokens(slot, tokens);
+        else await keys.release(slot, { usedTokens: tokens });
+        return kind;
+      };
+      const ending = (each: Promise<string>) => each.catch((error: ServiceError) => error.message);
+      const outcomes = await Promise.all(steps.map((each) => ending(run(together, each))));
+      const expected: string[] = [];
+      for (const each of steps) expected.push(await ending(run(single, each)));
+      const state = async ({ key }: typeof single) => {
+        const stored = await redis.hmget(`limits:{${key.id}}:buckets`, "requests", "tokens");
+        const running = await redis.zrange(`limits:{${key.id}}:running`, "0", "-1");
+        return [...stored.map((used) => Math.round(Number(used))), ...running.toSorted()];
+      };
+      expect(outcomes).toEqual(expected);
+      expect(await state(together)).toEqual(await state(single));
+      for (const { key } of [together, single])
+        await redis.del(`limits:{${key.id}}:buckets`, `limits:{${key.id}}:running`);
+    }),
+    { numRuns: 50 },
+  );
 });

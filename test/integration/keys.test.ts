@@ -202,3 +202,35 @@ test("a call that Redis counted without answering gets 503, and is uncounted whe
   await expect.poll(() => (clock.advance(1_000), redis.zcard(`limits:{${key.id}}:running`))).toBe(0);
   expect(Number(await redis.hget(`limits:{${key.id}}:buckets`, "requests"))).toBe(0);
 });
+
+test("of a script that Redis ran without answering, each call ends as if it had one of its own", async () => {
+  const { redis: server, stores } = await ownServers({ redis: true });
+  const clock = createManualClock();
+  const instance = await startInstance(stores, clock);
+  const { keys, redis } = instance;
+  const { key, secret } = await issueKey(instance, { requestsPerMinute: 10, tokensPerMinute: 100 });
+  const caller = await keys.authenticate(secret);
+  const [ending, running] = [await take(instance, caller, call(40)), await take(instance, caller, call(20))];
+
+  await server.kill("SIGSTOP");
+  const outcomes = await Promise.allSettled([
+    keys.release(ending, { usedTokens: 10 }),
+    keys.takeSlot(caller, { requestId: newRequestId(), ttlMs: 60_000 }),
+    keys.takeTokens(running, 5),
+  ]);
+  expect(outcomes).toMatchObject([
+    { status: "fulfilled" },
+    { status: "rejected", reason: { code: "no_capacity", retryAfterSeconds: 1 } },
+    { status: "rejected", reason: { code: "no_capacity", retryAfterSeconds: 1 } },
+  ]);
+  expect(running.takenTokens).toBe(20);
+  await server.kill("SIGCONT");
+  await expect.poll(() => redis.ping().catch(() => "unavailable")).toBe("PONG");
+  const runningIds = () => redis.zrange(`limits:{${key.id}}:running`, "0", "-1");
+  await expect.poll(() => (clock.advance(1_000), runningIds())).toEqual([running.requestId]);
+  const [requests, tokens] = await redis.hmget(`limits:{${key.id}}:buckets`, "requests", "tokens");
+  // The call that was refused counts no longer; the tokens of which nobody knows count until they refill.
+  expect(Number(requests)).toBeLessThanOrEqual(2);
+  expect(Number(tokens)).toBeLessThanOrEqual(10 + 20 + 5);
+  expect(Number(tokens)).toBeGreaterThan(0);
+});

@@ -84,3 +84,21 @@ test("an uncaught error ends the process with one log line and no other output",
   expect(JSON.parse(ended.stdout)).toMatchObject({ msg: "uncaught exception", err: { message: "refused" } });
   expect(ended.stdout).not.toContain("diary");
 });
+
+test.each([
+  ["an exit", "process.exit(1)", "line 999"],
+  ["an uncaught error", 'throw new Error("refused")', "uncaught exception"],
+  ["a fatal line and an abort", 'log.fatal("fatal"); process.abort()', "fatal"],
+])("no line before %s is lost, even while earlier ones are being written", async (_, end, last) => {
+  const script = `
+    import { createProcessLogger } from "./shared/platform/logger.ts";
+    const log = createProcessLogger("test", "info");
+    const write = (from, to) => { for (let n = from; n < to; n++) log.info("line " + n); };
+    write(0, 500);
+    setImmediate(() => { write(500, 1000); ${end}; });`;
+  const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+  const { stdout } = (await run.catch((error: unknown) => error)) as { stdout: string };
+  const messages = stdout.split("\n").flatMap((line) => (line ? [(JSON.parse(line) as { msg: string }).msg] : []));
+  expect(messages.slice(0, 1000)).toEqual(Array.from({ length: 1000 }, (_, n) => `line ${n}`));
+  expect(messages.at(-1)).toBe(last);
+});

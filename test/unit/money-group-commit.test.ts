@@ -1,8 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { groupCommit } from "../../shared/platform/group-commit.ts";
 
 /** Writes that end when the test says so. */
-function createStore(limit = 100) {
+function createStore(limit = 100, spacingMs?: number) {
   const writes: {
     key: string;
     group: readonly string[];
@@ -11,6 +11,7 @@ function createStore(limit = 100) {
   }[] = [];
   const add = groupCommit<string, string>({
     limit,
+    ...(spacingMs !== undefined && { spacingMs }),
     write: (key, group) =>
       new Promise((resolve, reject) =>
         writes.push({
@@ -90,4 +91,38 @@ test("an outcome that is an error rejects only its item", async () => {
   const both = [add("a", "1", "1"), add("a", "2", "2")];
   (await written(1)).end([new Error("refused"), "stands"]);
   expect(await Promise.allSettled(both)).toMatchObject([{ reason: { message: "refused" } }, { value: "stands" }]);
+});
+
+test("after a write of several items the next one is spaced; after one item, or a pause, none waits", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { add, writes } = createStore(100, 4);
+  const turns = async () => {
+    for (let n = 0; n < 5; n++) await new Promise(setImmediate);
+  };
+  const groups = () => writes.map(({ group }) => group.join(" "));
+  for (const id of ["1", "2"]) {
+    void add("a", id, id);
+    await turns();
+    writes.at(-1)?.end();
+    await turns();
+  }
+  expect(groups()).toEqual(["1", "2"]);
+  const several = [add("a", "3", "3"), add("a", "4", "4")];
+  await turns();
+  void add("a", "5", "5");
+  writes.at(-1)?.end();
+  await Promise.all(several);
+  await turns();
+  expect(groups()).toEqual(["1", "2", "3 4"]);
+  void add("a", "6", "6");
+  vi.advanceTimersByTime(4);
+  await turns();
+  expect(groups()).toEqual(["1", "2", "3 4", "5 6"]);
+  vi.advanceTimersByTime(4);
+  writes.at(-1)?.end();
+  await turns();
+  void add("a", "7", "7");
+  await turns();
+  expect(groups()).toEqual(["1", "2", "3 4", "5 6", "7"]);
 });

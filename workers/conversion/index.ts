@@ -12,7 +12,7 @@ import { geminiConverter } from "./gemini/index.ts";
 import { messagesConverter } from "./messages/index.ts";
 import { responsesConverter } from "./responses/index.ts";
 
-export { withoutUnknown } from "./chat/index.ts";
+export { chunkParser, withoutUnknown } from "./chat/index.ts";
 export type { FormatConverter, ResolvedUpload, ResponseIdentity, StreamWriter, TokenEstimate } from "./converter.ts";
 export { completeEmbeddings } from "./embeddings-response.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";

@@ -3,6 +3,7 @@ import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter
 import { callTracker, toolCallId } from "../tool-calls.ts";
 import { completionTokens, promptTokens, tokenUsage } from "../usage.ts";
 import { indexOf } from "./fields.ts";
+import { jsonAround, putBetween, RepeatedChunk } from "./repeated-chunk.ts";
 
 /** The provider's usage if it is plausible, else the estimate. Equals what is billed, so that it includes reasoning. */
 function completeUsage(usage: unknown, estimate: TokenEstimate) {
@@ -76,6 +77,8 @@ export function chatStream(identity: ResponseIdentity): StreamWriter {
   let usage: unknown;
   let bytes = 0;
   let { id, created } = identity;
+  /** The event last written, if those that come next may equal it but for their text. */
+  let written: { like: JsonObject; around: readonly string[]; otherBytes: number } | undefined;
 
   const completeChoice = (value: unknown, position: number) => {
     const choice = object(value);
@@ -99,14 +102,21 @@ export function chatStream(identity: ResponseIdentity): StreamWriter {
   };
 
   return {
-    write(chunk: JsonObject): string {
+    write(item: JsonObject): string {
+      const repeated = item instanceof RepeatedChunk ? item : undefined;
+      if (repeated && repeated.like === written?.like) {
+        bytes += written.otherBytes + repeated.textBytes;
+        return putBetween(written.around, repeated.values);
+      }
+      const chunk = repeated ? repeated.toChunk() : item;
       if (chunk["usage"] != null) usage = chunk["usage"];
       const choices = chunk["choices"];
       if (!Array.isArray(choices) || choices.length === 0) return "";
       if (typeof chunk["id"] === "string" && chunk["id"]) id = chunk["id"];
       if (typeof chunk["created"] === "number") created = chunk["created"];
       const { usage: _, ...rest } = chunk;
-      return `data: ${JSON.stringify({
+      const bytesBefore = bytes;
+      const text = `data: ${JSON.stringify({
         ...rest,
         id,
         object: "chat.completion.chunk",
@@ -114,6 +124,9 @@ export function chatStream(identity: ResponseIdentity): StreamWriter {
         model: identity.model,
         choices: choices.map(completeChoice),
       })}\n\n`;
+      const around = repeated && jsonAround(text, repeated.strings);
+      written = around && { like: repeated.like, around, otherBytes: bytes - bytesBefore - repeated.textBytes };
+      return text;
     },
     usage: () => usage,
     outputBytes: () => bytes,

@@ -10,8 +10,10 @@ import {
   toUpstream,
   withoutForeignState,
 } from "./convert-request-from-chat.ts";
+import { RepeatedChunk } from "./repeated-chunk.ts";
 
 export { toUpstream, withoutUnknown } from "./convert-request-from-chat.ts";
+export { chunkParser } from "./repeated-chunk.ts";
 
 export const chatConverter: FormatConverter = {
   resolveUploads,
@@ -22,7 +24,10 @@ export const chatConverter: FormatConverter = {
   requestFromChat: convertRequestFromChat,
   responseToChat: (answer) => answer,
   // The writer of the caller's format reads the usage from the chunks.
-  streamToChat: () => ({ write: (chunk) => [chunk], usage: () => undefined }),
+  streamToChat: () => ({
+    write: (chunk) => [chunk instanceof RepeatedChunk ? chunk.toChunk() : chunk],
+    usage: () => undefined,
+  }),
   native: {
     prepare: (request, target) => withoutForeignState(toUpstream(request, target)),
     finish: completeChat,

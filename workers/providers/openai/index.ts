@@ -7,7 +7,7 @@
  */
 import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
-import { responsesFailure } from "../../conversion/index.ts";
+import { chunkParser, responsesFailure } from "../../conversion/index.ts";
 import {
   type JsonObject,
   type Provider,
@@ -69,6 +69,7 @@ const streamOptions = ({ format, body }: TextCall): JsonObject =>
     : {};
 
 const chatRules: StreamRules = {
+  createParser: chunkParser,
   failure: (chunk) => (chunk.error == null ? undefined : chunk),
   check({ choices }) {
     if (choices !== undefined && !(Array.isArray(choices) && choices.every(isObject)))

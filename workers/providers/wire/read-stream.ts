@@ -15,6 +15,8 @@ export interface StreamRules {
   readonly ends: (event: JsonObject) => boolean;
   /** That event is the last: nothing after it is read, and `[DONE]` does not replace it. */
   readonly endsAtOnce?: true;
+  /** Makes the parser of one stream. What it does not give to `parse` is neither failure nor end, and follows the format. */
+  readonly createParser?: (parse: (data: string) => JsonObject) => (data: string) => JsonObject;
 }
 
 /** The events of the answer to a request, parsed. Events before a failure are delivered before it is thrown. */
@@ -30,6 +32,15 @@ export async function* readStream(
   if (type.startsWith("application/json"))
     throw failureInside(parse(await readText(answer, errorLimitBytes, signal)), clock);
   let finished = false;
+  const parseEvent = (data: string): JsonObject => {
+    const event = parse(data);
+    const error = rules.failure(event);
+    if (error) throw failureInside(error, clock);
+    rules.check?.(event);
+    finished ||= rules.ends(event);
+    return event;
+  };
+  const read = rules.createParser?.(parseEvent) ?? parseEvent;
   try {
     for await (const texts of eventData(decompressed(answer))) {
       const events: JsonObject[] = [];
@@ -40,12 +51,7 @@ export async function* readStream(
           if (data === "") continue;
           done = data === "[DONE]";
           if (done) break;
-          const event = parse(data);
-          const error = rules.failure(event);
-          if (error) throw failureInside(error, clock);
-          rules.check?.(event);
-          events.push(event);
-          finished ||= rules.ends(event);
+          events.push(read(data));
           if (rules.endsAtOnce && finished) break;
         }
       } catch (error) {
