@@ -4,6 +4,8 @@ import { formats } from "#formats";
 /** One queue each, so that operators scale them separately. */
 export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as const;
 export type Pool = (typeof pools)[number];
+/** The pools of calls that are answered in text. Their jobs carry batches of calls. */
+export const textPools = ["chat", "embeddings"] as const satisfies readonly Pool[];
 export const isPool = (name: string | undefined): name is Pool => (pools as readonly string[]).includes(name ?? "");
 
 /** The payload of a paid call. The caller's body is opaque here: checked in the API, parsed in the worker. */
@@ -50,8 +52,16 @@ export const paidCall = z.object({
 });
 export type PaidCall = z.infer<typeof paidCall>;
 
-/** Undefined for any other payload. */
-export const toPaidCall = (data: unknown): PaidCall | undefined => paidCall.safeParse(data).data;
+const batch = z.object({ v: z.literal(1), calls: z.array(z.unknown()) });
+
+/** The payloads that a job carries, not parsed yet: what is wrong with one of a batch does not concern the others. */
+export function payloadsOf(data: unknown): readonly unknown[] {
+  const { data: parsed } = batch.safeParse(data);
+  return parsed ? parsed.calls : [data];
+}
+
+/** The least that is needed to answer a call whose payload cannot be parsed. */
+export const replyAddress = paidCall.pick({ requestId: true, replyTo: true });
 
 const noPayload = z.object({ v: z.literal(1) });
 
