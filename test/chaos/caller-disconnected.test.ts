@@ -6,9 +6,9 @@ import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
   fullCostUsd,
-  jobCounts,
   lost,
   never,
   onlyCall,
@@ -53,12 +53,12 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   const leaving = new AbortController();
   const disconnected = lost(customer.post(path, ask(), { signal: leaving.signal }));
   const redis = redisOf(stores);
-  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
+  await eventually(async () => (await callCounts(redis, "chat")).waiting === 1);
   leaving.abort();
   expect(await disconnected).toBe(true);
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
-  expect((await jobCounts(redis, "chat")).waiting).toBe(0);
+  expect((await callCounts(redis, "chat")).waiting).toBe(0);
   // The decision is applied to the balance after it is in the ledger.
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");
 

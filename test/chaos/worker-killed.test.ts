@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { endLocks } from "../support/chaos-generation-setup.ts";
+import { endLocks, holdCommands } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
   fullCostUsd,
   heldWire,
@@ -14,6 +15,7 @@ import {
   pacedMs,
   path,
   read,
+  ready,
   redisOf,
   startProcesses,
   startProvider,
@@ -101,6 +103,48 @@ test("a worker killed between decision and answer: the caller gets an error and 
   for (const { amount_usd } of refunds) expect(amount_usd).toBe(fullCostUsd);
   expect(await availableUsd(client, customer)).toBe("1.00");
   expect(provider.requests).toHaveLength(2);
+});
+
+test("a worker killed with a batch half done: its answers stay charged, once; the other calls get an error and cost nothing", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  let isHolding = false;
+  const holds = await holdCommands(stores, ({ update }) => isHolding && update === "accounts");
+  const { client, worker } = await startProcesses(stores, env, { apiStores: holds.stores });
+  const customer = await client.account("1.00");
+  const redis = redisOf(stores);
+
+  // Five calls wait for the hold of the first, so they are admitted in one turn of the event loop.
+  isHolding = true;
+  provider.respond({}, {}, {}, {}, { beforeHeaders: never }, { beforeHeaders: never });
+  const calls = Array.from({ length: 6 }, () => outcomeOf(customer.post(path, ask())));
+  let answered = 0;
+  for (const call of calls) void call.then(({ status }) => (answered += status === 200 ? 1 : 0));
+  await holds.reached;
+  const [running = ""] = await redis.keys("limits:*:running");
+  await eventually(async () => (await redis.zcard(running)) === calls.length);
+  await ready(client);
+  isHolding = false;
+  holds.letThrough();
+  await eventually(() => answered === 4 && provider.requests.length === 6);
+  // The jobs that are not done carry answered calls too.
+  expect((await callCounts(redis, "chat")).active).toBeGreaterThan(2);
+
+  worker.kill("SIGKILL");
+  await worker.exited;
+  await endLocks(redis);
+  await spawnWorker(stores, env);
+  const outcomes = await Promise.all(calls);
+  const refused = outcomes.filter(({ status }) => status !== 200);
+  expect(refused).toHaveLength(2);
+  for (const each of refused) expect(each).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  await eventually(async () => (await callCounts(redis, "chat")).active === 0);
+  await client.settled();
+  const amounts = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
+  expect(amounts.toSorted()).toEqual([...Array(4).fill(`-${fullCostUsd}`), "0.00", "0.00"]);
+  expect(await callsOf(client, customer, "refund")).toEqual([]);
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(4));
+  expect(provider.requests).toHaveLength(6);
 });
 
 test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
