@@ -8,14 +8,14 @@ import { type Handler, type HandlerDeps, handlers } from "./handlers/index.ts";
 import { endWithoutRunning, HandedOver } from "./run-call.ts";
 
 const lockMs = 10_000;
-const renewLocksMs = 2_500;
+const renewMs = 2_500;
 const retryMs = 1_000;
 
 interface TakenJob {
   readonly job: Job;
   readonly token: string;
-  /** Of the calls that were begun. */
-  readonly requestIds: string[];
+  /** The payloads of its calls that have not ended. */
+  readonly open: Set<unknown>;
   /** Its lock was lost, so that another worker ends it. */
   isLost: boolean;
   /** Once its calls are begun: resolves when they have ended and it is acknowledged. */
@@ -61,11 +61,10 @@ export function startPool(
     if (address) await replies.late(address.replyTo, address.requestId, couldNotRun(error), { undecided: true });
   }
 
-  async function runCall({ job, requestIds }: TakenJob, data: unknown, isShared: boolean): Promise<void> {
+  async function runCall({ job }: TakenJob, data: unknown, isShared: boolean): Promise<void> {
     const { data: payload, error } = paidCall.safeParse(data);
     if (!payload) return refuse(data, error);
     const { requestId } = payload;
-    requestIds.push(requestId);
     try {
       await handlers[job.name as PaidJobName](deps, payload, { count: job.attemptsStarted, isShared });
     } catch (error) {
@@ -84,12 +83,6 @@ export function startPool(
     await (handlers[name] as Handler<JobName>)(deps, payload as never, { count: job.attemptsStarted, isShared: false });
   }
 
-  function runsOf(held: TakenJob): readonly (() => Promise<void>)[] {
-    if (pool === "maintenance") return [() => runScheduled(held)];
-    const payloads = payloadsOf(held.job.data);
-    return payloads.map((payload) => () => runCall(held, payload, payloads.length > 1));
-  }
-
   /** Only the loop waits for slots, so that at most one batch waits in part. */
   async function freeSlot(): Promise<void> {
     while (slotsTaken >= concurrency)
@@ -100,17 +93,23 @@ export function startPool(
 
   /** Resolves once all calls of the job are begun. */
   async function begin(job: Job, token: string): Promise<void> {
-    const held: TakenJob = { job, token, requestIds: [], isLost: false, ended: Promise.resolve() };
+    const parts = pool === "maintenance" ? [job.data] : payloadsOf(job.data);
+    const open = new Set(parts);
+    const held: TakenJob = { job, token, open, isLost: false, ended: Promise.resolve() };
     taken.add(held);
     const errors: Promise<unknown>[] = [];
-    for (const run of runsOf(held)) {
+    for (const part of parts) {
       await freeSlot();
       // The calls that were not begun are ended by the next delivery.
       if (held.isLost) break;
       slotsTaken++;
-      const failed = run().catch((error: unknown) => error);
-      errors.push(failed);
-      void failed.then(() => {
+      const run = pool === "maintenance" ? runScheduled(held) : runCall(held, part, parts.length > 1);
+      const ended = run.then(
+        () => void open.delete(part),
+        (error: unknown) => error,
+      );
+      errors.push(ended);
+      void ended.then(() => {
         slotsTaken--;
         onFreeSlot();
       });
@@ -150,19 +149,24 @@ export function startPool(
     }
   }
 
-  const renewLocks = oneAtATime(log, "renewing the locks of jobs", async () => {
+  const renew = oneAtATime(log, "renewing the locks of jobs", async () => {
     const held = [...taken].filter(({ isLost }) => !isLost);
     if (held.length === 0) return;
     const ids = held.map(({ job }) => job.id as string);
     const tokens = held.map(({ token }) => token);
     const lost = new Set(await worker.extendJobLocks(ids, tokens, lockMs));
-    for (const job of held.filter((_, at) => lost.has(ids[at] as string))) {
-      job.isLost = true;
-      for (const requestId of job.requestIds) running.abort(requestId, "lost");
+    for (const each of held) {
+      const { job, open } = each;
+      each.isLost = lost.has(job.id as string);
+      if (each.isLost)
+        for (const part of open) running.abort(replyAddress.safeParse(part).data?.requestId ?? "", "lost");
+      // A later delivery could not tell an answer that was delivered from one that was lost with the API.
+      else if (open.size > 0 && open.size < payloadsOf(job.data).length)
+        await job.updateData({ v: 1, calls: [...open] });
     }
   });
 
-  const stopRenewing = clock.every(renewLocksMs, () => void renewLocks());
+  const stopRenewing = clock.every(renewMs, () => void renew());
   void worker.startStalledCheckTimer();
   const taking = takeJobs();
 

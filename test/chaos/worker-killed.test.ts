@@ -6,6 +6,7 @@ import {
   balanceAfter,
   callCounts,
   callsOf,
+  endLeases,
   fullCostUsd,
   heldWire,
   isAnswered,
@@ -21,7 +22,7 @@ import {
   startProvider,
 } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
+import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
 /** 10 s until the lock of a job has run out, 5 s between two looks for such jobs. */
 const noticedWithinMs = 16_500;
@@ -105,47 +106,66 @@ test("a worker killed between decision and answer: the caller gets an error and 
   expect(provider.requests).toHaveLength(2);
 });
 
-test("a worker killed with a batch half done: its answers stay charged, once; the other calls get an error and cost nothing", async () => {
-  const stores = await testStores();
-  const { provider, env } = await startProvider();
-  let isHolding = false;
-  const holds = await holdCommands(stores, ({ update }) => isHolding && update === "accounts");
-  const { client, worker } = await startProcesses(stores, env, { apiStores: holds.stores });
-  const customer = await client.account("1.00");
-  const redis = redisOf(stores);
+test.for([
+  { what: "a worker killed", withApi: false, others: "503" },
+  { what: "a worker, and some seconds later its API, killed", withApi: true, others: "lost" },
+])(
+  "$what while a batch is half done: its answers stay charged, once; the other calls cost nothing",
+  async ({ withApi, others }) => {
+    const stores = await testStores();
+    const { provider, env } = await startProvider();
+    let isHolding = false;
+    const holds = await holdCommands(stores, ({ update }) => isHolding && update === "accounts");
+    const { api, worker, client } = await startProcesses(stores, env, { apiStores: holds.stores });
+    const customer = await client.account("1.00");
+    const redis = redisOf(stores);
 
-  // Five calls wait for the hold of the first, so they are admitted in one turn of the event loop.
-  isHolding = true;
-  provider.respond({}, {}, {}, {}, { beforeHeaders: never }, { beforeHeaders: never });
-  const calls = Array.from({ length: 6 }, () => outcomeOf(customer.post(path, ask())));
-  let answered = 0;
-  for (const call of calls) void call.then(({ status }) => (answered += status === 200 ? 1 : 0));
-  await holds.reached;
-  const [running = ""] = await redis.keys("limits:*:running");
-  await eventually(async () => (await redis.zcard(running)) === calls.length);
-  await ready(client);
-  isHolding = false;
-  holds.letThrough();
-  await eventually(() => answered === 4 && provider.requests.length === 6);
-  // The jobs that are not done carry answered calls too.
-  expect((await callCounts(redis, "chat")).active).toBeGreaterThan(2);
+    // Five calls wait for the hold of the first, so they are admitted in one turn of the event loop.
+    isHolding = true;
+    const gate = Promise.withResolvers<void>();
+    const answer = { beforeHeaders: gate.promise };
+    const silence = { beforeHeaders: never };
+    provider.respond(answer, answer, answer, answer, silence, silence);
+    const calls = Array.from({ length: 6 }, () => outcomeOf(customer.post(path, ask())));
+    const outcomes: string[] = [];
+    const ended = calls.map(async (call) => {
+      const outcome = await call.then(({ status }) => String(status)).catch(() => "lost");
+      outcomes.push(outcome);
+    });
+    await holds.reached;
+    const [slots = ""] = await redis.keys("limits:*:running");
+    await eventually(async () => (await redis.zcard(slots)) === calls.length);
+    await ready(client);
+    isHolding = false;
+    holds.letThrough();
+    await provider.request(5);
+    expect(await callCounts(redis, "chat")).toEqual({ waiting: 0, active: 6 });
+    expect((await redis.keys("bull:chat:*:lock")).length).toBeLessThan(4);
+    gate.resolve();
+    await eventually(() => outcomes.length === 4);
 
-  worker.kill("SIGKILL");
-  await worker.exited;
-  await endLocks(redis);
-  await spawnWorker(stores, env);
-  const outcomes = await Promise.all(calls);
-  const refused = outcomes.filter(({ status }) => status !== 200);
-  expect(refused).toHaveLength(2);
-  for (const each of refused) expect(each).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
-  await eventually(async () => (await callCounts(redis, "chat")).active === 0);
-  await client.settled();
-  const amounts = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
-  expect(amounts.toSorted()).toEqual([...Array(4).fill(`-${fullCostUsd}`), "0.00", "0.00"]);
-  expect(await callsOf(client, customer, "refund")).toEqual([]);
-  expect(await availableUsd(client, customer)).toBe(balanceAfter(4));
-  expect(provider.requests).toHaveLength(6);
-});
+    if (withApi) {
+      // By then the job has only what is not done.
+      await eventually(async () => (await callCounts(redis, "chat")).active === 2);
+      api.kill("SIGKILL");
+      await endLeases(redis);
+    }
+    worker.kill("SIGKILL");
+    await worker.exited;
+    await endLocks(redis);
+    await spawnWorker(stores, env);
+    const later = withApi ? (await spawnApi(stores, env)).client : client;
+    await Promise.all(ended);
+    expect(outcomes).toEqual([...Array(4).fill("200"), others, others]);
+    await eventually(async () => (await callCounts(redis, "chat")).active === 0);
+    await later.settled();
+    const amounts = (await callsOf(later, customer)).map(({ amount_usd }) => amount_usd);
+    expect(amounts.toSorted()).toEqual([...Array(4).fill(`-${fullCostUsd}`), "0.00", "0.00"]);
+    expect(await callsOf(later, customer, "refund")).toEqual([]);
+    expect(await availableUsd(later, customer)).toBe(balanceAfter(4));
+    expect(provider.requests).toHaveLength(6);
+  },
+);
 
 test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
   const stores = await testStores();
