@@ -142,6 +142,8 @@ export function startPool(
       try {
         const job = await worker.getNextJob(token);
         if (job) await begin(job, token);
+        // Wait for BullMQ's marker before asking again: it is set whenever a job is handed out, and an empty queue is dear to ask.
+        Object.assign(worker, { drained: true });
       } catch (error) {
         log.warn({ err: (error as Error).message, pool }, "taking a job");
         await sleep(clock, retryMs);
