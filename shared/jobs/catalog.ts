@@ -4,9 +4,11 @@ import { formats } from "#formats";
 /** One queue each, so that operators scale them separately. */
 export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as const;
 export type Pool = (typeof pools)[number];
-/** The pools of calls that are answered in text. Their jobs carry batches of calls. */
-export const textPools = ["chat", "embeddings"] as const satisfies readonly Pool[];
 export const isPool = (name: string | undefined): name is Pool => (pools as readonly string[]).includes(name ?? "");
+
+/** Their calls are short and many: their jobs carry batches. */
+export const textPools: readonly Pool[] = ["chat", "embeddings"];
+export const isTextPool = (pool: Pool): boolean => textPools.includes(pool);
 
 /** The payload of a paid call. The caller's body is opaque here: checked in the API, parsed in the worker. */
 export const paidCall = z.object({

@@ -2,7 +2,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
-import { jobCatalog, type PaidCall, type PaidJobName, type Pool, pools, textPools } from "./catalog.ts";
+import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, pools, textPools } from "./catalog.ts";
 
 const maxBatchCalls = 16;
 const maxBatchBytes = 256 * 1024;
@@ -25,7 +25,6 @@ interface Batch {
   readonly job: Promise<QueuedJob>;
 }
 
-const isTextPool = (pool: Pool) => (textPools as readonly Pool[]).includes(pool);
 /** A batch's id ends in the number of its calls; other jobs carry one. */
 const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 

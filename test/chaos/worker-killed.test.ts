@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { endLocks, holdCommands } from "../support/chaos-generation-setup.ts";
+import { endLocks, gathering } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
@@ -16,7 +16,6 @@ import {
   pacedMs,
   path,
   read,
-  ready,
   redisOf,
   startProcesses,
   startProvider,
@@ -114,30 +113,21 @@ test.for([
   async ({ withApi, others }) => {
     const stores = await testStores();
     const { provider, env } = await startProvider();
-    let isHolding = false;
-    const holds = await holdCommands(stores, ({ update }) => isHolding && update === "accounts");
-    const { api, worker, client } = await startProcesses(stores, env, { apiStores: holds.stores });
+    const { apiStores, gather } = await gathering(stores);
+    const { api, worker, client } = await startProcesses(stores, env, { apiStores });
     const customer = await client.account("1.00");
     const redis = redisOf(stores);
 
-    // Five calls wait for the hold of the first, so they are admitted in one turn of the event loop.
-    isHolding = true;
     const gate = Promise.withResolvers<void>();
     const answer = { beforeHeaders: gate.promise };
     const silence = { beforeHeaders: never };
     provider.respond(answer, answer, answer, answer, silence, silence);
-    const calls = Array.from({ length: 6 }, () => outcomeOf(customer.post(path, ask())));
+    const calls = await gather(client, 6, () => outcomeOf(customer.post(path, ask())));
     const outcomes: string[] = [];
     const ended = calls.map(async (call) => {
       const outcome = await call.then(({ status }) => String(status)).catch(() => "lost");
       outcomes.push(outcome);
     });
-    await holds.reached;
-    const [slots = ""] = await redis.keys("limits:*:running");
-    await eventually(async () => (await redis.zcard(slots)) === calls.length);
-    await ready(client);
-    isHolding = false;
-    holds.letThrough();
     await provider.request(5);
     expect(await callCounts(redis, "chat")).toEqual({ waiting: 0, active: 6 });
     expect((await redis.keys("bull:chat:*:lock")).length).toBeLessThan(4);
