@@ -4,7 +4,7 @@ import type { PaidCall } from "#jobs";
 import { type Decision, decidableMs, type LedgerEntry } from "#money";
 import type { Clock } from "#platform/clock";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
-import { type CallDeps, FailedWork, failureReason, type Work } from "./run-call/context.ts";
+import { type CallDeps, type Delivery, FailedWork, failureReason, type Work } from "./run-call/context.ts";
 import { charge, failureOf, ledgerFields } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
@@ -20,7 +20,7 @@ export class HandedOver extends Error {
  * the work, and there is one decision. Resolving acknowledges the job. A later delivery only ends what an earlier one
  * began: it sends the stored answer, or goes on with the provider's job. Throws `HandedOver` to be delivered again.
  */
-export async function runCall(deps: CallDeps, payload: PaidCall, delivery: number, work: Work): Promise<void> {
+export async function runCall(deps: CallDeps, payload: PaidCall, delivery: Delivery, work: Work): Promise<void> {
   const { money } = deps;
   const { requestId, account } = payload;
   const earlier = await findEarlier(deps, payload, delivery);
@@ -28,6 +28,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: numbe
 
   const call = begin(deps, payload);
   try {
+    if (delivery.isShared) await call.noticed;
     const ending = await runWork(deps, payload, call, earlier, work);
     const { won, entry } = await money.decide({ ...ending.decision, signal: decidable(deps.clock, payload) });
     const isAnswered = won || (ending.isStored && entry.request?.status === "succeeded");
@@ -52,12 +53,12 @@ function begin({ running, cancellations, log }: CallDeps, payload: PaidCall) {
   call.disconnected.addEventListener("abort", () => {
     if (record.attempts === 0 || payload.held === "0") call.abort("disconnected");
   });
-  // Not awaited: waiting jobs are removed from the queue, so that a cancellation is found here is rare.
-  cancellations.notice(requestId).then(
+  // Rarely there is one: a waiting job is removed from the queue, unless it carries other calls too.
+  const noticed = cancellations.notice(requestId).then(
     (notice) => (notice === "cancelled" ? call.abort("ended") : notice && call.disconnect()),
     (error: Error) => log.warn({ err: error.message, requestId }, "asking for a cancellation"),
   );
-  return { ...call, record };
+  return { ...call, record, noticed };
 }
 
 /** How a delivery ended: what is decided, and how the caller is notified after the decision. */

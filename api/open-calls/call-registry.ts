@@ -65,7 +65,7 @@ export function createCallRegistry(
       countCall(call, -1);
       const usedTokens = Math.min(call.usedTokens, call.maxTokens);
       background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens }));
-      if (call.jobAdded) registry.ended(poolOf(call));
+      if (call.queuedJob) registry.ended(poolOf(call));
       if (call.bodyStored && !workContinues) background("deleting a stored body", call, files.deleteBody(requestId));
       const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs: clock.now() - acceptedAt };
       log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome }, "call");

@@ -64,6 +64,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
         return finish(call, { status: 200 }, () => writeFinal(call, frame, clock.now()));
       case "error": {
         const error = new ServiceError(JSON.parse(data) as ErrorFields);
+        if (outcome?.undecided) return background("unreadable call", call, fail(call, error));
         call.usedTokens = outcome?.tokens ?? 0;
         if (outcome?.answerLost) return background("refund", call, refundAndFinish(call, error));
         return finishWithError(call, error, outcome?.ending);
@@ -111,7 +112,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.state = { kind: "queued" };
       return;
     }
-    if (call.jobAdded) background("cancel", call, notifyWorkers("cancelled", call));
+    if (call.queuedJob) background("cancel", call, notifyWorkers("cancelled", call));
     if (isCharged) await refundAndFinish(call, error);
     else finishWithError(call, error);
   }
@@ -136,9 +137,9 @@ export function createOpenCalls(deps: OpenCallDeps) {
   async function handleDisconnect(call: OpenCall): Promise<void> {
     if (call.state.kind === "queued") call.state = { kind: "disconnected" };
     try {
-      // A worker that has the job decides the call.
-      if (!(await queues.remove(poolOf(call), call.payload.requestId)))
-        return await notifyWorkers("disconnected", call);
+      const job = await call.queuedJob;
+      // A worker that has the job, or takes it later with the calls beside it, decides the call.
+      if (!job || !(await queues.remove(job))) return await notifyWorkers("disconnected", call);
       // The job may also have just ended: then its cost stands.
       await releaseHold(call, { status: "cancelled" });
       open.end(call, 499);
@@ -153,7 +154,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
     const { state, res } = call;
     if (state.kind === "answered")
       return res.writableFinished ? open.end(call, state.status, { code: state.code }) : open.end(call, 499);
-    if (state.kind !== "ended" && call.jobAdded && !hasIdempotencyKey(call))
+    if (state.kind !== "ended" && call.queuedJob && !hasIdempotencyKey(call))
       background("disconnect", call, handleDisconnect(call));
   }
 
@@ -171,7 +172,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       if (state.kind === "answered") continue;
       if (now > lastFrameAt(call)) background("deadline", call, fail(call, outOfTime()));
       else if (hasIdempotencyKey(call)) {
-        if (call.jobAdded && call.answerBy !== undefined && now >= call.answerBy)
+        if (call.queuedJob && call.answerBy !== undefined && now >= call.answerBy)
           postpone(call, generationInProgress());
       } else if (isDetached(call)) {
         if (state.kind === "queued") background("disconnect", call, handleDisconnect(call));
@@ -181,9 +182,16 @@ export function createOpenCalls(deps: OpenCallDeps) {
 
   /** Fails the calls whose jobs are gone, once the frames that their workers had written are read. */
   async function failLostCalls(): Promise<void> {
-    const queued = open.values().filter((call) => call.jobAdded && !isFinished(call));
-    const pending = await Promise.all(queued.map((call) => queues.isPending(poolOf(call), call.payload.requestId)));
-    const lost = queued.filter((_, at) => !pending[at]);
+    const queued = open.values().filter((call) => call.queuedJob && !isFinished(call));
+    const byJob = Map.groupBy(queued, ({ queuedJob }) => queuedJob);
+    const lostByJob = await Promise.all(
+      [...byJob].map(async ([queuedJob, calls]) => {
+        // The calls of a job that could not be added are failed by `submit`.
+        const job = await queuedJob?.catch(() => undefined);
+        return job && !(await queues.isPending(job.pool, job.id)) ? calls : [];
+      }),
+    );
+    const lost = lostByJob.flat();
     if (lost.length === 0) return;
     // A worker may hold its last frames back until this instance has renewed its reply stream.
     await sleep(clock, lastFramesMs);
@@ -217,20 +225,18 @@ export function createOpenCalls(deps: OpenCallDeps) {
         return open.end(call, 499);
       }
       call.state = { kind: "queued" };
-      call.jobAdded = true;
+      call.queuedJob = queues.enqueue(
+        call.job,
+        { ...payload, body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text } },
+        open.others(call),
+      );
       registry.added(poolOf(call));
       try {
-        await queues.enqueue(
-          call.job,
-          { ...payload, body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text } },
-          open.others(call),
-        );
+        await call.queuedJob;
       } catch (cause) {
         const error = noCapacity("The queue is unavailable; nothing was charged.", 1, cause);
         return fail(call, error, { mayBeAnswered: true });
       }
-      // A disconnect while the job was being added may have found no job to remove.
-      if (isDetached(call) && !hasIdempotencyKey(call)) await handleDisconnect(call);
     },
 
     /** Redis is connected again, and may have lost jobs. */
@@ -245,7 +251,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
       const ending = open.values().map(async (call) => {
         const error = shuttingDown();
         if (call.state.kind === "answered") return open.end(call, 499);
-        if (hasIdempotencyKey(call) && call.jobAdded) {
+        if (hasIdempotencyKey(call) && call.queuedJob) {
           postpone(call, error);
           return open.end(call, error.status, { code: error.code, workContinues: true });
         }

@@ -7,6 +7,7 @@ import {
   type PaidCall,
   type PaidJobName,
   type Pool,
+  type QueuedJob,
   type Queues,
   type ReplyReader,
   type WorkerRegistry,
@@ -79,8 +80,8 @@ export const openCall = (submission: Submission, now: number) => ({
   sent: { bytes: 0, at: now },
   /** The body is in object storage. */
   bodyStored: false,
-  /** The registry counts the job; a worker may have it. */
-  jobAdded: false,
+  /** The job that carries it, once that is added. From here on the registry counts the call, and a worker may have it. */
+  queuedJob: undefined as Promise<QueuedJob> | undefined,
   usedTokens: 0,
 });
 

@@ -1,3 +1,4 @@
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
@@ -11,12 +12,25 @@ const backoff = { firstMs: 100, maxMs: 100 };
 export function createCancellations(deps: { subscriber: Redis; commands: Redis; clock: Clock; log: Logger }) {
   const { subscriber, commands, clock, log } = deps;
   const watched = new Map<string, (notice: Notice) => void>();
+  let asked: string[] = [];
+  let answers: Promise<ReadonlyMap<string, Notice>> | undefined;
   let unfollow = () => {};
 
-  /** A notice from before the call began. */
+  async function ask(): Promise<ReadonlyMap<string, Notice>> {
+    await endOfTurn();
+    const ids = asked;
+    asked = [];
+    answers = undefined;
+    const keys = ids.map(cancelledKey);
+    const stored = await retry({ clock, backoff, retryIf: isUnanswered }, () => commands.mget(keys));
+    return new Map(ids.flatMap((id, at) => (stored[at] ? [[id, stored[at] as Notice]] : [])));
+  }
+
+  /** A notice from before the call began. Calls that begin in the same turn of the event loop ask together. */
   async function notice(requestId: string): Promise<Notice | undefined> {
-    const stored = await retry({ clock, backoff, retryIf: isUnanswered }, () => commands.get(cancelledKey(requestId)));
-    return (stored as Notice | null) ?? undefined;
+    asked.push(requestId);
+    answers ??= ask();
+    return (await answers).get(requestId);
   }
 
   /** Subscribes first: what was published before that is found by its key. */

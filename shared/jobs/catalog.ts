@@ -6,8 +6,8 @@ export const pools = ["chat", "embeddings", "image", "media", "maintenance"] as 
 export type Pool = (typeof pools)[number];
 export const isPool = (name: string | undefined): name is Pool => (pools as readonly string[]).includes(name ?? "");
 
-/** Their calls are short and many: their holds come out of leases. */
-const textPools: readonly Pool[] = ["chat", "embeddings"];
+/** Their calls are short and many: they share jobs, and their holds come out of leases. */
+export const textPools: readonly Pool[] = ["chat", "embeddings"];
 export const isTextPool = (pool: Pool): boolean => textPools.includes(pool);
 
 /** The payload of a paid call. The caller's body is opaque here: checked in the API, parsed in the worker. */
@@ -56,8 +56,16 @@ export const paidCall = z.object({
 });
 export type PaidCall = z.infer<typeof paidCall>;
 
-/** Undefined for any other payload. */
-export const toPaidCall = (data: unknown): PaidCall | undefined => paidCall.safeParse(data).data;
+const batch = z.object({ v: z.literal(1), calls: z.array(z.unknown()) });
+
+/** The payloads that a job carries, not parsed yet: what is wrong with one of a batch does not concern the others. */
+export function payloadsOf(data: unknown): readonly unknown[] {
+  const { data: parsed } = batch.safeParse(data);
+  return parsed ? parsed.calls : [data];
+}
+
+/** The least that is needed to answer a call whose payload cannot be parsed. */
+export const replyAddress = paidCall.pick({ requestId: true, replyTo: true });
 
 const noPayload = z.object({ v: z.literal(1) });
 

@@ -22,6 +22,8 @@ export interface Outcome {
   readonly tokens?: number;
   /** The call was charged, but its answer was lost with its worker: the API refunds it. */
   readonly answerLost?: true;
+  /** The worker could not read the call: the API decides it. */
+  readonly undecided?: true;
   /** What closes a stream that failed, where that is more than the error itself. */
   readonly ending?: string;
   /** With the first frame: headers for the caller. */

@@ -15,11 +15,13 @@ export {
   type PaidCall,
   type PaidJobName,
   type Pool,
+  paidCall,
+  payloadsOf,
   pools,
-  toPaidCall,
+  replyAddress,
 } from "./catalog.ts";
 export type { Frame, Outcome } from "./frames.ts";
-export { createQueues, type Queues } from "./queues.ts";
+export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
 export { createWorkerRegistry, registerWorker, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";

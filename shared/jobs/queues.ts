@@ -1,22 +1,50 @@
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "#platform/logger";
-import { jobCatalog, type PaidCall, type PaidJobName, type Pool, pools, toPaidCall } from "./catalog.ts";
+import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, pools, textPools } from "./catalog.ts";
 
 /** Made when it is missing: by the first process, and after Redis has lost its data. */
 const sinceKey = "jobs:since";
-const maxPriority = 2 ** 21 - 1;
+const maxBatchCalls = 16;
+const maxBatchBytes = 256 * 1024;
+/** The account's other calls in flight from which each further class of priority counts. */
+const priorityClasses = [1, 4, 16, 64];
+
+const priorityOf = (inFlight: number) => 1 + priorityClasses.filter((from) => inFlight >= from).length;
+
+/** The job that carries a call. */
+export interface QueuedJob {
+  readonly pool: Pool;
+  readonly id: string;
+  /** How many calls it carries. */
+  readonly calls: number;
+}
+
+interface Batch {
+  readonly calls: PaidCall[];
+  bytes: number;
+  readonly job: Promise<QueuedJob>;
+}
+
+/** A batch's id ends in the number of its calls; other jobs carry one. */
+const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 
 export function createQueues(deps: { redis: Redis; log: Logger }) {
+  /** Those that still take calls. */
+  const batches = new Map<string, Batch>();
+  let batchesMade = 0;
   const queues = Object.fromEntries(
     pools.map((pool) => {
       const queue = new Queue(pool, {
         connection: deps.redis,
         skipWaitingForReady: true,
         skipVersionCheck: true,
+        // Nobody reads BullMQ's events.
+        streams: { events: { maxLen: 0 } },
         defaultJobOptions: {
           attempts: 1,
-          removeOnComplete: { age: 60, count: 200 },
+          removeOnComplete: true,
           removeOnFail: { age: 3_600, count: 200 },
         },
       });
@@ -25,29 +53,68 @@ export function createQueues(deps: { redis: Redis; log: Logger }) {
     }),
   ) as unknown as Record<Pool, Queue>;
 
+  async function add(name: PaidJobName, { id, calls }: { id: string; calls: number }, data: object, priority: number) {
+    const { pool } = jobCatalog[name];
+    await queues[pool].add(name, data, { jobId: id, priority });
+    return { pool, id, calls };
+  }
+
+  /** Its id begins with the API instance's, so that ids alone tell whether an instance has jobs. */
+  function addBatch(name: PaidJobName, calls: readonly PaidCall[], replyTo: string, priority: number) {
+    const id = `${replyTo}-${batchesMade++}-${calls.length}`;
+    return add(name, { id, calls: calls.length }, { v: 1, calls }, priority);
+  }
+
+  /** What is admitted in one turn of the event loop goes together. BullMQ's cost of a job is half of that of a call. */
+  function joinBatch(name: PaidJobName, payload: PaidCall, bytes: number, priority: number): Promise<QueuedJob> {
+    const { replyTo } = payload;
+    const key = `${name} ${priority} ${replyTo}`;
+    let batch = batches.get(key);
+    if (!batch || batch.calls.length === maxBatchCalls || batch.bytes + bytes > maxBatchBytes) {
+      const calls: PaidCall[] = [];
+      const job = endOfTurn().then(() => {
+        batches.delete(key);
+        return addBatch(name, calls, replyTo, priority);
+      });
+      batch = { calls, bytes: 0, job };
+      batches.set(key, batch);
+    }
+    batch.calls.push(payload);
+    batch.bytes += bytes;
+    return batch.job;
+  }
+
   return {
     /** `inFlight`: the account's other calls. They lower the priority, so that a burst does not starve other accounts. */
-    async enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<void> {
-      await queues[jobCatalog[name].pool].add(name, payload, {
-        jobId: payload.requestId,
-        priority: Math.min(1 + inFlight, maxPriority),
-      });
+    enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<QueuedJob> {
+      const { requestId, replyTo, body, idempotencyKeyId } = payload;
+      const priority = priorityOf(inFlight);
+      // Other processes find these by the request's id.
+      if (!isTextPool(jobCatalog[name].pool) || idempotencyKeyId !== undefined)
+        return add(name, { id: requestId, calls: 1 }, payload, priority);
+      return "json" in body
+        ? joinBatch(name, payload, Buffer.byteLength(body.json), priority)
+        : addBatch(name, [payload], replyTo, priority);
     },
-    /** False: a worker has the job. True: no worker has it or will get it; it may have just ended. */
-    remove: async (pool: Pool, requestId: string): Promise<boolean> => (await queues[pool].remove(requestId)) === 1,
+    /** False: a worker has the job, or it carries other calls too. True: no worker has it or will get it; it may have just ended. */
+    remove: async ({ pool, id, calls }: QueuedJob): Promise<boolean> =>
+      calls === 1 && (await queues[pool].remove(id)) === 1,
     /** Whether a worker has the job or may still get it. */
-    async isPending(pool: Pool, requestId: string): Promise<boolean> {
-      const state = await queues[pool].getJobState(requestId);
+    async isPending(pool: Pool, id: string): Promise<boolean> {
+      const state = await queues[pool].getJobState(id);
       return state !== "completed" && state !== "failed" && state !== "unknown";
     },
-    async backlog(pool: Pool): Promise<number> {
-      const counts = await queues[pool].getJobCounts("wait", "prioritized");
-      return (counts["wait"] ?? 0) + (counts["prioritized"] ?? 0);
-    },
-    /** Whether a text call that the API instance admitted waits or runs. */
+    /** Whether a job that carries calls of this API instance without an `Idempotency-Key` is in a text pool. */
     async hasJobsOf(instance: string): Promise<boolean> {
-      const jobs = await queues.chat.getJobs(["active", "prioritized", "waiting", "delayed"]);
-      return jobs.some((job) => toPaidCall(job.data)?.replyTo === instance);
+      const ids = await Promise.all(
+        textPools.map((pool) => queues[pool].getRanges(["wait", "prioritized", "delayed", "active"], 0, -1)),
+      );
+      return ids.flat().some((id) => id.startsWith(`${instance}-`));
+    },
+    /** Calls that wait. */
+    async backlog(pool: Pool): Promise<number> {
+      const ids = await queues[pool].getRanges(["wait", "prioritized"], 0, -1);
+      return ids.reduce((calls, id) => calls + callsOf(id), 0);
     },
     /** Unix milliseconds: jobs that were added before it may be lost, because Redis began without data then. */
     async emptySince(): Promise<number> {

@@ -113,7 +113,7 @@ export function createWorkerRegistry({
     stop: () => stop(),
     /** Worker processes that serve the pool. */
     serving: (pool: Pool): number => workers.filter((worker) => worker.pools[pool] !== undefined).length,
-    /** Jobs that wait in the pool: as last read, and those added here since for which no slot was free. */
+    /** Calls that wait in the pool: as last read, and those added here since for which no slot was free. */
     backlog(pool: Pool): number {
       const { waiting, free, added } = backlogs.get(pool) ?? { waiting: 0, free: 0, added: 0 };
       return waiting + Math.max(0, added - free);

@@ -74,7 +74,7 @@ export const environment = z.object({
   RATE_LIMIT_CONCURRENT_REQUESTS: count("Calls in flight for a key without limits of its own", 1_000),
   RATE_LIMIT_UPLOADS_PER_MINUTE: count("Uploads that a key may start or complete in a minute", 120),
   RATE_LIMIT_CONCURRENT_UPLOADS: count("Concurrent uploads of a key that are being received or completed", 10),
-  BACKLOG_LIMIT: count("Jobs that may wait in one pool; beyond it new calls get 503", 5_000),
+  BACKLOG_LIMIT: count("Calls that may wait in one pool; beyond it new calls get 503", 5_000),
   X402_PAY_TO: solanaAddress
     .optional()
     .describe(

@@ -3,8 +3,8 @@ import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
-  jobCounts,
   lost,
   never,
   pacedMs,
@@ -31,7 +31,7 @@ test("an API killed mid-call: its running work is aborted at the provider, its w
   await stream.sees(4);
   const waiting = lost(customer.post(path, ask()));
   const redis = redisOf(stores);
-  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
+  await eventually(async () => (await callCounts(redis, "chat")).waiting === 1);
 
   doomed.kill("SIGKILL");
   await doomed.exited;

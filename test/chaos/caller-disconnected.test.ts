@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { formatUsd } from "../../shared/money/index.ts";
+import { gathering } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
   fullCostUsd,
-  jobCounts,
   lost,
   never,
   onlyCall,
@@ -53,12 +54,12 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   const leaving = new AbortController();
   const disconnected = lost(customer.post(path, ask(), { signal: leaving.signal }));
   const redis = redisOf(stores);
-  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
+  await eventually(async () => (await callCounts(redis, "chat")).waiting === 1);
   leaving.abort();
   expect(await disconnected).toBe(true);
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
   expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
-  expect((await jobCounts(redis, "chat")).waiting).toBe(0);
+  expect((await callCounts(redis, "chat")).waiting).toBe(0);
   // The decision is applied to the balance after it is in the ledger.
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");
 
@@ -66,6 +67,44 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   expect((await blocking).status).toBe(200);
   expect(provider.requests).toHaveLength(1);
   await hasFreeSlot(client, customer);
+});
+
+test("callers disconnect while their batch waits: they never reach the provider and cost nothing, the others are answered", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const { apiStores, gather } = await gathering(stores);
+  const { client } = await startProcesses(stores, env, { apiStores, worker: { WORKER_CONCURRENCY_CHAT: "1" } });
+  const [busy, customer] = await Promise.all([client.account("1.00"), client.account("1.00")]);
+  const gate = Promise.withResolvers<void>();
+  provider.respond({ beforeHeaders: gate.promise });
+  const blocking = busy.post(path, ask());
+  await provider.request(0);
+
+  const leaving = new AbortController();
+  const isLeaving = (index: number) => index % 2 === 1;
+  const calls = await gather(client, 6, (index) =>
+    customer.post(path, ask(), isLeaving(index) ? { signal: leaving.signal } : {}).then(
+      ({ status }) => status,
+      () => "disconnected",
+    ),
+  );
+  const redis = redisOf(stores);
+  await eventually(async () => (await callCounts(redis, "chat")).waiting === 6);
+  expect(await redis.zcard("bull:chat:prioritized")).toBeLessThan(6);
+  leaving.abort();
+  await eventually(async () => {
+    const [marks, { waiting }] = await Promise.all([redis.keys("cancelled:*"), callCounts(redis, "chat")]);
+    // Those that had a job of their own are removed.
+    return marks.length + (6 - waiting) === 3;
+  });
+  gate.resolve();
+  expect((await blocking).status).toBe(200);
+  expect(await Promise.all(calls)).toEqual([200, "disconnected", 200, "disconnected", 200, "disconnected"]);
+  await client.settled();
+  const amounts = (await callsOf(client, customer)).map(({ amount_usd }) => amount_usd);
+  expect(amounts.toSorted()).toEqual([...Array(3).fill(`-${fullCostUsd}`), ...Array(3).fill("0.00")]);
+  expect(await availableUsd(client, customer)).toBe(balanceAfter(3));
+  expect(provider.requests).toHaveLength(4);
 });
 
 test("the caller disconnects while a JSON call runs: the answer is charged, then the slot is free", async () => {

@@ -22,11 +22,11 @@ import {
 import {
   ask as askChat,
   availableUsd,
+  callCounts,
   callsOf,
   path as chatPath,
   fullCostUsd,
   heldWire,
-  jobCounts,
   lost,
   never,
   ready,
@@ -224,7 +224,7 @@ test("a stored answer stays paid though its caller is gone and MongoDB is unavai
   await endLocks(redis);
   const next = await spawnWorker(await unlucky(shared, "idempotency"), env);
   await next.line(({ msg }) => msg === "the state of an earlier delivery is not known yet");
-  await eventually(async () => (await jobCounts(redis, "image")).active === 0);
+  await eventually(async () => (await callCounts(redis, "image")).active === 0);
   const answer = await outcomeOf(customer.post(imagesPath, askImage(), keyed()));
   expect(answer).toMatchObject({ status: 200, replayed: true, costUsd: "0.04" });
   expect(await charges(client, customer)).toEqual(["-0.04"]);

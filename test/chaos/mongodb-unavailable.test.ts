@@ -3,11 +3,11 @@ import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
   heldWire,
   isAnswered,
   isWhole,
-  jobCounts,
   loseAnswers,
   outcomeOf,
   pacedMs,
@@ -54,7 +54,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
   // The provider has answered, but nothing is decided: no answer goes out, no job is acknowledged.
   expect(answered).toBe(false);
   expect(stream.done()).toBe(false);
-  expect((await jobCounts(redis, "chat")).active).toBe(2);
+  expect((await callCounts(redis, "chat")).active).toBe(2);
   await mongo.start();
 
   expect(await json).toMatchObject({ status: 200 });
@@ -62,7 +62,7 @@ test("MongoDB stopped and started: new calls get 503 soon, finished calls wait f
   expect(isWhole(stream)).toBe(true);
   await worksAgain(customer);
   await client.settled();
-  await eventually(async () => (await jobCounts(redis, "chat")).active === 0);
+  await eventually(async () => (await callCounts(redis, "chat")).active === 0);
   expect(provider.requests).toHaveLength(3);
   expect(await availableUsd(client, customer)).toBe(balanceAfter(3));
   expect(await availableUsd(client, other)).toBe("1.00");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { expectBooks, heldBy, redisPair, startLoad, startTwoOfEach, swap } from "../support/chaos-failover-setup.ts";
-import { jobCounts, startProvider } from "../support/chaos-setup.ts";
+import { callCounts, startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
@@ -28,5 +28,5 @@ test("Redis is swapped with its replica twice under load, and no connection ends
 
   const calls = await load.stop();
   await expectBooks(client, customer, calls);
-  expect((await jobCounts(pair.primary().control, "chat")).active).toBe(0);
+  expect((await callCounts(pair.primary().control, "chat")).active).toBe(0);
 });

@@ -8,7 +8,7 @@ import {
   startLoad,
   startTwoOfEach,
 } from "../support/chaos-failover-setup.ts";
-import { jobCounts, startProvider } from "../support/chaos-setup.ts";
+import { callCounts, startProvider } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnWorker } from "../support/service.ts";
 
@@ -24,13 +24,17 @@ test.for([
     const pair = await redisPair();
     const stores = { ...(await testStores()), REDIS_URL: pair.address };
     const { provider, env } = await startProvider();
-    // Two workers: half of the callers' jobs wait.
+    // Two workers: half of the calls wait, some of them in a batch that has begun.
     const { bases, client } = await startTwoOfEach(stores, { ...env, WORKER_CONCURRENCY_CHAT: String(half / 2) });
     const customer = await client.account("100");
     const load = startLoad(bases, customer, callers);
     await load.answers(2);
-    const waiting = async () => (await jobCounts(pair.primary().control, "chat")).waiting;
-    const full = () => eventually(async () => provider.inFlight() === half && (await waiting()) === half);
+    const counts = () => callCounts(pair.primary().control, "chat");
+    const full = () =>
+      eventually(async () => {
+        const { waiting, active } = await counts();
+        return provider.inFlight() === half && waiting + active === callers;
+      });
 
     const known = Promise.withResolvers<void>();
     provider.always(heldBy(known.promise));
@@ -49,20 +53,20 @@ test.for([
     if (running) {
       // It has free slots for what the replica has waiting: that runs a second time while the first attempts go on.
       await spawnWorker(stores, env);
-      await eventually(() => provider.inFlight() === callers);
+      await eventually(async () => (await counts()).waiting === 0);
       provider.always({ text: otherText });
     }
     await failover.end();
     if (running) {
       const before = load.ended.length;
-      await eventually(async () => (await waiting()) === 0 && load.ended.length >= before + callers);
+      await eventually(async () => (await counts()).waiting === 0 && load.ended.length >= before + callers);
     }
     provider.always();
     later.resolve();
 
     await load.answers(3);
     await expectBooks(client, customer, await load.stop());
-    await eventually(async () => (await jobCounts(pair.primary().control, "chat")).active === 0);
-    expect(await waiting()).toBe(0);
+    await eventually(async () => (await counts()).active === 0);
+    expect((await counts()).waiting).toBe(0);
   },
 );

@@ -3,8 +3,8 @@ import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
-  jobCounts,
   outcomeOf,
   pacedMs,
   path,
@@ -56,7 +56,7 @@ test("S3 stops after it took a body: the worker cannot read it, the caller gets 
   await provider.request(0);
   const redis = redisOf(stores);
   const waiting = outcomeOf(customer.post(path, large));
-  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
+  await eventually(async () => (await callCounts(redis, "chat")).waiting === 1);
   await s3.stop();
   gate.resolve();
   expect(await blocking).toMatchObject({ status: 200 });

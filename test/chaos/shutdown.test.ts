@@ -9,10 +9,10 @@ import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
   isAnswered,
   isWhole,
-  jobCounts,
   never,
   outcomeOf,
   path,
@@ -51,7 +51,7 @@ test("SIGTERM to a worker: what can finish does, the rest gets an error, waiting
   const stream = read(await customer.post(path, ask({ stream: true })));
   await stream.sees(4);
   const waiting = outcomeOf(customer.post(path, ask()));
-  await eventually(async () => (await jobCounts(redis, "chat")).waiting === 1);
+  await eventually(async () => (await callCounts(redis, "chat")).waiting === 1);
 
   await terminate(worker);
   gate.resolve();

@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
-import { endLocks } from "../support/chaos-generation-setup.ts";
+import { endLocks, gathering } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
   balanceAfter,
+  callCounts,
   callsOf,
+  endLeases,
   fullCostUsd,
   heldWire,
   isAnswered,
@@ -19,7 +21,7 @@ import {
   startProvider,
 } from "../support/chaos-setup.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, spawnWorker } from "../support/service.ts";
+import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
 /** 10 s until the lock of a job has run out, 5 s between two looks for such jobs. */
 const noticedWithinMs = 16_500;
@@ -102,6 +104,58 @@ test("a worker killed between decision and answer: the caller gets an error and 
   expect(await availableUsd(client, customer)).toBe("1.00");
   expect(provider.requests).toHaveLength(2);
 });
+
+test.for([
+  { what: "a worker killed", withApi: false, others: "503" },
+  { what: "a worker, and some seconds later its API, killed", withApi: true, others: "lost" },
+])(
+  "$what while a batch is half done: its answers stay charged, once; the other calls cost nothing",
+  async ({ withApi, others }) => {
+    const stores = await testStores();
+    const { provider, env } = await startProvider();
+    const { apiStores, gather } = await gathering(stores);
+    const { api, worker, client } = await startProcesses(stores, env, { apiStores });
+    const customer = await client.account("1.00");
+    const redis = redisOf(stores);
+
+    const gate = Promise.withResolvers<void>();
+    const answer = { beforeHeaders: gate.promise };
+    const silence = { beforeHeaders: never };
+    provider.respond(answer, answer, answer, answer, silence, silence);
+    const calls = await gather(client, 6, () => outcomeOf(customer.post(path, ask())));
+    const outcomes: string[] = [];
+    const ended = calls.map(async (call) => {
+      const outcome = await call.then(({ status }) => String(status)).catch(() => "lost");
+      outcomes.push(outcome);
+    });
+    await provider.request(5);
+    expect(await callCounts(redis, "chat")).toEqual({ waiting: 0, active: 6 });
+    expect((await redis.keys("bull:chat:*:lock")).length).toBeLessThan(4);
+    gate.resolve();
+    await eventually(() => outcomes.length === 4);
+
+    if (withApi) {
+      // By then the job has only what is not done.
+      await eventually(async () => (await callCounts(redis, "chat")).active === 2);
+      api.kill("SIGKILL");
+      await endLeases(redis);
+    }
+    worker.kill("SIGKILL");
+    await worker.exited;
+    await endLocks(redis);
+    await spawnWorker(stores, env);
+    const later = withApi ? (await spawnApi(stores, env)).client : client;
+    await Promise.all(ended);
+    expect(outcomes).toEqual([...Array(4).fill("200"), others, others]);
+    await eventually(async () => (await callCounts(redis, "chat")).active === 0);
+    await later.settled();
+    const amounts = (await callsOf(later, customer)).map(({ amount_usd }) => amount_usd);
+    expect(amounts.toSorted()).toEqual([...Array(4).fill(`-${fullCostUsd}`), "0.00", "0.00"]);
+    expect(await callsOf(later, customer, "refund")).toEqual([]);
+    expect(await availableUsd(later, customer)).toBe(balanceAfter(4));
+    expect(provider.requests).toHaveLength(6);
+  },
+);
 
 test("workers killed and stopped under the load of 20 callers: every call ends, answers are charged once, errors cost nothing", async () => {
   const stores = await testStores();

@@ -1,6 +1,6 @@
 import { type Job, Queue, Worker } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
-import { createQueues, toPaidCall } from "#jobs";
+import { createQueues, type PaidCall, payloadsOf } from "#jobs";
 import { connect, log, paidCall } from "../support/jobs-setup.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
@@ -36,72 +36,125 @@ async function work(stores: Stores, pool: string, concurrency = 1) {
   return { taken, letGo };
 }
 
-test("a job is delivered as it was added, under the request's id", async () => {
+/** The request ids that a job carries. */
+const callsOf = ({ data }: Pick<Job, "data">) => payloadsOf(data).map((each) => (each as PaidCall).requestId);
+
+const withKey = (requestId: string) => paidCall(requestId, { idempotencyKeyId: "idem_1" });
+
+test("what one API instance admits in one turn rides in one job, and other processes find it by the instance", async () => {
   const stores = await testStores();
   const queues = await open(stores);
-  const payload = paidCall("req_1", { body: { json: '{"model": "local/chat"}' } });
-  await queues.enqueue("chat", payload, 0);
-  const { taken } = await work(stores, "chat");
+  const payloads = ["req_1", "req_2"].map((id) => paidCall(id, { body: { json: '{"model": "local/chat"}' } }));
+  const jobs = await Promise.all(payloads.map((payload) => queues.enqueue("chat", payload, 0)));
+  expect(jobs[1]).toBe(jobs[0]);
+  expect(await queues.backlog("chat")).toBe(2);
+  expect([await queues.hasJobsOf("api_test"), await queues.hasJobsOf("api_tes")]).toEqual([true, false]);
+
+  const { taken, letGo } = await work(stores, "chat");
   await eventually(() => taken.length === 1);
-  expect(taken[0]).toMatchObject({ id: "req_1", name: "chat", attemptsStarted: 1 });
-  expect(toPaidCall(taken[0]?.data)).toEqual(payload);
+  expect(taken[0]).toMatchObject({ id: jobs[0]?.id, name: "chat", attemptsStarted: 1 });
+  expect(payloadsOf(taken[0]?.data)).toEqual(payloads);
+  expect(await queues.hasJobsOf("api_test")).toBe(true);
+  letGo();
+  await eventually(async () => !(await queues.hasJobsOf("api_test")));
 });
 
-test("a job that is added twice is one job", async () => {
-  const queues = await open(await testStores());
-  await queues.enqueue("chat", paidCall("req_1"), 0);
-  await queues.enqueue("chat", paidCall("req_1"), 3);
-  expect(await queues.backlog("chat")).toBe(1);
-});
-
-test("an account's burst does not delay other accounts", async () => {
+test("a batch takes up to 16 calls and 256 KB, of one name, class and instance; large bodies ride alone", async () => {
   const stores = await testStores();
   const queues = await open(stores);
-  for (let i = 0; i < 4; i++) await queues.enqueue("chat", paidCall(`req_burst${i}`), i);
-  await queues.enqueue("chat", paidCall("req_other"), 0);
-  await queues.enqueue("chat", paidCall("req_flood"), 10_000_000);
+  const enqueue = (ids: readonly string[], fields: Partial<PaidCall> = {}, inFlight = 0) =>
+    Promise.all(ids.map((id) => queues.enqueue("chat", paidCall(id, fields), inFlight)));
+  const numbered = (name: string, count: number) => Array.from({ length: count }, (_, i) => `req_${name}${i}`);
+  const json = "x".repeat(60 * 1024);
+  await Promise.all([
+    enqueue(numbered("many", 17)),
+    enqueue(numbered("long", 5), { body: { json } }, 2),
+    enqueue(numbered("stored", 2), { body: { stored: true, bytes: 100_000 } }, 4),
+    enqueue(["req_here", "req_there"], { replyTo: "api_other" }, 16),
+    queues.enqueue("count", paidCall("req_count"), 16),
+    queues.enqueue("chat", withKey("req_key"), 16),
+  ]);
   const { taken, letGo } = await work(stores, "chat");
   letGo();
-  await eventually(() => taken.length === 6);
-  expect(taken.map(({ id }) => id)).toEqual([
-    "req_burst0",
-    "req_other",
-    "req_burst1",
-    "req_burst2",
-    "req_burst3",
-    "req_flood",
+  await eventually(() => taken.length === 9);
+  expect(taken.map(callsOf)).toEqual([
+    numbered("many", 16),
+    ["req_many16"],
+    numbered("long", 4),
+    ["req_long4"],
+    ["req_stored0"],
+    ["req_stored1"],
+    ["req_key"],
+    ["req_here", "req_there"],
+    ["req_count"],
   ]);
 });
 
-test("a waiting job can be removed, one that a worker has cannot", async () => {
+test.for([
+  { what: "with an Idempotency-Key", name: "chat", payload: withKey("req_1") },
+  { what: "of the image pool", name: "image", payload: paidCall("req_1") },
+] as const)("a call $what has a job of its own under its id, however often it is added", async ({ name, payload }) => {
   const stores = await testStores();
   const queues = await open(stores);
-  await queues.enqueue("chat", paidCall("req_active"), 0);
-  await queues.enqueue("chat", paidCall("req_waiting"), 0);
+  await Promise.all([queues.enqueue(name, payload, 0), queues.enqueue(name, payload, 3)]);
+  expect(await queues.backlog(name)).toBe(1);
+  expect(await queues.isPending(name, "req_1")).toBe(true);
+  const { taken } = await work(stores, name);
+  await eventually(() => taken.length === 1);
+  expect(payloadsOf(taken[0]?.data)).toEqual([payload]);
+  expect(await queues.hasJobsOf("api_test")).toBe(false);
+});
+
+test("an account's burst does not delay other accounts: the priority is a class of its calls in flight", async () => {
+  const stores = await testStores();
+  const queues = await open(stores);
+  for (const inFlight of [10_000_000, 64, 63, 16, 15, 4, 3, 1, 0])
+    await queues.enqueue("chat", withKey(`req_${inFlight}`), inFlight);
+  await queues.enqueue("chat", withKey("req_other"), 0);
+  const { taken, letGo } = await work(stores, "chat");
+  letGo();
+  await eventually(() => taken.length === 10);
+  const classes = [
+    ["0", "other"],
+    ["3", "1"],
+    ["15", "4"],
+    ["63", "16"],
+    ["10000000", "64"],
+  ];
+  expect(taken.map(({ id }) => id)).toEqual(classes.flat().map((name) => `req_${name}`));
+});
+
+test("a waiting job can be removed, one that a worker has cannot, nor one that carries other calls too", async () => {
+  const stores = await testStores();
+  const queues = await open(stores);
+  const active = await queues.enqueue("chat", paidCall("req_active"), 0);
+  const waiting = await queues.enqueue("chat", paidCall("req_waiting"), 0);
+  const shared = await Promise.all(["req_a", "req_b"].map((id) => queues.enqueue("chat", paidCall(id), 0)));
   const { taken, letGo } = await work(stores, "chat");
   await eventually(() => taken.length === 1);
-  expect(await queues.remove("chat", "req_waiting")).toBe(true);
-  expect(await queues.remove("chat", "req_active")).toBe(false);
-  expect(await queues.backlog("chat")).toBe(0);
+  expect(await queues.remove(waiting)).toBe(true);
+  expect(await queues.remove(active)).toBe(false);
+  expect(await Promise.all(shared.map(queues.remove))).toEqual([false, false]);
+  expect(await queues.backlog("chat")).toBe(2);
   letGo();
-  await eventually(async () => !(await queues.isPending("chat", "req_active")));
-  expect(await queues.remove("chat", "req_active")).toBe(true);
-  expect(await queues.remove("chat", "req_never")).toBe(true);
-  expect(taken.map(({ id }) => id)).toEqual(["req_active"]);
+  await eventually(async () => !(await queues.isPending("chat", active.id)));
+  expect(await queues.remove(active)).toBe(true);
+  await eventually(() => taken.length === 2);
+  expect(taken.map(callsOf)).toEqual([["req_active"], ["req_a", "req_b"]]);
 });
 
 test("a job is pending while it waits and while it runs, not before and not after", async () => {
   const stores = await testStores();
   const queues = await open(stores);
   expect(await queues.isPending("chat", "req_1")).toBe(false);
-  await queues.enqueue("chat", paidCall("req_1"), 0);
-  expect(await queues.isPending("chat", "req_1")).toBe(true);
-  expect(await queues.isPending("embeddings", "req_1")).toBe(false);
+  const { id } = await queues.enqueue("chat", paidCall("req_1"), 0);
+  expect(await queues.isPending("chat", id)).toBe(true);
+  expect(await queues.isPending("embeddings", id)).toBe(false);
   const { taken, letGo } = await work(stores, "chat");
   await eventually(() => taken.length === 1);
-  expect(await queues.isPending("chat", "req_1")).toBe(true);
+  expect(await queues.isPending("chat", id)).toBe(true);
   letGo();
-  await eventually(async () => !(await queues.isPending("chat", "req_1")));
+  await eventually(async () => !(await queues.isPending("chat", id)));
 });
 
 test("the backlog counts what waits in its own pool, not what runs", async () => {
@@ -146,16 +199,10 @@ test("schedules are registered once, by any number of workers, and registering a
 test("while Redis is unavailable adding fails at once, not when it is back, and works again when it is back", async () => {
   const { redis, stores } = await ownServers({ redis: true });
   const queues = await open(stores);
-  await queues.enqueue("chat", paidCall("req_1"), 0);
+  const before = await queues.enqueue("chat", paidCall("req_1"), 0);
   await redis.stop();
   await expect(queues.enqueue("chat", paidCall("req_2"), 0)).rejects.toThrow(/writeable|closed|retries/);
   await redis.start();
-  await eventually(() =>
-    queues.enqueue("chat", paidCall("req_3"), 0).then(
-      () => true,
-      () => false,
-    ),
-  );
-  expect(await queues.isPending("chat", "req_1")).toBe(true);
-  expect(await queues.isPending("chat", "req_3")).toBe(true);
+  const after = await eventually(() => queues.enqueue("chat", paidCall("req_3"), 0).catch(() => undefined));
+  for (const { id } of [before, after]) expect(await queues.isPending("chat", id)).toBe(true);
 });

@@ -7,12 +7,12 @@ import { loadConfig } from "#platform/config";
 import { createLogger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { connectS3 } from "#platform/s3";
-import { callsOf, type ErrorBody } from "./chaos-setup.ts";
+import { callsOf, type ErrorBody, ready, redisOf } from "./chaos-setup.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
 import type { MockOpenai, MockRequest } from "./mock-openai.ts";
 import { brokenWire, type Command, type Fate } from "./money-proxy.ts";
 import type { Stores } from "./servers.ts";
-import type { Client, Customer } from "./service.ts";
+import { type Client, type Customer, eventually } from "./service.ts";
 
 export const imagesPath = "/v1/images/generations";
 export const mediaPath = "/v1/media/generations";
@@ -112,6 +112,36 @@ export async function holdCommands(stores: Stores, isHeld: (command: Command) =>
     return "pass";
   });
   return { stores: { ...stores, MONGODB_URI: uri }, reached, letThrough: gate.resolve };
+}
+
+/**
+ * MongoDB by a wire for an API, and a way to make calls of which all but the first wait for the first hold of their account:
+ * so they are admitted in one turn of the event loop.
+ */
+export async function gathering(stores: Stores) {
+  let isHolding = false;
+  const held = await holdCommands(
+    stores,
+    ({ update, findAndModify }) => isHolding && (update ?? findAndModify) === "accounts",
+  );
+  const redis = redisOf(stores);
+  async function slotsTaken(): Promise<number> {
+    const keys = await redis.keys("limits:*:running");
+    const counts = await Promise.all(keys.map((key) => redis.zcard(key)));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+  async function gather<Made>(client: Client, count: number, make: (index: number) => Made): Promise<readonly Made[]> {
+    const before = await slotsTaken();
+    isHolding = true;
+    const made = Array.from({ length: count }, (_, index) => make(index));
+    await held.reached;
+    await eventually(async () => (await slotsTaken()) === before + count);
+    await ready(client);
+    isHolding = false;
+    held.letThrough();
+    return made;
+  }
+  return { apiStores: held.stores, gather };
 }
 
 /** As if the workers that have jobs had been silent for long: the next worker that looks gives their jobs to others. */

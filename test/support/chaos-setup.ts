@@ -6,7 +6,7 @@ import { Queue } from "bullmq";
 import { createParser } from "eventsource-parser";
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
-import type { Pool } from "#jobs";
+import { type Pool, payloadsOf } from "#jobs";
 import { formatUsd } from "#money";
 import { toField } from "../../shared/jobs/frames.ts";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
@@ -200,12 +200,16 @@ export function redisOf({ REDIS_URL }: Pick<Stores, "REDIS_URL">): Redis {
   return redis;
 }
 
-/** How many jobs of a pool wait, and how many a worker has. */
-export async function jobCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
+/** How many calls of a pool are in jobs that wait, and how many in jobs that a worker has. */
+export async function callCounts(redis: Redis, pool: Pool): Promise<{ waiting: number; active: number }> {
   const queue = new Queue(pool, { connection: redis, skipVersionCheck: true });
-  const counts = await queue.getJobCounts("prioritized", "active");
+  const countCalls = async (state: "prioritized" | "active") => {
+    const jobs = await queue.getJobs([state]);
+    return jobs.reduce((calls, { data }) => calls + payloadsOf(data).length, 0);
+  };
+  const [waiting, active] = await Promise.all([countCalls("prioritized"), countCalls("active")]);
   await queue.close();
-  return { waiting: counts["prioritized"] ?? 0, active: counts["active"] ?? 0 };
+  return { waiting, active };
 }
 
 /** The lease of an API instance that died runs out at once. Resolves once there was one. */

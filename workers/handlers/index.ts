@@ -5,7 +5,7 @@ import type { Payments } from "#payments";
 import type { Background } from "#platform/background";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { Executor } from "../executors/index.ts";
-import type { Answer, CallContext, CallDeps } from "../run-call/context.ts";
+import type { Answer, CallContext, CallDeps, Delivery } from "../run-call/context.ts";
 import { endWithoutRunning, runCall } from "../run-call.ts";
 import { chat } from "./chat.ts";
 import { count } from "./count.ts";
@@ -26,11 +26,10 @@ export interface HandlerDeps extends CallDeps {
   readonly ending: AbortSignal;
 }
 
-/** `delivery` counts from 1: in a later one, the worker of the one before died. */
 export type Handler<Name extends JobName> = (
   deps: HandlerDeps,
   payload: JobPayload<Name>,
-  delivery: number,
+  delivery: Delivery,
 ) => Promise<void>;
 
 /** Of a body from storage: its bytes, its text, the parsed value, and what goes to the provider. */
@@ -52,7 +51,7 @@ const paid =
     };
     try {
       const fits = "json" in body || memory.take(bodyCopies * body.bytes);
-      if (!fits && delivery === 1)
+      if (!fits && delivery.count === 1)
         return await endWithoutRunning(
           deps,
           payload,

@@ -24,6 +24,14 @@ export interface CallDeps {
   readonly log: Logger;
 }
 
+/** One delivery of a job that carries a call. */
+export interface Delivery {
+  /** From 1. In a later one, the worker of the one before died. */
+  readonly count: number;
+  /** The job carries other calls too: it was not removed if this call was withdrawn while it waited. */
+  readonly isShared: boolean;
+}
+
 /** One delivery of a call, as the work of a job sees it. */
 export interface CallContext extends Pick<CallDeps, "catalog" | "upstreams" | "files" | "counting" | "clock" | "log"> {
   readonly payload: PaidCall;

@@ -3,7 +3,7 @@ import type { ProviderJob } from "#files";
 import type { StoredCall } from "#idempotency";
 import type { PaidCall } from "#jobs";
 import { retry } from "#platform/retry";
-import type { CallDeps } from "./context.ts";
+import type { CallDeps, Delivery } from "./context.ts";
 
 /** The answer is stored under an `Idempotency-Key`, so the call goes on when its caller or API instance is gone. */
 export const storesAnswer = ({ idempotencyKeyId }: PaidCall): boolean => idempotencyKeyId !== undefined;
@@ -17,10 +17,10 @@ export interface Earlier {
 const backoff = { firstMs: 500, maxMs: 500 };
 
 /** Undefined: the call is not to be run, because it is decided or there is nothing to go on with. */
-export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: number): Promise<Earlier | undefined> {
+export async function findEarlier(deps: CallDeps, payload: PaidCall, delivery: Delivery): Promise<Earlier | undefined> {
   const { idempotency, money, files, clock, log } = deps;
   const { requestId, idempotencyKeyId } = payload;
-  if (delivery === 1) {
+  if (delivery.count === 1) {
     if (idempotencyKeyId === undefined) return {};
     // If the API instance seemed dead, the next request with the key has ended the call. Without MongoDB the decision tells.
     return (await money.entry(requestId).catch(() => undefined)) ? undefined : {};
