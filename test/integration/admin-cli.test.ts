@@ -84,7 +84,7 @@ test("people get tables, and see a secret once", async () => {
   expect(keys[1]).toContain(`ci    ${secret.slice(0, 8)}...  default`);
   expect(keys.join()).not.toContain(secret);
   const accounts = (await admin("accounts", "list")).out;
-  expect(accounts).toMatch(new RegExp(`^${id}  acme  standard  active  3.00 +0.00 +0 `, "m"));
+  expect(accounts).toMatch(new RegExp(`^${id}  acme  standard  active  3.00 +3.00 +0.00 +0 `, "m"));
   const page = (await admin("ledger", "list", id, "--limit", "1")).out;
   expect(page).toMatch(/credit +2\.00/);
   expect(page).toMatch(new RegExp(`There are more: --after credit:${id}:`));
