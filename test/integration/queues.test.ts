@@ -105,6 +105,18 @@ test.for([
   expect(await queues.hasJobsOf("api_test")).toBe(false);
 });
 
+test("it is known since when Redis has data: jobs from before may be lost", async () => {
+  const stores = await testStores();
+  const queues = await open(stores);
+  const redis = await connect(stores, "waiting");
+  const began = await queues.emptySince();
+  await redis.incr("jobs:since");
+  expect(await queues.emptySince()).toBe(began + 1);
+  await redis.set("jobs:since", 5);
+  await redis.flushdb();
+  expect(await queues.emptySince()).toBeGreaterThanOrEqual(began);
+});
+
 test("an account's burst does not delay other accounts: the priority is a class of its calls in flight", async () => {
   const stores = await testStores();
   const queues = await open(stores);
