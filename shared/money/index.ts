@@ -62,7 +62,13 @@ export function createMoney(deps: {
   const checkpoints = createCheckpoints({ mongo, ledger });
   const { decide, decideOnce, shortfalls } = createDecide({ ledger, buyback, clock, log });
   const { apply, applyOnce } = createApply({ accounts, clock, log });
-  const { closeLease, applyLateCosts, ...closing } = createLeaseClosing({ mongo, accounts, ledger, clock, log });
+  const { closeLease, closeOwnLease, applyLateCosts, ...closing } = createLeaseClosing({
+    mongo,
+    accounts,
+    ledger,
+    clock,
+    log,
+  });
 
   /** Decides, then applies the entry that counts. */
   async function settle(decision: Decision): Promise<Decided> {
@@ -100,7 +106,7 @@ export function createMoney(deps: {
     applyLateCosts,
     /** For an API instance: the holds of its text calls. */
     createLeases: (instance: { readonly registration: Registration; readonly recalls: Recalls }) =>
-      createLeases({ ...instance, accounts, ledger, mongo, closeLease, clock, log }),
+      createLeases({ ...instance, accounts, ledger, mongo, closeOwnLease, clock, log }),
     /** By account: credits less decided costs. */
     balances: async (ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> => {
       const found = await accounts.holdsOf(ids);

@@ -3,7 +3,7 @@ import { type Clock, dayMs } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { randomBase62 } from "#platform/ids";
 import type { Logger } from "#platform/logger";
-import type { Mongo } from "#platform/mongo";
+import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts } from "./accounts.ts";
 import type { Ledger } from "./ledger.ts";
 
@@ -30,7 +30,7 @@ export const decidableMs = 60_000;
 const options = { readConcern: { level: "snapshot" }, timeoutMS: 15_000 } as const;
 const batchSize = 500;
 
-export type CloseLease = ReturnType<typeof createLeaseClosing>["closeLease"];
+export type LeaseClosing = ReturnType<typeof createLeaseClosing>;
 
 /** The end of leases. Owns the collection `sweptLeases`: those that the sweeper closed in the last two days. */
 export function createLeaseClosing(deps: {
@@ -46,22 +46,37 @@ export function createLeaseClosing(deps: {
   const transact = <Result>(work: (session: ClientSession) => Promise<Result>): Promise<Result> =>
     mongo.connection.withSession((session) => session.withTransaction(() => work(session), options));
 
+  /** Applies the costs of a lease, and returns the rest of it. */
+  function endOf(lease: string, cost: bigint) {
+    const amount = `$holds.${lease}.amount`;
+    const available = { $add: ["$available", { $subtract: [amount, cost] }] };
+    return [{ $set: { available, held: { $subtract: ["$held", amount] } } }, { $unset: `holds.${lease}` }];
+  }
+
   /**
-   * Applies the costs that were decided under a lease, and returns the rest of it. The lease's end is in the same
-   * transaction as the sum, so it counts what was decided before it. False: it was closed before.
+   * Closes a lease of this instance, whose calls are all decided, at the sum of their entries: with one read and one write, if
+   * the ledger agrees with what this instance was told of their costs. False: it was closed before.
+   */
+  async function closeOwnLease(account: string, lease: string, toldNanoUsd: bigint): Promise<boolean> {
+    const cost = (await answered(ledger.sumLeases([lease]))).get(lease) ?? 0n;
+    if (cost !== toldNanoUsd) return closeLease(account, lease);
+    const filter = { _id: account, [`holds.${lease}`]: { $exists: true } };
+    const end = [{ $set: { openHolds: { $subtract: ["$openHolds", 1] } } }, ...endOf(lease, cost)];
+    return (await answered(accounts.collection.updateOne(filter, end))).matchedCount === 1;
+  }
+
+  /**
+   * Closes a lease at the sum of what is decided by then: its end is in the same transaction as the sum. False: it was closed
+   * before.
    */
   const closeLease = (account: string, lease: string, { isSwept = false } = {}): Promise<boolean> =>
     transact(async (session) => {
-      const path = `holds.${lease}` as const;
-      const filter = { _id: account, [path]: { $exists: true } };
+      const filter = { _id: account, [`holds.${lease}`]: { $exists: true } };
       // The account is written first: in the other order the transaction starves beside running calls.
       const { matchedCount } = await accounts.collection.updateOne(filter, { $inc: { openHolds: -1 } }, { session });
       if (matchedCount === 0) return false;
       const cost = (await ledger.sumLeases([lease], session)).get(lease) ?? 0n;
-      const amount = `$${path}.amount`;
-      const available = { $add: ["$available", { $subtract: [amount, cost] }] };
-      const end = [{ $set: { available, held: { $subtract: ["$held", amount] } } }, { $unset: path }];
-      await accounts.collection.updateOne(filter, end, { session });
+      await accounts.collection.updateOne(filter, endOf(lease, cost), { session });
       const closed = { _id: lease, account, cost, closedAt: new Date(clock.now()) };
       if (isSwept) await swept.insertOne(closed, { session });
       return true;
@@ -121,5 +136,5 @@ export function createLeaseClosing(deps: {
     return late;
   }
 
-  return { prepare, closeLease, applyLateCosts };
+  return { prepare, closeLease, closeOwnLease, applyLateCosts };
 }

@@ -6,7 +6,7 @@ import { answered, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import type { Accounts } from "./accounts.ts";
 import type { CallHold } from "./holds.ts";
-import type { CloseLease } from "./lease-closing.ts";
+import type { LeaseClosing } from "./lease-closing.ts";
 import type { Ledger } from "./ledger.ts";
 import { createSpending } from "./spending.ts";
 import { assertAmount } from "./usd.ts";
@@ -49,6 +49,8 @@ interface Lease {
   readonly id: string;
   readonly takenAt: number;
   unusedNanoUsd: bigint;
+  /** What its ended calls cost. */
+  spentNanoUsd: bigint;
   /** By request id: how to end them. */
   readonly openCalls: Map<string, (costNanoUsd: bigint) => void>;
   lastUsedAt: number;
@@ -116,13 +118,13 @@ export function createLeases(deps: {
   accounts: Accounts;
   ledger: Ledger;
   mongo: Mongo;
-  closeLease: CloseLease;
+  closeOwnLease: LeaseClosing["closeOwnLease"];
   registration: Registration;
   recalls: Recalls;
   clock: Clock;
   log: Logger;
 }) {
-  const { accounts, ledger, mongo, closeLease, registration, recalls, clock, log } = deps;
+  const { accounts, ledger, mongo, closeOwnLease, registration, recalls, clock, log } = deps;
   const { collection } = accounts;
   const { instance } = registration;
   const books = new Map<string, Book>();
@@ -156,6 +158,7 @@ export function createLeases(deps: {
     function end(costNanoUsd: bigint): void {
       if (!lease.openCalls.delete(requestId)) return;
       lease.unusedNanoUsd += heldNanoUsd - costNanoUsd;
+      lease.spentNanoUsd += costNanoUsd;
       lease.lastUsedAt = clock.now();
       book.spending.add(costNanoUsd);
       if (lease.openCalls.size === 0 && book.draining.has(lease)) close(book, lease);
@@ -188,6 +191,7 @@ export function createLeases(deps: {
       id: idOf(instance, taken++),
       takenAt: now,
       unusedNanoUsd: 0n,
+      spentNanoUsd: 0n,
       openCalls: new Map(),
       lastUsedAt: now,
       callsEndAt: expiresAt + longestLeaseMs,
@@ -338,7 +342,7 @@ export function createLeases(deps: {
     const { signal } = stopping;
     const closed = retry({ clock, signal, backoff }, async () => {
       if (mayArrive) await sleep(clock, lateWriteMs, signal);
-      await closeLease(book.account, lease.id);
+      await closeOwnLease(book.account, lease.id, lease.spentNanoUsd);
     }).catch((error: Error) => log.warn({ err: error.message, lease: lease.id }, "the sweeper has to close a lease"));
     closing.add(closed);
     void closed.finally(() => closing.delete(closed));

@@ -3,7 +3,7 @@ import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { type Accounts, type StoredHold, withOpenHolds } from "./accounts.ts";
-import { type CloseLease, instanceOf, isLease } from "./lease-closing.ts";
+import { instanceOf, isLease, type LeaseClosing } from "./lease-closing.ts";
 import { type Ledger, type StoredEntry, toEntry } from "./ledger.ts";
 import { type AnyDecision, type Application, type Decided, releaseDecision } from "./settle.ts";
 
@@ -36,7 +36,7 @@ export function createSweep(deps: {
   log: Logger;
   decideOnce: (decision: AnyDecision) => Promise<Decided>;
   applyOnce: (application: Application) => Promise<boolean>;
-  closeLease: CloseLease;
+  closeLease: LeaseClosing["closeLease"];
 }) {
   const { mongo, accounts, ledger, clock, log, decideOnce, applyOnce, closeLease } = deps;
 
