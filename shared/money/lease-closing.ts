@@ -55,11 +55,11 @@ export function createLeaseClosing(deps: {
 
   /**
    * Closes a lease of this instance, whose calls are all decided, at the sum of their entries: with one read and one write, if
-   * the ledger agrees with what this instance was told of their costs. False: it was closed before.
+   * the ledger agrees with the costs that this instance knows. False: it was closed before.
    */
-  async function closeOwnLease(account: string, lease: string, toldNanoUsd: bigint): Promise<boolean> {
+  async function closeOwnLease(account: string, lease: string, knownNanoUsd: bigint): Promise<boolean> {
     const cost = (await answered(ledger.sumLeases([lease]))).get(lease) ?? 0n;
-    if (cost !== toldNanoUsd) return closeLease(account, lease);
+    if (cost !== knownNanoUsd) return closeLease(account, lease);
     const filter = { _id: account, [`holds.${lease}`]: { $exists: true } };
     const end = [{ $set: { openHolds: { $subtract: ["$openHolds", 1] } } }, ...endOf(lease, cost)];
     return (await answered(accounts.collection.updateOne(filter, end))).matchedCount === 1;
