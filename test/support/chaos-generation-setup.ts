@@ -122,7 +122,7 @@ export async function gathering(stores: Stores) {
   let isHolding = false;
   const held = await holdCommands(
     stores,
-    ({ update, findAndModify }) => isHolding && (update ?? findAndModify) === "accounts",
+    ({ update, findAndModify }) => isHolding && (findAndModify ?? update) === "accounts",
   );
   const redis = redisOf(stores);
   async function slotsTaken(): Promise<number> {
