@@ -261,8 +261,22 @@ export function createLeases(deps: {
   }
 
   async function holdGroup(account: string, group: readonly LeaseRequest[]): Promise<(Leased | Error)[]> {
-    const book = bookOf(account);
     const given = new Map<LeaseRequest, Leased>();
+    try {
+      return await giveOrRefuse(bookOf(account), group, given);
+    } catch (error) {
+      // All of them are refused.
+      for (const leased of given.values()) leased.end(0n);
+      throw error;
+    }
+  }
+
+  async function giveOrRefuse(
+    book: Book,
+    group: readonly LeaseRequest[],
+    given: Map<LeaseRequest, Leased>,
+  ): Promise<(Leased | Error)[]> {
+    const { account } = book;
     const waiting = () => group.filter((request) => !given.has(request));
     // While MongoDB is unavailable nothing is sent: then nothing is unknown.
     if (mongo.upSince() === undefined) await mongo.ping().catch(unavailable);

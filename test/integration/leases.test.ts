@@ -149,8 +149,11 @@ test.each(["lose the answer", "lose the request"] as const)(
     const leases = leasesOf(money);
     const request = leaseRequestOf(account, 100n);
     const running = await leases.hold(request);
+    await spend(money, leases, leaseRequestOf(account, 200n), 0n);
     isBroken = true;
-    const growths = await Promise.allSettled(times(3, () => leases.hold(leaseRequestOf(account, 100n))));
+    // The lease has enough for one of them, which was to wait for its turn.
+    const sizes = [500n, 150n, 150n];
+    const growths = await Promise.allSettled(sizes.map((size) => leases.hold(leaseRequestOf(account, size))));
     for (const growth of growths) expect(growth).toMatchObject({ reason: { status: 503, code: "no_capacity" } });
     isBroken = false;
     await money.decide(leasedDecision(request, running, 60n));
