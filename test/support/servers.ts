@@ -38,7 +38,9 @@ declare module "vitest" {
 const databases = 1024;
 // Redis keeps its data over a restart by the append-only file, without waiting for the disk.
 const redisArgs = ["--databases", String(databases), "--appendfsync", "no"];
-const mongoArgs = ["--setParameter", "enableTestCommands=1"];
+// Each test has a database of its own, of some sixty files: those of tests that have ended are closed.
+const openFiles = "file_manager=(close_idle_time=20,close_scan_interval=5,close_handle_minimum=100)";
+const mongoArgs = ["--setParameter", "enableTestCommands=1", "--wiredTigerEngineConfigString", openFiles];
 
 /** Starts the servers once for a run, however many projects name this file. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
