@@ -40,12 +40,24 @@ const shapes: readonly ((text: string, padding: string) => JsonObject)[] = [
 const asciiOnly = (json: string) =>
   json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
+function withDeltaTwice(chunk: JsonObject): string {
+  const json = JSON.stringify(chunk);
+  const twice = json.replace(/"delta":(\{[^{}]*\})/, '"delta":$1,"delta":{"content" : "last"}');
+  try {
+    JSON.parse(twice);
+    return twice;
+  } catch {
+    // The text holds a brace.
+    return json;
+  }
+}
+
 /** As servers write JSON: tightly, with blanks as Python does, in ASCII alone, with a member that is written twice. */
 const styles: readonly ((chunk: JsonObject) => string)[] = [
   (chunk) => JSON.stringify(chunk),
   (chunk) => JSON.stringify(chunk, null, 1).replace(/\n */g, " "),
   (chunk) => asciiOnly(JSON.stringify(chunk)),
-  (chunk) => JSON.stringify(chunk).replace(/"delta":(\{[^{}]*\})/, '"delta":$1,"delta":{"content" : "last"}'),
+  withDeltaTwice,
 ];
 
 const text = fc.oneof(fc.constantFrom("", " more", "a~", '"', "\\", "\n\n", "\u2028"), fc.string({ unit: "grapheme" }));
@@ -91,7 +103,7 @@ test.each<Writers>(["native", "converted"])(
         const pieces = [...piecesOf(Buffer.from(chunks.map((chunk) => `data: ${chunk}\n\n`).join("")), cuts)];
         expect(await outcome(pieces, chunkParser(parse), writers)).toEqual(await outcome(pieces, parse, writers));
       }),
-      { numRuns: 500 },
+      { numRuns: 500, seed: 20_261_122 },
     );
   },
 );
