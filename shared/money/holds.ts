@@ -7,6 +7,7 @@ import { answered, type Mongo } from "#platform/mongo";
 import type { Accounts, StoredAccount, StoredHold } from "./accounts.ts";
 import { assertRequestId } from "./ledger.ts";
 import { isPaymentAccount, unitNanoUsd } from "./movements.ts";
+import { createRefusedAccounts } from "./refused-accounts.ts";
 import type { Decision, ReleasedCall, ReleaseReason } from "./settle.ts";
 import { assertAmount } from "./usd.ts";
 
@@ -58,9 +59,6 @@ export class HoldUnknown extends Error {
 export const maxOpenHolds = 2_000;
 /** 500 holds make an update of about 60 KB. */
 const groupLimit = 500;
-
-/** Remembered accounts that were refused: half a megabyte. */
-const maxRefusedAccounts = 10_000;
 
 /**
  * A call is answered before its cost is applied, so what it held and did not use is available a moment later. A caller
@@ -150,19 +148,7 @@ export function createHold(deps: {
     return answered(accounts.collection.findOne({ _id: account }, { projection })).catch(unavailable);
   }
 
-  /**
-   * Accounts whose last group did not fit. Their next group is read before it is written, so that a caller who continues
-   * without a balance costs one read per call and no write. No hold is refused from memory: a credit counts at once.
-   */
-  const refusedBefore = new Set<string>();
-
-  function remember(account: string, refused: boolean): void {
-    refusedBefore.delete(account);
-    if (!refused) return;
-    refusedBefore.add(account);
-    const [oldest] = refusedBefore;
-    if (oldest !== undefined && refusedBefore.size > maxRefusedAccounts) refusedBefore.delete(oldest);
-  }
+  const refusedBefore = createRefusedAccounts();
 
   async function writeGroup(account: string, group: readonly Hold[]): Promise<(HoldResult | Error)[]> {
     const results = new Map<Hold, HoldResult | Error>();
@@ -181,7 +167,7 @@ export function createHold(deps: {
     };
     if (refusedBefore.has(account)) await refuseWhatDoesNotFit();
     while (sized.length > 0 && !(await write(account, sized).catch(markUnknown))) await refuseWhatDoesNotFit();
-    remember(account, results.size > 0);
+    refusedBefore.remember(account, results.size > 0);
     for (const { hold, amountNanoUsd } of sized)
       if (!results.has(hold)) results.set(hold, { ok: true, heldNanoUsd: amountNanoUsd });
     return group.map((hold) => results.get(hold) as HoldResult | Error);
@@ -245,6 +231,6 @@ export function createHold(deps: {
   return { hold, holdForCall };
 }
 
-function unavailable(cause: unknown): never {
+export function unavailable(cause: unknown): never {
   throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, cause);
 }

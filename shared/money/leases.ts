@@ -1,13 +1,15 @@
-import { accountFrozen, insufficientBalance, noCapacity } from "#errors";
+import { accountFrozen, insufficientBalance } from "#errors";
 import { atMost, type Clock, sleep } from "#platform/clock";
 import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { retry } from "#platform/retry";
 import type { Accounts } from "./accounts.ts";
-import type { CallHold } from "./holds.ts";
+import { type CallHold, unavailable } from "./holds.ts";
 import type { LeaseClosing } from "./lease-closing.ts";
+import { growth } from "./lease-growth.ts";
 import type { Ledger } from "./ledger.ts";
+import { createRefusedAccounts } from "./refused-accounts.ts";
 import { createSpending } from "./spending.ts";
 import { assertAmount } from "./usd.ts";
 
@@ -91,7 +93,6 @@ const idleMs = 2_000;
 const tickMs = 500;
 /** For what other instances return after they were asked, and for calls that end meanwhile. */
 const pausesMs = [50, 100];
-const maxRefusedAccounts = 10_000;
 const backoff = { firstMs: 100, maxMs: 5_000 };
 /** While MongoDB is unavailable leases are not closed. */
 const settleMs = 1_000;
@@ -100,7 +101,6 @@ const lateWriteMs = 10_000;
 
 /** Nothing is taken ahead of need unless this many calls are affordable. */
 const affordableCalls = 20n;
-const aheadShare = 8;
 
 /** An id names its instance for the sweeper. */
 const idOf = (instance: string, count: number) => `lease:${instance}:${count}`;
@@ -130,7 +130,7 @@ export function createLeases(deps: {
   const books = new Map<string, Book>();
   const closing = new Set<Promise<unknown>>();
   const stopping = new AbortController();
-  const refusedBefore = new Set<string>();
+  const refusedBefore = createRefusedAccounts();
   let taken = 0;
 
   function bookOf(account: string): Book {
@@ -309,21 +309,13 @@ export function createLeases(deps: {
     if (waiting().length > 0) await serve(true);
     if (registration.since() === undefined || mongo.upSince() === undefined)
       return unavailable(new Error("the registration lapsed, or MongoDB is unavailable"));
-    remember(account, waiting().length > 0);
+    refusedBefore.remember(account, waiting().length > 0);
     const availableNanoUsd = (state?.available ?? 0n) + (book.current?.unusedNanoUsd ?? 0n);
     return group.map(
       (request) =>
         given.get(request) ??
         (state?.frozen ? accountFrozen() : insufficientBalance(request.insufficientText(availableNanoUsd))),
     );
-  }
-
-  function remember(account: string, isRefused: boolean): void {
-    refusedBefore.delete(account);
-    if (!isRefused) return;
-    refusedBefore.add(account);
-    const [oldest] = refusedBefore;
-    if (oldest !== undefined && refusedBefore.size > maxRefusedAccounts) refusedBefore.delete(oldest);
   }
 
   const commit = groupCommit<LeaseRequest, Leased>({ limit: groupLimit, write: holdGroup });
@@ -460,47 +452,3 @@ const countOthers = (instance: string) => {
   const isOther = { $regexMatch: { input: "$$this.k", regex: `^lease:(?!${instance}:)` } };
   return { $size: { $filter: { input: { $objectToArray: "$holds" }, cond: isOther } } };
 };
-
-/**
- * Computed from the document: what is needed, or all that is available if that is less; and what is taken ahead, at most an
- * eighth of what is available, if the account is rich enough.
- */
-function growth(
-  id: string,
-  lease: {
-    readonly isFirst: boolean;
-    readonly needNanoUsd: bigint;
-    readonly aheadNanoUsd: bigint;
-    readonly richNanoUsd: bigint;
-    readonly now: Date;
-    readonly expiresAt: Date;
-    readonly callsEndAt: Date;
-  },
-) {
-  const { isFirst, needNanoUsd, aheadNanoUsd, richNanoUsd, now, expiresAt, callsEndAt } = lease;
-  const hold = `holds.${id}`;
-  const share = { $toLong: { $floor: { $divide: ["$available", aheadShare] } } };
-  const ahead = { $cond: [{ $gte: ["$available", richNanoUsd] }, { $min: [aheadNanoUsd, share] }, 0n] };
-  const granted = { $min: ["$available", { $add: [needNanoUsd, ahead] }] };
-  const amount = isFirst ? `$${hold}.granted` : { $add: [`$${hold}.amount`, `$${hold}.granted`] };
-  return [
-    { $set: { [`${hold}.granted`]: granted, [`${hold}.callsEndAt`]: callsEndAt } },
-    {
-      $set: {
-        available: { $subtract: ["$available", `$${hold}.granted`] },
-        held: { $add: ["$held", `$${hold}.granted`] },
-        [`${hold}.amount`]: amount,
-        ...(isFirst && {
-          [`${hold}.heldAt`]: now,
-          [`${hold}.expiresAt`]: expiresAt,
-          openHolds: { $add: ["$openHolds", 1] },
-          holdsExpireAt: { $min: ["$holdsExpireAt", expiresAt] },
-        }),
-      },
-    },
-  ];
-}
-
-function unavailable(cause: unknown): never {
-  throw noCapacity("The balance cannot be reached right now; nothing was charged.", 1, cause);
-}
