@@ -1,14 +1,13 @@
 import type { Redis } from "ioredis";
-import { z } from "zod";
 import type { Logger } from "#platform/logger";
 import type { Recalls } from "./leases.ts";
 
 const channel = "leases:recall";
-const message = z.object({ from: z.string(), account: z.string().optional() });
 
 /**
  * API instances ask each other to return what their leases do not use. Nobody waits for an answer: what comes back is in
- * MongoDB. `subscriber`: a connection of its own.
+ * MongoDB. A message is the instance that asks and, unless it asks for all of them, the account. `subscriber`: a connection of
+ * its own.
  */
 export async function createRecalls(deps: {
   readonly instance: string;
@@ -21,13 +20,13 @@ export async function createRecalls(deps: {
   return {
     ask(account) {
       commands
-        .publish(channel, JSON.stringify({ from: instance, account }))
+        .publish(channel, account === undefined ? instance : `${instance} ${account}`)
         .catch((error: Error) => log.warn({ err: error.message }, "asking for unused leases"));
     },
     onAsked(giveBack) {
       subscriber.on("message", (_channel, text) => {
-        const request = message.parse(JSON.parse(text));
-        if (request.from !== instance) giveBack(request);
+        const [from = "", account] = text.split(" ");
+        if (from !== instance) giveBack({ from, account });
       });
     },
   };

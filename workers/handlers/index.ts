@@ -76,10 +76,16 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
       const pending = await Promise.all(pools.map((pool) => queues.isPending(pool, requestId)));
       return pending.includes(true);
     };
-    const isServing = async (instance: string, since: Date) =>
-      (await replies.instanceLives(instance)) ||
-      (await queues.hasJobsOf(instance)) ||
-      (await queues.emptySince()) > since.getTime();
+    const livesOrHasJobs = async (instance: string) =>
+      (await replies.instanceLives(instance)) || (await queues.hasJobsOf(instance));
+    // One look for all leases of an instance.
+    const looks = new Map<string, Promise<boolean>>();
+    const isServing = async (instance: string, since: Date) => {
+      const look = looks.get(instance) ?? livesOrHasJobs(instance);
+      looks.set(instance, look);
+      // Asked after the look: Redis may lose its data meanwhile.
+      return (await look) || (await queues.emptySince()) > since.getTime();
+    };
     const swept = await money.sweep(isPending, isServing);
     if (swept.applied + swept.decided > 0) log.warn(swept, "overdue holds were ended");
   },
