@@ -44,12 +44,30 @@ export async function startProcesses(
   env: Environment,
   only: { api?: Environment; worker?: Environment; workerStores?: Stores; apiStores?: Stores } = {},
 ) {
+  onTestFinished(async ({ task }) => {
+    if (task.result?.state === "fail") process.stderr.write(`${await jobsIn(stores)}\n`);
+  });
   const [worker, api] = await Promise.all([
     spawnWorker(only.workerStores ?? stores, { ...env, ...only.worker }),
     spawnApi(only.apiStores ?? stores, { ...env, ...only.api }),
   ]);
   await ready(api.client);
   return { api, worker, client: api.client };
+}
+
+/** Where the jobs are that have not ended, for who asks why a test has failed. */
+async function jobsIn({ REDIS_URL }: Stores): Promise<string> {
+  const redis = new Redis(REDIS_URL);
+  try {
+    const lists = (await redis.keys("bull:*")).filter((key) => /:(wait|active|prioritized|delayed|marker)$/.test(key));
+    const jobs = lists.map(async (key) => {
+      const isList = (await redis.type(key)) === "list";
+      return `${key}: ${await (isList ? redis.lrange(key, 0, -1) : redis.zrange(key, "0", "-1"))}`;
+    });
+    return (await Promise.all(jobs)).join("\n");
+  } finally {
+    redis.disconnect();
+  }
 }
 
 export interface Entry {

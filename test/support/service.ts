@@ -87,9 +87,12 @@ function run(kind: "api" | "workers", env: Environment, cwd = "."): ServiceProce
   });
   // Lines may still arrive after the exit event.
   const exited = once(child, "close").then(([code]) => code as number | null);
-  onTestFinished(async () => {
+  onTestFinished(async ({ task }) => {
     child.kill("SIGKILL");
     await exited;
+    // What a hang was about cannot be told from the test alone.
+    if (task.result?.state === "fail")
+      for (const line of log.slice(-20)) process.stderr.write(`${kind} ${child.pid}: ${JSON.stringify(line)}\n`);
   });
   return {
     child,
