@@ -2,7 +2,6 @@ import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
 import type { PaidCall } from "#jobs";
 import { type Decision, decidableMs, type LedgerEntry } from "#money";
-import type { Clock } from "#platform/clock";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import { type CallDeps, type Delivery, FailedWork, failureReason, type Work } from "./run-call/context.ts";
 import { charge, failureOf, ledgerFields } from "./run-call/decision.ts";
@@ -30,7 +29,7 @@ export async function runCall(deps: CallDeps, payload: PaidCall, delivery: Deliv
   try {
     if (delivery.isShared) await call.noticed;
     const ending = await runWork(deps, payload, call, earlier, work);
-    const { won, entry } = await money.decide({ ...ending.decision, signal: decidable(deps.clock, payload) });
+    const { won, entry } = await money.decide({ ...ending.decision, until: decidableUntil(payload) });
     const isAnswered = won || (ending.isStored && entry.request?.status === "succeeded");
     const delivered = isAnswered
       ? await ending.notify(entry.costNanoUsd)
@@ -153,20 +152,17 @@ export async function endWithoutRunning(deps: CallDeps, payload: PaidCall, error
   const { requestId } = payload;
   const now = clock.now();
   const fields = ledgerFields(payload, { attempts: 0 }, { startedAt: now, endedAt: now });
-  const signal = decidable(clock, payload);
-  const { entry } = await money.release({ ...fields, signal }, { status: "failed", error: error.code });
+  const call = { ...fields, until: decidableUntil(payload) };
+  const { entry } = await money.release(call, { status: "failed", error: error.code });
   const answerLost = entry.costNanoUsd > 0n;
   log.warn({ requestId, answerLost, code: error.code }, "a call ended without being run here");
   const notified = await notifyDecided(deps, payload, entry, error);
   if (!notified) await refundLost(deps, payload, entry);
 }
 
-/** Aborts when the call's lease may be closed: from then on it is not decided any more, and costs nothing. */
-function decidable(clock: Clock, { lease, deadlineAt }: PaidCall): AbortSignal | undefined {
-  if (lease === undefined) return undefined;
-  const remainingMs = deadlineAt + decidableMs - clock.now();
-  return remainingMs > 0 ? AbortSignal.timeout(remainingMs) : AbortSignal.abort(new Error("its lease may be closed"));
-}
+/** From then on the call's lease may be closed: it is not decided any more, and costs nothing. */
+const decidableUntil = ({ lease, deadlineAt }: PaidCall): number | undefined =>
+  lease === undefined ? undefined : deadlineAt + decidableMs;
 
 const workerDied = () => noCapacity("The worker that ran this call died; nothing was charged. Repeat it.", 1);
 const endedElsewhere = () => noCapacity("The call was ended elsewhere; nothing was charged. Repeat it.", 1);

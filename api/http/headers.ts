@@ -49,7 +49,13 @@ export function cors(req: Request, res: Response, next: NextFunction): void {
   res.status(204).end();
 }
 
-/** One policy for all routes: the documentation page needs its own scripts and nothing else. */
+/** Paid routes answer programs, in JSON or events: of the headers below only this one would mean something. */
+export function noSniffing(_req: Request, res: Response, next: NextFunction): void {
+  res.setHeader("x-content-type-options", "nosniff");
+  next();
+}
+
+/** One policy for all other routes: the documentation page needs its own scripts and nothing else. */
 export const security = helmet({
   contentSecurityPolicy: {
     useDefaults: false,

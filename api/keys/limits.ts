@@ -146,8 +146,11 @@ export function createLimits(redis: Redis) {
     },
   });
   let made = 0;
-  const run = ({ quota }: Call, ...operation: Operation) =>
-    commit(JSON.stringify(quota), String(made++), { quota, operation });
+  const run = ({ quota }: Call, ...operation: Operation) => {
+    const { name, requestsPerMinute, tokensPerMinute, concurrentRequests } = quota;
+    const key = `${name} ${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests}`;
+    return commit(key, String(made++), { quota, operation });
+  };
 
   return {
     /** Counts a request and takes a slot; `ttlMs` later it is free in any case. Without a check the epoch is another one. */

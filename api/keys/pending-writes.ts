@@ -14,8 +14,10 @@ const losableMs = 5_000;
  * outage of Redis does not keep the slots of finished calls taken until they expire.
  */
 export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger }) {
-  /** When each recent write was made, the earliest first. */
-  const recent = new Map<Write, number>();
+  /** The earliest first; those before `first` are too old. */
+  let recent: Write[] = [];
+  let madeAt: number[] = [];
+  let first = 0;
   let pending = 0;
 
   async function repeat(write: Write): Promise<void> {
@@ -24,6 +26,17 @@ export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger 
     await sleep(clock, retryDelayMs);
     await retry({ clock, backoff: { firstMs: retryDelayMs, maxMs: retryDelayMs } }, write);
     pending--;
+  }
+
+  function remember(write: Write): void {
+    const now = clock.now();
+    recent.push(write);
+    madeAt.push(now);
+    while (now - (madeAt[first] as number) > losableMs) first++;
+    if (first * 2 < recent.length) return;
+    recent = recent.slice(first);
+    madeAt = madeAt.slice(first);
+    first = 0;
   }
 
   function defer(write: Write): void {
@@ -35,8 +48,10 @@ export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger 
     defer,
     /** To be called after a reconnect: repeats what a failover may have lost. */
     repeatRecent(): void {
-      for (const write of recent.keys()) void repeat(write);
-      recent.clear();
+      for (const write of recent.slice(first)) void repeat(write);
+      recent = [];
+      madeAt = [];
+      first = 0;
     },
     /** Makes the write now, or later. Never rejects. */
     async run(write: Write): Promise<void> {
@@ -45,12 +60,7 @@ export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger 
       } catch {
         return defer(write);
       }
-      const now = clock.now();
-      recent.set(write, now);
-      for (const [earlier, at] of recent) {
-        if (now - at <= losableMs) break;
-        recent.delete(earlier);
-      }
+      remember(write);
     },
   };
 }

@@ -113,11 +113,34 @@ function toRecord({ shortfall, ...record }: NonNullable<StoredEntry["request"]>)
   return { ...(record as Omit<RequestRecord, "shortfallNanoUsd">), shortfallNanoUsd: shortfall };
 }
 
+/** Of one entry of an insert. */
+export interface Refusal {
+  readonly index: number;
+  readonly code: number;
+  readonly errmsg?: string;
+}
+
 export type Ledger = ReturnType<typeof createLedger>;
 
 /** The collection `ledger`: append-only. Decisions are inserted through `collection`, which does not cast. */
 export function createLedger({ mongo }: { mongo: Mongo }) {
   const { model, collection, prepare } = openCollection<StoredEntry>(mongo, "ledger", schema);
+
+  /**
+   * Inserts what can be inserted. As a command, because the driver's `insertMany` goes through each entry three times.
+   * `writeErrors` has the entries that were refused; with a `writeConcernError` nothing is known of any.
+   */
+  async function insert(entries: readonly StoredEntry[]) {
+    const { connection } = mongo;
+    const command = {
+      insert: collection.collectionName,
+      documents: entries,
+      ordered: false,
+      writeConcern: { w: "majority", j: true },
+    };
+    const answer = await connection.getClient().db(connection.name).command(command, { ignoreUndefined: true });
+    return answer as { readonly writeErrors?: readonly Refusal[]; readonly writeConcernError?: { errmsg: string } };
+  }
 
   /** By id. Reads only what no failover can roll back. */
   async function readCommitted(ids: readonly string[]): Promise<Map<string, StoredEntry>> {
@@ -157,5 +180,5 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
     return stored.map(toEntry);
   }
 
-  return { model, collection, prepare, readCommitted, readLatest, sumLeases, entry, list };
+  return { model, collection, prepare, insert, readCommitted, readLatest, sumLeases, entry, list };
 }

@@ -12,6 +12,7 @@ import {
   assertRequestId,
   type Ledger,
   type LedgerEntry,
+  type Refusal,
   type RequestRecord,
   type StoredEntry,
   toEntry,
@@ -35,6 +36,8 @@ export interface Decision extends Omit<RequestRecord, "shortfallNanoUsd"> {
   /** The mint that its buyback goes to: the account's or the caller's choice. Default: the service's own. */
   readonly buybackToken?: string | null | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** From then on it is not tried any more. Unix milliseconds. */
+  readonly until?: number | undefined;
 }
 
 /** The sweeper decides calls of which only the hold is known. */
@@ -73,23 +76,24 @@ export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
   { status, error }: ReleaseReason,
 ) => ({ ...call, costNanoUsd: 0n, status, error, attempts: 0, usage: {}, estimated: false }) as const;
 
+/** Whether it is worth to measure the entry: what is not text has a few hundred bytes. */
+function mayBeTooLarge({ account, key, endpoint, model, upstream, error, usage }: AnyDecision): boolean {
+  let characters = 0;
+  for (const text of [account, key, endpoint, model, upstream, error]) characters += text?.length ?? 0;
+  for (const unit of Object.keys(usage)) characters += unit.length + 16;
+  return characters > 1_000;
+}
+
 /** Decisions: the first insert into the ledger under a request id wins. */
 export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | undefined; clock: Clock; log: Logger }) {
   const { ledger, buyback, clock, log } = deps;
   let shortfalls = 0;
 
-  /** The refusals, by their index in the group. */
-  async function insert(group: readonly StoredEntry[]) {
-    try {
-      await answered(ledger.collection.insertMany([...group], { ordered: false, ignoreUndefined: true }));
-      return new Map<number, { code: number; errmsg: string }>();
-    } catch (error) {
-      const refusals = error instanceof mongo.MongoBulkWriteError ? [error.writeErrors].flat() : [];
-      // Without refusals the connection or the replica set failed: nothing is known of any entry.
-      if (refusals.length === 0) throw error;
-      if (error instanceof mongo.MongoBulkWriteError && error.result.getWriteConcernError()) throw error;
-      return new Map(refusals.map(({ index, code, errmsg = "" }) => [index, { code, errmsg }]));
-    }
+  /** The refusals, by their index in the group. Throws when nothing is known of any entry. */
+  async function insert(group: readonly StoredEntry[]): Promise<ReadonlyMap<number, Refusal>> {
+    const { writeErrors = [], writeConcernError } = await answered(ledger.insert(group));
+    if (writeConcernError) throw new Error(`the write concern failed: ${writeConcernError.errmsg}`);
+    return new Map(writeErrors.map((refusal) => [refusal.index, refusal]));
   }
 
   /** For each entry the one that counts, or why there is none yet. */
@@ -153,8 +157,10 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
         // Undefined fields are not stored: `ignoreUndefined`.
       } as NonNullable<StoredEntry["request"]>,
     };
-    const bytes = mongo.BSON.serialize(entry, { ignoreUndefined: true }).length;
-    if (bytes > entryLimitBytes) throw new RangeError(`the entry of ${requestId} has ${bytes} bytes`);
+    if (mayBeTooLarge(decision)) {
+      const bytes = mongo.BSON.serialize(entry, { ignoreUndefined: true }).length;
+      if (bytes > entryLimitBytes) throw new RangeError(`the entry of ${requestId} has ${bytes} bytes`);
+    }
     return entry;
   }
 
@@ -177,8 +183,12 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
   /** Retries until there is a decision, this one or an earlier one. Rejects with the reason of `signal`. */
   async function decide(decision: AnyDecision): Promise<Decided> {
     const insertOnce = insertOf(decision);
-    const { signal } = decision;
-    return retry({ clock, signal, backoff }, () => unlessAborted(signal, insertOnce));
+    const { signal, until = Number.POSITIVE_INFINITY } = decision;
+    const isInTime = () => clock.now() < until;
+    return retry({ clock, signal, backoff, retryIf: isInTime }, async () => {
+      if (!isInTime()) throw new Error(`it is too late to decide ${decision.requestId}`);
+      return unlessAborted(signal, insertOnce);
+    });
   }
   const decideOnce = async (decision: AnyDecision): Promise<Decided> => insertOf(decision)();
 
