@@ -30,6 +30,8 @@ export interface LimitCheck {
   readonly reached?: "requests" | "tokens" | "concurrent";
   /** Until the refused call would fit; a guess for a slot. */
   readonly waitMs: number;
+  /** Of `enter`: the calls of the quota that were in flight before, in all instances. */
+  readonly inFlight: number;
   readonly rateLimits: RateLimits;
 }
 
@@ -62,6 +64,7 @@ local answers, changed = {}, false
 for i = 4, #ARGV, 4 do
   local kind, id, first, second = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local verdict, wait
+  local inFlight = 0
   if kind == 'enter' then
     if not epoch then
       epoch = redis.call('GET', KEYS[3]) or ''
@@ -69,7 +72,7 @@ for i = 4, #ARGV, 4 do
       taken = redis.call('ZCARD', running)
     end
     if second == '${anyEpoch}' or second == epoch then
-      verdict, wait = 'taken', 0
+      verdict, wait, inFlight = 'taken', 0, taken
       if not redis.call('ZSCORE', running, id) then
         if taken >= slots then verdict, wait = 'concurrent', 1000 end
         local forRequest = (requests + 1 - requestsPerMinute) / requestsPerMinute * 60000
@@ -100,7 +103,7 @@ for i = 4, #ARGV, 4 do
     tokens = math.min(2 * tokensPerMinute, math.max(0, tokens + tonumber(second)))
     changed = true
   end
-  answers[i / 4] = verdict and {verdict, tostring(wait), tostring(requests), tostring(tokens)} or false
+  answers[i / 4] = verdict and {verdict, tostring(wait), tostring(requests), tostring(tokens), inFlight} or false
 end
 if changed then
   redis.call('HSET', buckets, 'requests', requests, 'tokens', tokens, 'at', now)
@@ -126,7 +129,7 @@ interface Item {
   readonly operation: Operation;
 }
 
-type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: string[]];
+type Verdict = readonly [verdict: "taken" | NonNullable<LimitCheck["reached"]>, ...numbers: (string | number)[]];
 
 export function createLimits(redis: Redis) {
   /** What comes for a quota in one turn, or while its script is under way, goes into one script. */
@@ -174,7 +177,7 @@ export function createLimits(redis: Redis) {
 }
 
 function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
-  const [waitMs = 0, requests = 0, tokens = 0] = numbers.map(Number);
+  const [waitMs = 0, requests = 0, tokens = 0, inFlight = 0] = numbers.map(Number);
   const bucket = (limit: number, used: number): Bucket => ({
     limit,
     remaining: Math.max(0, Math.floor(limit - used)),
@@ -183,6 +186,7 @@ function toCheck(quota: Quota, [verdict, ...numbers]: Verdict): LimitCheck {
   return {
     ...(verdict !== "taken" && { reached: verdict }),
     waitMs,
+    inFlight,
     rateLimits: { requests: bucket(quota.requestsPerMinute, requests), tokens: bucket(quota.tokensPerMinute, tokens) },
   };
 }

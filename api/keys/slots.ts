@@ -26,6 +26,8 @@ export interface Slot {
   readonly caller: Caller;
   readonly requestId: string;
   readonly quota: Quota;
+  /** The key's other requests that were in flight when this one came, in all instances. */
+  readonly inFlight: number;
   rateLimits: RateLimits;
   /** What `takeTokens` has counted so far. */
   takenTokens: number;
@@ -100,7 +102,8 @@ export function createSlots(deps: {
       return take(kind, refreshed, request, anyEpoch);
     }
     if (check.reached) throw limitReached(caller, check, reachedText(quota, check, kind));
-    return { caller, requestId: request.requestId, quota, rateLimits: check.rateLimits, takenTokens: 0 };
+    const { inFlight, rateLimits } = check;
+    return { caller, requestId: request.requestId, quota, inFlight, rateLimits, takenTokens: 0 };
   }
 
   return {

@@ -228,7 +228,8 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.queuedJob = queues.enqueue(
         call.job,
         { ...payload, body: call.bodyStored ? { stored: true, bytes: body.bytes } : { json: body.text } },
-        open.others(call),
+        // Of the account here, and of the key everywhere.
+        Math.max(open.others(call), call.slot.inFlight),
       );
       registry.added(poolOf(call));
       try {

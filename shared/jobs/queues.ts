@@ -8,7 +8,7 @@ import { isTextPool, jobCatalog, type PaidCall, type PaidJobName, type Pool, poo
 const sinceKey = "jobs:since";
 const maxBatchCalls = 16;
 const maxBatchBytes = 256 * 1024;
-/** The account's other calls in flight from which each further class of priority counts. */
+/** The caller's other calls in flight from which each further class of priority counts. */
 const priorityClasses = [1, 4, 16, 64];
 
 const priorityOf = (inFlight: number) => 1 + priorityClasses.filter((from) => inFlight >= from).length;
@@ -85,7 +85,7 @@ export function createQueues(deps: { redis: Redis; log: Logger }) {
   }
 
   return {
-    /** `inFlight`: the account's other calls. They lower the priority, so that a burst does not starve other accounts. */
+    /** `inFlight`: the caller's other calls. They lower the priority, so that a burst does not starve other callers. */
     enqueue(name: PaidJobName, payload: PaidCall, inFlight: number): Promise<QueuedJob> {
       const { requestId, replyTo, body, idempotencyKeyId } = payload;
       const priority = priorityOf(inFlight);

@@ -131,14 +131,13 @@ export function createLedger({ mongo }: { mongo: Mongo }) {
    * `writeErrors` has the entries that were refused; with a `writeConcernError` nothing is known of any.
    */
   async function insert(entries: readonly StoredEntry[]) {
-    const { connection } = mongo;
     const command = {
       insert: collection.collectionName,
       documents: entries,
       ordered: false,
       writeConcern: { w: "majority", j: true },
     };
-    const answer = await connection.getClient().db(connection.name).command(command, { ignoreUndefined: true });
+    const answer = await mongo.db().command(command, { ignoreUndefined: true });
     return answer as { readonly writeErrors?: readonly Refusal[]; readonly writeConcernError?: { errmsg: string } };
   }
 

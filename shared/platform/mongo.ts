@@ -39,6 +39,7 @@ async function connect(uri: string, log: Logger): Promise<Connection> {
  */
 export async function connectMongo(uri: string, clock: Clock, log: Logger) {
   const connection = await connect(uri, log);
+  const db = connection.getClient().db(connection.name);
   let upSince: number | undefined = clock.now();
   let closing = false;
   // Mongoose's own events do not report a server that hangs.
@@ -51,8 +52,10 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
     connection,
     /** Unix milliseconds since when the server has been reachable without a break; undefined while it is not. */
     upSince: () => upSince,
+    /** For commands that `connection` has no method for. */
+    db: () => db,
     ping: async (): Promise<void> => {
-      await connection.db?.command({ ping: 1 }, { timeoutMS: 1_000 });
+      await db.command({ ping: 1 }, { timeoutMS: 1_000 });
     },
     close: (): Promise<void> => {
       closing = true;

@@ -51,6 +51,19 @@ test.each([
   expect(codes).toEqual(["rate_limit_exceeded"]);
 });
 
+test("a slot says how many calls of its key were in flight before it, in all instances", async () => {
+  const { stores, secret, keys, taking } = await setup({});
+  const other = await startInstance(stores);
+  const caller = await other.keys.authenticate(secret);
+  const [first, second] = [
+    await taking(),
+    await takeIn(other, caller, { requestId: "req_2", tokens: 1, ttlMs: 60_000 }),
+  ];
+  expect([first.inFlight, second.inFlight]).toEqual([0, 1]);
+  await keys.release(first);
+  expect((await taking()).inFlight).toBe(1);
+});
+
 test("what remains and the time until the limit is full again are returned", async () => {
   const { take } = await setup({ requestsPerMinute: 60, tokensPerMinute: 6_000 });
   const begunAt = performance.now();
@@ -258,7 +271,7 @@ test("what goes in one script ends as what goes one by one", async () => {
       const run = async ({ keys, caller }: typeof single, { kind, id, tokens }: (typeof steps)[0]) => {
         const quota = { ...caller.limits, name: `{${caller.keyId}}` };
         const requestId = `req_${id}`;
-        const slot = { caller, requestId, quota, rateLimits: {} as RateLimits, takenTokens: 20 };
+        const slot = { caller, requestId, quota, inFlight: 0, rateLimits: {} as RateLimits, takenTokens: 20 };
         if (kind === "takeSlot") return (await keys.takeSlot(caller, { requestId, ttlMs: 60_000 })).requestId;
         if (kind === "takeTokens") await keys.takeTokens(slot, tokens);
         else await keys.release(slot, { usedTokens: tokens });
