@@ -24,7 +24,7 @@ import { measureUploads, renderUploads } from "./uploads.ts";
  * `--quick`: few short rounds, printed only. `--parts`: these parts, printed only. `--connections`: this one load, printed only.
  * `--uploads`: ten large uploads at once into the service, written to docs/benchmarks/uploads.md.
  * `--formats`: streams of every caller's format to every provider's, written to docs/benchmarks/conversion.md.
- * `--profile`: the service alone, with a CPU profile of API and worker.
+ * `--profile`: the service alone, with a CPU profile of API and worker; at 50 connections, or as `--connections` says.
  * Whatever is started here ends with this process, also when that is killed.
  */
 const { values: options } = parseArgs({
@@ -109,7 +109,7 @@ async function formats(bench: Bench): Promise<void> {
   if (!options.quick) await writeFile(join(benchmarks, "conversion.md"), text);
 }
 
-/** Where API and worker spend their time at 50 connections. */
+/** Where API and worker spend their time. */
 async function profile(bench: Bench): Promise<void> {
   const { inspectors } = theService(bench);
   const { gateways, scenarios } = bench;
@@ -118,7 +118,10 @@ async function profile(bench: Bench): Promise<void> {
   const folder = join(root, ".data/bench-profiles");
   await mkdir(folder, { recursive: true });
   for (const stream of [false, true]) {
-    const scenario = { ...scenarios.closed(stream, 50), durationMs: options.quick ? 5_000 : 15_000 };
+    const scenario = {
+      ...scenarios.closed(stream, Number(options.connections ?? 50)),
+      durationMs: options.quick ? 5_000 : 15_000,
+    };
     await measureRound(scenarios.warmUp(stream), gateway, gateway.processes);
     const round = measureRound(scenario, gateway, gateway.processes);
     const profiles = await Promise.all(inspectors.map(({ port }) => profileWhile(port, round)));

@@ -62,7 +62,8 @@ async function jobsIn({ REDIS_URL }: Stores): Promise<string> {
     const lists = (await redis.keys("bull:*")).filter((key) => /:(wait|active|prioritized|delayed|marker)$/.test(key));
     const jobs = lists.map(async (key) => {
       const isList = (await redis.type(key)) === "list";
-      return `${key}: ${await (isList ? redis.lrange(key, 0, -1) : redis.zrange(key, "0", "-1"))}`;
+      const ids = await (isList ? redis.lrange(key, 0, -1) : redis.zrange(key, "0", "-1"));
+      return `${key}: ${ids.join(", ")}`;
     });
     return (await Promise.all(jobs)).join("\n");
   } finally {
