@@ -7,28 +7,51 @@ const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
+interface Pending<Item, Result> {
+  readonly waiting: Map<string, Waiting<Item, Result>>;
+  /** Writes in progress, or about to begin. */
+  writers: number;
+  /** Of the latest write. */
+  items: number;
+}
+
+/** For writes that need not see each other: how many are made, by how much there is to write. */
+export interface Pacing {
+  /** So many items in one write are many. */
+  readonly many: number;
+  /** After a write of many items, the next one starts this much later at the earliest, and carries more. */
+  readonly spacingMs: number;
+  /** While writes have few items, so many may be in progress at once, so that an item waits for its own write alone. */
+  readonly writers: number;
+}
+
 /**
  * Groups the items that arrive for a key while a write for that key is in progress into its next write. Each key has at most
- * one write in progress. Items are written in the order of arrival; items with equal ids that wait together are one.
+ * one write in progress, unless there is a `pacing`. Items are written in the order of arrival; items with equal ids that
+ * wait together are one.
  *
  * `write` returns one result for each item, an `Error` for one that failed. If it throws, the whole group fails.
  */
 export function groupCommit<Item, Result>(options: {
   /** The maximum number of items in one write. */
   readonly limit: number;
-  /** After a write of several items, the next one for the key starts this much later at the earliest, and carries more. */
-  readonly spacingMs?: number;
+  readonly pacing?: Pacing;
   write(key: string, group: readonly Item[]): Promise<readonly (Result | Error)[]>;
 }): (key: string, id: string, item: Item) => Promise<Result> {
-  const pending = new Map<string, Map<string, Waiting<Item, Result>>>();
+  const { many, spacingMs, writers } = options.pacing ?? { many: Number.POSITIVE_INFINITY, spacingMs: 0, writers: 1 };
+  const pendingByKey = new Map<string, Pending<Item, Result>>();
 
-  async function drain(key: string, waiting: Map<string, Waiting<Item, Result>>): Promise<void> {
+  async function drain(key: string, pending: Pending<Item, Result>): Promise<void> {
+    const { waiting } = pending;
     while (waiting.size > 0) {
       await endOfTurn();
+      // Another writer has taken them.
+      if (waiting.size === 0) break;
       const ids = [...waiting.keys().take(options.limit)];
       const group = ids.map((id) => waiting.get(id) as Waiting<Item, Result>);
       for (const id of ids) waiting.delete(id);
-      const spacing = group.length > 1 && options.spacingMs !== undefined ? pause(options.spacingMs) : undefined;
+      pending.items = group.length;
+      const spacing = group.length < many ? undefined : pause(spacingMs);
       try {
         const outcomes = await options.write(
           key,
@@ -44,19 +67,24 @@ export function groupCommit<Item, Result>(options: {
       }
       await spacing;
     }
-    pending.delete(key);
+    pending.writers--;
+    if (pending.writers === 0) pendingByKey.delete(key);
   }
 
   return (key, id, item) => {
-    const gathering = pending.get(key);
-    const waiting = gathering ?? new Map<string, Waiting<Item, Result>>();
+    let pending = pendingByKey.get(key);
+    if (!pending) {
+      pending = { waiting: new Map(), writers: 0, items: 0 };
+      pendingByKey.set(key, pending);
+    }
+    const { waiting } = pending;
     const standing = waiting.get(id);
     if (standing) return standing.promise;
     const added = { item, ...Promise.withResolvers<Result>() };
     waiting.set(id, added);
-    if (!gathering) {
-      pending.set(key, waiting);
-      void drain(key, waiting);
+    if (pending.writers === 0 || (pending.writers < writers && pending.items < many)) {
+      pending.writers++;
+      void drain(key, pending);
     }
     return added.promise;
   };

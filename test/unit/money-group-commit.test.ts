@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { groupCommit } from "../../shared/platform/group-commit.ts";
+import { groupCommit, type Pacing } from "../../shared/platform/group-commit.ts";
 
 /** Writes that end when the test says so. */
-function createStore(limit = 100, spacingMs?: number) {
+function createStore(limit = 100, pacing?: Pacing) {
   const writes: {
     key: string;
     group: readonly string[];
@@ -11,7 +11,7 @@ function createStore(limit = 100, spacingMs?: number) {
   }[] = [];
   const add = groupCommit<string, string>({
     limit,
-    ...(spacingMs !== undefined && { spacingMs }),
+    ...(pacing && { pacing }),
     write: (key, group) =>
       new Promise((resolve, reject) =>
         writes.push({
@@ -93,36 +93,39 @@ test("an outcome that is an error rejects only its item", async () => {
   expect(await Promise.allSettled(both)).toMatchObject([{ reason: { message: "refused" } }, { value: "stands" }]);
 });
 
-test("after a write of several items the next one is spaced; after one item, or a pause, none waits", async () => {
+test("paced: writes of few items run beside each other, after one of many the next is alone, and later", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
-  const { add, writes } = createStore(100, 4);
+  const { add, writes } = createStore(100, { many: 3, spacingMs: 4, writers: 2 });
   const turns = async () => {
     for (let n = 0; n < 5; n++) await new Promise(setImmediate);
   };
   const groups = () => writes.map(({ group }) => group.join(" "));
-  for (const id of ["1", "2"]) {
-    void add("a", id, id);
+  const addAll = async (...ids: string[]) => {
+    for (const id of ids) void add("a", id, id);
     await turns();
-    writes.at(-1)?.end();
+  };
+  const end = async (write: number) => {
+    writes[write]?.end();
     await turns();
-  }
+  };
+  await addAll("1");
+  await addAll("2");
+  // Two are in progress.
+  await addAll("3", "4", "5");
   expect(groups()).toEqual(["1", "2"]);
-  const several = [add("a", "3", "3"), add("a", "4", "4")];
-  await turns();
-  void add("a", "5", "5");
-  writes.at(-1)?.end();
-  await Promise.all(several);
-  await turns();
-  expect(groups()).toEqual(["1", "2", "3 4"]);
-  void add("a", "6", "6");
+  await end(1);
+  expect(groups()).toEqual(["1", "2", "3 4 5"]);
+  // The first writer is free, and finds nothing. Beside the write of many there is no other.
+  await end(0);
+  await addAll("6");
+  await end(2);
+  expect(groups()).toEqual(["1", "2", "3 4 5"]);
+  await addAll("7");
   vi.advanceTimersByTime(4);
   await turns();
-  expect(groups()).toEqual(["1", "2", "3 4", "5 6"]);
-  vi.advanceTimersByTime(4);
-  writes.at(-1)?.end();
-  await turns();
-  void add("a", "7", "7");
-  await turns();
-  expect(groups()).toEqual(["1", "2", "3 4", "5 6", "7"]);
+  expect(groups()).toEqual(["1", "2", "3 4 5", "6 7"]);
+  await end(3);
+  await addAll("8");
+  expect(groups()).toEqual(["1", "2", "3 4 5", "6 7", "8"]);
 });
