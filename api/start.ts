@@ -55,9 +55,11 @@ export async function startApi(deps: ProcessDeps) {
   const registry = createWorkerRegistry({ redis, queues, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
   // Without an offline queue a connection that drops right after it was opened fails its first command.
-  await retry({ clock, signal: AbortSignal.timeout(startTimeoutMs), backoff: startBackoff }, () => reader.start());
+  const atStart = <T>(work: () => Promise<T>) =>
+    retry({ clock, signal: AbortSignal.timeout(startTimeoutMs), backoff: startBackoff }, work);
+  await atStart(() => reader.start());
   await registry.start();
-  await queues.emptySince();
+  await atStart(() => queues.emptySince());
   const { registration } = reader;
   const unfollow = reconnectTogether(redis, subscriber);
   const recalls = await createRecalls({ instance: reader.instance, subscriber, commands: redis, log });

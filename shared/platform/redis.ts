@@ -17,9 +17,12 @@ const demoted = /^(READONLY|UNBLOCKED|MASTERDOWN|LOADING) /;
 const reconnect = true;
 const reconnectAndResend = 2;
 
+/**
+ * Connects at once, in the background. Not `lazyConnect`: BullMQ copies the options for its blocking connections, and one
+ * whose first, lazy `connect()` fails would never take a job though ioredis connects it later.
+ */
 export function connectRedis(url: string, mode: RedisMode, log: Logger): Redis {
   const redis = new Redis(url, {
-    lazyConnect: true,
     enableOfflineQueue: mode !== "fail-fast",
     enableAutoPipelining: mode === "waiting",
     // Frames are in batches already: a pipeline would only delay them.
@@ -62,23 +65,24 @@ function endWhenSilent(redis: Redis): void {
 
 const startTimeoutMs = 10_000;
 
-/** Opens the first connection. Retries for ten seconds: startup is not latency-critical. */
+/** Waits for the first connection, ten seconds at most: startup is not latency-critical. ioredis retries by itself. */
 export async function startRedis(redis: Redis): Promise<void> {
+  if (redis.status === "ready") return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let failure = new Error("Redis does not reply.");
+  const onError = (error: Error) => {
+    failure = error;
+  };
+  const timer = setTimeout(() => {
+    redis.disconnect();
+    reject(failure);
+  }, startTimeoutMs);
+  redis.on("error", onError).once("ready", resolve);
   try {
-    await redis.connect();
-  } catch (error) {
-    if (redis.status === "ready") return;
-    // ioredis retries by itself.
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        redis.disconnect();
-        reject(error);
-      }, startTimeoutMs);
-      redis.once("ready", () => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    redis.off("error", onError).off("ready", resolve);
   }
 }
 

@@ -24,14 +24,14 @@ import {
 } from "../support/chaos-setup.ts";
 import { mockPng } from "../support/mock-openai-media.ts";
 import { brokenWire } from "../support/money-proxy.ts";
-import { testStores } from "../support/servers.ts";
+import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually, spawnApi } from "../support/service.ts";
 
 const hourMs = 3_600_000;
 
 /** A worker, and two API instances: one to be hurt, whose lease is named, and one to go to. */
-async function startTwo(only: Parameters<typeof startProcesses>[2] = {}) {
-  const stores = await testStores();
+async function startTwo(only: Parameters<typeof startProcesses>[2] = {}, given?: Stores) {
+  const stores = given ?? (await testStores());
   const { provider, env } = await startProvider();
   const { api } = await startProcesses(stores, env, only);
   const redis = redisOf(stores);
@@ -133,7 +133,8 @@ test("an API killed between hold and queue: its key is free once its lease is ov
 });
 
 test("an API killed and Redis emptied: a repeated call runs again, and only one of the two runs is charged", async () => {
-  const { stores, provider, api, client, customer, post, postThere } = await startTwo();
+  const { stores } = await ownServers({ redis: true });
+  const { provider, api, client, customer, post, postThere } = await startTwo({}, stores);
   const gate = Promise.withResolvers<void>();
   provider.respond({ beforeHeaders: gate.promise });
   const disconnected = lost(postThere());

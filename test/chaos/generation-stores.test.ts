@@ -16,7 +16,7 @@ import {
 } from "../support/chaos-generation-setup.ts";
 import { callsOf, heldWire, pacedMs, redisOf, startProcesses, startProvider } from "../support/chaos-setup.ts";
 import { mockMp4, mockPng } from "../support/mock-openai-media.ts";
-import { ownServers, testStores } from "../support/servers.ts";
+import { ownServers } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -104,7 +104,7 @@ test("Redis stopped and started during a call with a key: the same instance answ
 });
 
 test("Redis comes back empty during a call with a key: a repeated call gets its answer, and one run is charged", async () => {
-  const stores = await testStores();
+  const { stores } = await ownServers({ redis: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const { client } = await startProcesses(stores, env, { apiStores: { ...stores, REDIS_URL: wire.address } });

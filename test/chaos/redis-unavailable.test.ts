@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
+import { askImage, askVideo, imagesPath, mediaPath } from "../support/chaos-generation-setup.ts";
 import {
   ask,
   availableUsd,
   balanceAfter,
   callsOf,
+  cutWire,
   heldWire,
   isAnswered,
   isWhole,
@@ -22,6 +24,28 @@ import { ownServers, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
 const soonMs = 1_500;
+
+test("connections that break while processes start: every pool takes jobs, and every call is answered", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  for (let start = 0; start < 3; start++) {
+    const cutStores = { ...stores, REDIS_URL: await cutWire(stores.REDIS_URL) };
+    const { client, api, worker } = await startProcesses(cutStores, { ...env, CALL_TIMEOUT_MS: "20000" });
+    const customer = await client.account("10.00");
+    const calls = [
+      [path, ask()],
+      [imagesPath, askImage({ response_format: "b64_json" })],
+      [mediaPath, askVideo()],
+    ] as const;
+    const answers = await Promise.all(calls.map(([route, body]) => customer.post(route, body)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    for (const started of [api, worker]) {
+      started.kill("SIGTERM");
+      expect(await started.exited).toBe(0);
+    }
+  }
+  expect(provider.requests.length).toBeGreaterThan(0);
+});
 
 test("Redis stopped and started: new calls get 503 at once, calls in flight come to their end", async () => {
   const { redis, stores } = await ownServers({ redis: true });
@@ -124,7 +148,7 @@ test("Redis hangs under load: whatever was sent of a call, it is answered or ref
 });
 
 test("Redis comes back empty, and the API is back after the worker: the answer waits for it", async () => {
-  const stores = await testStores();
+  const { stores } = await ownServers({ redis: true });
   const { provider, env } = await startProvider();
   const wire = await heldWire(stores.REDIS_URL);
   const apiStores = { ...stores, REDIS_URL: wire.address };

@@ -259,6 +259,32 @@ export async function loseAnswers(redis: Redis, requestIds: readonly string[]): 
   await words.exec();
 }
 
+/** A wire to a server, on which every other connection ends when the client has sent its first bytes. */
+export async function cutWire(address: string): Promise<string> {
+  const { hostname, port } = new URL(address);
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer((client) => {
+    sockets.add(client);
+    client.on("error", () => {});
+    if (connections++ % 2 === 0) return void client.once("data", () => client.destroy());
+    const upstream = connect(Number(port), hostname);
+    sockets.add(upstream);
+    upstream.on("error", () => client.destroy()).on("close", () => client.destroy());
+    client.on("close", () => upstream.destroy());
+    client.pipe(upstream).pipe(client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const wire = new URL(address);
+  wire.port = String((server.address() as AddressInfo).port);
+  return wire.href;
+}
+
 /** A wire to a server. While it is held nothing gets through, and what is sent is lost; then its connections break. */
 export async function heldWire(address: string): Promise<{ address: string; hold(): void; reconnect(): void }> {
   const { hostname, port } = new URL(address);

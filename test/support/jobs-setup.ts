@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { createReplies, createReplyReader, type Frame, type PaidCall } from "#jobs";
 import { type Clock, systemClock } from "#platform/clock";
 import { createLogger } from "#platform/logger";
-import { connectRedis, type RedisMode } from "#platform/redis";
+import { connectRedis, type RedisMode, startRedis } from "#platform/redis";
 import type { Stores } from "./servers.ts";
 
 export const log = createLogger("test", "silent");
@@ -11,7 +11,7 @@ export const log = createLogger("test", "silent");
 export async function connect({ REDIS_URL }: Stores, manner: RedisMode) {
   const redis = connectRedis(REDIS_URL, manner, log);
   onTestFinished(() => redis.disconnect());
-  await redis.connect();
+  await startRedis(redis);
   return redis;
 }
 

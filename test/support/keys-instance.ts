@@ -5,7 +5,7 @@ import { createMoney, type Money } from "../../shared/money/index.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
 import { connectMongo, type Mongo } from "../../shared/platform/mongo.ts";
-import { connectRedis } from "../../shared/platform/redis.ts";
+import { connectRedis, startRedis } from "../../shared/platform/redis.ts";
 import type { Stores } from "./servers.ts";
 
 export const defaults: Limits = { requestsPerMinute: 1_000, tokensPerMinute: 100_000, concurrentRequests: 100 };
@@ -28,7 +28,7 @@ export async function startInstance(
   const log = createLogger("test", "silent");
   const mongo = await connectMongo(stores.MONGODB_URI, clock, log);
   const redis = connectRedis(stores.REDIS_URL, "fail-fast", log);
-  await redis.connect();
+  await startRedis(redis);
   onEnd(async () => {
     redis.disconnect();
     await mongo.close();

@@ -90,7 +90,7 @@ function run(kind: "api" | "workers", env: Environment, cwd = "."): ServiceProce
   onTestFinished(async ({ task }) => {
     child.kill("SIGKILL");
     await exited;
-    // What a hang was about cannot be told from the test alone.
+    // The test alone does not say what it hung on.
     if (task.result?.state === "fail")
       for (const line of log.slice(-20)) process.stderr.write(`${kind} ${child.pid}: ${JSON.stringify(line)}\n`);
   });
