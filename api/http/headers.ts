@@ -49,7 +49,7 @@ export function cors(req: Request, res: Response, next: NextFunction): void {
   res.status(204).end();
 }
 
-/** Paid routes answer programs, in JSON or events: of the headers below only this one would mean something. */
+/** For all routes. Paid ones answer programs, in JSON or events, to which the headers below mean nothing. */
 export function noSniffing(_req: Request, res: Response, next: NextFunction): void {
   res.setHeader("x-content-type-options", "nosniff");
   next();
@@ -71,6 +71,8 @@ export const security = helmet({
   crossOriginResourcePolicy: { policy: "cross-origin" },
   crossOriginOpenerPolicy: false,
   originAgentCluster: false,
+  // `noSniffing`.
+  xContentTypeOptions: false,
 });
 
 /** While this instance drains, callers must open a new connection for their next call. */

@@ -15,8 +15,7 @@ const losableMs = 5_000;
  */
 export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger }) {
   /** The earliest first; those before `first` are too old. */
-  let recent: Write[] = [];
-  let madeAt: number[] = [];
+  let recent: { readonly write: Write; readonly madeAt: number }[] = [];
   let first = 0;
   let pending = 0;
 
@@ -30,12 +29,11 @@ export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger 
 
   function remember(write: Write): void {
     const now = clock.now();
-    recent.push(write);
-    madeAt.push(now);
-    while (now - (madeAt[first] as number) > losableMs) first++;
+    recent.push({ write, madeAt: now });
+    while (now - (recent[first]?.madeAt ?? now) > losableMs) first++;
+    // Seldom, so that a write costs the same however many are remembered.
     if (first * 2 < recent.length) return;
     recent = recent.slice(first);
-    madeAt = madeAt.slice(first);
     first = 0;
   }
 
@@ -48,9 +46,8 @@ export function createPendingWrites({ clock, log }: { clock: Clock; log: Logger 
     defer,
     /** To be called after a reconnect: repeats what a failover may have lost. */
     repeatRecent(): void {
-      for (const write of recent.slice(first)) void repeat(write);
+      for (const { write } of recent.slice(first)) void repeat(write);
       recent = [];
-      madeAt = [];
       first = 0;
     },
     /** Makes the write now, or later. Never rejects. */

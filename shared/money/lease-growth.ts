@@ -1,8 +1,8 @@
 const aheadShare = 8;
 
 /**
- * The update that takes or grows a lease. Computed from the document: what is needed, or all that is available if that is less; and what is taken ahead, at most an
- * eighth of what is available, if the account is rich enough.
+ * The update that takes or grows a lease. Computed from the document: what is needed, or all that is available if that is
+ * less; and what is taken ahead, at most an eighth of what is available, if the account is rich enough.
  */
 export function growth(
   id: string,

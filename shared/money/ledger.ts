@@ -114,31 +114,38 @@ function toRecord({ shortfall, ...record }: NonNullable<StoredEntry["request"]>)
 }
 
 /** Of one entry of an insert. */
-export interface Refusal {
+interface Refusal {
   readonly index: number;
   readonly code: number;
   readonly errmsg?: string;
 }
 
+interface InsertAnswer {
+  readonly writeErrors?: readonly Refusal[];
+  readonly writeConcernError?: { readonly errmsg: string };
+}
+
 export type Ledger = ReturnType<typeof createLedger>;
 
-/** The collection `ledger`: append-only. Decisions are inserted through `collection`, which does not cast. */
+/** The collection `ledger`: append-only. `insert` and `collection` do not cast. */
 export function createLedger({ mongo }: { mongo: Mongo }) {
   const { model, collection, prepare } = openCollection<StoredEntry>(mongo, "ledger", schema);
 
   /**
-   * Inserts what can be inserted. As a command, because the driver's `insertMany` goes through each entry three times.
-   * `writeErrors` has the entries that were refused; with a `writeConcernError` nothing is known of any.
+   * Inserts what can be inserted, and returns the refusals by their index. Throws when nothing is known of any entry. A
+   * command, because the driver's `insertMany` goes through each entry three times.
    */
-  async function insert(entries: readonly StoredEntry[]) {
+  async function insert(entries: readonly StoredEntry[]): Promise<ReadonlyMap<number, Refusal>> {
     const command = {
       insert: collection.collectionName,
       documents: entries,
       ordered: false,
       writeConcern: { w: "majority", j: true },
     };
-    const answer = await mongo.db().command(command, { ignoreUndefined: true });
-    return answer as { readonly writeErrors?: readonly Refusal[]; readonly writeConcernError?: { errmsg: string } };
+    const answer = await answered(mongo.db.command(command, { ignoreUndefined: true }));
+    const { writeErrors = [], writeConcernError } = answer as InsertAnswer;
+    if (writeConcernError) throw new Error(`the write concern failed: ${writeConcernError.errmsg}`);
+    return new Map(writeErrors.map((refusal) => [refusal.index, refusal]));
   }
 
   /** By id. Reads only what no failover can roll back. */

@@ -12,7 +12,6 @@ import {
   assertRequestId,
   type Ledger,
   type LedgerEntry,
-  type Refusal,
   type RequestRecord,
   type StoredEntry,
   toEntry,
@@ -76,10 +75,12 @@ export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
   { status, error }: ReleaseReason,
 ) => ({ ...call, costNanoUsd: 0n, status, error, attempts: 0, usage: {}, estimated: false }) as const;
 
-/** Whether it is worth to measure the entry: what is not text has a few hundred bytes. */
-function mayBeTooLarge({ account, key, endpoint, model, upstream, error, usage }: AnyDecision): boolean {
+/** Whether the entry has to be measured: beside its text it has a few hundred bytes. */
+function mayBeTooLarge(decision: AnyDecision): boolean {
+  const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage } = decision;
   let characters = 0;
-  for (const text of [account, key, endpoint, model, upstream, error]) characters += text?.length ?? 0;
+  for (const text of [account, requestId, lease, key, endpoint, model, upstream, error, buybackToken])
+    characters += text?.length ?? 0;
   for (const unit of Object.keys(usage)) characters += unit.length + 16;
   return characters > 1_000;
 }
@@ -89,16 +90,9 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
   const { ledger, buyback, clock, log } = deps;
   let shortfalls = 0;
 
-  /** The refusals, by their index in the group. Throws when nothing is known of any entry. */
-  async function insert(group: readonly StoredEntry[]): Promise<ReadonlyMap<number, Refusal>> {
-    const { writeErrors = [], writeConcernError } = await answered(ledger.insert(group));
-    if (writeConcernError) throw new Error(`the write concern failed: ${writeConcernError.errmsg}`);
-    return new Map(writeErrors.map((refusal) => [refusal.index, refusal]));
-  }
-
   /** For each entry the one that counts, or why there is none yet. */
   async function insertGroup(group: readonly StoredEntry[]): Promise<(StoredEntry | Error)[]> {
-    const refusals = await insert(group);
+    const refusals = await ledger.insert(group);
     if (refusals.size === 0) return [...group];
     const existing = await ledger.readCommitted(group.filter((_, at) => refusals.has(at)).map(({ _id }) => _id));
     return group.map((entry, at) => {

@@ -53,7 +53,7 @@ export async function connectMongo(uri: string, clock: Clock, log: Logger) {
     /** Unix milliseconds since when the server has been reachable without a break; undefined while it is not. */
     upSince: () => upSince,
     /** For commands that `connection` has no method for. */
-    db: () => db,
+    db,
     ping: async (): Promise<void> => {
       await db.command({ ping: 1 }, { timeoutMS: 1_000 });
     },

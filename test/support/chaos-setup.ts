@@ -1,17 +1,17 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Queue } from "bullmq";
 import { createParser } from "eventsource-parser";
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
-import { type Pool, payloadsOf } from "#jobs";
+import { type Pool, payloadsOf, pools } from "#jobs";
 import { formatUsd } from "#money";
 import { toField } from "../../shared/jobs/frames.ts";
 import { type MockOpenai, mockText, startMockOpenai } from "./mock-openai.ts";
 import type { Stores } from "./servers.ts";
 import { type Client, type Customer, type Environment, eventually, ready, spawnApi, spawnWorker } from "./service.ts";
+import { openWire } from "./wire.ts";
 
 export { ready } from "./service.ts";
 export const path = "/v1/chat/completions";
@@ -57,17 +57,18 @@ export async function startProcesses(
 
 /** Where the jobs are that have not ended, for who asks why a test has failed. */
 async function jobsIn({ REDIS_URL }: Stores): Promise<string> {
-  const redis = new Redis(REDIS_URL);
-  try {
-    const lists = (await redis.keys("bull:*")).filter((key) => /:(wait|active|prioritized|delayed|marker)$/.test(key));
-    const jobs = lists.map(async (key) => {
-      const isList = (await redis.type(key)) === "list";
-      const ids = await (isList ? redis.lrange(key, 0, -1) : redis.zrange(key, "0", "-1"));
-      return `${key}: ${ids.join(", ")}`;
-    });
+  const connection = new Redis(REDIS_URL);
+  const listed = pools.map(async (pool) => {
+    const queue = new Queue(pool, { connection, skipVersionCheck: true });
+    const jobs = (["wait", "prioritized", "active", "delayed"] as const).map(
+      async (state) => `${pool} ${state}: ${(await queue.getRanges([state], 0, -1)).join(", ")}`,
+    );
     return (await Promise.all(jobs)).join("\n");
+  });
+  try {
+    return (await Promise.all(listed)).join("\n");
   } finally {
-    redis.disconnect();
+    connection.disconnect();
   }
 }
 
@@ -261,65 +262,33 @@ export async function loseAnswers(redis: Redis, requestIds: readonly string[]): 
 
 /** A wire to a server, on which every other connection ends when the client has sent its first bytes. */
 export async function cutWire(address: string): Promise<string> {
-  const { hostname, port } = new URL(address);
-  const sockets = new Set<Socket>();
   let connections = 0;
-  const server = createServer((client) => {
-    sockets.add(client);
-    client.on("error", () => {});
-    if (connections++ % 2 === 0) return void client.once("data", () => client.destroy());
-    const upstream = connect(Number(port), hostname);
-    sockets.add(upstream);
-    upstream.on("error", () => client.destroy()).on("close", () => client.destroy());
-    client.on("close", () => upstream.destroy());
-    client.pipe(upstream).pipe(client);
+  const { url } = await openWire(address, (client, server) => {
+    if (connections++ % 2 === 0) client.once("data", () => client.destroy());
+    else client.pipe(server).pipe(client);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const wire = new URL(address);
-  wire.port = String((server.address() as AddressInfo).port);
-  return wire.href;
+  return url.href;
 }
 
 /** A wire to a server. While it is held nothing gets through, and what is sent is lost; then its connections break. */
 export async function heldWire(address: string): Promise<{ address: string; hold(): void; reconnect(): void }> {
-  const { hostname, port } = new URL(address);
-  const sockets = new Set<Socket>();
   let holding = false;
-  const server = createServer((client) => {
-    const upstream = connect(Number(port), hostname);
-    for (const [from, to] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      sockets.add(from);
-      from.on("data", (data) => {
-        if (!holding) to.write(data);
-      });
-      from.on("error", () => to.destroy()).on("close", () => to.destroy());
-    }
+  const pass = (from: Socket, to: Socket) =>
+    from.on("data", (data) => {
+      if (!holding) to.write(data);
+    });
+  const { url, cut } = await openWire(address, (client, server) => {
+    pass(client, server);
+    pass(server, client);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const wire = new URL(address);
-  wire.port = String((server.address() as AddressInfo).port);
   return {
-    address: wire.href,
+    address: url.href,
     hold: () => {
       holding = true;
     },
     reconnect: () => {
       holding = false;
-      for (const socket of sockets) socket.destroy();
-      sockets.clear();
+      cut();
     },
   };
 }

@@ -1,7 +1,6 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import mongoose from "mongoose";
-import { onTestFinished } from "vitest";
+import { openWire } from "./wire.ts";
 
 /** `lose the request`: it does not reach the server. `lose the answer`: the server executes it, but its answer is dropped. */
 export type Fate = "pass" | "lose the request" | "lose the answer";
@@ -9,37 +8,22 @@ export type Command = Readonly<Record<string, unknown>>;
 
 /** A proxy for MongoDB that breaks where a test chooses. Commands are not compressed: one OP_MSG for each. */
 export async function brokenWire(uri: string, fate: (command: Command) => Fate | Promise<Fate>): Promise<string> {
-  const target = new URL(uri);
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const upstream = connect({ host: target.hostname, port: Number(target.port) });
+  const { url } = await openWire(uri, (client, server) => {
     let losing = false;
     const destroy = () => {
       client.destroy();
-      upstream.destroy();
+      server.destroy();
     };
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", destroy).on("close", destroy);
-    }
-    upstream.on("data", (data) => (losing ? destroy() : client.write(data)));
+    server.on("data", (data) => (losing ? destroy() : client.write(data)));
     onMessages(client, async (message) => {
       const decided = await fate(commandOf(message));
       if (decided === "lose the request") return destroy();
       losing = decided === "lose the answer";
-      if (upstream.writable) upstream.write(message);
+      if (server.writable) server.write(message);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const broken = new URL(uri);
-  broken.port = String((server.address() as AddressInfo).port);
-  broken.search = `?directConnection=true&appName=${broken.port}`;
-  return broken.href;
+  url.search = `?directConnection=true&appName=${url.port}`;
+  return url.href;
 }
 
 /** Whole messages, one after the other. */

@@ -1,0 +1,36 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
+
+/**
+ * A wire to the server at an address, until the test ends. `join` passes on what the two ends of a connection send; when
+ * one of them ends, the other does. `url` is the address with the wire in place of the server; `cut` ends all connections.
+ */
+export async function openWire(address: string, join: (client: Socket, server: Socket) => void) {
+  const { hostname, port } = new URL(address);
+  const ends = new Set<() => void>();
+  const listener = createServer((client) => {
+    const server = connect(Number(port), hostname);
+    const end = () => {
+      client.destroy();
+      server.destroy();
+      ends.delete(end);
+    };
+    ends.add(end);
+    for (const socket of [client, server]) socket.on("error", end).on("close", end);
+    join(client, server);
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const cut = () => {
+    for (const end of ends) end();
+  };
+  onTestFinished(() => {
+    cut();
+    listener.close();
+  });
+  const url = new URL(address);
+  url.hostname = "127.0.0.1";
+  url.port = String((listener.address() as AddressInfo).port);
+  return { url, cut };
+}
