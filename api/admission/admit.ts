@@ -1,17 +1,15 @@
-import type { Bound, Catalog, Model } from "#catalog";
+import type { Bound, Model } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
-import { jobCatalog, type WorkerRegistry } from "#jobs";
+import { jobCatalog } from "#jobs";
 import type { Caller, Keys, Slot } from "#keys";
 import { type CallHold, formatUsd, type Leased, type LeaseRequest, type Leases, type Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PaidRoute } from "../paid-route.ts";
-import { checkCapacity, resolveModel } from "./model.ts";
+import { checkCapacity, type ModelDeps, resolveModel } from "./model.ts";
 
-export interface AdmissionDeps {
-  readonly catalog: Catalog;
-  readonly registry: WorkerRegistry;
+export interface AdmissionDeps extends ModelDeps {
   readonly keys: Keys;
   readonly money: Money;
   readonly leases: Leases;

@@ -1,17 +1,11 @@
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { Catalog, Model } from "#catalog";
-import { invalidValue, modelNotFound } from "#errors";
-import type { WorkerRegistry } from "#jobs";
-import { findModel, isListed, isServedIn } from "../admission/model.ts";
+import { invalidValue } from "#errors";
+import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "../admission/model.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse } from "../http/input.ts";
-
-interface ModelDeps {
-  readonly catalog: Catalog;
-  readonly registry: WorkerRegistry;
-}
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
@@ -19,8 +13,13 @@ interface ModelList {
   get(id: string): object;
 }
 
-function listedOr404(registry: WorkerRegistry, id: string, model: Model | undefined): Model {
-  if (!model || !isListed(registry, model)) throw modelNotFound(id);
+function listedOr404(
+  deps: ModelDeps,
+  id: string,
+  model: Model | undefined,
+  isServed?: (model: Model) => boolean,
+): Model {
+  if (!model || !isListed(deps.registry, model)) throw noSuchModel(deps, id, isServed);
   return model;
 }
 
@@ -105,14 +104,15 @@ const renderChat = (catalog: Catalog, model: Model): z.infer<typeof modelObject>
   ...(model.inputSchema && { x_input_schema: model.inputSchema }),
 });
 
-const chatModels = ({ catalog, registry }: ModelDeps): ModelList => ({
+const chatModels = (deps: ModelDeps): ModelList => ({
   list() {
+    const { catalog, registry } = deps;
     const listed = catalog.list().filter((model) => isListed(registry, model));
     return { object: "list", data: listed.map((model) => renderChat(catalog, model)) } satisfies z.infer<
       typeof modelList
     >;
   },
-  get: (id) => renderChat(catalog, listedOr404(registry, id, catalog.find(id))),
+  get: (id) => renderChat(deps.catalog, listedOr404(deps, id, deps.catalog.find(id))),
 });
 
 /** A place in the order of the lists, even if the model at it is no longer listed. */
@@ -165,8 +165,10 @@ const renderMessages = (model: Model) => ({
 });
 
 /** `GET /v1/models` of Anthropic's API: the models that the Messages format serves. */
-function messagesModels({ catalog, registry }: ModelDeps): ModelList {
-  const models = newestFirst(catalog.list().filter((model) => isServedIn("messages", model)));
+function messagesModels(deps: ModelDeps): ModelList {
+  const { catalog, registry } = deps;
+  const isServed = (model: Model) => isServedIn(deps, "messages", model);
+  const models = newestFirst(catalog.list().filter(isServed));
   const find = (id: string) => models.find((model) => model === findModel(catalog, "messages", id));
 
   /** Accepts a model that is no longer listed, so that a client in the middle of the list can continue. */
@@ -195,7 +197,7 @@ function messagesModels({ catalog, registry }: ModelDeps): ModelList {
         last_id: last ? nameFor("anthropic", last) : null,
       };
     },
-    get: (id) => renderMessages(listedOr404(registry, id, find(id))),
+    get: (id) => renderMessages(listedOr404(deps, id, find(id), isServed)),
   };
 }
 
@@ -225,8 +227,10 @@ const renderGemini = (model: Model) => ({
 });
 
 /** `models.list` and `models.get` of the Gemini API: every model for text. */
-function geminiModels({ catalog, registry }: ModelDeps): ModelList {
-  const models = newestFirst(catalog.list().filter((model) => isServedIn("gemini", model)));
+function geminiModels(deps: ModelDeps): ModelList {
+  const { catalog, registry } = deps;
+  const isServed = (model: Model) => isServedIn(deps, "gemini", model);
+  const models = newestFirst(catalog.list().filter(isServed));
   return {
     list(query) {
       const { pageSize, pageToken } = parse(geminiQuery, query);
@@ -239,7 +243,7 @@ function geminiModels({ catalog, registry }: ModelDeps): ModelList {
     },
     get(id) {
       const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
-      return renderGemini(listedOr404(registry, id, model && isServedIn("gemini", model) ? model : undefined));
+      return renderGemini(listedOr404(deps, id, model && isServed(model) ? model : undefined, isServed));
     },
   };
 }

@@ -31,6 +31,19 @@ const shapes = {
   },
 } as const;
 
+test.each([
+  ["/v1/models", {}],
+  ["/v1/models", asAnthropic],
+  ["/v1/models", asGoogle],
+  ["/v1beta/models", {}],
+])("a bare id at %s with %j: 404 with the full id", async (path, headers) => {
+  const { status, body } = await get(`${path}/Chat`, headers);
+  expect([status, JSON.stringify(body)]).toEqual([
+    404,
+    expect.stringContaining("The model 'Chat' does not exist. Did you mean 'local/chat'?"),
+  ]);
+});
+
 describe("the shape", () => {
   test.each([
     ["ours", "/v1/models", {}],
