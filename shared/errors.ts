@@ -44,11 +44,13 @@ export const errorKinds = {
     type: invalid,
     when: "the body or file is not of an accepted type or encoding",
   },
+  expectation_failed: { status: 417, type: invalid, when: "`Expect` asks for something other than `100-continue`" },
   rate_limit_exceeded: {
     status: 429,
     type: "rate_limit_error",
     when: "a limit of the key, or the 2,000 open calls of an account, is reached",
   },
+  headers_too_large: { status: 431, type: invalid, when: "the address and the headers are over 16 KB" },
   internal_error: { status: 500, type: "server_error", when: "a defect of the service" },
   upstream_error: { status: 502, type: "server_error", when: "every upstream of the model failed" },
   no_capacity: {
@@ -141,12 +143,17 @@ export const lengthRequired = () =>
   make("length_required", "A raw upload needs a Content-Length.", { param: "content-length" });
 export const methodNotAllowed = (method: string, path: string) =>
   make("method_not_allowed", `${method} is not allowed on ${path}.`);
-export const requestTimeout = () => make("request_timeout", "The body took longer than 60 seconds to arrive.");
+export const requestTimeout = (message = "The body took longer than 60 seconds to arrive.") =>
+  make("request_timeout", message);
 export const conflict = (message: string) => make("conflict", message, { shouldRetry: false });
 export const requestTooLarge = (limitBytes: number, param?: string) =>
   make("request_too_large", `${param ?? "The body"} is over the limit of ${limitBytes} bytes.`, { param });
 export const unsupportedMediaType = (message: string, param?: string) =>
   make("unsupported_media_type", message, { param });
+export const expectationFailed = () =>
+  make("expectation_failed", "Expect: only 100-continue is supported.", { param: "expect" });
+export const headersTooLarge = () =>
+  make("headers_too_large", "The address and the headers are over the limit of 16 KB.");
 export const rateLimited = (message: string, retryAfterSeconds: number) =>
   make("rate_limit_exceeded", message, { retryAfterSeconds });
 export const internalError = (cause?: unknown) =>

@@ -222,6 +222,8 @@ test("errors have the provider's status names", () => {
     length_required: "INVALID_ARGUMENT",
     request_too_large: "INVALID_ARGUMENT",
     unsupported_media_type: "INVALID_ARGUMENT",
+    expectation_failed: "INVALID_ARGUMENT",
+    headers_too_large: "INVALID_ARGUMENT",
     rate_limit_exceeded: "RESOURCE_EXHAUSTED",
     request_timeout: "DEADLINE_EXCEEDED",
     internal_error: "INTERNAL",
