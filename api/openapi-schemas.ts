@@ -53,10 +53,9 @@ export const callHeaders = z.object({
   "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
 });
 
-export const nativeHeaders = callHeaders.extend({
-  "x-xm-cost-usd": z.string().describe("What the request cost; absent on streams").optional(),
-  "x-ignored-params": z.string().describe("Hints that the model's upstream does not take").optional(),
-});
+export const ignoredParams = z.string().optional().describe("Hints that the model or its upstream does not take");
+
+export const nativeHeaders = callHeaders.extend({ "x-ignored-params": ignoredParams });
 
 export const countHeaders = z.object({
   "x-request-id": z.string(),

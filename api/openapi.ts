@@ -76,6 +76,7 @@ const { callHeaders, idempotencyKey, nativeHeaders } = answers;
 const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": answers.replayed });
 const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": answers.replayed });
 const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": answers.paymentResponse });
+const imageHeaders = payableHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 
 /** Calls whose answers are stored for an `Idempotency-Key`. */
 const storing = { params: { header: idempotencyKey }, errors: [...paid, 409] };
@@ -187,7 +188,7 @@ const operations = {
   "POST /v1/images/generations": operation("createImage", "Images from a prompt, priced per image", {
     ...payable,
     body: imageRequest,
-    ok: ["The answer", answers.imageResponse, payableHeaders],
+    ok: ["The answer", answers.imageResponse, imageHeaders],
   }),
   "POST /v1/media/generations": operation("createMedia", "Video, audio and other media, priced per unit of output", {
     ...payable,

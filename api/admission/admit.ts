@@ -1,4 +1,4 @@
-import type { Bound, Model } from "#catalog";
+import type { Bound, Input, Model } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
 import { jobCatalog } from "#jobs";
@@ -60,9 +60,9 @@ export async function check(
   { call, caller, route }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier"> },
 ): Promise<{ readonly model: Model; readonly bound: Bound }> {
   const model = resolveModel(deps, route, call);
-  if (call.input) deps.catalog.checkInput(model, call.input);
+  const input = call.input && deps.catalog.checkInput(model, call.input);
   checkCapacity(deps, jobCatalog[route.job].pool, model);
-  return { model, bound: await boundOf(deps, caller, model, call) };
+  return { model, bound: await boundOf(deps, caller, model, call, input) };
 }
 
 /**
@@ -113,16 +113,16 @@ async function boundOf(
   { account, tier }: Pick<Caller, "account" | "tier">,
   model: Model,
   call: ParsedCall,
+  input: Input | undefined,
 ): Promise<Bound> {
   const uploads: CheckedUploads =
     call.uploads.length > 0 ? await files.uploads.check(account, call.uploads) : new Map();
-  if (!call.input) {
+  if (!input) {
     const parts = call.size.parts.map((part) => withUpload(part, uploads));
     return catalog.bound(model, { ...call.size, parts }, tier);
   }
   const bytes = new Map([...uploads].map(([id, upload]) => [id, upload.bytes]));
-  const { value } = call.input;
-  return catalog.boundOfUnits(model, value, catalog.units(model, value, bytes), tier);
+  return catalog.boundOfUnits(model, input, catalog.units(model, input, bytes), tier);
 }
 
 async function holdFromLease(leases: Leases, call: LeaseRequest): Promise<Held> {

@@ -47,6 +47,7 @@ export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
     /** In the order in which they are tried. */
     upstreams: entry.upstreams,
     ...(task && { task }),
+    defaultResponseFormat: entry.default_response_format ?? "url",
     /** Private to this module, as are the next two. */
     prices: priceBook(bands, eliteDiscountBps),
     ...(input_schema && {
