@@ -5,7 +5,7 @@ import { invalidValue } from "#errors";
 import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "../admission/model.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { parse } from "../http/input.ts";
+import { parse, wholeNumber } from "../http/input.ts";
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
@@ -35,8 +35,8 @@ export function geminiModelRoutes(deps: ModelDeps): Router {
   return routes(() => list);
 }
 
-/** The slash of an id may be raw or %2F. */
-const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/");
+/** The slash of an id may be raw or %2F; one at the end is not part of it. */
+const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/").replace(/\/$/, "");
 
 /** A POST with a verb is a call in Gemini's format. The known verbs have a route, so this one does not exist. */
 const unknownVerb: RequestHandler = (req, res, next) =>
@@ -127,9 +127,6 @@ const compare = (one: Place, other: Place): number => {
 const newestFirst = (models: readonly Model[]): readonly Model[] => models.toSorted(compare);
 
 const comesAfter = (model: Place, place: Place): boolean => compare(model, place) > 0;
-
-/** Query parameters are text. */
-const wholeNumber = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);
 
 /** A provider's own models are listed under that provider's names for them. */
 const nameFor = (provider: string, { id, ownedBy, aliases: [alias = id] }: Model) =>
