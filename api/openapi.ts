@@ -179,7 +179,7 @@ const operations = {
     security: [],
     params: {
       query: z.object({
-        pageSize: z.int().min(0).optional().describe("0: the default, 50; more than 1000 is 1000"),
+        pageSize: z.int32().min(0).optional().describe("0: the default, 50; more than 1000 is 1000"),
         pageToken: z.string().optional().describe("The `nextPageToken` of the page before"),
       }),
     },
@@ -213,7 +213,7 @@ const operations = {
     requestBody: {
       required: true,
       content: {
-        "application/octet-stream": { schema: binary },
+        "application/octet-stream": { schema: binary.min(1) },
         "multipart/form-data": { schema: z.object({ file: binary }) },
         ...json(newUpload),
       },

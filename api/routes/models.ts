@@ -198,9 +198,12 @@ function messagesModels(deps: ModelDeps): ModelList {
   };
 }
 
-/** As in Google's API: a larger page size is reduced, and 0 or an empty token mean the default. */
+/** As in Google's API: a larger page size, of 32 bits, is reduced, and 0 or an empty token mean the default. */
 const geminiQuery = z.object({
-  pageSize: wholeNumber.transform((size) => Math.min(size || 50, 1000)).default(50),
+  pageSize: wholeNumber
+    .pipe(z.int32())
+    .transform((size) => Math.min(size || 50, 1000))
+    .default(50),
   pageToken: z.string().default(""),
 });
 
