@@ -40,6 +40,7 @@ import { catalogFile } from "./schema.ts";
 import { CatalogError, type Tier, type Usage } from "./types.ts";
 
 export type { Model, Upstream } from "./model.ts";
+export { noQuirks, type Quirks } from "./quirks.ts";
 export { type Bound, CatalogError, type PriceKey, type Task, type Tier, type Usage } from "./types.ts";
 
 export type Catalog = ReturnType<typeof loadCatalog>;

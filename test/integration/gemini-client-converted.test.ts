@@ -100,13 +100,13 @@ describe.each(targets)("$name", (target) => {
         body: { choices: [{ index: 0, message: { role: "assistant", content: "Hel" }, finish_reason: "length" }] },
       });
     if (target === responsesProvider) served.provider.respond({ text: "Hel", incomplete: "max_output_tokens" });
-    const answer = await client.models.generateContent({ ...asking(model), config: { maxOutputTokens: 2 } });
+    const answer = await client.models.generateContent({ ...asking(model), config: { maxOutputTokens: 16 } });
     expect(answer.candidates?.[0]?.finishReason).toBe("MAX_TOKENS");
     const field: Readonly<Record<string, unknown>> = {
-      "Google's": { generationConfig: { maxOutputTokens: 2 } },
-      chat: { max_completion_tokens: 2 },
-      responses: { max_output_tokens: 2 },
-      messages: { max_tokens: 2 },
+      "Google's": { generationConfig: { maxOutputTokens: 16 } },
+      chat: { max_completion_tokens: 16 },
+      responses: { max_output_tokens: 16 },
+      messages: { max_tokens: 16 },
     };
     expect(sent(served, target)).toMatchObject(field[target.name] ?? {});
   });
