@@ -44,11 +44,11 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
   const withoutStore = (body: JsonObject) =>
     target.storesAnswers || "store" in body ? { ...body, store: false } : body;
 
-  const stream = (call: TextCall) => {
+  async function* stream(call: TextCall) {
     const { path, rules } = endpointOf(call.format);
     const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call, target) });
-    return readStream(client, { path, json }, rules, call);
-  };
+    yield* readStream(client, { path, json }, rules, call);
+  }
 
   return {
     speaks: target.formats,
