@@ -39,6 +39,8 @@ interface Held {
 export interface Admitted extends Held {
   /** Output tokens for each choice that the hold pays for. */
   readonly outputCap: number;
+  /** The caller set no cap, and the hold pays for all that the model can write. */
+  readonly isCapDefault: boolean;
   readonly model: Model;
   /** The most tokens that its usage may count, whatever the provider reports. */
   readonly maxTokens: number;
@@ -96,7 +98,8 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
     throw taken.reason;
   }
   const maxTokens = bound.inputTokens + held.outputCap * call.size.choices;
-  return { ...held, model, maxTokens, inputBound: bound.inputTokens, inputEstimate };
+  const isCapDefault = call.size.outputCap === undefined && held.outputCap === bound.outputCap;
+  return { ...held, isCapDefault, model, maxTokens, inputBound: bound.inputTokens, inputEstimate };
 }
 
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;

@@ -42,6 +42,7 @@ import { CatalogError, type Tier, type Usage } from "./types.ts";
 
 export type { Input } from "./input.ts";
 export type { Model, Upstream } from "./model.ts";
+export { noQuirks, type Quirks } from "./quirks.ts";
 export { type Bound, CatalogError, type PriceKey, type Task, type Tier, type Usage } from "./types.ts";
 
 export type Catalog = ReturnType<typeof loadCatalog>;

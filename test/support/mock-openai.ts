@@ -81,19 +81,30 @@ export const mockChunk = (
   ...more,
 });
 
-export function startMockOpenai(options?: MockOptions): Promise<MockOpenai> {
+interface Differences {
+  /** What a stricter server than OpenAI refuses (strict-servers.ts). */
+  readonly refusal?: (request: MockRequest) => Usual | undefined;
+  /** Streams have their usage unasked. */
+  readonly reportsUsage?: boolean;
+}
+
+export function startMockOpenai({
+  refusal = () => undefined,
+  reportsUsage = false,
+  ...options
+}: MockOptions & Differences = {}): Promise<MockOpenai> {
   const jobs: Parameters<typeof mediaAnswer>[2] = new Map();
   return startMockProvider<Answer>(
     {
       path: "/v1",
       headers: { "x-request-id": "req_mock" },
       usual(request, scripted) {
-        const refusal = refusalOf(request) ?? refusalOfFields(request, scripted);
-        if (refusal) return refusal;
+        const refused = refusalOf(request) ?? refusal(request) ?? refusalOfFields(request, scripted);
+        if (refused) return refused;
         if (isMedia(request)) return mediaAnswer(request, scripted, jobs);
         if (request.path === responses) return responsesAnswer(request, scripted, mockText);
         const streams = request.body.stream === true;
-        return streams ? { events: eventsOf(request, scripted) } : { body: jsonOf(request, scripted) };
+        return streams ? { events: eventsOf(request, scripted, reportsUsage) } : { body: jsonOf(request, scripted) };
       },
       frame: (event) => {
         const { object, type } = event as { object?: unknown; type?: unknown };
@@ -168,9 +179,9 @@ function embeddingsOf(body: MockRequest["body"]): unknown {
   return { object: "list", data, model: body.model, usage: { prompt_tokens: words, total_tokens: words } };
 }
 
-function eventsOf({ body }: MockRequest, { text = mockText, usage }: Answer): unknown[] {
+function eventsOf({ body }: MockRequest, { text = mockText, usage }: Answer, reportsUsage: boolean): unknown[] {
   const options = body.stream_options as { include_usage?: boolean } | undefined;
-  const wantsUsage = options?.include_usage === true && usage !== false;
+  const wantsUsage = (reportsUsage || options?.include_usage === true) && usage !== false;
   const common = { model: body.model, ...(wantsUsage && { usage: null }) };
   const events: unknown[] = [];
   for (let index = 0; index < choicesOf(body); index++) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type ErrorCode, errorKinds, ServiceError } from "#errors";
+import { type ErrorCode, errorKinds, isProviderCode, ServiceError } from "#errors";
 import { countedRequest, geminiCodec, geminiCountCodec } from "../../shared/formats/index.ts";
 import { geminiArrayConverter } from "../../workers/conversion/gemini/index.ts";
 
@@ -204,7 +204,10 @@ test("errors have the provider's status names", () => {
     const body = codec.error(new ServiceError({ code, message: "No." }), "req_1");
     return (JSON.parse(body) as { error: { status: string } }).error.status;
   };
-  expect(Object.fromEntries((Object.keys(errorKinds) as ErrorCode[]).map((code) => [code, status(code)]))).toEqual({
+  const codes = Object.keys(errorKinds) as ErrorCode[];
+  const refusals = codes.filter(isProviderCode).map((code) => [code, "INVALID_ARGUMENT"]);
+  expect(Object.fromEntries(codes.map((code) => [code, status(code)]))).toEqual({
+    ...Object.fromEntries(refusals),
     invalid_value: "INVALID_ARGUMENT",
     model_not_supported: "INVALID_ARGUMENT",
     invalid_api_key: "UNAUTHENTICATED",

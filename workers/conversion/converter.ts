@@ -1,3 +1,4 @@
+import type { Quirks } from "#catalog";
 import type { ServiceError } from "#errors";
 import { isSet, type JsonObject, type UploadRef } from "#formats";
 
@@ -39,10 +40,12 @@ export interface TokenEstimate {
 export interface UpstreamTarget {
   /** The upstream's own name for the model. */
   readonly model: string;
-  /** Maximum output tokens of each choice. */
-  readonly cap: number;
+  /** Maximum output tokens of each choice. Undefined: none is sent, which only some OpenAI-compatible servers allow. */
+  readonly cap: number | undefined;
   /** The field of chat upstreams for the cap. */
   readonly capField: "max_tokens" | "max_completion_tokens";
+  /** Of an upstream that speaks chat. */
+  readonly quirks?: Quirks;
 }
 
 /** A request in another format, with the names of its ignored parameters. */
@@ -65,15 +68,15 @@ export interface FormatConverter {
   streamFromChat(identity: ResponseIdentity, request: JsonObject): StreamWriter;
 
   /** From a chat request with its model and output cap set. Throws `invalidValue` naming the chat field for what cannot be converted. */
-  requestFromChat(request: JsonObject): ConvertedRequest;
+  requestFromChat(request: JsonObject, target?: Pick<UpstreamTarget, "quirks">): ConvertedRequest;
   /** The provider's whole answer as a chat.completion object. */
   responseToChat(answer: JsonObject): JsonObject;
   /** The provider's stream events (parsed JSON) as chat.completion.chunk objects. */
   streamToChat(): { write(event: JsonObject): readonly JsonObject[]; usage(soFar?: boolean): unknown };
 
-  /** For providers that speak the caller's format: nothing changes but the model id and the output cap. */
+  /** For providers that speak the caller's format: nothing changes but the model id, the output cap, and what is ignored. */
   readonly native: {
-    prepare(request: JsonObject, target: UpstreamTarget): JsonObject;
+    prepare(request: JsonObject, target: UpstreamTarget, ignored?: IgnoredParams): JsonObject;
     /** The answer with our model id. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;
     /** Usage of an answer in chat shape, for billing. */

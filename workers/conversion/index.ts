@@ -12,12 +12,20 @@ import { geminiConverter } from "./gemini/index.ts";
 import { messagesConverter } from "./messages/index.ts";
 import { responsesConverter } from "./responses/index.ts";
 
-export { chunkParser, withoutUnknown } from "./chat/index.ts";
-export type { FormatConverter, ResolvedUpload, ResponseIdentity, StreamWriter, TokenEstimate } from "./converter.ts";
+export { chunkParser, failureOfChoices, normalizeAnswer } from "./chat/index.ts";
+export {
+  type FormatConverter,
+  ignoredParams,
+  type ResolvedUpload,
+  type ResponseIdentity,
+  type StreamWriter,
+  type TokenEstimate,
+} from "./converter.ts";
 export { completeEmbeddings } from "./embeddings-response.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { type GeneratedFile, imageResponse, mediaResponse } from "./media-responses.ts";
 export { responsesFailure } from "./responses/index.ts";
+export { callDelta, callTracker } from "./tool-calls.ts";
 export { completionTokens, promptTokens, tokenUsage } from "./usage.ts";
 
 export const converters: Readonly<Record<Format, FormatConverter>> = {
@@ -44,7 +52,7 @@ export function convertRequest(
   };
   const chat = caller.requestToChat(request);
   try {
-    const converted = provider.requestFromChat(toUpstream(chat.request, target));
+    const converted = provider.requestFromChat(toUpstream(chat.request, target), target);
     const ignored = ignoredParams();
     for (const name of [...chat.ignored, ...converted.ignored.map(callerField)]) ignored.add(name, true);
     return { request: converted.request, ignored: ignored.names() };

@@ -6,16 +6,18 @@ import {
   convertRequest,
   type FormatConverter,
   geminiArrayConverter,
+  ignoredParams,
   promptTokens,
   type ResponseIdentity,
   type StreamWriter,
   type TokenEstimate,
   tokenUsage,
-  withoutUnknown,
 } from "../conversion/index.ts";
 import type { JsonObject, TextCall } from "../providers/index.ts";
 import type { CallContext, Counted } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
+import { capFor } from "./output-cap.ts";
+import { withTenantIds } from "./tenant-ids.ts";
 import { withUploads } from "./uploads.ts";
 
 /**
@@ -51,7 +53,7 @@ export function chatRequestOf({ payload, request }: CallContext): JsonObject | u
 /** Converts one call for whichever upstream serves it. */
 export async function convertCall(call: CallContext) {
   const { payload, model, clock } = call;
-  const { headers = {}, outputCap: cap } = payload;
+  const { headers = {} } = payload;
   const caller = callerConverter(payload);
   const format = callerFormat(payload);
   const identity: ResponseIdentity = {
@@ -64,14 +66,21 @@ export async function convertCall(call: CallContext) {
   async function forCandidate(candidate: Candidate): Promise<ConvertedCall> {
     const request = await requestFor(candidate.upstream.provider);
     const spoken = upstreamFormat(candidate, format);
-    const target = { model: candidate.model, capField: model.outputCapField, cap };
+    const isolate = (body: JsonObject) =>
+      spoken === "chat" || spoken === "responses" ? withTenantIds(body, payload.account) : body;
+    const target = {
+      model: candidate.model,
+      capField: model.outputCapField,
+      cap: capFor(call, candidate, spoken),
+      quirks: candidate.upstream.quirks,
+    };
     if (spoken === format) {
       const { native } = caller;
-      const isStrict = format === "chat" && candidate.upstream.unknownFields === "drop";
-      const { request: known, ignored } = isStrict ? withoutUnknown(request) : { request, ignored: [] };
+      const ignored = ignoredParams();
+      const body = native.prepare(request, target, ignored);
       return {
-        call: { format, model: candidate.model, body: native.prepare(known, target), headers },
-        ignored,
+        call: { format, model: candidate.model, body: isolate(body), headers },
+        ignored: ignored.names(),
         answer(response) {
           const counted = usageOrEstimate(call, native.usage(response), () =>
             answerBytes(caller.responseToChat(response)),
@@ -84,7 +93,7 @@ export async function convertCall(call: CallContext) {
     const upstream = converters[spoken];
     const { request: body, ignored } = convertRequest(caller, upstream, request, target);
     return {
-      call: { format: spoken, model: candidate.model, body, headers: {} },
+      call: { format: spoken, model: candidate.model, body: isolate(body), headers: {} },
       ignored,
       answer(response) {
         const answer = upstream.responseToChat(response);

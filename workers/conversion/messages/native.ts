@@ -63,7 +63,8 @@ function stream({ model }: { readonly model: string }): StreamWriter {
 }
 
 export const native: FormatConverter["native"] = {
-  prepare: (request, { model, cap }) => ({ ...fitThinking(request, cap), model, max_tokens: cap }),
+  prepare: (request, { model, cap }) =>
+    cap === undefined ? { ...request, model } : { ...fitThinking(request, cap), model, max_tokens: cap },
   finish: (answer, { model }) => ({ ...answer, model }),
   usage: (answer) => convertUsageToChat(answer["usage"]),
   stream,
