@@ -306,6 +306,19 @@ describe("countTokens: generateContentRequest is counted with its instruction an
   });
 });
 
+test("countTokens: a body without contents is refused by that name", async () => {
+  const customer = await served.service.account("0");
+  const refusalOf = async (body: object) => {
+    const response = await customer.post(`/v1beta/models/${local.model}:countTokens`, body);
+    return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
+  };
+  for (const [body, field] of [
+    [{}, "contents"],
+    [{ generateContentRequest: {} }, "generateContentRequest.contents"],
+  ] as const)
+    expect(await refusalOf(body)).toEqual([400, expect.stringMatching(new RegExp(`^${field}: .*expected array`))]);
+});
+
 test("countTokens: uploads are counted with their bytes, and only for their own account", async () => {
   const { client, customer } = await newCaller(served);
   const id = await uploaded(served.service, customer, pngOf(3, 2));
