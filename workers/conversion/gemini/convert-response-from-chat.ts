@@ -1,6 +1,7 @@
 import { byteLength, count, formedRequest, given, type JsonObject, list, number, object, text } from "#formats";
 import { contentText, indexOf, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
+import { failureOf } from "../failed-choice.ts";
 import { argumentsOf, callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import type { StreamFraming } from "./native.ts";
@@ -63,7 +64,7 @@ const contentOf = (parts: readonly JsonObject[]): JsonObject => ({
 function candidateOf(
   parts: readonly JsonObject[],
   calls: readonly ToolCall[],
-  finishReason: unknown,
+  end: JsonObject,
   hasRefusal: boolean,
 ): JsonObject {
   const callParts: JsonObject[] = [];
@@ -74,8 +75,10 @@ function candidateOf(
     else malformed.push(`${name}(${text(input)})`);
   }
   const content = contentOf([...parts, ...callParts]);
-  if (finishReason === "length") return { content, finishReason: "MAX_TOKENS" };
-  if (finishReason === "content_filter" || hasRefusal) return { content, finishReason: "SAFETY" };
+  const failure = failureOf(end);
+  if (failure !== undefined) return { content, finishReason: "OTHER", finishMessage: failure };
+  if (end["finish_reason"] === "length") return { content, finishReason: "MAX_TOKENS" };
+  if (end["finish_reason"] === "content_filter" || hasRefusal) return { content, finishReason: "SAFETY" };
   if (malformed.length === 0) return { content, finishReason: "STOP" };
   const finishMessage = `Malformed function call: ${malformed.join(" ")}`;
   return { content, finishReason: "MALFORMED_FUNCTION_CALL", finishMessage };
@@ -109,7 +112,7 @@ export function convertResponseFromChat(
       return { id, name: text(name), args, signature: signatureOf(call) };
     });
     return {
-      ...candidateOf(textParts(message, withThoughts), calls, choice["finish_reason"], text(message["refusal"]) !== ""),
+      ...candidateOf(textParts(message, withThoughts), calls, choice, text(message["refusal"]) !== ""),
       index,
       ...logprobsFromChat(choice["logprobs"]),
     };
@@ -125,7 +128,8 @@ export function convertResponseFromChat(
 interface Candidate {
   readonly calls: (ToolCall & { name: string; args: string; signature: string })[];
   readonly trackCall: ReturnType<typeof callTracker>;
-  finishReason: unknown;
+  /** The choice that ended it. */
+  end: JsonObject;
   hasRefusal: boolean;
 }
 
@@ -143,7 +147,7 @@ export const convertStreamFromChat =
       const existing = candidates.get(index);
       if (existing) return existing;
       const trackCall = callTracker((call) => toolCallId(identity.id, index, call));
-      const candidate = { calls: [], trackCall, finishReason: null, hasRefusal: false };
+      const candidate = { calls: [], trackCall, end: {}, hasRefusal: false };
       candidates.set(index, candidate);
       return candidate;
     };
@@ -170,7 +174,7 @@ export const convertStreamFromChat =
       const delta = object(choice["delta"]);
       for (const call of list(delta["tool_calls"])) addCall(candidate, call);
       candidate.hasRefusal ||= text(delta["refusal"]) !== "";
-      candidate.finishReason = choice["finish_reason"] || candidate.finishReason;
+      if (choice["finish_reason"]) candidate.end = choice;
       const parts = textParts(delta, withThoughts);
       if (parts.length === 0) return [];
       bytes += parts.reduce((sum, part) => sum + byteLength(part["text"]), 0);
@@ -187,8 +191,8 @@ export const convertStreamFromChat =
       outputBytes: () => bytes,
       end(estimate) {
         if (candidates.size === 0) candidateAt(0);
-        const last = [...candidates].map(([index, { calls, finishReason, hasRefusal }]) => ({
-          ...candidateOf([], calls, finishReason, hasRefusal),
+        const last = [...candidates].map(([index, { calls, end: last, hasRefusal }]) => ({
+          ...candidateOf([], calls, last, hasRefusal),
           index,
         }));
         return event({ candidates: last, usageMetadata: convertUsageFromChat(usage, estimate) }) + end();

@@ -1,6 +1,7 @@
 import { count, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
+import { failureOf } from "../failed-choice.ts";
 import { argumentsObject, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import { detailsToBlocks, thinkingBlock } from "./reasoning.ts";
@@ -10,13 +11,22 @@ const messageId = ({ id }: ResponseIdentity): string =>
 
 /**
  * Why a chat choice ended, for a Messages answer. Chat does not name the stop sequence; some servers put it into the
- * choice's `stop_reason`. Some servers also end an answer with tool calls by `stop`.
+ * choice's `stop_reason`. Some servers also end an answer with tool calls by `stop`. A failed answer is a refusal, the only
+ * reason that clients do not take for a success.
  */
 export function mapFinishReason(
-  { finish_reason, stop_reason }: JsonObject,
+  choice: JsonObject,
   has: { readonly calls: boolean; readonly refusal: boolean },
   { stop_sequences }: JsonObject,
 ): JsonObject {
+  const failure = failureOf(choice);
+  if (failure !== undefined)
+    return {
+      stop_reason: "refusal",
+      stop_sequence: null,
+      stop_details: { type: "refusal", category: null, explanation: failure },
+    };
+  const { finish_reason, stop_reason } = choice;
   const isSequence = finish_reason === "stop" && Array.isArray(stop_sequences) && stop_sequences.includes(stop_reason);
   const reason = (): string => {
     if (finish_reason === "length") return "max_tokens";
