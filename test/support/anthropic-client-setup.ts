@@ -20,8 +20,17 @@ export const costOf = costBy({
   [hostedModel]: { input: 3_000n, cached_input: 300n, output: 15_000n },
 });
 
+/** Has a price for cache writes of five minutes, and none for those of an hour. */
+export const shortCacheModel = "anthropic/claude-opus-5";
+const withoutLongCache = {
+  [shortCacheModel]: {
+    features: ["tools", "json", "image", "file"],
+    pricing: { input: "5", cached_input: "0.5", cache_write: "6.25", output: "25" },
+  },
+};
+
 const withHostedModel = (): string =>
-  catalogWith({ groq: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } }, {}, [
+  catalogWith({ groq: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } }, withoutLongCache, [
     {
       id: hostedModel,
       name: "Hosted",

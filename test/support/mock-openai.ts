@@ -129,6 +129,9 @@ function refusalOf(request: MockRequest): Usual | undefined {
 }
 
 function refusalOfFields({ body }: MockRequest, { refuses = [] }: Answer): Usual | undefined {
+  // Whatever a test scripts: no server of this format has Anthropic's breakpoints.
+  if (JSON.stringify([body.messages, body.tools]).includes('"cache_control":'))
+    return mockError(400, "Unknown parameter: 'cache_control'.", { code: "unknown_parameter" });
   const field = refuses.find((each) => each in body);
   return field === undefined ? undefined : mockError(422, "Extra inputs are not permitted", { param: field });
 }

@@ -176,7 +176,7 @@ test("usage includes cache reads, cache writes and reasoning", () => {
     prompt_tokens: 280,
     completion_tokens: 9,
     total_tokens: 289,
-    prompt_tokens_details: { cached_tokens: 200, cache_write_tokens: 40, cache_write_1h_tokens: 30 },
+    prompt_tokens_details: { cached_tokens: 200, cache_write_tokens: 70, cache_write_1h_tokens: 30 },
     completion_tokens_details: { reasoning_tokens: 4 },
   };
   expect(messagesConverter.native.usage(native([], { usage }))).toEqual(shown);

@@ -38,17 +38,16 @@ test("a plain request is converted completely", () => {
 });
 
 test("hints are ignored parameters, named once each and only if a header can carry the name", () => {
-  const mark = { cache_control: { type: "ephemeral" } };
   const { request, ignored } = converted({
     metadata: { user_id: "u" },
     top_k: 3,
     service_tier: "auto",
     context_management: null,
     "bad\r\nname": 1,
-    system: [{ type: "text", text: "a", ...mark }],
-    messages: [user({ type: "text", text: "b", ...mark })],
+    system: [{ type: "text", text: "a" }],
+    messages: [user({ type: "text", text: "b" })],
   });
-  expect(ignored).toEqual(["metadata", "top_k", "service_tier", "cache_control"]);
+  expect(ignored).toEqual(["metadata", "top_k", "service_tier"]);
   expect(request["messages"]).toEqual([
     { role: "system", content: "a" },
     { role: "user", content: "b" },

@@ -36,6 +36,9 @@ export interface TokenEstimate {
   readonly output: number;
 }
 
+/** The longest lifetime of the cache breakpoints (`cache_control`) that an upstream gets. */
+export type CacheLifetime = "none" | "5m" | "1h";
+
 export interface UpstreamTarget {
   /** The upstream's own name for the model. */
   readonly model: string;
@@ -43,6 +46,8 @@ export interface UpstreamTarget {
   readonly cap: number;
   /** The field of chat upstreams for the cap. */
   readonly capField: "max_tokens" | "max_completion_tokens";
+  /** By default none. */
+  readonly cacheLifetime?: CacheLifetime;
 }
 
 /** A request in another format, with the names of its ignored parameters. */

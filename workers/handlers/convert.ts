@@ -1,11 +1,13 @@
 import type { ServiceError } from "#errors";
 import { estimateTokens, type Format, outputBytes } from "#formats";
 import {
+  type CacheLifetime,
   completionTokens,
   converters,
   convertRequest,
   type FormatConverter,
   geminiArrayConverter,
+  limitCacheControl,
   promptTokens,
   type ResponseIdentity,
   type StreamWriter,
@@ -64,11 +66,16 @@ export async function convertCall(call: CallContext) {
   async function forCandidate(candidate: Candidate): Promise<ConvertedCall> {
     const request = await requestFor(candidate.upstream.provider);
     const spoken = upstreamFormat(candidate, format);
-    const target = { model: candidate.model, capField: model.outputCapField, cap };
+    const cacheLifetime = cacheLifetimeOf(model, candidate, spoken);
+    const target = { model: candidate.model, capField: model.outputCapField, cap, cacheLifetime };
     if (spoken === format) {
       const { native } = caller;
+      const limited = limitCacheControl(request, spoken === "messages" || spoken === "chat" ? cacheLifetime : "1h");
       const isStrict = format === "chat" && candidate.upstream.unknownFields === "drop";
-      const { request: known, ignored } = isStrict ? withoutUnknown(request) : { request, ignored: [] };
+      const { request: known, ignored: unknown } = isStrict
+        ? withoutUnknown(limited.request)
+        : { request: limited.request, ignored: [] };
+      const ignored = [...limited.ignored, ...unknown];
       return {
         call: { format, model: candidate.model, body: native.prepare(known, target), headers },
         ignored,
@@ -101,6 +108,17 @@ export async function convertCall(call: CallContext) {
     /** What closes a stream of which nothing was written, where that is more than the error itself. */
     fail: (error: ServiceError) => caller.streamFromChat(identity, call.request).fail?.(error),
   };
+}
+
+/** Breakpoints have the price of their lifetime, and servers of the chat format rarely know them. */
+function cacheLifetimeOf(
+  { features, pricing }: CallContext["model"],
+  { upstream }: Candidate,
+  spoken: Format,
+): CacheLifetime {
+  const isPriced = spoken === "messages" || (upstream.unknownFields === "pass" && "cache_write" in pricing);
+  if (!isPriced || (spoken !== "messages" && spoken !== "chat")) return "none";
+  return features.has("cache_retention") ? "1h" : "5m";
 }
 
 function throughChat(reader: ReturnType<FormatConverter["streamToChat"]>, writer: StreamWriter): StreamWriter {

@@ -55,9 +55,9 @@ export function convertUsageFromChat(usage: unknown, estimate: { input: number; 
   const counted = tokenUsage(usage);
   if (!counted) return { ...noUsage, input_tokens: estimate.input, output_tokens: estimate.output };
   const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);
-  const { cache_write_tokens, cache_write_1h_tokens } = object(prompt_tokens_details);
+  const { cache_write_tokens } = object(prompt_tokens_details);
   const uncached = count(prompt_tokens) - counted.cached_input;
-  const written = Math.min(uncached, count(cache_write_tokens) + count(cache_write_1h_tokens));
+  const written = Math.min(uncached, count(cache_write_tokens));
   const thinking = count(object(completion_tokens_details)["reasoning_tokens"]);
   return {
     ...noUsage,

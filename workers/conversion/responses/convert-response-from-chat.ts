@@ -43,13 +43,13 @@ function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObje
   const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);
   const input = counted ? count(prompt_tokens) : estimate.input;
   const output = counted ? counted.output + counted.audio_output : estimate.output;
-  const { cache_write_tokens, cache_write_1h_tokens } = object(counted && prompt_tokens_details);
+  const { cache_write_tokens } = object(counted && prompt_tokens_details);
   const { reasoning_tokens } = object(counted && completion_tokens_details);
   return {
     input_tokens: input,
     input_tokens_details: {
       cached_tokens: counted?.cached_input ?? 0,
-      cache_write_tokens: count(cache_write_tokens) + count(cache_write_1h_tokens),
+      cache_write_tokens: count(cache_write_tokens),
     },
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: count(reasoning_tokens) },
