@@ -247,6 +247,7 @@ interface GeminiPart {
 const gemini: Caller = {
   request: {
     contents: [{ parts: [{ text: "Hi" }] }],
+    tools: [{ functionDeclarations: [{ name: "f" }] }],
     generationConfig: { thinkingConfig: { includeThoughts: true } },
   },
   assemble: (stream) => assembleGemini(framesOf(stream)),

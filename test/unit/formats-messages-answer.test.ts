@@ -58,7 +58,7 @@ test("thinking, text and calls become blocks in this order", () => {
     answered({ reasoning_content: "Hm", content: "So", tool_calls }, { finish_reason: "tool_calls" }),
   ).toMatchObject({
     content: [
-      { type: "thinking", thinking: "Hm", signature: "" },
+      { type: "thinking", thinking: "Hm", signature: expect.any(String) },
       { type: "text", text: "So" },
       { type: "tool_use", id: "a", name: "look", input: { at: 1 } },
       { type: "tool_use", id: "b", name: "look", input: {} },

@@ -141,7 +141,7 @@ test("tool calls and results are converted, with images and errors", () => {
   ]);
 });
 
-test("signed thinking becomes reasoning details, unsigned thinking is dropped", () => {
+test("signed thinking becomes reasoning details, unsigned thinking is another model's reasoning", () => {
   const format = "anthropic-claude-v1";
   const content = [
     { type: "thinking", thinking: "Hm", signature: "sig" },
@@ -152,6 +152,7 @@ test("signed thinking becomes reasoning details, unsigned thinking is dropped", 
     {
       role: "assistant",
       content: "So",
+      reasoning_content: "unsigned",
       reasoning_details: [
         { type: "reasoning.text", text: "Hm", signature: "sig", format, index: 0 },
         { type: "reasoning.encrypted", data: "xyz", format, index: 1 },

@@ -79,6 +79,8 @@ export interface FormatConverter {
   /** For providers that speak the caller's format: nothing changes but the model id and the output cap. */
   readonly native: {
     prepare(request: JsonObject, target: UpstreamTarget): JsonObject;
+    /** Part of `prepare`: without the reasoning state of models of other formats, which the provider refuses. */
+    withoutForeignState?(request: JsonObject, model: string): JsonObject;
     /** The answer with our model id. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;
     /** Usage of an answer in chat shape, for billing. */

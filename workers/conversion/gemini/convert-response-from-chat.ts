@@ -1,7 +1,8 @@
-import { byteLength, count, formedRequest, given, type JsonObject, list, number, object, text } from "#formats";
+import { byteLength, count, formedRequest, given, isSet, type JsonObject, list, number, object, text } from "#formats";
 import { contentText, indexOf, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
+import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";
 import { argumentsOf, callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import type { StreamFraming } from "./native.ts";
@@ -43,6 +44,21 @@ function includesThoughts(request: JsonObject): boolean {
   return object(object(generationConfig)["thinkingConfig"])["includeThoughts"] === true;
 }
 
+const hasTools = (request: JsonObject): boolean => isSet(object(formedRequest(request))["tools"]);
+
+/** The signature that brings the reasoning of an answer back with the next turn; only models that call tools demand it. */
+const reasoningSignature = (reasoning: string, details: readonly JsonObject[]): string =>
+  reasoning || details.length > 0 ? encodeReasoning({ reasoning_content: reasoning, reasoning_details: details }) : "";
+
+/** As Google's models sign: the first call, else the last text. */
+function signParts(parts: readonly JsonObject[], signature: string): readonly JsonObject[] {
+  if (!signature || parts.some(({ thoughtSignature }) => thoughtSignature)) return parts;
+  const call = parts.findIndex(({ functionCall }) => functionCall !== undefined);
+  const at = call >= 0 ? call : parts.findLastIndex(({ thought }) => thought !== true);
+  if (at < 0) return [...parts, { text: "", thoughtSignature: signature }];
+  return parts.map((part, p) => (p === at ? { ...part, thoughtSignature: signature } : part));
+}
+
 /** The parts of a message or a delta, besides its calls. */
 function textParts(message: JsonObject, withThoughts: boolean): JsonObject[] {
   const thought = withThoughts ? reasoningText(message) : "";
@@ -66,6 +82,7 @@ function candidateOf(
   calls: readonly ToolCall[],
   end: JsonObject,
   hasRefusal: boolean,
+  signature: string,
 ): JsonObject {
   const callParts: JsonObject[] = [];
   const malformed: string[] = [];
@@ -74,7 +91,7 @@ function candidateOf(
     if (args) callParts.push(given({ functionCall: { id, name, args }, thoughtSignature: signature || undefined }));
     else malformed.push(`${name}(${text(input)})`);
   }
-  const content = contentOf([...parts, ...callParts]);
+  const content = contentOf(signParts([...parts, ...callParts], signature));
   const failure = failureOf(end);
   if (failure !== undefined) return { content, finishReason: "OTHER", finishMessage: failure };
   if (end["finish_reason"] === "length") return { content, finishReason: "MAX_TOKENS" };
@@ -103,6 +120,7 @@ export function convertResponseFromChat(
   request: JsonObject,
 ): JsonObject {
   const withThoughts = includesThoughts(request);
+  const withState = hasTools(request);
   const candidates = list(response["choices"]).map((choice, position) => {
     const index = indexOf(choice, position);
     const message = object(choice["message"]);
@@ -111,8 +129,11 @@ export function convertResponseFromChat(
       const id = text(call["id"]) || toolCallId(identity.id, index, c);
       return { id, name: text(name), args, signature: signatureOf(call) };
     });
+    const parts = textParts(message, withThoughts);
+    const details = opaqueDetails(message["reasoning_details"]);
+    const signature = withState ? reasoningSignature(reasoningText(message), details) : "";
     return {
-      ...candidateOf(textParts(message, withThoughts), calls, choice, text(message["refusal"]) !== ""),
+      ...candidateOf(parts, calls, choice, text(message["refusal"]) !== "", signature),
       index,
       ...logprobsFromChat(choice["logprobs"]),
     };
@@ -131,6 +152,9 @@ interface Candidate {
   /** The choice that ended it. */
   end: JsonObject;
   hasRefusal: boolean;
+  /** Only if the request has tools. */
+  reasoning: string;
+  details: readonly JsonObject[];
 }
 
 /** Text is written as it comes; tool calls, which the format has only whole, and finish reasons with the last event. */
@@ -139,6 +163,7 @@ export const convertStreamFromChat =
   (identity: ResponseIdentity, request: JsonObject): StreamWriter => {
     const { frame, end } = framing();
     const withThoughts = includesThoughts(request);
+    const withState = hasTools(request);
     const candidates = new Map<number, Candidate>();
     let usage: unknown;
     let bytes = 0;
@@ -147,7 +172,7 @@ export const convertStreamFromChat =
       const existing = candidates.get(index);
       if (existing) return existing;
       const trackCall = callTracker((call) => toolCallId(identity.id, index, call));
-      const candidate = { calls: [], trackCall, end: {}, hasRefusal: false };
+      const candidate: Candidate = { calls: [], trackCall, end: {}, hasRefusal: false, reasoning: "", details: [] };
       candidates.set(index, candidate);
       return candidate;
     };
@@ -175,6 +200,10 @@ export const convertStreamFromChat =
       for (const call of list(delta["tool_calls"])) addCall(candidate, call);
       candidate.hasRefusal ||= text(delta["refusal"]) !== "";
       if (choice["finish_reason"]) candidate.end = choice;
+      if (withState) {
+        candidate.reasoning += reasoningText(delta);
+        candidate.details = [...candidate.details, ...opaqueDetails(delta["reasoning_details"])];
+      }
       const parts = textParts(delta, withThoughts);
       if (parts.length === 0) return [];
       bytes += parts.reduce((sum, part) => sum + byteLength(part["text"]), 0);
@@ -191,8 +220,8 @@ export const convertStreamFromChat =
       outputBytes: () => bytes,
       end(estimate) {
         if (candidates.size === 0) candidateAt(0);
-        const last = [...candidates].map(([index, { calls, end: last, hasRefusal }]) => ({
-          ...candidateOf([], calls, last, hasRefusal),
+        const last = [...candidates].map(([index, { calls, end: last, hasRefusal, reasoning, details }]) => ({
+          ...candidateOf([], calls, last, hasRefusal, reasoningSignature(reasoning, details)),
           index,
         }));
         return event({ candidates: last, usageMetadata: convertUsageFromChat(usage, estimate) }) + end();

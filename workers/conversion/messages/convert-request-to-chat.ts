@@ -4,7 +4,7 @@ import { contentOf, filePart, imagePart, splitResult, textPart, withSystem } fro
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { chatToolCall } from "../tool-calls.ts";
 import { convertToolChoiceToChat, convertToolsToChat } from "./prepare-tools.ts";
-import { blocksToDetails, effortOf } from "./reasoning.ts";
+import { blocksToDetails, blocksToReasoning, effortOf } from "./reasoning.ts";
 
 const refuseBlock = (param: string): never => refuse(param, "this model does not support blocks of this type");
 
@@ -116,12 +116,14 @@ function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: Ig
         refuseBlock(`${at}[${b}].type`);
     }
   });
-  const details = blocksToDetails(blocks);
+  const { reasoning_details = [], ...reasoning } = blocksToReasoning(blocks);
+  const details = [...blocksToDetails(blocks), ...reasoning_details];
   if (!answer && calls.length === 0 && details.length === 0) return [];
   return [
     {
       role: "assistant",
       content: answer || null,
+      ...reasoning,
       ...(calls.length > 0 && { tool_calls: calls }),
       ...(details.length > 0 && { reasoning_details: details }),
     },

@@ -2,9 +2,10 @@ import { count, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
+import { opaqueDetails } from "../reasoning-state.ts";
 import { argumentsObject, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
-import { detailsToBlocks, thinkingBlock } from "./reasoning.ts";
+import { detailsToBlocks, foreignBlocks } from "./reasoning.ts";
 
 const messageId = ({ id }: ResponseIdentity): string =>
   id.startsWith("msg_") ? id : `msg_${id.replace(/^.*[-_]/, "")}`;
@@ -109,7 +110,7 @@ export function convertResponseFromChat(
   return {
     ...emptyMessage(identity),
     content: [
-      ...(details.length === 0 && reasoning ? [thinkingBlock(reasoning, "")] : details),
+      ...(details.length > 0 ? details : foreignBlocks(reasoning, opaqueDetails(message["reasoning_details"]))),
       ...(answerText ? [textBlock(answerText)] : []),
       ...calls,
     ],

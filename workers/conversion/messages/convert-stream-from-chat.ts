@@ -1,6 +1,7 @@
 import { byteLength, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter } from "../converter.ts";
+import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";
 import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import {
   convertUsageFromChat,
@@ -10,7 +11,7 @@ import {
   textBlock,
   toolBlock,
 } from "./convert-response-from-chat.ts";
-import { ownDetails, redactedBlock, thinkingBlock } from "./reasoning.ts";
+import { foreignBlocks, ownDetails, redactedBlock, thinkingBlock } from "./reasoning.ts";
 
 const event = (type: string, fields: JsonObject): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
@@ -113,6 +114,8 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   let lastChoice: JsonObject = {};
   let refusal = false;
   let bytes = 0;
+  /** Of another provider, for the signature of the open block of thinking. */
+  let foreign: JsonObject[] = [];
 
   const begin = (): string => {
     if (hasBegun) return "";
@@ -125,10 +128,20 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     const last = blocks.last();
     return last?.start["type"] === type && !last.isSigned ? last : undefined;
   };
+  /** Thinking that its provider has not signed ends with a signature that brings it back. */
+  const seal = (): string => {
+    const open = current("thinking");
+    if (!open) return "";
+    open.isSigned = true;
+    const signature = encodeReasoning({ reasoning_details: foreign });
+    foreign = [];
+    return blocks.add(open, { type: "signature_delta", signature });
+  };
+  const beginBlock = (block: Block): string => seal() + blocks.begin(block);
   const addTo = (type: "text" | "thinking", content: string, delta: JsonObject): string => {
     const open = current(type);
     const block = open ?? newBlock(type === "text" ? textBlock("") : thinkingBlock("", ""));
-    const begun = open ? "" : blocks.begin(block);
+    const begun = open ? "" : beginBlock(block);
     if (type === "thinking") block.content += content;
     block.isSigned = delta["type"] === "signature_delta";
     bytes += byteLength(content);
@@ -141,11 +154,20 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
 
   /** One of `reasoning_details`. `hasReasoning`: the same delta had its text as reasoning, too. */
   const writeDetail = (detail: JsonObject, hasReasoning: boolean): string => {
-    if (detail["type"] === "reasoning.encrypted") return blocks.begin(newBlock(redactedBlock(text(detail["data"]))));
+    if (detail["type"] === "reasoning.encrypted") return beginBlock(newBlock(redactedBlock(text(detail["data"]))));
     const thinking = text(detail["text"]);
     const signature = text(detail["signature"]);
     const isWritten = hasReasoning || (signature !== "" && current("thinking")?.content === thinking);
     return (isWritten ? "" : think(thinking)) + sign(signature);
+  };
+
+  const writeForeign = (detail: JsonObject): string => {
+    if (!current("thinking"))
+      return foreignBlocks("", [detail])
+        .map((block) => beginBlock(newBlock(block)))
+        .join("");
+    foreign.push(detail);
+    return "";
   };
 
   const writeCall = (delta: JsonObject): string => {
@@ -157,7 +179,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       block = newBlock(toolBlock(text(id), name, {}), name !== "");
       calls.push(block);
       bytes += byteLength(name);
-      events = blocks.begin(block);
+      events = beginBlock(block);
     } else if (name !== "" && !block.isReady) {
       block.start = { ...block.start, name };
       block.isReady = true;
@@ -174,7 +196,10 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     const refused = text(delta["refusal"]);
     refusal ||= refused !== "";
     let events = think(reasoning);
-    for (const detail of ownDetails(delta["reasoning_details"])) events += writeDetail(detail, reasoning !== "");
+    const own = ownDetails(delta["reasoning_details"]);
+    for (const detail of own) events += writeDetail(detail, reasoning !== "");
+    for (const detail of opaqueDetails(delta["reasoning_details"]))
+      if (!own.includes(detail)) events += writeForeign(detail);
     events += write(contentText(delta["content"])) + write(refused);
     for (const call of list(delta["tool_calls"])) events += writeCall(call);
     return events;
@@ -194,7 +219,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       const stop = mapFinishReason(lastChoice, { calls: calls.length > 0, refusal }, request);
       const delta = { ...stop, container: null };
       const ended = event("message_delta", { delta, usage: convertUsageFromChat(usage, estimate) });
-      return begin() + blocks.end() + ended + event("message_stop", {});
+      return begin() + seal() + blocks.end() + ended + event("message_stop", {});
     },
   };
 }
