@@ -83,6 +83,10 @@ describe.each(models)("%s", (model) => {
       "message_stop",
     ]);
     expect(types.filter((type) => type === "content_block_delta").length).toBeGreaterThan(1);
+    // Clients show the prompt's tokens from the first event on.
+    const [first] = events;
+    const input = first?.type === "message_start" ? first.message.usage.input_tokens : 0;
+    expect(input).toBeGreaterThan(0);
   });
 
   test("the streaming helper assembles the same message as JSON; the charge matches its usage", async () => {

@@ -8,6 +8,8 @@ export interface ResponseIdentity {
   readonly created: number;
   /** Unique: made of the request id. */
   readonly id: string;
+  /** Of the prompt, for formats that show its tokens before the provider has counted them. */
+  readonly inputEstimate?: number;
 }
 
 /** The content of an upload: an address (which may be a data address), or base64. */

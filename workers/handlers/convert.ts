@@ -60,6 +60,7 @@ export async function convertCall(call: CallContext) {
     model: payload.model,
     created: Math.floor(clock.now() / 1000),
     id: `chatcmpl-${payload.requestId}`,
+    inputEstimate: payload.inputEstimate,
   };
   const requestFor = await withUploads(call, caller);
 

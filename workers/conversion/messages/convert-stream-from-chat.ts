@@ -120,7 +120,8 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   const begin = (): string => {
     if (hasBegun) return "";
     hasBegun = true;
-    return event("message_start", { message: { ...emptyMessage(identity), usage: noUsage } });
+    const usage = { ...noUsage, input_tokens: identity.inputEstimate ?? 0 };
+    return event("message_start", { message: { ...emptyMessage(identity), usage } });
   };
 
   /** A block of text or thinking continues until another begins. */
