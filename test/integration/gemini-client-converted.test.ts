@@ -150,6 +150,9 @@ test.each([false, true])(
       { role: "assistant", content: chatProvider.says },
       { role: "user" },
     ]);
+    // Google's own models get the conversation without that state.
+    const contents = [...chat.getHistory(), { role: "user", parts: [{ text: "Well?" }] }];
+    expect((await client.models.generateContent({ model: google.model, contents })).text).toBe("You said: Well?");
   },
 );
 

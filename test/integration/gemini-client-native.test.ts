@@ -237,8 +237,8 @@ test("thought signatures come from the provider, and go back to it unchanged", a
       role: "model",
       parts: [
         { text: "Hm.", thought: true },
-        { text: "Let me see.", thoughtSignature: "dGV4dA==" },
-        { functionCall: { id: "a", name, args: { city: "Oslo" } }, thoughtSignature: "Y2FsbA==" },
+        { text: "Let me see.", thoughtSignature: "c2lnbmF0dXJl" },
+        { functionCall: { id: "a", name, args: { city: "Oslo" } }, thoughtSignature: "c2lnbmF0dXJl" },
       ],
     },
     { role: "user", parts: [{ functionResponse: { id: "a", name, response } }] },

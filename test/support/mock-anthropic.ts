@@ -1,4 +1,4 @@
-import { type MessageScript, messageEvents, messageOf } from "./mock-anthropic-message.ts";
+import { type MessageScript, messageEvents, messageOf, mockSignature } from "./mock-anthropic-message.ts";
 import { textsOf, wordsOf } from "./mock-model.ts";
 import {
   type MockOptions,
@@ -82,7 +82,10 @@ function refusalOf({ method, path, headers, body }: MockRequest): Usual | undefi
   ];
   const extra = gone.find((field) => field in body);
   if (extra) return mockAnthropicError(400, `${extra}: Extra inputs are not permitted`);
-  return refusalOfBreakpoints(body);
+  const blocks = list(body["messages"]).flatMap(({ content }) => list(content));
+  if (blocks.some(({ type, signature }) => type === "thinking" && signature !== mockSignature))
+    return mockAnthropicError(400, "Invalid `signature` in `thinking` block");
+  return refusalOfBreakpoints(body, blocks);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -90,8 +93,7 @@ const list = (value: unknown): readonly Fields[] => (Array.isArray(value) ? valu
 const isMarked = (holder: Fields) => holder["cache_control"] != null;
 
 /** As reported of the provider: https://github.com/continuedev/continue/pull/6937, https://github.com/caozhiyuan/copilot-api/issues/241 */
-function refusalOfBreakpoints(body: Fields): Usual | undefined {
-  const blocks = list(body["messages"]).flatMap(({ content }) => list(content));
+function refusalOfBreakpoints(body: Fields, blocks: readonly Fields[]): Usual | undefined {
   const marked = [body, ...list(body["system"]), ...list(body["tools"]), ...blocks].filter(isMarked);
   if (marked.length > 4)
     return mockAnthropicError(400, `A maximum of 4 blocks with cache_control may be provided. Found ${marked.length}.`);

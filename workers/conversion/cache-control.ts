@@ -12,19 +12,29 @@ const holders: Holders = {
   messages: { content: { content: {}, source: { content: {} } } },
 };
 
-/** Returns the same object if nothing changes: most requests have no breakpoints. */
-function mapHolders(holder: JsonObject, inner: Holders, map: (holder: JsonObject) => JsonObject): JsonObject {
-  const mapEach = (each: unknown, innermost: Holders): unknown =>
-    typeof each === "object" && each !== null ? mapHolders(object(each), innermost, map) : each;
+type MapHolder = (holder: JsonObject) => JsonObject;
+
+/** Returns the same object if nothing changes, and allocates nothing then: most requests have no breakpoints. */
+function mapHolders(holder: JsonObject, inner: Holders, map: MapHolder): JsonObject {
   let mapped = map(holder);
-  for (const [field, innermost] of Object.entries(inner)) {
+  for (const field in inner) {
     const value = mapped[field];
-    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    const mappedValues = values.map((each) => mapEach(each, innermost));
-    if (mappedValues.some((each, i) => each !== values[i]))
-      mapped = { ...mapped, [field]: Array.isArray(value) ? mappedValues : mappedValues[0] };
+    if (typeof value !== "object" || value === null) continue;
+    const innermost = inner[field] ?? {};
+    const changed = Array.isArray(value) ? mapList(value, innermost, map) : mapHolders(object(value), innermost, map);
+    if (changed !== value) mapped = { ...mapped, [field]: changed };
   }
   return mapped;
+}
+
+function mapList(values: readonly unknown[], inner: Holders, map: MapHolder): readonly unknown[] {
+  let mapped: unknown[] | undefined;
+  values.forEach((each, i) => {
+    if (typeof each !== "object" || each === null) return;
+    const changed = mapHolders(object(each), inner, map);
+    if (changed !== each) (mapped ??= [...values])[i] = changed;
+  });
+  return mapped ?? values;
 }
 
 /** Leaves out the breakpoints, or their lifetimes, that the upstream does not have or the model has no price for. */
