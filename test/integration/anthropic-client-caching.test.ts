@@ -71,9 +71,9 @@ describe("breakpoints of a chat request", () => {
     expect(nanoUsd(entry?.amount_usd ?? "")).toBe(-costOf(nativeModel, billed));
   });
 
-  test("are dropped for a server that refuses them, and named", async () => {
+  test.each([hostedModel, localModel])("are dropped where they have no price, and named: %s", async (model) => {
     const { customer } = await newCaller(running);
-    const response = await customer.post("/v1/chat/completions", chatRequest(hostedModel));
+    const response = await customer.post("/v1/chat/completions", chatRequest(model));
     expect(response.status).toBe(200);
     expect(response.headers.get("x-ignored-params")).toBe("cache_control");
   });
