@@ -100,6 +100,20 @@ describe("breakpoints of a chat request", () => {
   });
 });
 
+test("the hold covers the price of the lifetime that a request asks for", async () => {
+  const customer = await running.service.account("0");
+  const inputCost = async (model: string, ttl: string) => {
+    const messages = [{ role: "user", content: [{ type: "text", text: "Hi", ...mark(ttl) }] }];
+    const response = await customer.post("/v1/chat/completions", { ...asking(model), messages });
+    const { error } = (await response.json()) as { error: { message: string } };
+    return nanoUsd(/input alone can cost ([\d.]+) USD/.exec(error.message)?.[1] ?? "");
+  };
+  const [short, long] = [await inputCost(nativeModel, "5m"), await inputCost(nativeModel, "1h")];
+  expect([short > 0n, short * 4_000n]).toEqual([true, long * 2_500n]);
+  // Without a price for an hour, only five minutes are written.
+  expect(await inputCost(shortCacheModel, "1h")).toBe(await inputCost(shortCacheModel, "5m"));
+});
+
 describe("a lifetime of one hour without a price is dropped and named; the breakpoint stays", () => {
   test.each(["/v1/messages", "/v1/chat/completions"])("%s", async (path) => {
     const { customer } = await newCaller(running);

@@ -92,7 +92,7 @@ interface Candidate {
   hasRefusal: boolean;
   /** Only if the request has tools. */
   reasoning: string;
-  details: readonly JsonObject[];
+  readonly details: JsonObject[];
 }
 
 /** Text is written as it comes; tool calls, which the format has only whole, and finish reasons with the last event. */
@@ -140,7 +140,7 @@ export const convertStreamFromChat =
       if (choice["finish_reason"]) candidate.end = choice;
       if (withState) {
         candidate.reasoning += reasoningText(delta);
-        candidate.details = [...candidate.details, ...opaqueDetails(delta["reasoning_details"])];
+        candidate.details.push(...opaqueDetails(delta["reasoning_details"]));
       }
       const parts = textParts(delta, withThoughts);
       if (parts.length === 0) return [];
