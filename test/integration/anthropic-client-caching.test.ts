@@ -9,6 +9,7 @@ import {
   newCaller,
   ownName,
   shortCacheModel,
+  uncachedModel,
 } from "../support/anthropic-client-setup.ts";
 import { claudeCodeHeaders, claudeCodeRequest } from "../support/claude-code-request.ts";
 import { localModel, nanoUsd } from "../support/service-setup.ts";
@@ -114,20 +115,29 @@ test("the hold covers the price of the lifetime that a request asks for", async 
   expect(await inputCost(shortCacheModel, "1h")).toBe(await inputCost(shortCacheModel, "5m"));
 });
 
-describe("a lifetime of one hour without a price is dropped and named; the breakpoint stays", () => {
-  test.each(["/v1/messages", "/v1/chat/completions"])("%s", async (path) => {
-    const { customer } = await newCaller(running);
-    running.anthropic.respond({ usage: { ...usage, cache_creation: null } });
-    const messages = [{ role: "user", content: [{ type: "text", text: "Hi", ...mark("1h") }] }];
-    const response = await customer.post(path, { ...asking(shortCacheModel), messages });
-    expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, "cache_control.ttl"]);
-    expect(running.anthropic.requests[0]?.body["messages"]).toEqual([
-      { role: "user", content: [{ type: "text", text: "Hi", ...mark() }] },
-    ]);
-    const billed = { input: 100, cached_input: 50, cache_write: 300, output: 20 };
-    const [entry] = await entriesOf(running.service, customer);
-    expect(entry?.request).toMatchObject({ usage: billed, shortfall_usd: "0.00" });
-  });
+describe("what has no price is dropped and named", () => {
+  const cases = [
+    [shortCacheModel, "cache_control.ttl", mark(), { cache_write: 300 }],
+    [uncachedModel, "cache_control", {}, {}],
+  ] as const;
+
+  test.each(cases.flatMap((each) => [[...each, "/v1/messages"] as const, [...each, "/v1/chat/completions"] as const]))(
+    "%s: %s",
+    async (model, ignored, marked, written, path) => {
+      const { customer } = await newCaller(running);
+      const { cache_creation: _, cache_creation_input_tokens, ...others } = usage;
+      const isWritten = "cache_write" in written;
+      running.anthropic.respond({ usage: { ...others, ...(isWritten && { cache_creation_input_tokens }) } });
+      const messages = [{ role: "user", content: [{ type: "text", text: "Hi", ...mark("1h") }] }];
+      const response = await customer.post(path, { ...asking(model), messages });
+      expect([response.status, response.headers.get("x-ignored-params")]).toEqual([200, ignored]);
+      const content = [{ type: "text", text: "Hi", ...marked }];
+      expect(running.anthropic.requests[0]?.body["messages"]).toEqual([{ role: "user", content }]);
+      const billed = { input: 100, cached_input: 50, ...written, output: 20 };
+      const [entry] = await entriesOf(running.service, customer);
+      expect(entry?.request).toMatchObject({ usage: billed, shortfall_usd: "0.00" });
+    },
+  );
 });
 
 describe("Claude Code's request", () => {

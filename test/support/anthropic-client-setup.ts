@@ -22,15 +22,19 @@ export const costOf = costBy({
 
 /** Has a price for cache writes of five minutes, and none for those of an hour. */
 export const shortCacheModel = "anthropic/claude-opus-5";
-const withoutLongCache = {
+/** Has none for either. */
+export const uncachedModel = "anthropic/claude-opus-4-8";
+const features = ["tools", "json", "image", "file"];
+const fewerPrices = {
   [shortCacheModel]: {
-    features: ["tools", "json", "image", "file"],
+    features,
     pricing: { input: "5", cached_input: "0.5", cache_write: "6.25", output: "25" },
   },
+  [uncachedModel]: { features, pricing: { input: "5", cached_input: "0.5", output: "25" } },
 };
 
 const withHostedModel = (): string =>
-  catalogWith({ groq: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } }, withoutLongCache, [
+  catalogWith({ groq: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } }, fewerPrices, [
     {
       id: hostedModel,
       name: "Hosted",

@@ -111,14 +111,14 @@ export async function convertCall(call: CallContext) {
   };
 }
 
-/** Breakpoints have the price of their lifetime, and servers of the chat format rarely know them. */
+/** Cache writes need a price, and few servers of the chat format know breakpoints. */
 function cacheLifetimeOf(
   { features, pricing }: CallContext["model"],
   { upstream }: Candidate,
   spoken: Format,
 ): CacheLifetime {
-  const isPriced = spoken === "messages" || (upstream.unknownFields === "pass" && "cache_write" in pricing);
-  if (!isPriced || (spoken !== "messages" && spoken !== "chat")) return "none";
+  const hasBreakpoints = spoken === "messages" || (spoken === "chat" && upstream.unknownFields === "pass");
+  if (!hasBreakpoints || !("cache_write" in pricing)) return "none";
   return features.has("cache_retention") ? "1h" : "5m";
 }
 
