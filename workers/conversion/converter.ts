@@ -9,6 +9,8 @@ export interface ResponseIdentity {
   readonly created: number;
   /** Unique: made of the request id. */
   readonly id: string;
+  /** Of the prompt, for formats that show its tokens before the provider has counted them. */
+  readonly inputEstimate?: number;
 }
 
 /** The content of an upload: an address (which may be a data address), or base64. */
@@ -37,6 +39,9 @@ export interface TokenEstimate {
   readonly output: number;
 }
 
+/** The longest lifetime of the cache breakpoints (`cache_control`) that an upstream gets. */
+export type CacheLifetime = "none" | "5m" | "1h";
+
 export interface UpstreamTarget {
   /** The upstream's own name for the model. */
   readonly model: string;
@@ -46,6 +51,8 @@ export interface UpstreamTarget {
   readonly capField: "max_tokens" | "max_completion_tokens";
   /** Of an upstream that speaks chat. */
   readonly quirks?: Quirks;
+  /** By default none. */
+  readonly cacheLifetime?: CacheLifetime;
 }
 
 /** A request in another format, with the names of its ignored parameters. */
@@ -77,6 +84,8 @@ export interface FormatConverter {
   /** For providers that speak the caller's format: nothing changes but the model id, the output cap, and what is ignored. */
   readonly native: {
     prepare(request: JsonObject, target: UpstreamTarget, ignored?: IgnoredParams): JsonObject;
+    /** Part of `prepare`: without the reasoning state of models of other formats, which the provider refuses. */
+    withoutForeignState?(request: JsonObject, model: string): JsonObject;
     /** The answer with our model id. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;
     /** Usage of an answer in chat shape, for billing. */
