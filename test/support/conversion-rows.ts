@@ -559,6 +559,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "reasoning state of OpenAI's",
+    hiddenReasoning: true,
     requests: {
       chat: { messages: [hi, { role: "assistant", content: "Yes?", reasoning_details: [openaiState] }, hi] },
       responses: { input: [hi, reasoning, { role: "assistant", content: "Yes?" }, hi] },
@@ -609,10 +610,27 @@ export const rows: readonly Conversion[] = [
     feature: "who the caller's user is",
     requests: { chat: { user: "u1" }, messages: { metadata: { user_id: "u1" } }, responses: { user: "u1" } },
     except: {
-      chat: { messages: { ignored: "metadata" }, responses: { ignored: "user" } },
+      chat: { messages: { ignored: "metadata" } },
       messages: { chat: { ignored: "user" }, responses: { ignored: "user" } },
-      responses: { chat: { ignored: "user" }, messages: { ignored: "metadata" } },
+      responses: { messages: { ignored: "metadata" } },
       gemini: { chat: { ignored: "user" }, messages: { ignored: "metadata" }, responses: { ignored: "user" } },
+    },
+  },
+  {
+    feature: "key of the prompt cache",
+    requests: { chat: { prompt_cache_key: "k" }, responses: { prompt_cache_key: "k" } },
+    except: {
+      messages: { chat: { ignored: "prompt_cache_key" }, responses: { ignored: "prompt_cache_key" } },
+      gemini: { chat: { ignored: "prompt_cache_key" }, responses: { ignored: "prompt_cache_key" } },
+    },
+  },
+  {
+    feature: "metadata of the caller's own",
+    requests: { chat: { metadata: { a: "b" } }, responses: { metadata: { a: "b" } } },
+    except: {
+      chat: { responses: { ignored: "metadata" } },
+      messages: { chat: { ignored: "metadata" }, responses: { ignored: "metadata" } },
+      gemini: { chat: { ignored: "metadata" }, responses: { ignored: "metadata" } },
     },
   },
   {

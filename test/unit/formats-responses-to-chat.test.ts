@@ -30,6 +30,8 @@ test("a string is a user message after the instructions", () => {
   });
 });
 
+const identifiers = { prompt_cache_key: "k", safety_identifier: "s", user: "u" };
+
 test("parameters have their names in chat", () => {
   const schema = { type: "object", properties: {} };
   const { request, ignored } = toChat({
@@ -42,6 +44,7 @@ test("parameters have their names in chat", () => {
     include: ["message.output_text.logprobs"],
     parallel_tool_calls: false,
     reasoning: { effort: "low" },
+    ...identifiers,
     text: { format: { type: "json_schema", name: "n", schema, strict: true, description: null }, verbosity: "low" },
     service_tier: "flex",
     tools: [
@@ -63,6 +66,7 @@ test("parameters have their names in chat", () => {
     top_logprobs: 2,
     parallel_tool_calls: false,
     reasoning_effort: "low",
+    ...identifiers,
     response_format: { type: "json_schema", json_schema: { name: "n", schema, strict: true } },
     verbosity: "low",
     service_tier: "flex",
@@ -102,12 +106,9 @@ test("without tools there is no tool choice", () => {
 test("hints are ignored by name, if a header can have the name", () => {
   const { request, ignored } = toChat({
     input: "x",
-    user: "u",
     metadata: { a: "b" },
     seed: 1,
     service_tier: "auto",
-    prompt_cache_key: "k",
-    safety_identifier: "s",
     parallel_tool_calls: true,
     truncation: "auto",
     reasoning: { effort: null, summary: "auto" },
@@ -117,18 +118,7 @@ test("hints are ignored by name, if a header can have the name", () => {
   });
   expect(Object.keys(request)).toEqual(["model", "messages"]);
   expect([...ignored].sort()).toEqual(
-    [
-      "user",
-      "metadata",
-      "seed",
-      "service_tier",
-      "prompt_cache_key",
-      "safety_identifier",
-      "parallel_tool_calls",
-      "truncation",
-      "reasoning.summary",
-      "include",
-    ].sort(),
+    ["metadata", "seed", "service_tier", "parallel_tool_calls", "truncation", "reasoning.summary", "include"].sort(),
   );
 });
 

@@ -73,6 +73,7 @@ export async function convertCall(call: CallContext) {
       capField: model.outputCapField,
       cap: capFor(call, candidate, spoken),
       quirks: candidate.upstream.quirks,
+      hiddenReasoning: model.hiddenReasoning,
     };
     if (spoken === format) {
       const { native } = caller;

@@ -159,7 +159,9 @@ export function convertRequestToChat(request: JsonObject): ConvertedRequest {
   const { model, input, instructions, stream, max_output_tokens, temperature, top_p, top_logprobs, ...others } =
     request;
   const { tools, tool_choice, parallel_tool_calls, text: textConfig, reasoning, include, ...options } = others;
-  const { service_tier, stream_options, truncation, store: _, background: __, ...ignoredFields } = options;
+  const { service_tier, stream_options, truncation, store: _, background: __, ...moreOptions } = options;
+  // Chat takes `metadata` only with `store: true`: https://github.com/tmc/langchaingo/issues/1484
+  const { prompt_cache_key, safety_identifier, user, ...ignoredFields } = moreOptions;
   const { effort, ...otherReasoning } = object(reasoning);
   const { format, verbosity } = object(textConfig);
 
@@ -188,6 +190,9 @@ export function convertRequestToChat(request: JsonObject): ConvertedRequest {
     response_format: responseFormatToChat(object(format)),
     verbosity,
     service_tier: isDefaultTier(service_tier) ? undefined : service_tier,
+    prompt_cache_key,
+    safety_identifier,
+    user,
   });
   return { request: chat, ignored: ignored.names() };
 }

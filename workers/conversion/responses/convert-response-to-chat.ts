@@ -1,6 +1,7 @@
 import { count, isCount, type JsonObject, list, object, text } from "#formats";
 import { chatToolCall } from "../tool-calls.ts";
-import { paragraphBreak, reasoningDetailsOf } from "./output-items.ts";
+import { paragraphBreak } from "./output-items.ts";
+import { reasoningDetailsOf } from "./reasoning-state.ts";
 
 function mapFinishReasonToChat(response: JsonObject, hasCalls: boolean): string {
   const { reason } = object(response["incomplete_details"]);

@@ -4,16 +4,16 @@ import {
   byteLength,
   errorEvent,
   eventText,
-  isSet,
   type JsonObject,
   object,
   responsesUpload,
   text,
 } from "#formats";
-import type { FormatConverter, ResponseIdentity, StreamWriter } from "../converter.ts";
+import { type FormatConverter, ignoredParams, type ResponseIdentity, type StreamWriter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { responseError } from "./convert-response-from-chat.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
+import { includeState, isHollow } from "./reasoning-state.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
   const resolvePart = (part: JsonObject, path: string): JsonObject => {
@@ -34,13 +34,6 @@ export const resolveUploads: FormatConverter["resolveUploads"] = (request, resol
   };
   return mapParts(mapParts(request, ["input", "content"], resolvePart), ["input", "output"], resolvePart);
 };
-
-/**
- * Whether a reasoning item has no state of its own. The provider would look it up by its id, where nothing is stored for the
- * caller.
- */
-const isStoredReasoning = ({ type, encrypted_content, content }: JsonObject): boolean =>
-  type === "reasoning" && !isSet(encrypted_content) && !isSet(content);
 
 const finalEvents: readonly string[] = ["response.completed", "response.incomplete", "response.failed", "error"];
 
@@ -88,12 +81,22 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
 }
 
 export const native: FormatConverter["native"] = {
-  prepare(request, { model, cap }) {
+  prepare(request, { model, cap, hiddenReasoning }, ignored = ignoredParams()) {
     const { input } = request;
-    const items = Array.isArray(input) ? input.filter((item: unknown) => !isStoredReasoning(object(item))) : input;
+    const items = Array.isArray(input) ? input.filter((item: unknown) => !isHollow(object(item))) : input;
     if (Array.isArray(items) && items.length === 0)
       throw invalidValue("input", "input: has only reasoning without its encrypted content, which is not stored here.");
-    return { ...request, input: items, model, ...(cap !== undefined && { max_output_tokens: cap }), store: false };
+    if (Array.isArray(input) && Array.isArray(items))
+      ignored.add("input.reasoning", items.length < input.length || null);
+    const include = includeState(request["include"], hiddenReasoning);
+    return {
+      ...request,
+      input: items,
+      ...(include.length > 0 && { include }),
+      model,
+      ...(cap !== undefined && { max_output_tokens: cap }),
+      store: false,
+    };
   },
   finish: (response, { model }) => ({ ...response, model }),
   usage: ({ usage }) => convertUsageToChat(usage),
