@@ -193,10 +193,42 @@ export const rows: readonly Conversion[] = [
       chat: { tools: [{ type: "custom", custom: { name: "f" } }] },
       responses: { tools: [{ type: "custom", name: "f" }] },
     },
-    except: {
-      messages: { chat: { refused: "tools[0].type" }, responses: { refused: "tools" } },
-      gemini: { chat: { refused: "tools[0].type" }, responses: { refused: "tools" } },
+    converted: {
+      chat: { tools: [{ type: "function", function: { name: "f", parameters: { required: ["input"] } } }] },
+      messages: { tools: [{ name: "f", input_schema: { required: ["input"] } }] },
+      gemini: { tools: [{ functionDeclarations: [{ name: "f", parametersJsonSchema: { required: ["input"] } }] }] },
     },
+    except: {
+      messages: { chat: { refused: "tools[0].type" } },
+      gemini: { chat: { refused: "tools[0].type" } },
+    },
+  },
+  {
+    feature: "tools: a namespace of functions",
+    requests: {
+      responses: { tools: [{ type: "namespace", name: "n", tools: tools.responses }] },
+    },
+    converted: {
+      chat: { tools: [{ function: { name: "n__f", parameters: schema } }] },
+      messages: { tools: [{ name: "n__f" }] },
+      gemini: { tools: [{ functionDeclarations: [{ name: "n__f" }] }] },
+    },
+  },
+  {
+    feature: "tools: a search for tools that the caller runs",
+    requests: { responses: { tools: [{ type: "tool_search", execution: "client", parameters: schema }] } },
+    converted: {
+      chat: { tools: [{ function: { name: "tool_search", parameters: schema } }] },
+      messages: { tools: [{ name: "tool_search" }] },
+      gemini: { tools: [{ functionDeclarations: [{ name: "tool_search" }] }] },
+    },
+  },
+  {
+    feature: "tools: web search without access to the web",
+    requests: { responses: { tools: [{ type: "web_search", external_web_access: false }, tools.responses[0]] } },
+    without: { responses: { tools: tools.responses } },
+    except: { responses: { responses: { ignored: "tools.web_search" } } },
+    everyOther: { responses: { ignored: "tools.web_search" } },
   },
   {
     feature: "parallel calls and their results",

@@ -1,5 +1,5 @@
 import type { Format } from "#formats";
-import { converters, convertRequest } from "../../workers/conversion/index.ts";
+import { converters, convertRequest, ignoredParams } from "../../workers/conversion/index.ts";
 
 /**
  * How each feature of a request is converted, for every pair of the caller's format and the provider's. The rows are in
@@ -64,7 +64,10 @@ export function sentRequest(
 ) {
   const request = { ...minimal[caller], ...requests[caller] };
   const target = { model: models[provider], cap: 20_000, capField: "max_tokens" as const, hiddenReasoning };
-  if (caller === provider) return { request: converters[caller].native.prepare(request, target), ignored: [] };
+  if (caller === provider) {
+    const ignored = ignoredParams();
+    return { request: converters[caller].native.prepare(request, target, ignored), ignored: ignored.names() };
+  }
   return convertRequest(converters[caller], converters[provider], request, target);
 }
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { noCapacity, rateLimited } from "#errors";
 import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
+import { callerTools } from "../../workers/conversion/responses/caller-tools.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
@@ -188,9 +189,33 @@ test("text after another item is an item of its own", async () => {
 
 const pieces = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 });
 const calls = fc.array(
-  fc.record({ isCustom: fc.boolean(), id: fc.boolean(), name: fc.string({ minLength: 1 }), pieces }),
-  { maxLength: 3 },
+  fc.record({
+    kind: fc.constantFrom("function", "custom", "namespaced", "tool_search"),
+    id: fc.boolean(),
+    name: fc.string({ minLength: 1 }),
+    isWhole: fc.boolean(),
+    pieces,
+  }),
+  { maxLength: 4 },
 );
+type Calls = typeof calls extends fc.Arbitrary<infer T> ? T : never;
+
+/** The tools that are called, and their calls as chat has them. */
+function toolsAndCalls(each: Calls) {
+  const tools = each.map(({ kind, name }, c): Json => {
+    if (kind === "tool_search") return { type: kind, execution: "client" };
+    const tool = { type: kind === "custom" ? "custom" : "function", name: `${name}${c}` };
+    return kind === "namespaced" ? { type: "namespace", name: "n", tools: [tool] } : tool;
+  });
+  const { given, chatName } = callerTools({ tools });
+  const called = each.map(({ kind, isWhole, pieces, ...call }, c) => {
+    const tool = given.find(({ path }) => path.startsWith(`tools[${c}]`)) ?? given.find(({ type }) => type === kind);
+    const text = pieces.join("");
+    const args = isWhole ? [`{"input":`, `${JSON.stringify(text)}}`] : pieces;
+    return { ...call, name: chatName(tool as (typeof given)[number]), pieces: args };
+  });
+  return { tools, called };
+}
 const answers = fc.record({
   reasoning: fc.oneof(fc.constant<string[]>([]), pieces),
   content: fc.oneof(fc.constant<string[]>([]), pieces),
@@ -202,18 +227,13 @@ const answers = fc.record({
 });
 
 /** The interleaved deltas of the calls, which begin in order. */
-function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, turns: readonly number[]) {
-  const deltas = each.map(({ isCustom, id, name, pieces }, index) =>
-    pieces.map((piece, p) => {
-      const payload = isCustom
-        ? { custom: { ...(p === 0 && { name }), input: piece } }
-        : { function: { ...(p === 0 && { name }), arguments: piece } };
-      return {
-        index,
-        ...(p === 0 && { type: isCustom ? "custom" : "function", ...(id && { id: `call_${index}` }) }),
-        ...payload,
-      };
-    }),
+function* inTurns(each: ReturnType<typeof toolsAndCalls>["called"], turns: readonly number[]) {
+  const deltas = each.map(({ id, name, pieces }, index) =>
+    pieces.map((piece, p) => ({
+      index,
+      ...(p === 0 && { type: "function", ...(id && { id: `call_${index}` }) }),
+      function: { ...(p === 0 && { name }), arguments: piece },
+    })),
   );
   for (const call of deltas) yield call.shift();
   for (let turn = 0; ; turn++) {
@@ -223,14 +243,15 @@ function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, 
   }
 }
 
-/** A chat response, whole and in chunks. */
+/** A chat response, whole and in chunks, and the request for it. */
 const both = answers.map(({ reasoning, content, refusal, calls, finish, turns }) => {
+  const { tools, called } = toolsAndCalls(calls);
   const chunks = [
     chunk({ role: "assistant", content: null }),
     ...reasoning.map((piece) => chunk({ reasoning_content: piece })),
     ...content.map((piece) => chunk({ content: piece }, { logprobs: { content: [{ token: piece, logprob: -1 }] } })),
     ...refusal.map((piece) => chunk({ refusal: piece })),
-    ...[...inTurns(calls, turns)].map((delta) => chunk({ tool_calls: [delta] })),
+    ...[...inTurns(called, turns)].map((delta) => chunk({ tool_calls: [delta] })),
     chunk({}, { finish_reason: finish }),
     { choices: [], usage },
   ];
@@ -238,28 +259,27 @@ const both = answers.map(({ reasoning, content, refusal, calls, finish, turns })
     reasoning_content: reasoning.join(""),
     content: content.join("") || null,
     refusal: refusal.join("") || null,
-    tool_calls: calls.map(({ isCustom, id, name, pieces }, c) => ({
+    tool_calls: called.map(({ id, name, pieces }, c) => ({
       ...(id && { id: `call_${c}` }),
-      ...(isCustom
-        ? { type: "custom", custom: { name, input: pieces.join("") } }
-        : { type: "function", function: { name, arguments: pieces.join("") } }),
+      type: "function",
+      function: { name, arguments: pieces.join("") },
     })),
   };
   const logprobs = { content: content.map((piece) => ({ token: piece, logprob: -1 })) };
   const whole = completeChat({ choices: [{ message, logprobs, finish_reason: finish }], usage }, identity, estimate);
-  return { chunks, whole };
+  return { chunks, whole, request: { ...request, tools } };
 });
 
-function streamed(chunks: readonly Json[]): string {
+function streamed(chunks: readonly Json[], request: Json): string {
   const stream = responsesConverter.streamFromChat(identity, request);
   return chunks.map((each) => stream.write(each)).join("") + stream.end(estimate);
 }
 
 test("an assembled stream is the whole response, wherever it was cut; also for the official client", async () => {
   await fc.assert(
-    fc.asyncProperty(both, async ({ chunks, whole }) => {
+    fc.asyncProperty(both, async ({ chunks, whole, request }) => {
       const expected = responsesConverter.responseFromChat(whole, identity, request);
-      const text = streamed(chunks);
+      const text = streamed(chunks, request);
       expect(assemble(eventsOf(text))).toEqual(expected);
       const { output, status, usage: counted } = await clientAnswer(text);
       expect({ output, status, usage: counted }).toMatchObject({
@@ -300,14 +320,14 @@ function flatCall(call: Json): Record<"id" | "type" | "name" | "input", string> 
 
 test("the provider's stream as chat is its whole response as chat", () => {
   fc.assert(
-    fc.property(both, ({ chunks, whole }) => {
+    fc.property(both, ({ chunks, whole, request }) => {
       const provider = responsesConverter.responseFromChat(whole, identity, request);
       const { choices, usage: counted } = responsesConverter.responseToChat(provider) as {
         choices: Json[];
         usage: Json;
       };
       const stream = responsesConverter.streamToChat();
-      const out = eventsOf(streamed(chunks)).flatMap((event) => stream.write(event));
+      const out = eventsOf(streamed(chunks, request)).flatMap((event) => stream.write(event));
       const [choice] = choices as { message: Json; finish_reason: unknown }[];
       const calls = ((choice?.message["tool_calls"] ?? []) as Json[]).map(flatCall);
       expect(assembleChat(out)).toEqual({ ...choice?.message, ...(calls.length > 0 && { tool_calls: calls }) });

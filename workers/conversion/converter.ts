@@ -7,6 +7,8 @@ export interface ResponseIdentity {
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
+  /** Unix seconds, at the time of asking. */
+  readonly now?: () => number;
   /** Unique: made of the request id. */
   readonly id: string;
 }

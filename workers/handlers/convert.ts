@@ -56,9 +56,11 @@ export async function convertCall(call: CallContext) {
   const { headers = {} } = payload;
   const caller = callerConverter(payload);
   const format = callerFormat(payload);
+  const now = () => Math.floor(clock.now() / 1000);
   const identity: ResponseIdentity = {
     model: payload.model,
-    created: Math.floor(clock.now() / 1000),
+    created: now(),
+    now,
     id: `chatcmpl-${payload.requestId}`,
   };
   const requestFor = await withUploads(call, caller);

@@ -12,7 +12,8 @@ import {
 } from "#formats";
 import { capOf, checkFields, commonFields, isStandardTier, type RefusedField, refuseParam } from "../chat/fields.ts";
 import type { FormatConverter, IgnoredParams } from "../converter.ts";
-import { readCall, refusalPart } from "./output-items.ts";
+import { argumentsText } from "../tool-calls.ts";
+import { refusalPart } from "./output-items.ts";
 import { prepareTools } from "./prepare-tools.ts";
 import { includeState, reasoningItemsOf } from "./reasoning-state.ts";
 
@@ -82,6 +83,12 @@ function partFromChat(part: JsonObject, path: string, ignored: IgnoredParams): J
 
 const contentFromChat = (content: unknown, path: string, ignored: IgnoredParams): string | JsonObject[] =>
   Array.isArray(content) ? list(content).map((part, p) => partFromChat(part, `${path}[${p}]`, ignored)) : text(content);
+
+function readCall(call: JsonObject) {
+  const isCustom = call["type"] === "custom" || call["custom"] != null;
+  const { name, input, arguments: args } = object(isCustom ? call["custom"] : call["function"]);
+  return { isCustom, name: text(name), input: argumentsText(isCustom ? input : args) };
+}
 
 /** Thinking parts are dropped: they belong to another provider. */
 function assistantContentFromChat({ content, refusal }: JsonObject, path: string): JsonObject[] {

@@ -58,7 +58,7 @@ function errorOf({ code, message, param, type }: JsonObject): JsonObject {
 
 const isCall = ({ type }: JsonObject) => type === "function_call" || type === "custom_tool_call";
 
-export const callToChat = ({ type, call_id, name, arguments: args, input }: JsonObject): JsonObject =>
+const callToChat = ({ type, call_id, name, arguments: args, input }: JsonObject): JsonObject =>
   type === "custom_tool_call"
     ? { id: text(call_id), type: "custom", custom: { name: text(name), input: text(input) } }
     : chatToolCall(text(call_id), name, text(args));

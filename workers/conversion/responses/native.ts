@@ -13,6 +13,7 @@ import { type FormatConverter, ignoredParams, type ResponseIdentity, type Stream
 import { mapParts } from "../map-parts.ts";
 import { responseError } from "./convert-response-from-chat.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
+import { withoutIdleSearch } from "./idle-search.ts";
 import { includeState, isHollow } from "./reasoning-state.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
@@ -81,7 +82,8 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
 }
 
 export const native: FormatConverter["native"] = {
-  prepare(request, { model, cap, hiddenReasoning }, ignored = ignoredParams()) {
+  prepare(body, { model, cap, hiddenReasoning }, ignored = ignoredParams()) {
+    const request = withoutIdleSearch(body, ignored);
     const { input } = request;
     const items = Array.isArray(input) ? input.filter((item: unknown) => !isHollow(object(item))) : input;
     if (Array.isArray(items) && items.length === 0)

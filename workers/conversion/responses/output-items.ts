@@ -1,11 +1,18 @@
-import { type JsonObject, list, number, object, text } from "#formats";
+import { type JsonObject, list, number, text } from "#formats";
 import type { ResponseIdentity } from "../converter.ts";
-import { argumentsText } from "../tool-calls.ts";
+import { argumentsObject } from "../tool-calls.ts";
+import { type CallerTool, customInput } from "./caller-tools.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 export type ItemType = keyof typeof idPrefixes;
 
-const idPrefixes = { reasoning: "rs", message: "msg", function_call: "fc", custom_tool_call: "ctc" } as const;
+const idPrefixes = {
+  reasoning: "rs",
+  message: "msg",
+  function_call: "fc",
+  custom_tool_call: "ctc",
+  tool_search_call: "tsc",
+} as const;
 
 /** The unique part of the request's id. Providers check the prefix of an id, and accept at most 64 characters. */
 const uniqueSuffix = ({ id }: ResponseIdentity) => id.slice(-24);
@@ -45,30 +52,31 @@ export const messageItem = (id: string, status: ItemStatus, content: readonly Js
   content,
 });
 
-/** A tool call of a chat response: of a function, or of a custom tool, whose input is text. */
+/** A tool call of a chat response. */
 export interface ToolCall {
   readonly callId: string;
-  readonly isCustom: boolean;
-  readonly name: string;
-  readonly input: string;
+  readonly tool: CallerTool;
+  /** As the model wrote them. */
+  readonly args: string;
 }
 
-export const callType = (isCustom: boolean) => (isCustom ? "custom_tool_call" : "function_call");
+const callTypes = { function: "function_call", custom: "custom_tool_call", tool_search: "tool_search_call" } as const;
 
-export const callItem = (id: string, status: ItemStatus, { callId, isCustom, name, input }: ToolCall): JsonObject => ({
+export const callType = ({ type }: CallerTool) => callTypes[type];
+
+function callFields({ tool: { type, name, namespace }, args }: ToolCall): JsonObject {
+  if (type === "tool_search") return { execution: "client", arguments: argumentsObject(args) };
+  const named = { name, ...(namespace !== undefined && { namespace }) };
+  return type === "custom" ? { ...named, input: customInput(args) } : { ...named, arguments: args };
+}
+
+export const callItem = (id: string, status: ItemStatus, call: ToolCall): JsonObject => ({
   id,
-  type: callType(isCustom),
+  type: callType(call.tool),
   status,
-  call_id: callId,
-  name,
-  [isCustom ? "input" : "arguments"]: input,
+  call_id: call.callId,
+  ...callFields(call),
 });
-
-export function readCall(call: JsonObject): Omit<ToolCall, "callId"> {
-  const isCustom = call["type"] === "custom" || call["custom"] != null;
-  const { name, input, arguments: args } = object(isCustom ? call["custom"] : call["function"]);
-  return { isCustom, name: text(name), input: argumentsText(isCustom ? input : args) };
-}
 
 /** Some servers leave the arguments empty for a function without parameters. */
 export const noArguments = "{}";
