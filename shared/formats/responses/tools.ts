@@ -13,6 +13,7 @@ const customToolTokens = 64;
 const maxFunctionName = 64;
 
 const hostedTools = "tools that run at the provider are not supported";
+const liveSearch = "web search is not supported; leave it out, or set external_web_access to false";
 const searchTools: readonly unknown[] = ["web_search", "web_search_2025_08_26"];
 
 export const isWebSearch = ({ type }: JsonObject): boolean => searchTools.includes(type);
@@ -30,6 +31,7 @@ function checkTool(tool: JsonObject, path: string, types = callerTools): number 
   if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   const { type, name, tools, environment, execution } = tool;
   if (isIdleSearch(tool)) return 0;
+  if (isWebSearch(tool)) return refuse(`${path}.type`, liveSearch);
   if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
   if (type === "shell" && object(environment)["type"] !== "local")
     refuse(`${path}.environment`, "only a local shell, which the caller runs, is supported");
