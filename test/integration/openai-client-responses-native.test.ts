@@ -10,6 +10,12 @@ const responsesOnlyModel = "openai/gpt-5.4";
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/** They go upstream as an HMAC with the account, so that tenants share no cache. */
+const identifiers = { user: "u1", safety_identifier: "s1", prompt_cache_key: "k1" };
+const isolated = Object.fromEntries(
+  Object.keys(identifiers).map((field) => [field, expect.stringMatching(/^[\w-]{43}$/) as string]),
+);
+
 /** A request with known and unknown fields. */
 const everything = {
   input: [
@@ -64,9 +70,7 @@ const everything = {
   top_p: 0.9,
   truncation: "auto",
   metadata: { a: "b" },
-  user: "u1",
-  safety_identifier: "s1",
-  prompt_cache_key: "k1",
+  ...identifiers,
   service_tier: "auto",
   x_new: { deep: [1, null, "ü"] },
 };
@@ -80,7 +84,13 @@ describe("requests to the provider", () => {
     const [request, ...others] = running.provider.requests;
     expect(others).toEqual([]);
     expect(request).toMatchObject({ method: "POST", path });
-    expect(request?.body).toEqual({ model: nativeModel, ...everything, max_output_tokens: 77, store: false });
+    expect(request?.body).toEqual({
+      model: nativeModel,
+      ...everything,
+      ...isolated,
+      max_output_tokens: 77,
+      store: false,
+    });
     expect(request?.headers.authorization).toBe("Bearer sk-operator");
     expect(((await response.json()) as { model: string }).model).toBe(providerModel);
   });
@@ -94,6 +104,7 @@ describe("requests to the provider", () => {
     expect(running.provider.requests[0]?.body).toEqual({
       model: nativeModel,
       ...everything,
+      ...isolated,
       ...stream,
       ...cap,
       store: false,
