@@ -54,6 +54,11 @@ test("tools, results and calls count with their framing", () => {
   expect(plain.textBytes).toBe(plain.size.inputBytes);
   const shell = parse(ask({ tools: [{ type: "shell", environment: { type: "local" } }] }));
   expect(shell.size.inputBytes).toBe(shell.textBytes + 1024);
+  // What becomes of them in chat is longer: a schema, and names with their namespace's.
+  const longer = parse(
+    ask({ tools: [{ type: "namespace", name: "crm", tools: [{ type: "custom", name: "write" }] }] }),
+  );
+  expect(longer.size.inputBytes).toBe(longer.textBytes + 2 * "crm".length + 64);
   const result = parse(ask({ input: [{ type: "function_call_output", call_id: "c", output: "ok" }] }));
   expect(result.textBytes).toBe(result.size.inputBytes);
 });

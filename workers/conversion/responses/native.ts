@@ -85,15 +85,20 @@ export const native: FormatConverter["native"] = {
   prepare(body, { model, cap, hiddenReasoning }, ignored = ignoredParams()) {
     const request = withoutIdleSearch(body, ignored);
     const { input } = request;
-    const items = Array.isArray(input) ? input.filter((item: unknown) => !isHollow(object(item))) : input;
-    if (Array.isArray(items) && items.length === 0)
-      throw invalidValue("input", "input: has only reasoning without its encrypted content, which is not stored here.");
-    if (Array.isArray(input) && Array.isArray(items))
-      ignored.add("input.reasoning", items.length < input.length || null);
+    const isUsable = (item: unknown) => !isHollow(object(item));
+    const hasHollow = Array.isArray(input) && !input.every(isUsable);
+    if (hasHollow) {
+      if (!input.some(isUsable))
+        throw invalidValue(
+          "input",
+          "input: has only reasoning without its encrypted content, which is not stored here.",
+        );
+      ignored.add("input.reasoning", true);
+    }
     const include = includeState(request["include"], hiddenReasoning);
     return {
       ...request,
-      input: items,
+      ...(hasHollow && { input: input.filter(isUsable) }),
       ...(include.length > 0 && { include }),
       model,
       ...(cap !== undefined && { max_output_tokens: cap }),

@@ -5,7 +5,8 @@ const stateInclude = "reasoning.encrypted_content";
 
 /**
  * The caller's `include`, with the state of the reasoning where the model has one: nothing is stored at the provider, so that
- * the output could not be sent back without it. Models that do not reason refuse it.
+ * the output could not be sent back without it. Models that do not reason refuse it:
+ * https://github.com/microsoft/agent-framework/issues/7483
  */
 export const includeState = (include: unknown, hiddenReasoning: boolean | undefined): readonly string[] =>
   hiddenReasoning ? [...new Set([...strings(include), stateInclude])] : strings(include);
