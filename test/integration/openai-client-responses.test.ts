@@ -344,7 +344,7 @@ describe("hosted: ignored hints are named in x-ignored-params", () => {
     const request = { model: hostedModel, input: "Hello", ...hints, ...identifiers, safety_identifier: "s" };
     const { response } = await openai.responses.create({ ...request, stream }).withResponse();
     const ignored = response.headers.get("x-ignored-params")?.split(", ").toSorted();
-    const names = ["include", "metadata", "reasoning.summary", "safety_identifier", "service_tier", "truncation"];
+    const names = ["metadata", "reasoning.summary", "safety_identifier", "service_tier", "truncation"];
     expect(ignored).toEqual(names);
     expect(running.provider.requests[0]?.body).toEqual({
       model: hostedModel,

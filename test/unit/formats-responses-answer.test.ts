@@ -147,7 +147,12 @@ test("reasoning, text, refusal and calls are items in this order", () => {
     call_id,
   });
   expect(output).toEqual([
-    { id: `rs_${tail}_0`, type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] },
+    {
+      id: `rs_${tail}_0`,
+      type: "reasoning",
+      summary: [{ type: "summary_text", text: "Hm." }],
+      encrypted_content: expect.stringMatching(/^[\w+/=]+$/) as string,
+    },
     {
       id: `msg_${tail}_1`,
       type: "message",

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { noCapacity, rateLimited } from "#errors";
 import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
+import { ignoredParams } from "../../workers/conversion/index.ts";
 import { callerTools } from "../../workers/conversion/responses/caller-tools.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
@@ -218,6 +219,10 @@ function toolsAndCalls(each: Calls) {
 }
 const answers = fc.record({
   reasoning: fc.oneof(fc.constant<string[]>([]), pieces),
+  details: fc.array(fc.record({ type: fc.constant("reasoning.encrypted"), data: fc.string({ minLength: 1 }) }), {
+    maxLength: 2,
+  }),
+  includes: fc.boolean(),
   content: fc.oneof(fc.constant<string[]>([]), pieces),
   refusal: fc.oneof(fc.constant<string[]>([]), pieces),
   calls,
@@ -244,11 +249,12 @@ function* inTurns(each: ReturnType<typeof toolsAndCalls>["called"], turns: reado
 }
 
 /** A chat response, whole and in chunks, and the request for it. */
-const both = answers.map(({ reasoning, content, refusal, calls, finish, turns }) => {
+const both = answers.map(({ reasoning, details, includes, content, refusal, calls, finish, turns }) => {
   const { tools, called } = toolsAndCalls(calls);
   const chunks = [
     chunk({ role: "assistant", content: null }),
     ...reasoning.map((piece) => chunk({ reasoning_content: piece })),
+    ...details.map((detail) => chunk({ reasoning_details: [detail] })),
     ...content.map((piece) => chunk({ content: piece }, { logprobs: { content: [{ token: piece, logprob: -1 }] } })),
     ...refusal.map((piece) => chunk({ refusal: piece })),
     ...[...inTurns(called, turns)].map((delta) => chunk({ tool_calls: [delta] })),
@@ -257,6 +263,7 @@ const both = answers.map(({ reasoning, content, refusal, calls, finish, turns })
   ];
   const message = {
     reasoning_content: reasoning.join(""),
+    reasoning_details: details,
     content: content.join("") || null,
     refusal: refusal.join("") || null,
     tool_calls: called.map(({ id, name, pieces }, c) => ({
@@ -267,7 +274,8 @@ const both = answers.map(({ reasoning, content, refusal, calls, finish, turns })
   };
   const logprobs = { content: content.map((piece) => ({ token: piece, logprob: -1 })) };
   const whole = completeChat({ choices: [{ message, logprobs, finish_reason: finish }], usage }, identity, estimate);
-  return { chunks, whole, request: { ...request, tools } };
+  const include = includes ? ["reasoning.encrypted_content"] : [];
+  return { chunks, whole, request: { ...request, tools, include } };
 });
 
 function streamed(chunks: readonly Json[], request: Json): string {
@@ -292,6 +300,33 @@ test("an assembled stream is the whole response, wherever it was cut; also for t
   );
 });
 
+const secret = { type: "reasoning.encrypted", data: "c2ln", format: "anthropic-claude-v1", index: 0 };
+const call = { id: "call_1", type: "function", function: { name: "f", arguments: '{"a":1}' } };
+const withTools = { ...request, tools: [{ type: "function", name: "f" }] };
+
+test.each([
+  { reasoning_content: "First, é🙂…", reasoning_details: [secret], content: "Then.", tool_calls: [call] },
+  { reasoning_content: "Only.", content: null, tool_calls: [call] },
+  { reasoning_details: [secret], content: "Then." },
+])("reasoning of a converted answer comes back with the next turn, but not to OpenAI: %j", (message) => {
+  const whole = responsesConverter.responseFromChat(
+    completeChat({ choices: [{ message }], usage }, identity, estimate),
+    identity,
+    withTools,
+  );
+  const chunks = Object.entries(message).map(([field, value]) => chunk({ [field]: value }));
+  for (const { output } of [whole, assemble(eventsOf(streamed(chunks, withTools)))]) {
+    const input = [{ role: "user", content: "Hi" }, ...(output as Json[])];
+    const { messages } = responsesConverter.requestToChat({ input }).request;
+    expect(messages).toEqual([input[0], { role: "assistant", ...message }]);
+    const ignored = ignoredParams();
+    const target = { model: "gpt-5.2", cap: 9, capField: "max_tokens" } as const;
+    const prepared = responsesConverter.native.prepare({ input }, target, ignored);
+    expect(prepared["input"]).toEqual(input.filter((item) => (item as Json)["type"] !== "reasoning"));
+    expect(ignored.names()).toEqual(["input.reasoning"]);
+  }
+});
+
 type Message = Record<string, unknown>;
 
 /** A chat message from its chunks, with tool calls as `{id, type, name, input}`. */
@@ -302,6 +337,7 @@ function assembleChat(chunks: readonly Json[]): Message {
     for (const [field, value] of choices.flatMap(({ delta }) => Object.entries(delta))) {
       if (typeof value === "string" && field !== "role")
         message[field] = ((message[field] ?? "") as string) + value || null;
+      if (field === "reasoning_details") message[field] = [...((message[field] ?? []) as Json[]), ...(value as Json[])];
       if (field !== "tool_calls") continue;
       for (const { index, ...delta } of value as { index: number }[]) {
         const { id, type, name, input } = flatCall(delta);

@@ -123,7 +123,7 @@ test("hints are ignored by name, if a header can have the name", () => {
     parallel_tool_calls: true,
     truncation: "auto",
     reasoning: { effort: null, summary: "auto" },
-    include: ["reasoning.encrypted_content"],
+    include: ["reasoning.encrypted_content", "file_search_call.results"],
     "x\r\ny": 1,
     nothing: null,
   });
@@ -249,7 +249,6 @@ test("Codex: tools of a namespace are functions, and a web search without access
     "client_metadata",
     "parallel_tool_calls",
     "reasoning.summary",
-    "include",
     "reasoning.encrypted_content",
     "tools.description",
   ]);
@@ -269,7 +268,6 @@ test("Codex: custom tools, a search that the caller runs, and what it found are 
     "tools.web_search",
     "client_metadata",
     "parallel_tool_calls",
-    "include",
     "reasoning.encrypted_content",
     "format",
     "tools.description",

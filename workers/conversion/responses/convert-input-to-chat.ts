@@ -1,6 +1,7 @@
 import { isSet, isUploadId, type JsonObject, list, object, refuse, text } from "#formats";
 import { contentOf, filePart, splitResult, textPart } from "../chat/parts.ts";
 import { type IgnoredParams } from "../converter.ts";
+import { decodeReasoning } from "../reasoning-state.ts";
 import { argumentsText, chatToolCall } from "../tool-calls.ts";
 import { type CallerTools, callerTools, customArguments, namedTool } from "./caller-tools.ts";
 
@@ -37,16 +38,24 @@ const partsToChat = (content: unknown, path: string, ignored: IgnoredParams): Js
 interface AssistantTurn {
   content: string;
   refusal: string;
+  reasoning: string;
+  hasMessage: boolean;
+  readonly details: JsonObject[];
   readonly calls: JsonObject[];
 }
 
-function turnToChat({ content, refusal, calls }: AssistantTurn): JsonObject {
-  return {
+/** Reasoning alone is no message. */
+function turnToChat({ content, refusal, calls, reasoning, details, hasMessage }: AssistantTurn): JsonObject[] {
+  if (!hasMessage && calls.length === 0) return [];
+  const message = {
     role: "assistant",
     content: content || (refusal || calls.length > 0 ? null : ""),
+    ...(reasoning && { reasoning_content: reasoning }),
+    ...(details.length > 0 && { reasoning_details: details }),
     ...(refusal && { refusal }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
+  return [message];
 }
 
 function callToChat(item: JsonObject, tools: CallerTools): JsonObject {
@@ -66,7 +75,7 @@ export function inputToChat(input: unknown, tools: CallerTools, ignored: Ignored
   let turn: AssistantTurn | undefined;
   let resultMedia: JsonObject[] = [];
   const endTurn = () => {
-    if (turn) messages.push(turnToChat(turn));
+    if (turn) messages.push(...turnToChat(turn));
     turn = undefined;
   };
   const endResults = () => {
@@ -75,7 +84,7 @@ export function inputToChat(input: unknown, tools: CallerTools, ignored: Ignored
   };
   const openTurn = (): AssistantTurn => {
     endResults();
-    turn ??= { content: "", refusal: "", calls: [] };
+    turn ??= { content: "", refusal: "", reasoning: "", hasMessage: false, details: [], calls: [] };
     return turn;
   };
 
@@ -90,12 +99,24 @@ export function inputToChat(input: unknown, tools: CallerTools, ignored: Ignored
       return;
     }
     // Consecutive messages stay separate, but text after calls belongs to their turn.
-    if (turn && turn.calls.length === 0) endTurn();
+    if (turn?.hasMessage && turn.calls.length === 0) endTurn();
     const current = openTurn();
+    current.hasMessage = true;
     for (const part of typeof content === "string" ? [{ text: content, refusal: "" }] : list(content)) {
       current.content += text(part["text"]);
       current.refusal += text(part["refusal"]);
     }
+  };
+  const addReasoning = ({ encrypted_content }: JsonObject) => {
+    const state = decodeReasoning(encrypted_content);
+    if (!state) {
+      // Chat has no field for the provider's own state.
+      ignored.add("reasoning.encrypted_content", encrypted_content);
+      return;
+    }
+    const current = openTurn();
+    current.reasoning += state.reasoning_content ?? "";
+    current.details.push(...(state.reasoning_details ?? []));
   };
   const addResult = (id: string, parts: readonly JsonObject[]) => {
     endTurn();
@@ -128,8 +149,7 @@ export function inputToChat(input: unknown, tools: CallerTools, ignored: Ignored
         ignored.add("input.web_search_call", true);
         return;
       case "reasoning":
-        // Chat has no field for the provider's own state.
-        ignored.add("reasoning.encrypted_content", item["encrypted_content"]);
+        addReasoning(item);
         return;
       default:
         refuse(`${path}.type`, "items of this type are not supported by this model");

@@ -6,6 +6,7 @@ import { callerTools } from "./caller-tools.ts";
 import { inputToChat } from "./convert-input-to-chat.ts";
 import { convertToolsToChat, refuseToolType } from "./convert-tools-to-chat.ts";
 import { withoutIdleSearch } from "./idle-search.ts";
+import { stateInclude } from "./reasoning-state.ts";
 
 export const callerFields: Readonly<Record<string, string>> = {
   messages: "input",
@@ -48,7 +49,7 @@ export function convertRequestToChat(body: JsonObject): ConvertedRequest {
   if (truncation === "auto") ignored.add("truncation", true);
   if (object(stream_options)["include_obfuscation"] === true) ignored.add("stream_options.include_obfuscation", true);
   for (const [field, value] of Object.entries(otherReasoning)) ignored.add(`reasoning.${field}`, value);
-  if (strings(include).some((each) => each !== logprobsInclude)) ignored.add("include", true);
+  if (strings(include).some((each) => each !== logprobsInclude && each !== stateInclude)) ignored.add("include", true);
 
   const system = text(instructions);
   const messages = inputToChat(input, callable, ignored);

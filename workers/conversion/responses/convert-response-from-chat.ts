@@ -2,6 +2,7 @@ import type { ServiceError } from "#errors";
 import { count, errorEvent, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
+import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";
 import { callDelta, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import { callerTools } from "./caller-tools.ts";
@@ -17,6 +18,7 @@ import {
   summaryPart,
   textPart,
 } from "./output-items.ts";
+import { hasState } from "./reasoning-state.ts";
 import { responseSettings } from "./response-settings.ts";
 import { numberedEvents, streamOutput } from "./stream-output.ts";
 
@@ -82,7 +84,12 @@ function outputOf(choice: JsonObject, identity: ResponseIdentity, request: JsonO
   const message = object(choice["message"]);
   const output: JsonObject[] = [];
   const reasoning = reasoningText(message);
-  if (reasoning) output.push(reasoningItem(itemId("reasoning", identity, output.length), [summaryPart(reasoning)]));
+  const details = hasState(request) ? opaqueDetails(message["reasoning_details"]) : undefined;
+  if (reasoning || details?.length) {
+    const state = details ? encodeReasoning({ reasoning_content: reasoning, reasoning_details: details }) : "";
+    const summary = reasoning ? [summaryPart(reasoning)] : [];
+    output.push(reasoningItem(itemId("reasoning", identity, output.length), summary, state));
+  }
   const content = contentText(message["content"]);
   const refusal = text(message["refusal"]);
   if (content || refusal)
@@ -152,6 +159,8 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       let events = begin();
       const reasoning = reasoningText(delta);
       if (reasoning) events += output.writePart("reasoning", reasoning);
+      if (delta["reasoning_details"] !== undefined)
+        events += output.writeState(opaqueDetails(delta["reasoning_details"]));
       const content = contentText(delta["content"]);
       if (content) events += output.writePart("text", content, logprobsFromChat(object(choice["logprobs"])["content"]));
       const refusal = text(delta["refusal"]);

@@ -39,10 +39,12 @@ export const textPart = (text: string, logprobs: readonly JsonObject[]): JsonObj
 export const refusalPart = (refusal: string): JsonObject => ({ type: "refusal", refusal });
 export const summaryPart = (text: string): JsonObject => ({ type: "summary_text", text });
 
-export const reasoningItem = (id: string, summary: readonly JsonObject[]): JsonObject => ({
+/** `state`: brings the reasoning back with the next turn. */
+export const reasoningItem = (id: string, summary: readonly JsonObject[], state: string): JsonObject => ({
   id,
   type: "reasoning",
   summary,
+  ...(state && { encrypted_content: state }),
 });
 export const messageItem = (id: string, status: ItemStatus, content: readonly JsonObject[]): JsonObject => ({
   id,

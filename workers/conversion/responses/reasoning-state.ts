@@ -1,7 +1,8 @@
-import { isSet, type JsonObject, list, strings, text } from "#formats";
+import { isSet, type JsonObject, list, strings, text, toolLists } from "#formats";
+import { isEncodedReasoning } from "../reasoning-state.ts";
 import { summaryPart } from "./output-items.ts";
 
-const stateInclude = "reasoning.encrypted_content";
+export const stateInclude = "reasoning.encrypted_content";
 
 /**
  * The caller's `include`, with the state of the reasoning where the model has one: nothing is stored at the provider, so that
@@ -11,9 +12,16 @@ const stateInclude = "reasoning.encrypted_content";
 export const includeState = (include: unknown, hiddenReasoning: boolean | undefined): readonly string[] =>
   hiddenReasoning ? [...new Set([...strings(include), stateInclude])] : strings(include);
 
-/** Whether a reasoning item has no state of its own: the provider would look it up by its id, where nothing is stored. */
+/**
+ * Whether a reasoning item has no state of the provider's: it would look it up by its id, where nothing is stored, and refuses
+ * the state of a converted answer.
+ */
 export const isHollow = ({ type, encrypted_content, content }: JsonObject): boolean =>
-  type === "reasoning" && !isSet(encrypted_content) && !isSet(content);
+  type === "reasoning" && !isSet(content) && (!isSet(encrypted_content) || isEncodedReasoning(encrypted_content));
+
+/** A converted answer has a state only for who can send it back: models that call tools demand their reasoning. */
+export const hasState = (request: JsonObject): boolean =>
+  strings(request["include"]).includes(stateInclude) || toolLists(request).some(([tools]) => tools.length > 0);
 
 /**
  * Chat carries reasoning state in `reasoning_details[]`, as OpenRouter does: one entry for each part of the summary and one

@@ -1,5 +1,6 @@
 import { byteLength, eventText, type JsonObject, text } from "#formats";
 import { type ResponseIdentity } from "../converter.ts";
+import { encodeReasoning } from "../reasoning-state.ts";
 import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import { type CallerTools, callerTools, customInput } from "./caller-tools.ts";
 import {
@@ -16,6 +17,7 @@ import {
   type ToolCall,
   textPart,
 } from "./output-items.ts";
+import { hasState } from "./reasoning-state.ts";
 
 export type Emit = (type: string, fields: JsonObject) => string;
 
@@ -33,13 +35,18 @@ const partEvents = {
   refusal: { part: "content_part", text: "refusal", index: "content_index", field: "refusal" },
 } as const;
 
-/** A reasoning item or a message. A part ends when one of another kind begins. Strings are the text of events. */
-function openParts(emit: Emit, type: "reasoning" | "message", id: string, outputIndex: number) {
+/**
+ * A reasoning item or a message. A part ends when one of another kind begins. Strings are the text of events.
+ * `withState`: reasoning ends with its state.
+ */
+function openParts(emit: Emit, type: "reasoning" | "message", withState: boolean, id: string, outputIndex: number) {
   const closed: JsonObject[] = [];
   let kind: PartKind | undefined;
   let content = "";
   let logprobs: JsonObject[] = [];
   let status: ItemStatus = "in_progress";
+  const details: JsonObject[] = [];
+  let state = "";
 
   const part = (): JsonObject => {
     if (kind === "reasoning") return summaryPart(content);
@@ -47,7 +54,7 @@ function openParts(emit: Emit, type: "reasoning" | "message", id: string, output
   };
   const item = (): JsonObject => {
     const parts = kind === undefined ? closed : [...closed, part()];
-    return type === "reasoning" ? reasoningItem(id, parts) : messageItem(id, status, parts);
+    return type === "reasoning" ? reasoningItem(id, parts, state) : messageItem(id, status, parts);
   };
   const emitPart = (of: PartKind, event: "part" | "text", suffix: string, fields: JsonObject): string =>
     emit(`response.${partEvents[of][event]}.${suffix}`, {
@@ -84,10 +91,15 @@ function openParts(emit: Emit, type: "reasoning" | "message", id: string, output
         events + emitPart(newKind, "text", "delta", { delta, ...(newKind === "text" && { logprobs: newLogprobs }) })
       );
     },
+    addDetails: (more: readonly JsonObject[]) => details.push(...more),
     item,
     close(last: ItemStatus): string {
       const events = closePart();
       status = last;
+      if (type === "reasoning" && withState) {
+        const reasoning = closed.map((each) => text(each["text"])).join("");
+        state = encodeReasoning({ reasoning_content: reasoning, reasoning_details: details });
+      }
       return events + emit("response.output_item.done", { output_index: outputIndex, item: item() });
     },
   };
@@ -138,6 +150,7 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity, request: Js
   /** Calls whose name has not come yet. */
   const unnamed = new Map<number, Omit<ToolCall, "tool">>();
   let tools: CallerTools | undefined;
+  const withState = hasState(request);
   const trackCall = callTracker((call) => toolCallId(identity.id, 0, call));
   let open: ReturnType<typeof openParts> | undefined;
   let bytes = 0;
@@ -161,15 +174,32 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity, request: Js
     return closed + item.added + item.write(args);
   };
 
+  const beginParts = (type: "reasoning" | "message") => {
+    const closed = closeOpen("completed");
+    const begun = openParts(emit, type, withState, ...position(type));
+    open = begun;
+    items.push(begun);
+    return { begun, events: closed + begun.added };
+  };
+
   return {
     writePart(kind: PartKind, delta: string, logprobs?: readonly JsonObject[]): string {
       bytes += byteLength(delta);
       const type = kind === "reasoning" ? "reasoning" : "message";
       if (open?.type === type) return open.write(kind, delta, logprobs);
-      const closed = closeOpen("completed");
-      open = openParts(emit, type, ...position(type));
-      items.push(open);
-      return closed + open.added + open.write(kind, delta, logprobs);
+      const { begun, events } = beginParts(type);
+      return events + begun.write(kind, delta, logprobs);
+    },
+    /** Entries of `reasoning_details` that only their provider can read. */
+    writeState(details: readonly JsonObject[]): string {
+      if (!withState || details.length === 0) return "";
+      if (open?.type === "reasoning") {
+        open.addDetails(details);
+        return "";
+      }
+      const { begun, events } = beginParts("reasoning");
+      begun.addDetails(details);
+      return events;
     },
     writeCall(delta: JsonObject): string {
       const { name, args, ...read } = callDelta(delta);
