@@ -50,6 +50,7 @@ test("converted: calls of the model's are those of Codex's own tools", async () 
   ].map(([name, args = ""], index) => ({ index, id: `call_${index}`, type: "function", name, args }));
   running.provider.respond({
     events: [
+      mockChunk({ role: "assistant", reasoning: "I look it up." }),
       ...calls.flatMap(({ name, args, ...call }) => [
         mockChunk({ tool_calls: [{ ...call, function: { name, arguments: args.slice(0, 3) } }] }),
         mockChunk({ tool_calls: [{ index: call.index, function: { arguments: args.slice(3) } }] }),
@@ -60,14 +61,16 @@ test("converted: calls of the model's are those of Codex's own tools", async () 
   });
   const { output } = await ask({ model: hostedModel, ...searching });
   expect(output).toMatchObject([
+    { type: "reasoning", summary: [{ text: "I look it up." }] },
     { type: "function_call", name: "lookup_order", namespace: "mcp__orders", arguments: '{"number":8}' },
     { type: "custom_tool_call", name: "apply_patch", input: "*** Begin Patch\n*** End Patch\n" },
     { type: "tool_search_call", execution: "client", arguments: { query: "orders" } },
   ]);
-  // The next turn has them.
+  // The next turn has them, and the reasoning before them.
   await ask({ model: hostedModel, ...searching, input: [...searching.input, ...output] });
   const next = await running.provider.request(1);
   expect((next.body["messages"] as Json[]).at(-1)).toMatchObject({
+    reasoning: "I look it up.",
     tool_calls: calls.map(({ id, name, args }) => ({ id, function: { name, arguments: args } })),
   });
 });
