@@ -171,7 +171,7 @@ const operations = {
   "POST /v1beta/models/{model}:countTokens": operation("countTokens", "The tokens of a request; free", {
     ...gemini,
     params: { path: modelPath },
-    body: z.looseObject({ contents: z.array(z.looseObject({})).optional() }),
+    body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
     ok: ["The count", z.object({ totalTokens: z.int() }), answers.countHeaders],
   }),
   "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {

@@ -46,6 +46,6 @@ export const geminiRoutes =
   (deps: CallDeps): RequestHandler =>
   (req, res, next) => {
     const path = parsePath(req);
-    const route = path && routeOf(path, req.query["alt"] === "sse");
+    const route = path && routeOf(path, (req.query["alt"] ?? req.query["$alt"]) === "sse");
     return route ? paidRoute(deps, route)(req, res, next) : next();
   };

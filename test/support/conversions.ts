@@ -1,5 +1,5 @@
 import type { Format } from "#formats";
-import { converters, convertRequest, ignoredParams } from "../../workers/conversion/index.ts";
+import { converters, convertRequest, ignoredParams, limitCacheControl } from "../../workers/conversion/index.ts";
 
 /**
  * How each feature of a request is converted, for every pair of the caller's format and the provider's. The rows are in
@@ -63,10 +63,14 @@ export function sentRequest(
   provider: Format,
 ) {
   const request = { ...minimal[caller], ...requests[caller] };
-  const target = { model: models[provider], cap: 20_000, capField: "max_tokens" as const, hiddenReasoning };
+  const cacheLifetime = provider === "messages" ? "1h" : "none";
+  const capField = "max_tokens" as const;
+  const target = { model: models[provider], cap: 20_000, capField, hiddenReasoning, cacheLifetime } as const;
   if (caller === provider) {
     const ignored = ignoredParams();
-    return { request: converters[caller].native.prepare(request, target, ignored), ignored: ignored.names() };
+    const limited = limitCacheControl(request, cacheLifetime);
+    const prepared = converters[caller].native.prepare(limited.request, target, ignored);
+    return { request: prepared, ignored: [...limited.ignored, ...ignored.names()] };
   }
   return convertRequest(converters[caller], converters[provider], request, target);
 }

@@ -27,6 +27,8 @@ export interface Answer extends ProviderAnswer, ResponseScript {
   readonly usage?: Readonly<Record<string, unknown>> | false;
   /** 422 for a chat request with one of these fields, as strict servers answer to unknown fields. */
   readonly refuses?: readonly string[];
+  /** 400 for tool calls in the history without their `reasoning_content`, as DeepSeek's thinking models answer. */
+  readonly demandsReasoning?: boolean;
   /** The states of a new video, one for each poll; the last one is repeated. By default it is done at the first poll. */
   readonly states?: readonly string[];
   /** The error of a video that fails. */
@@ -139,7 +141,13 @@ function refusalOf(request: MockRequest): Usual | undefined {
   return undefined;
 }
 
-function refusalOfFields({ body }: MockRequest, { refuses = [] }: Answer): Usual | undefined {
+function refusalOfFields({ body }: MockRequest, { refuses = [], demandsReasoning }: Answer): Usual | undefined {
+  const history = Array.isArray(body.messages) ? (body.messages as Record<string, unknown>[]) : [];
+  if (demandsReasoning && history.some(({ tool_calls, reasoning_content }) => tool_calls && !reasoning_content))
+    return mockError(400, "The `reasoning_content` in the thinking mode must be passed back to the API.");
+  // Whatever a test scripts: no server of this format has Anthropic's breakpoints.
+  if (JSON.stringify([body.messages, body.tools]).includes('"cache_control":'))
+    return mockError(400, "Unknown parameter: 'cache_control'.", { code: "unknown_parameter" });
   const field = refuses.find((each) => each in body);
   return field === undefined ? undefined : mockError(422, "Extra inputs are not permitted", { param: field });
 }

@@ -241,7 +241,7 @@ test("a failure of a stream is an event, or the last element of the array", () =
   const error = new ServiceError({ code: "upstream_error", message: "No." });
   const body = { error: { code: 502, message: "No.", status: "INTERNAL" } };
   expect(codec.streamError(error, "req_1", true)).toBe(`data: ${JSON.stringify(body)}\n\n`);
-  expect(codec.ping).toBe(": ping\n\n");
+  expect(codec.ping).toBe("\n\n");
   expect(codec.streamType).toBeUndefined();
   const array = geminiCodec("m", true, false);
   const identity = { model: "m", created: 0, id: "r" };

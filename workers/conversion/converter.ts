@@ -11,6 +11,8 @@ export interface ResponseIdentity {
   readonly now?: () => number;
   /** Unique: made of the request id. */
   readonly id: string;
+  /** Of the prompt, for formats that show its tokens before the provider has counted them. */
+  readonly inputEstimate?: number;
 }
 
 /** The content of an upload: an address (which may be a data address), or base64. */
@@ -39,6 +41,9 @@ export interface TokenEstimate {
   readonly output: number;
 }
 
+/** The longest lifetime of the cache breakpoints (`cache_control`) that an upstream gets. */
+export type CacheLifetime = "none" | "5m" | "1h";
+
 export interface UpstreamTarget {
   /** The upstream's own name for the model. */
   readonly model: string;
@@ -50,6 +55,8 @@ export interface UpstreamTarget {
   readonly quirks?: Quirks;
   /** The model reasons out of sight, so that its reasoning is lost unless the provider returns its state. */
   readonly hiddenReasoning?: boolean;
+  /** By default none. */
+  readonly cacheLifetime?: CacheLifetime;
 }
 
 /** A request in another format, with the names of its ignored parameters. */
@@ -81,6 +88,8 @@ export interface FormatConverter {
   /** For providers that speak the caller's format: nothing changes but the model id, the output cap, and what is ignored. */
   readonly native: {
     prepare(request: JsonObject, target: UpstreamTarget, ignored?: IgnoredParams): JsonObject;
+    /** Part of `prepare`: without the reasoning state of models of other formats, which the provider refuses. */
+    withoutForeignState?(request: JsonObject, model: string): JsonObject;
     /** The answer with our model id. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;
     /** Usage of an answer in chat shape, for billing. */

@@ -1,12 +1,14 @@
 import type { ServiceError } from "#errors";
 import { estimateTokens, type Format, outputBytes } from "#formats";
 import {
+  type CacheLifetime,
   completionTokens,
   converters,
   convertRequest,
   type FormatConverter,
   geminiArrayConverter,
   ignoredParams,
+  limitCacheControl,
   promptTokens,
   type ResponseIdentity,
   type StreamWriter,
@@ -62,6 +64,7 @@ export async function convertCall(call: CallContext) {
     created: now(),
     now,
     id: `chatcmpl-${payload.requestId}`,
+    inputEstimate: payload.inputEstimate,
   };
   const requestFor = await withUploads(call, caller);
 
@@ -70,17 +73,21 @@ export async function convertCall(call: CallContext) {
     const spoken = upstreamFormat(candidate, format);
     const isolate = (body: JsonObject) =>
       spoken === "chat" || spoken === "responses" ? withTenantIds(body, payload.account) : body;
+    const cacheLifetime = cacheLifetimeOf(model, candidate, spoken);
     const target = {
       model: candidate.model,
       capField: model.outputCapField,
       cap: capFor(call, candidate, spoken),
       quirks: candidate.upstream.quirks,
       hiddenReasoning: model.hiddenReasoning,
+      cacheLifetime,
     };
     if (spoken === format) {
       const { native } = caller;
+      const limited = limitCacheControl(request, spoken === "messages" || spoken === "chat" ? cacheLifetime : "1h");
       const ignored = ignoredParams();
-      const body = native.prepare(request, target, ignored);
+      for (const name of limited.ignored) ignored.add(name, true);
+      const body = native.prepare(limited.request, target, ignored);
       return {
         call: { format, model: candidate.model, body: isolate(body), headers },
         ignored: ignored.names(),
@@ -113,6 +120,17 @@ export async function convertCall(call: CallContext) {
     /** What closes a stream of which nothing was written, where that is more than the error itself. */
     fail: (error: ServiceError) => caller.streamFromChat(identity, call.request).fail?.(error),
   };
+}
+
+/** Cache writes need a price, and few servers of the chat format know breakpoints. */
+function cacheLifetimeOf(
+  { features, pricing }: CallContext["model"],
+  { upstream }: Candidate,
+  spoken: Format,
+): CacheLifetime {
+  const hasBreakpoints = spoken === "messages" || (spoken === "chat" && upstream.quirks.unknown_fields === "pass");
+  if (!hasBreakpoints || !("cache_write" in pricing)) return "none";
+  return features.has("cache_retention") ? "1h" : "5m";
 }
 
 function throughChat(reader: ReturnType<FormatConverter["streamToChat"]>, writer: StreamWriter): StreamWriter {
