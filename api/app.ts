@@ -4,7 +4,7 @@ import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
-import { closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
+import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
 import { createAdminRouter } from "./routes/admin/index.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -29,7 +29,7 @@ export interface AppDeps extends CallDeps {
 export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable("x-powered-by").disable("etag").set("query parser", "simple");
-  app.use(requestId(deps.clock), cors, noSniffing, closeWhile(deps.draining));
+  app.use(requestId(deps.clock), cors, noSniffing, closeWhile(deps.draining), checkHead);
 
   for (const route of paidRoutes) app.route(route.endpoint).post(paidRoute(deps, route)).all(methodNotAllowed("POST"));
   app.use(security);

@@ -53,15 +53,28 @@ export const callHeaders = z.object({
   "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
 });
 
-export const nativeHeaders = callHeaders.extend({
-  "x-xm-cost-usd": z.string().describe("What the request cost; absent on streams").optional(),
-  "x-ignored-params": z.string().describe("Hints that the model's upstream does not take").optional(),
-});
+export const ignoredParams = z.string().optional().describe("Hints that the model or its upstream does not take");
+
+export const nativeHeaders = callHeaders.extend({ "x-ignored-params": ignoredParams });
 
 export const countHeaders = z.object({
   "x-request-id": z.string(),
   "x-xm-token-count": z.enum(["provider", "estimate"]).describe("Who counted"),
 });
+
+export const fileConditions = z.object({
+  Range: z.string().optional().describe("The part of the file, such as `bytes=0-1023`; several parts are ignored"),
+  "If-Range": z.string().optional().describe("Sends the whole file if it is not the one with this `ETag`"),
+  "If-None-Match": z.string().optional().describe("304 if the file has this `ETag`"),
+});
+
+export const fileHeaders = z.object({
+  ETag: z.string(),
+  "Accept-Ranges": z.literal("bytes"),
+  "Content-Disposition": z.string().describe("With a name; `attachment` for what browsers do not show"),
+});
+
+export const partHeaders = fileHeaders.extend({ "Content-Range": z.string() });
 
 const usage = z.looseObject({
   prompt_tokens: z.int(),

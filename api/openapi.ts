@@ -12,6 +12,7 @@ import {
   responsesRequest,
 } from "#formats";
 import * as answers from "./openapi-schemas.ts";
+import { shownTypes } from "./routes/files.ts";
 import { modelList, modelObject } from "./routes/models.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
@@ -76,6 +77,7 @@ const { callHeaders, idempotencyKey, nativeHeaders } = answers;
 const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": answers.replayed });
 const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": answers.replayed });
 const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": answers.paymentResponse });
+const imageHeaders = payableHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 
 /** Calls whose answers are stored for an `Idempotency-Key`. */
 const storing = { params: { header: idempotencyKey }, errors: [...paid, 409] };
@@ -106,7 +108,10 @@ const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ ex
 const ofUpload = pathId("upl_...");
 const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
 const binary = z.string().meta({ format: "binary" });
-const file = { "*/*": { schema: binary } };
+/** Generators of clients drop an answer of any type, so each is named. A file of another type is read as the first. */
+const file: Content = Object.fromEntries(
+  ["application/octet-stream", ...shownTypes].map((type) => [type, { schema: binary }]),
+);
 
 const operations = {
   "POST /v1/chat/completions": operation("createChatCompletion", "Chat, as JSON or as a stream", {
@@ -118,12 +123,16 @@ const operations = {
       storedCallHeaders,
     ],
   }),
-  "POST /v1/messages": operation("createMessage", "Anthropic's Messages format, for that provider's models", {
-    ...messages,
-    ...storing,
-    body: messagesRequest,
-    okOrEvents: ["The message, or its events", answers.message, storedNativeHeaders],
-  }),
+  "POST /v1/messages": operation(
+    "createMessage",
+    "Anthropic's Messages format, for that provider's models unless the operator opens it to all",
+    {
+      ...messages,
+      ...storing,
+      body: messagesRequest,
+      okOrEvents: ["The message, or its events", answers.message, storedNativeHeaders],
+    },
+  ),
   "POST /v1/messages/count_tokens": operation("countMessageTokens", "The tokens of a message; free", {
     ...messages,
     body: countTokensRequest,
@@ -131,7 +140,7 @@ const operations = {
   }),
   "POST /v1/responses": operation(
     "createResponse",
-    "OpenAI's Responses format, for that provider's models; nothing is stored",
+    "OpenAI's Responses format, for that provider's models unless the operator opens it to all; nothing is stored",
     {
       ...storing,
       body: responsesRequest,
@@ -162,13 +171,18 @@ const operations = {
   "POST /v1beta/models/{model}:countTokens": operation("countTokens", "The tokens of a request; free", {
     ...gemini,
     params: { path: modelPath },
-    body: z.looseObject({ contents: z.array(z.looseObject({})).optional() }),
+    body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
     ok: ["The count", z.object({ totalTokens: z.int() }), answers.countHeaders],
   }),
   "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
     ...gemini,
     security: [],
-    params: { query: z.object({ pageSize: z.int().optional(), pageToken: z.string().optional() }) },
+    params: {
+      query: z.object({
+        pageSize: z.int32().min(0).optional().describe("0: the default, 50; more than 1000 is 1000"),
+        pageToken: z.string().optional().describe("The `nextPageToken` of the page before"),
+      }),
+    },
     ok: ["A page of models", z.looseObject({ models: z.array(answers.geminiModel) })],
     errors: [400],
   }),
@@ -187,7 +201,7 @@ const operations = {
   "POST /v1/images/generations": operation("createImage", "Images from a prompt, priced per image", {
     ...payable,
     body: imageRequest,
-    ok: ["The answer", answers.imageResponse, payableHeaders],
+    ok: ["The answer", answers.imageResponse, imageHeaders],
   }),
   "POST /v1/media/generations": operation("createMedia", "Video, audio and other media, priced per unit of output", {
     ...payable,
@@ -199,7 +213,7 @@ const operations = {
     requestBody: {
       required: true,
       content: {
-        "application/octet-stream": { schema: binary },
+        "application/octet-stream": { schema: binary.min(1) },
         "multipart/form-data": { schema: z.object({ file: binary }) },
         ...json(newUpload),
       },
@@ -208,7 +222,12 @@ const operations = {
     errors: [400, 401, 402, 403, 408, 409, 411, 413, 415, 429, 500, 503],
   }),
   "GET /v1/uploads": operation("listUploads", "The account's uploads of the last 24 hours, newest first", {
-    params: { query: z.object({ limit: z.int().min(1).max(200).optional(), after: z.string().optional() }) },
+    params: {
+      query: z.object({
+        limit: z.int().min(1).max(200).optional(),
+        after: z.string().min(1).max(200).optional().describe("`next` of the page before"),
+      }),
+    },
     ok: ["The uploads", uploadList],
     errors: [400, 401, 500, 503],
   }),
@@ -234,13 +253,16 @@ const operations = {
   ),
   "GET /media/{id}": operation("getFile", "A generated file; takes Range", {
     security: [],
-    params: pathId("file_..."),
-    errors: [404, 410, 503],
+    params: { ...pathId("file_..."), header: answers.fileConditions },
+    errors: [404, 410, 500, 503],
     responses: {
-      "200": { description: "The file", content: file },
-      "206": { description: "The part that was asked for", content: file },
-      "304": { description: "It is the one that the caller has" },
-      "416": { description: "The file ends before that part" },
+      "200": { description: "The file", headers: answers.fileHeaders, content: file },
+      "206": { description: "The part that was asked for", headers: answers.partHeaders, content: file },
+      "304": { description: "It is the one that the caller has", headers: answers.fileHeaders.pick({ ETag: true }) },
+      "416": {
+        description: "The file ends before that part",
+        headers: answers.partHeaders.pick({ "Content-Range": true }),
+      },
     },
   }),
   "GET /v1/models": operation("listModels", "Every model that can be called now", {

@@ -199,7 +199,7 @@ function payloadOf(
   req: Request,
   { requestId, caller: { account, keyId, tier, buybackToken } }: Slot,
   call: ParsedCall,
-  { model, heldNanoUsd, leased, outputCap, inputBound, inputEstimate }: Admitted,
+  { model, heldNanoUsd, leased, outputCap, isCapDefault, inputBound, inputEstimate }: Admitted,
 ): Omit<PaidCall, "body" | "acceptedAt" | "deadlineAt"> {
   const headers = passedHeaders(req, passed);
   const fileParam = isFree ? undefined : call.features.get("file");
@@ -220,6 +220,7 @@ function payloadOf(
     held: String(heldNanoUsd),
     ...(leased && { lease: leased.lease }),
     outputCap,
+    ...(isCapDefault && { isCapDefault }),
     inputEstimate,
     replyTo: instance,
     ...(call.input && { publicUrl: publicUrl() }),

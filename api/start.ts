@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
@@ -13,12 +12,11 @@ import { retry } from "#platform/retry";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
+import { createListener } from "./http/listener.ts";
 import { createOpenCalls } from "./open-calls/index.ts";
 
 const startTimeoutMs = 10_000;
 const startBackoff = { firstMs: 100, maxMs: 100 };
-/** For 95 MB at 80 KB a second. */
-const uploadTimeoutMs = 1_200_000;
 /** While MongoDB is unavailable a settlement does not end: after this the sweeper has to make it. */
 const lastSettlementsMs = 10_000;
 /** Then connections are cut whose last bytes were not read. */
@@ -84,6 +82,7 @@ export async function startApi(deps: ProcessDeps) {
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),
     instance: reader.instance,
     backlogLimit: config.BACKLOG_LIMIT,
+    nativeFormatsAnyModel: config.NATIVE_FORMATS_ANY_MODEL === "on",
     callTimeoutMs: config.CALL_TIMEOUT_MS,
     syncTimeoutMs: config.MEDIA_SYNC_TIMEOUT * 1_000,
     ping: { mongodb: () => mongo.ping(), redis: () => redis.ping() },
@@ -91,11 +90,7 @@ export async function startApi(deps: ProcessDeps) {
     publicUrl: () => state.publicUrl,
   });
 
-  // Calls have deadlines and streams have pings of their own: Node's default limits would cut long uploads and idle callers.
-  const limits = { keepAliveTimeout: 65_000, requestTimeout: uploadTimeoutMs, headersTimeout: 60_000 };
-  const server = createServer(limits, app);
-  // `Expect: 100-continue` is answered when the body is about to be read, so that a refused one is never sent.
-  server.on("checkContinue", app);
+  const server = createListener(app, clock);
   server.listen(config.PORT, config.HOST);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

@@ -13,9 +13,42 @@ interface ErrorKind {
 const invalid = "invalid_request_error";
 const missing = "not_found_error";
 
+/** Codes of a provider's refusal that clients act on. Any other code of a provider becomes `invalid_value`. */
+const providerKinds = {
+  context_length_exceeded: { status: 400, type: invalid, when: "prompt and output cap exceed the model's context" },
+  string_above_max_length: { status: 400, type: invalid, when: "a text is longer than the provider takes" },
+  content_policy_violation: { status: 400, type: invalid, when: "the provider's content policy forbids the request" },
+  content_filter: { status: 400, type: invalid, when: "the provider's content filter stopped the request" },
+  moderation_blocked: {
+    status: 400,
+    type: "image_generation_user_error",
+    when: "the provider's moderation stopped an image",
+  },
+  invalid_prompt: { status: 400, type: invalid, when: "the provider's usage policy forbids the prompt" },
+  invalid_image: { status: 400, type: invalid, when: "the provider cannot read an image" },
+  invalid_image_format: { status: 400, type: invalid, when: "the provider does not take an image's format" },
+  invalid_image_url: { status: 400, type: invalid, when: "the provider cannot fetch an image" },
+  invalid_base64_image: { status: 400, type: invalid, when: "an image's base64 cannot be decoded" },
+  image_too_large: { status: 400, type: invalid, when: "an image is larger than the provider takes" },
+  image_too_small: { status: 400, type: invalid, when: "an image is smaller than the provider takes" },
+  image_content_policy_violation: {
+    status: 400,
+    type: invalid,
+    when: "the provider's content policy forbids an image",
+  },
+  unsupported_parameter: { status: 400, type: invalid, when: "the provider's model does not take a parameter" },
+  unsupported_value: { status: 400, type: invalid, when: "the provider's model does not take a parameter's value" },
+  invalid_function_parameters: { status: 400, type: invalid, when: "a tool's schema is not valid for the provider" },
+  invalid_json_schema: { status: 400, type: invalid, when: "the schema of the answer is not valid for the provider" },
+  invalid_encrypted_content: { status: 400, type: invalid, when: "the provider cannot read reasoning sent back to it" },
+  tool_use_failed: { status: 400, type: invalid, when: "the model called a tool in a way that the provider rejects" },
+  json_validate_failed: { status: 400, type: invalid, when: "the model's answer does not fit the requested schema" },
+} as const satisfies Record<string, ErrorKind>;
+
 export const errorKinds = {
   invalid_value: { status: 400, type: invalid, when: "a field, header, path or body is malformed or out of range" },
   model_not_supported: { status: 400, type: invalid, when: "the model exists, but not for this endpoint or feature" },
+  ...providerKinds,
   invalid_api_key: { status: 401, type: "authentication_error", when: "the API key is missing, unknown or revoked" },
   insufficient_balance: {
     status: 402,
@@ -44,11 +77,13 @@ export const errorKinds = {
     type: invalid,
     when: "the body or file is not of an accepted type or encoding",
   },
+  expectation_failed: { status: 417, type: invalid, when: "`Expect` asks for something other than `100-continue`" },
   rate_limit_exceeded: {
     status: 429,
     type: "rate_limit_error",
-    when: "a limit of the key, or the 2,000 open calls of an account, is reached",
+    when: "a limit of the key, the 2,000 open calls of an account, or the tokens that the upstream takes at once are reached",
   },
+  headers_too_large: { status: 431, type: invalid, when: "the address and the headers are over 16 KB" },
   internal_error: { status: 500, type: "server_error", when: "a defect of the service" },
   upstream_error: { status: 502, type: "server_error", when: "every upstream of the model failed" },
   no_capacity: {
@@ -114,6 +149,14 @@ const make = (code: ErrorCode, message: string, details: Details = {}, cause?: u
   new ServiceError({ code, message, ...details }, cause);
 
 export const invalidValue = (param: string | undefined, message: string) => make("invalid_value", message, { param });
+
+export type ProviderCode = keyof typeof providerKinds;
+export const isProviderCode = (code: unknown): code is ProviderCode =>
+  typeof code === "string" && Object.hasOwn(providerKinds, code);
+/** The provider refused the request: its message, and its code if clients know it. */
+export const refusedByProvider = (code: ProviderCode | undefined, param: string | undefined, message: string) =>
+  make(code ?? "invalid_value", message, { param });
+
 export const modelNotSupported = (message: string, param = "model") => make("model_not_supported", message, { param });
 export const invalidApiKey = (message = "Missing or invalid API key.") => make("invalid_api_key", message);
 export const insufficientBalance = (message: string) => make("insufficient_balance", message, { shouldRetry: false });
@@ -121,8 +164,12 @@ export const accountFrozen = () => make("account_frozen", "This account is froze
 /** Callers' text, shortened for use in a message. */
 const shorten = (text: string) => text.slice(0, 200);
 
-export const modelNotFound = (model: string) =>
-  make("model_not_found", `The model '${shorten(model)}' does not exist.`, { param: "model" });
+const didYouMean = (names: readonly string[]) =>
+  names.length === 0 ? "" : ` Did you mean ${names.map((name) => `'${name}'`).join(" or ")}?`;
+
+/** `similar`: the ids of models that the caller may have meant. */
+export const modelNotFound = (model: string, similar: readonly string[] = []) =>
+  make("model_not_found", `The model '${shorten(model)}' does not exist.${didYouMean(similar)}`, { param: "model" });
 export const unknownUrl = (method: string, path: string) =>
   make("unknown_url", `Unknown URL: ${method} ${shorten(path)}.`);
 export const notFound = (what: string) => make("not_found", `No such ${what}.`);
@@ -137,14 +184,26 @@ export const lengthRequired = () =>
   make("length_required", "A raw upload needs a Content-Length.", { param: "content-length" });
 export const methodNotAllowed = (method: string, path: string) =>
   make("method_not_allowed", `${method} is not allowed on ${path}.`);
-export const requestTimeout = () => make("request_timeout", "The body took longer than 60 seconds to arrive.");
+export const requestTimeout = (message = "The body took longer than 60 seconds to arrive.") =>
+  make("request_timeout", message);
 export const conflict = (message: string) => make("conflict", message, { shouldRetry: false });
 export const requestTooLarge = (limitBytes: number, param?: string) =>
   make("request_too_large", `${param ?? "The body"} is over the limit of ${limitBytes} bytes.`, { param });
 export const unsupportedMediaType = (message: string, param?: string) =>
   make("unsupported_media_type", message, { param });
+export const expectationFailed = () =>
+  make("expectation_failed", "Expect: only 100-continue is supported.", { param: "expect" });
+export const headersTooLarge = () =>
+  make("headers_too_large", "The address and the headers are over the limit of 16 KB.");
 export const rateLimited = (message: string, retryAfterSeconds: number) =>
   make("rate_limit_exceeded", message, { retryAfterSeconds });
+/** A retry cannot succeed: the upstream takes fewer tokens in a minute than this one call needs. */
+export const tooManyTokens = () =>
+  make(
+    "rate_limit_exceeded",
+    "This request needs more tokens than the model's upstream takes in a minute. Shorten the prompt or lower the output cap.",
+    { retryAfterSeconds: 60, shouldRetry: false },
+  );
 export const internalError = (cause?: unknown) =>
   make("internal_error", "The service failed in an unexpected way.", {}, cause);
 export const upstreamError = (message: string, cause?: unknown) => make("upstream_error", message, {}, cause);

@@ -1,17 +1,15 @@
-import type { Bound, Catalog, Model } from "#catalog";
+import type { Bound, Input, Model } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
-import { jobCatalog, type WorkerRegistry } from "#jobs";
+import { jobCatalog } from "#jobs";
 import type { Caller, Keys, Slot } from "#keys";
 import { type CallHold, formatUsd, type Leased, type LeaseRequest, type Leases, type Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PaidRoute } from "../paid-route.ts";
-import { checkCapacity, resolveModel } from "./model.ts";
+import { checkCapacity, type ModelDeps, resolveModel } from "./model.ts";
 
-export interface AdmissionDeps {
-  readonly catalog: Catalog;
-  readonly registry: WorkerRegistry;
+export interface AdmissionDeps extends ModelDeps {
   readonly keys: Keys;
   readonly money: Money;
   readonly leases: Leases;
@@ -41,6 +39,8 @@ interface Held {
 export interface Admitted extends Held {
   /** Output tokens for each choice that the hold pays for. */
   readonly outputCap: number;
+  /** The caller set no cap, and the hold pays for all that the model can write. */
+  readonly isCapDefault: boolean;
   readonly model: Model;
   /** The most tokens that its usage may count, whatever the provider reports. */
   readonly maxTokens: number;
@@ -62,9 +62,9 @@ export async function check(
   { call, caller, route }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier"> },
 ): Promise<{ readonly model: Model; readonly bound: Bound }> {
   const model = resolveModel(deps, route, call);
-  if (call.input) deps.catalog.checkInput(model, call.input);
+  const input = call.input && deps.catalog.checkInput(model, call.input);
   checkCapacity(deps, jobCatalog[route.job].pool, model);
-  return { model, bound: await boundOf(deps, caller, model, call) };
+  return { model, bound: await boundOf(deps, caller, model, call, input) };
 }
 
 /**
@@ -98,7 +98,8 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
     throw taken.reason;
   }
   const maxTokens = bound.inputTokens + held.outputCap * call.size.choices;
-  return { ...held, model, maxTokens, inputBound: bound.inputTokens, inputEstimate };
+  const isCapDefault = call.size.outputCap === undefined && held.outputCap === bound.outputCap;
+  return { ...held, isCapDefault, model, maxTokens, inputBound: bound.inputTokens, inputEstimate };
 }
 
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
@@ -115,16 +116,16 @@ async function boundOf(
   { account, tier }: Pick<Caller, "account" | "tier">,
   model: Model,
   call: ParsedCall,
+  input: Input | undefined,
 ): Promise<Bound> {
   const uploads: CheckedUploads =
     call.uploads.length > 0 ? await files.uploads.check(account, call.uploads) : new Map();
-  if (!call.input) {
+  if (!input) {
     const parts = call.size.parts.map((part) => withUpload(part, uploads));
     return catalog.bound(model, { ...call.size, parts }, tier);
   }
   const bytes = new Map([...uploads].map(([id, upload]) => [id, upload.bytes]));
-  const { value } = call.input;
-  return catalog.boundOfUnits(model, value, catalog.units(model, value, bytes), tier);
+  return catalog.boundOfUnits(model, input, catalog.units(model, input, bytes), tier);
 }
 
 async function holdFromLease(leases: Leases, call: LeaseRequest): Promise<Held> {

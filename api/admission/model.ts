@@ -1,8 +1,16 @@
 import type { Catalog, Model } from "#catalog";
-import { modelNotFound, modelNotSupported, noCapacity } from "#errors";
+import { modelNotFound, modelNotSupported, noCapacity, type ServiceError } from "#errors";
 import type { Format, ParsedCall } from "#formats";
 import type { Pool, WorkerRegistry } from "#jobs";
 import type { PaidRoute } from "../paid-route.ts";
+import { similarModels } from "./similar-models.ts";
+
+export interface ModelDeps {
+  readonly catalog: Catalog;
+  readonly registry: WorkerRegistry;
+  /** Every native format takes every text model: `NATIVE_FORMATS_ANY_MODEL`. */
+  readonly nativeFormatsAnyModel: boolean;
+}
 
 /** A model is listed while some worker has the key of one of its upstreams; before any worker was seen, all are. */
 export const isListed = (registry: WorkerRegistry, model: Model): boolean =>
@@ -12,8 +20,12 @@ export const isListed = (registry: WorkerRegistry, model: Model): boolean =>
 const providers: Partial<Record<Format, string>> = { messages: "anthropic", responses: "openai" };
 
 /** Whether calls in this format may name the model. */
-export function isServedIn(format: Format, { ownedBy, type }: Model): boolean {
-  const provider = providers[format];
+export function isServedIn(
+  { nativeFormatsAnyModel }: Pick<ModelDeps, "nativeFormatsAnyModel">,
+  format: Format,
+  { ownedBy, type }: Model,
+): boolean {
+  const provider = nativeFormatsAnyModel ? undefined : providers[format];
   return type === "text" && (provider === undefined || ownedBy === provider || ownedBy === "local");
 }
 
@@ -25,19 +37,36 @@ export function findModel(catalog: Catalog, format: Format | undefined, name: st
   return format === "gemini" && named?.ownedBy !== "google" ? undefined : named;
 }
 
+/** A 404 that names the models that the caller may have meant, of those for which `isServed`. */
+export const noSuchModel = (
+  { catalog, registry }: Pick<ModelDeps, "catalog" | "registry">,
+  name: string,
+  isServed: (model: Model) => boolean = () => true,
+): ServiceError =>
+  modelNotFound(
+    name,
+    similarModels(
+      catalog.list().filter((model) => isServed(model) && isListed(registry, model)),
+      name,
+    ),
+  );
+
 /** The endpoint that the catalog gives for models that answer in text, whatever the format. */
 const textEndpoint = "/v1/chat/completions";
 
 export function resolveModel(
-  deps: { catalog: Catalog; registry: WorkerRegistry },
+  deps: ModelDeps,
   { endpoint, format }: PaidRoute,
   call: Pick<ParsedCall, "model" | "features">,
 ): Model {
+  const isAtEndpoint = (model: Model) => model.endpoint === (format === undefined ? endpoint : textEndpoint);
+  const isInFormat = (model: Model) => format === undefined || isServedIn(deps, format, model);
   const model = findModel(deps.catalog, format, call.model);
-  if (!model || !isListed(deps.registry, model)) throw modelNotFound(call.model);
-  if (model.endpoint !== (format === undefined ? endpoint : textEndpoint))
+  if (!model || !isListed(deps.registry, model))
+    throw noSuchModel(deps, call.model, (each) => isAtEndpoint(each) && isInFormat(each));
+  if (!isAtEndpoint(model))
     throw modelNotSupported(`The model '${model.id}' is a model of ${model.endpoint}, not of ${endpoint}.`);
-  if (format !== undefined && !isServedIn(format, model))
+  if (!isInFormat(model))
     throw modelNotSupported(`${endpoint} is for the models of its provider; call '${model.id}' at ${textEndpoint}.`);
   for (const [feature, param] of call.features)
     if (!model.features.has(feature))

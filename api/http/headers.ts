@@ -1,5 +1,6 @@
 import type { NextFunction, Request, Response } from "express";
 import helmet from "helmet";
+import { expectationFailed, invalidValue, type ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 
@@ -26,6 +27,9 @@ const exposed = [
   "x-ignored-params",
   "x-xm-token-count",
   "idempotent-replayed",
+  "etag",
+  "accept-ranges",
+  "content-range",
   "PAYMENT-REQUIRED",
   "PAYMENT-RESPONSE",
 ].join(", ");
@@ -37,6 +41,20 @@ export const requestId = (clock: Clock) => (_req: Request, res: Response, next: 
   res.setHeader("x-request-id", id);
   next();
 };
+
+/** HTTP/1.1 wants one `Host` (RFC 9112, section 3.2): with two, a proxy may have checked the other. */
+export function checkHead(req: Request, res: Response, next: NextFunction): void {
+  const error = req.httpVersion === "1.0" ? undefined : errorOfHead(req);
+  if (error) res.setHeader("connection", "close");
+  next(error);
+}
+
+function errorOfHead({ rawHeaders, headers: { expect } }: Request): ServiceError | undefined {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === "host") hosts++;
+  if (hosts !== 1) return invalidValue("host", "The request must have one Host header.");
+  return expect === undefined || /^100-continue$/i.test(expect.trim()) ? undefined : expectationFailed();
+}
 
 /** Any web page may call, because keys are sent in headers, never in cookies. */
 export function cors(req: Request, res: Response, next: NextFunction): void {

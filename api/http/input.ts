@@ -20,10 +20,13 @@ export const usd = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** Query parameters are text. */
+export const wholeNumber = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);
+
 /** The query of a list. */
 export const pageQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  after: z.string().min(1).optional(),
+  limit: wholeNumber.pipe(z.int().min(1).max(200)).default(50),
+  after: z.string().min(1).max(200).optional(),
 });
 
 export const mint = z.string().refine(isAddress, "expected a Solana token mint (32 bytes in base58)");

@@ -42,6 +42,8 @@ const extensions: Readonly<Record<string, string>> = {
   "audio/webm": "weba",
 };
 
+export const shownTypes: readonly string[] = Object.keys(extensions);
+
 /** `/media/<id>`, mounted at `/media`: generated files. Whoever has the id may read the file. */
 export function fileRoutes(deps: FileDeps): Router {
   const router = Router();

@@ -9,12 +9,16 @@ interface GeminiPath {
   readonly verb: string;
 }
 
-/** The slash of an id may be raw or %2F; some clients omit `models/`. */
+/** The slash of an id may be raw or %2F; some clients omit `models/`, or add a slash to the id or to the path. */
 function parsePath(req: Request): GeminiPath | undefined {
-  const path = (req.params as unknown as { path: string[] }).path.join("/");
+  const path = (req.params as unknown as { path: string[] }).path.join("/").replace(/\/$/, "");
   const colon = path.lastIndexOf(":");
   if (colon < 1) return undefined;
-  return { model: path.slice(0, colon).replace(/^models\//, ""), verb: path.slice(colon + 1) };
+  const model = path
+    .slice(0, colon)
+    .replace(/^models\//, "")
+    .replace(/\/$/, "");
+  return { model, verb: path.slice(colon + 1) };
 }
 
 function routeOf({ model, verb }: GeminiPath, isSse: boolean): PaidRoute | undefined {
@@ -42,6 +46,6 @@ export const geminiRoutes =
   (deps: CallDeps): RequestHandler =>
   (req, res, next) => {
     const path = parsePath(req);
-    const route = path && routeOf(path, req.query["alt"] === "sse");
+    const route = path && routeOf(path, (req.query["alt"] ?? req.query["$alt"]) === "sse");
     return route ? paidRoute(deps, route)(req, res, next) : next();
   };

@@ -1,17 +1,11 @@
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { Catalog, Model } from "#catalog";
-import { invalidValue, modelNotFound } from "#errors";
-import type { WorkerRegistry } from "#jobs";
-import { findModel, isListed, isServedIn } from "../admission/model.ts";
+import { invalidValue } from "#errors";
+import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "../admission/model.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
-import { parse } from "../http/input.ts";
-
-interface ModelDeps {
-  readonly catalog: Catalog;
-  readonly registry: WorkerRegistry;
-}
+import { parse, wholeNumber } from "../http/input.ts";
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
@@ -19,8 +13,13 @@ interface ModelList {
   get(id: string): object;
 }
 
-function listedOr404(registry: WorkerRegistry, id: string, model: Model | undefined): Model {
-  if (!model || !isListed(registry, model)) throw modelNotFound(id);
+function listedOr404(
+  deps: ModelDeps,
+  id: string,
+  model: Model | undefined,
+  isServed?: (model: Model) => boolean,
+): Model {
+  if (!model || !isListed(deps.registry, model)) throw noSuchModel(deps, id, isServed);
   return model;
 }
 
@@ -36,8 +35,8 @@ export function geminiModelRoutes(deps: ModelDeps): Router {
   return routes(() => list);
 }
 
-/** The slash of an id may be raw or %2F. */
-const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/");
+/** The slash of an id may be raw or %2F; one at the end is not part of it. */
+const idOf = (req: Request) => (req.params as unknown as { id: string[] }).id.join("/").replace(/\/$/, "");
 
 /** A POST with a verb is a call in Gemini's format. The known verbs have a route, so this one does not exist. */
 const unknownVerb: RequestHandler = (req, res, next) =>
@@ -105,14 +104,15 @@ const renderChat = (catalog: Catalog, model: Model): z.infer<typeof modelObject>
   ...(model.inputSchema && { x_input_schema: model.inputSchema }),
 });
 
-const chatModels = ({ catalog, registry }: ModelDeps): ModelList => ({
+const chatModels = (deps: ModelDeps): ModelList => ({
   list() {
+    const { catalog, registry } = deps;
     const listed = catalog.list().filter((model) => isListed(registry, model));
     return { object: "list", data: listed.map((model) => renderChat(catalog, model)) } satisfies z.infer<
       typeof modelList
     >;
   },
-  get: (id) => renderChat(catalog, listedOr404(registry, id, catalog.find(id))),
+  get: (id) => renderChat(deps.catalog, listedOr404(deps, id, deps.catalog.find(id))),
 });
 
 /** A place in the order of the lists, even if the model at it is no longer listed. */
@@ -127,9 +127,6 @@ const compare = (one: Place, other: Place): number => {
 const newestFirst = (models: readonly Model[]): readonly Model[] => models.toSorted(compare);
 
 const comesAfter = (model: Place, place: Place): boolean => compare(model, place) > 0;
-
-/** Query parameters are text. */
-const wholeNumber = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);
 
 /** A provider's own models are listed under that provider's names for them. */
 const nameFor = (provider: string, { id, ownedBy, aliases: [alias = id] }: Model) =>
@@ -165,8 +162,10 @@ const renderMessages = (model: Model) => ({
 });
 
 /** `GET /v1/models` of Anthropic's API: the models that the Messages format serves. */
-function messagesModels({ catalog, registry }: ModelDeps): ModelList {
-  const models = newestFirst(catalog.list().filter((model) => isServedIn("messages", model)));
+function messagesModels(deps: ModelDeps): ModelList {
+  const { catalog, registry } = deps;
+  const isServed = (model: Model) => isServedIn(deps, "messages", model);
+  const models = newestFirst(catalog.list().filter(isServed));
   const find = (id: string) => models.find((model) => model === findModel(catalog, "messages", id));
 
   /** Accepts a model that is no longer listed, so that a client in the middle of the list can continue. */
@@ -195,13 +194,16 @@ function messagesModels({ catalog, registry }: ModelDeps): ModelList {
         last_id: last ? nameFor("anthropic", last) : null,
       };
     },
-    get: (id) => renderMessages(listedOr404(registry, id, find(id))),
+    get: (id) => renderMessages(listedOr404(deps, id, find(id), isServed)),
   };
 }
 
-/** As in Google's API: a larger page size is reduced, and 0 or an empty token mean the default. */
+/** As in Google's API: a larger page size, of 32 bits, is reduced, and 0 or an empty token mean the default. */
 const geminiQuery = z.object({
-  pageSize: wholeNumber.transform((size) => Math.min(size || 50, 1000)).default(50),
+  pageSize: wholeNumber
+    .pipe(z.int32())
+    .transform((size) => Math.min(size || 50, 1000))
+    .default(50),
   pageToken: z.string().default(""),
 });
 
@@ -225,8 +227,10 @@ const renderGemini = (model: Model) => ({
 });
 
 /** `models.list` and `models.get` of the Gemini API: every model for text. */
-function geminiModels({ catalog, registry }: ModelDeps): ModelList {
-  const models = newestFirst(catalog.list().filter((model) => isServedIn("gemini", model)));
+function geminiModels(deps: ModelDeps): ModelList {
+  const { catalog, registry } = deps;
+  const isServed = (model: Model) => isServedIn(deps, "gemini", model);
+  const models = newestFirst(catalog.list().filter(isServed));
   return {
     list(query) {
       const { pageSize, pageToken } = parse(geminiQuery, query);
@@ -239,7 +243,7 @@ function geminiModels({ catalog, registry }: ModelDeps): ModelList {
     },
     get(id) {
       const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
-      return renderGemini(listedOr404(registry, id, model && isServedIn("gemini", model) ? model : undefined));
+      return renderGemini(listedOr404(deps, id, model && isServed(model) ? model : undefined, isServed));
     },
   };
 }

@@ -43,7 +43,14 @@ export const deletedUpload = z.object({ id: z.string(), deleted: z.literal(true)
 
 /** `POST /v1/uploads` as JSON. */
 export const newUpload = z
-  .object({ bytes: z.int(), mime: z.string().min(1).max(255) })
+  .object({
+    // A larger file is a 413, as every file over a limit.
+    bytes: z
+      .int()
+      .positive()
+      .meta({ maximum: 200 * 1024 * 1024 }),
+    mime: z.string().min(1).max(255),
+  })
   .meta({ id: "NewUpload", description: "An upload in parts, of up to 200 MB" });
 
 /** `POST /v1/uploads/{id}/complete`. Accepted because S3 clients send it, and ignored: the parts are those that storage lists. */

@@ -21,6 +21,7 @@
  *                 value or default) and `{minutes_of, bytes_per_second, max, min?}` (of an uploaded recording) are upper bounds;
  *                 the delivered number is billed. `{characters_of, per?}`, `{items_of, per?}` and `{count}` are determined by
  *                 the input, reported or not, if anything is delivered.
+ *   default_response_format  for images, if it is not `url`: what the clients of the provider's own API expect
  *   variants      prices by input. The price of a key is that of the first variant whose every `when` matches and that has the
  *                 key, else that of `pricing`. Fields for which `when` lists values are enums.
  * Defaults of the schema are sent to the provider. A value that the provider chooses (`auto`) has the highest price it can have.
@@ -33,13 +34,15 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { boundOfTokens } from "./bound.ts";
 import type { Input } from "./input.ts";
-import { billed, boundOfUnits, checkInput, costOfMedia, unitsOf } from "./media.ts";
+import { billed, boundOfUnits, checkInput, costOfMedia, ignoredInput, unitsOf } from "./media.ts";
 import { type Model, modelOf, upstreamOf } from "./model.ts";
 import { costOf, withRequest } from "./prices.ts";
 import { catalogFile } from "./schema.ts";
 import { CatalogError, type Tier, type Usage } from "./types.ts";
 
+export type { Input } from "./input.ts";
 export type { Model, Upstream } from "./model.ts";
+export { noQuirks, type Quirks } from "./quirks.ts";
 export { type Bound, CatalogError, type PriceKey, type Task, type Tier, type Usage } from "./types.ts";
 
 export type Catalog = ReturnType<typeof loadCatalog>;
@@ -62,8 +65,9 @@ export function loadCatalog(file: string | undefined) {
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
     /** The bound of a call of a `text` or `embeddings` model. Throws TypeError for other models. */
     bound: boundOfTokens,
-    // The next three are for models with an input schema, and throw TypeError for others.
+    // The next four are for models with an input schema, and throw TypeError for others.
     checkInput,
+    ignoredInput,
     units: unitsOf,
     boundOfUnits,
     /**

@@ -38,6 +38,8 @@ export const mediaFields = <Pricing extends z.ZodType<ListPrices>>(pricing: Pric
   task: z.enum(tasks).optional(),
   /** JSON Schema of the model's own parameters. */
   input_schema: z.record(z.string(), z.unknown()).optional(),
+  /** Of images, where a call names none: what the clients of the provider's own API expect. */
+  default_response_format: z.enum(["url", "b64_json"]).optional(),
   /** For every price key the number of units that an input can make. */
   units: units.default({}),
   /** Prices that depend on the input. The price of a key is that of the first variant that matches and has the key. */

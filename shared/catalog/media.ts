@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ServiceError } from "#errors";
 import { invalidFrom, type ModelInput } from "#formats";
+import { ignoredHints, withoutHints } from "./image-hints.ts";
 import { countOf, fieldSchema, type Input, type JsonSchema, valueOf } from "./input.ts";
 import type { Model } from "./model.ts";
 import { costAt } from "./prices.ts";
@@ -38,15 +39,18 @@ function invalid(error: z.ZodError, schema: JsonSchema, at: ModelInput["at"]): S
 }
 
 /**
- * Returns the parameters with the schema's defaults, or throws a ServiceError that names the field (`size`, or
+ * Returns the parameters with the schema's defaults, for images without hints that the model does not take; or throws a ServiceError that names the field (`size`, or
  * `input.duration` when `at` is "input").
  */
 export function checkInput(model: Model, { value, at }: ModelInput): Input {
   const { check, schema } = mediaOf(model);
-  const parsed = check.safeParse(value);
+  const parsed = check.safeParse(at === "" ? withoutHints(schema, value) : value);
   if (!parsed.success) throw invalid(parsed.error, schema, at);
   return parsed.data as Input;
 }
+
+/** The fields of a body for images that the model ignores. */
+export const ignoredInput = (model: Model, body: Input): readonly string[] => ignoredHints(mediaOf(model).schema, body);
 
 type OutputRule = Extract<UnitRule, { field: string } | { minutes_of: string }>;
 type InputRule = Exclude<UnitRule, OutputRule>;

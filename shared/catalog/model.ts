@@ -1,6 +1,7 @@
 import type { Feature } from "#formats";
 import { inputCheck } from "./input.ts";
 import { priceBook, pricesOf, pricingOf } from "./prices.ts";
+import { noQuirks } from "./quirks.ts";
 import { endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 
 export type Model = ReturnType<typeof modelOf>;
@@ -47,6 +48,7 @@ export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
     /** In the order in which they are tried. */
     upstreams: entry.upstreams,
     ...(task && { task }),
+    defaultResponseFormat: entry.default_response_format ?? "url",
     /** Private to this module, as are the next two. */
     prices: priceBook(bands, eliteDiscountBps),
     ...(input_schema && {
@@ -76,8 +78,8 @@ export function upstreamOf(id: string, entry: UpstreamEntry) {
     /** The formats that it supports natively. Calls in other formats are converted to the first. */
     formats: entry.formats,
     storesAnswers: entry.stores_answers,
-    /** Whether fields of a chat request that OpenAI does not document are sent. */
-    unknownFields: entry.quirks?.unknown_fields ?? (entry.provider === "openai" ? "drop" : "pass"),
+    /** `local` ignores unknown fields by itself. */
+    quirks: entry.quirks ?? (entry.provider === "openai" ? noQuirks : { ...noQuirks, unknown_fields: "pass" as const }),
     /** Maximum concurrent calls from one worker process. */
     concurrency: entry.concurrency,
     deadlines: {

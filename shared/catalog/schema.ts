@@ -172,6 +172,8 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   if ((entry.max_output_tokens ?? 0) >= (entry.context_length ?? Number.POSITIVE_INFINITY))
     complain(["max_output_tokens"], "must be less than context_length, which holds the prompt too");
   if (!isText && entry.features.length > 0) complain(["features"], `do not fit a model of type '${entry.type}'`);
+  if (entry.type !== "image" && entry.default_response_format !== undefined)
+    complain(["default_response_format"], `does not fit a model of type '${entry.type}'`);
   for (const kind of partKinds)
     if (entry.features.includes(kind) !== (entry.max_part_tokens[kind] !== undefined))
       complain(["max_part_tokens", kind], `and the feature '${kind}' need each other`);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Format, formats } from "#formats";
 import { dayMs } from "#platform/clock";
+import { quirks } from "./quirks.ts";
 import { type Complain, type ModelType, providers } from "./types.ts";
 
 const media = ["image", "video", "audio", "other"] as const;
@@ -49,16 +50,7 @@ export const upstreamEntry = z.strictObject({
   key_env: keyVariable.optional(),
   /** The provider stores chat answers by default, so `store: false` is always sent. */
   stores_answers: z.boolean().default(false),
-  /** Differences between OpenAI-compatible servers. */
-  quirks: z
-    .strictObject({
-      /**
-       * Fields of a chat request that OpenAI does not document. The default is `drop`: strict servers refuse such fields, and
-       * elsewhere one could buy something that has no price here. Dropped fields are named in `x-ignored-params`.
-       */
-      unknown_fields: z.enum(["pass", "drop"]).optional(),
-    })
-    .optional(),
+  quirks: quirks.optional(),
   concurrency: z.int().positive().max(100_000).default(512),
   /** Long, because reasoning models send nothing for minutes. */
   first_byte_timeout_ms: milliseconds.default(600_000),

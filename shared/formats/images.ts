@@ -21,9 +21,13 @@ export const imageRequest = z
     n: z.int().min(1).max(4).nullish(),
     size: z
       .string()
-      .regex(/^[1-9]\d{0,4}x[1-9]\d{0,4}$/, "must have the form <width>x<height>")
-      .nullish(),
-    response_format: z.enum(["url", "b64_json"]).nullish(),
+      .regex(/^(auto|[1-9]\d{0,4}x[1-9]\d{0,4})$/, "must have the form <width>x<height>, or be auto")
+      .nullish()
+      .describe("`auto`, as without it: the model's own size"),
+    response_format: z
+      .enum(["url", "b64_json"])
+      .nullish()
+      .describe("Default: `url`; for OpenAI's GPT image models `b64_json`, as in their own API"),
     buyback_token: buybackToken,
   })
   .meta({ id: "ImageRequest" });

@@ -72,22 +72,25 @@ export function need(holder: JsonObject, field: string, at: string): string {
   return value;
 }
 
-/** The values of a cache breakpoint's `ttl`. The longer lifetime has a price of its own. */
-export const anthropicLifetimes = { short: "5m", long: "1h" };
-export const openaiLifetimes = { short: "30m", long: "12h" };
+/**
+ * The values of a cache breakpoint's `ttl`. The longer lifetime has a price of its own. `isHint`: for a model without that
+ * price it is dropped, else refused.
+ */
+export const anthropicLifetimes = { short: "5m", long: "1h", isHint: true };
+export const openaiLifetimes = { short: "30m", long: "12h", isHint: false };
 
-/** Notes that the request writes to the prompt cache. A lifetime without a price is refused. */
+/** Notes that the request writes to the prompt cache. */
 export function noteCacheWrite(
   holder: unknown,
   at: string,
-  { short, long }: typeof anthropicLifetimes,
+  { short, long, isHint }: typeof anthropicLifetimes,
   measure: Measure,
 ): void {
   if (!isSet(holder)) return;
   const { ttl } = object(holder);
   if (isSet(ttl) && ttl !== short && ttl !== long)
     throw invalidValue(`${at}.ttl`, `${at}.ttl must be '${short}' or '${long}'.`);
-  if (ttl === long) measure.features.set("cache_retention", `${at}.ttl`);
+  if (ttl === long && !isHint) measure.features.set("cache_retention", `${at}.ttl`);
   measure.cacheWrites = ttl === long ? "long" : (measure.cacheWrites ?? "short");
 }
 

@@ -34,6 +34,8 @@ export const paidCall = z.object({
   lease: z.string().optional(),
   /** Output tokens for each choice that the hold covers. */
   outputCap: z.int().nonnegative(),
+  /** The caller set no cap, and `outputCap` is all that the model can write. */
+  isCapDefault: z.literal(true).optional(),
   /** Input tokens, for a provider that reports no usage. */
   inputEstimate: z.int().nonnegative(),
   /** For a call with files, whose content is known only when they are read: input tokens that the hold covers, and the field of a file. */

@@ -51,6 +51,12 @@ export const environment = z.object({
     "Memory for JSON bodies that one API process is reading or has not queued yet; beyond it new calls get 503. At least 10 times BODY_LIMIT_BYTES",
     256 * 1024 * 1024,
   ),
+  NATIVE_FORMATS_ANY_MODEL: z
+    .enum(["on", "off"])
+    .default("off")
+    .describe(
+      "`on`: the Messages and Responses formats take every text model, as Gemini's does, in place of their provider's only",
+    ),
   CALL_TIMEOUT_MS: count("Maximum duration of a call, from the end of its body to its last byte", 900_000),
   MEDIA_SYNC_TIMEOUT: z.coerce
     .number()

@@ -83,6 +83,10 @@ describe.each(models)("%s", (model) => {
       "message_stop",
     ]);
     expect(types.filter((type) => type === "content_block_delta").length).toBeGreaterThan(1);
+    // Clients show the prompt's tokens from the first event on.
+    const [first] = events;
+    const input = first?.type === "message_start" ? first.message.usage.input_tokens : 0;
+    expect(input).toBeGreaterThan(0);
   });
 
   test("the streaming helper assembles the same message as JSON; the charge matches its usage", async () => {
@@ -372,4 +376,26 @@ test("a converted request has the host's model and the cap; ignored parameters a
     "top_k",
   ]);
   expect(running.provider.requests[0]?.headers).not.toHaveProperty("anthropic-version");
+});
+
+test("another model's thinking comes back to it signed, and does not reach Claude", async () => {
+  const { client } = await newCaller(running);
+  const message = { role: "assistant", content: "Then.", reasoning_content: "First." };
+  running.provider.respond({ body: { choices: [{ index: 0, message, finish_reason: "stop" }] } });
+  const { content } = await client.messages.create(asking(hostedModel));
+  expect(content).toEqual([
+    { type: "thinking", thinking: "First.", signature: expect.stringMatching(/./) },
+    { type: "text", text: "Then." },
+  ]);
+  const messages = [
+    { role: "user" as const, content: "Hello there" },
+    { role: "assistant" as const, content },
+    { role: "user" as const, content: "Go on" },
+  ];
+  await client.messages.create({ ...asking(nativeModel), messages });
+  expect(running.anthropic.requests[0]?.body["messages"]).toMatchObject([
+    { role: "user" },
+    { role: "assistant", content: [{ type: "text", text: "Then." }] },
+    { role: "user" },
+  ]);
 });

@@ -84,7 +84,12 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
   ["a tool without a type", chat, { ...hi, tools: [{}] }, invalid("tools[0].type")],
   ["a response_format without a type", chat, { ...hi, response_format: {} }, invalid("response_format.type")],
   ["an unknown model", chat, { ...hi, model: "nobody/nothing" }, noModel],
-  ["a bare model id", chat, { ...hi, model: "gpt-4.1-mini" }, noModel],
+  [
+    "a bare model id",
+    chat,
+    { ...hi, model: "gpt-4.1-mini" },
+    { ...noModel, message: /mean 'openai\/gpt-4.1-mini'\?$/ },
+  ],
   ["a model whose provider has no key here", chat, { ...hi, model: "anthropic/claude-sonnet-4-5" }, noModel],
   ["a model of another type", chat, { ...hi, model: "local/embeddings" }, unsupported("model")],
   ["logprobs of a model without", chat, { ...hi, logprobs: true }, unsupported("logprobs")],
@@ -137,6 +142,12 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
   ["dimensions of 0", embeddings, { model: "local/embeddings", input: "x", dimensions: 0 }, invalid("dimensions")],
   ["a chat model", embeddings, { model: localModel, input: "x" }, unsupported("model")],
   ["an unknown embeddings model", embeddings, { model: "nobody/nothing", input: "x" }, noModel],
+  [
+    "a bare embeddings model",
+    embeddings,
+    { model: "text-embedding-3-small", input: "x" },
+    { ...noModel, message: /mean 'openai\/text-embedding-3-small'\?$/ },
+  ],
 ];
 
 test.each(rows)("%s", async (_, path, body, expected) => {

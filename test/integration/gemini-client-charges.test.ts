@@ -389,9 +389,10 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
 
   test("without alt=sse: a JSON array; a failure is its last element", async () => {
     const { customer } = await callerOfHealthyProvider(target);
+    const request = { contents: [{ parts: [{ text: "Hello there" }] }] };
     const ask = async () => {
       const path = `/v1beta/models/${model}:streamGenerateContent`;
-      const response = await customer.post(path, { contents: [{ parts: [{ text: "Hello there" }] }] });
+      const response = await customer.post(path, request);
       expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
       expect(response.status).toBe(200);
       return (await response.json()) as GenerateContentResponse[];
@@ -401,6 +402,10 @@ describe.each(providers)("$target.name", ({ target, events, errorEvent, expected
     const whole = await ask();
     expect(textIn(whole)).toBe(target.says);
     expect(whole.at(-1)).toMatchObject({ candidates: [{ finishReason: "STOP" }], usageMetadata: expect.anything() });
+    // Google's own name of a query parameter of its system.
+    const asEvents = await customer.post(`/v1beta/models/${model}:streamGenerateContent?$alt=sse`, request);
+    expect(asEvents.headers.get("content-type")).toMatch(/^text\/event-stream/);
+    expect(await asEvents.text()).toMatch(/^data: /);
     script(target, { events: [...events, errorEvent] });
     const items = await ask();
     const problemAt = { error: { ...expected, message: expect.any(String) as string } };

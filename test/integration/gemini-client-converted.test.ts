@@ -14,6 +14,7 @@ import {
   chargeOf,
   chatProvider,
   costOf,
+  deepseekModel,
   geminiService,
   google,
   local,
@@ -95,22 +96,67 @@ describe.each(targets)("$name", (target) => {
 
   test("maxOutputTokens ends an answer with MAX_TOKENS", async () => {
     const { client } = await newCaller(served);
+    // The least that the interface takes.
+    const cap = target === responsesProvider ? 16 : 2;
     if (target === chatProvider)
       served.provider.respond({
         body: { choices: [{ index: 0, message: { role: "assistant", content: "Hel" }, finish_reason: "length" }] },
       });
     if (target === responsesProvider) served.provider.respond({ text: "Hel", incomplete: "max_output_tokens" });
-    const answer = await client.models.generateContent({ ...asking(model), config: { maxOutputTokens: 2 } });
+    const answer = await client.models.generateContent({ ...asking(model), config: { maxOutputTokens: cap } });
     expect(answer.candidates?.[0]?.finishReason).toBe("MAX_TOKENS");
     const field: Readonly<Record<string, unknown>> = {
-      "Google's": { generationConfig: { maxOutputTokens: 2 } },
-      chat: { max_completion_tokens: 2 },
-      responses: { max_output_tokens: 2 },
-      messages: { max_tokens: 2 },
+      "Google's": { generationConfig: { maxOutputTokens: cap } },
+      chat: { max_completion_tokens: cap },
+      responses: { max_output_tokens: cap },
+      messages: { max_tokens: cap },
     };
     expect(sent(served, target)).toMatchObject(field[target.name] ?? {});
   });
 });
+
+test.each([false, true])(
+  "a model that demands its reasoning back gets it from the client's history, in a stream %s",
+  async (stream) => {
+    const { client } = await newCaller(served);
+    const tools = [{ functionDeclarations: [{ name: "get_weather" }] }];
+    const chat = client.chats.create({ model: deepseekModel, config: { tools } });
+    const ask = async (message: Part[] | string) => {
+      if (!stream) return [await chat.sendMessage({ message })];
+      return Array.fromAsync(await chat.sendMessageStream({ message }));
+    };
+    const reasoning_content = "I need the weather.";
+    const tool_calls = [
+      { index: 0, id: "call_1", type: "function", function: { name: "get_weather", arguments: "{}" } },
+    ];
+    const message = { role: "assistant", content: null, reasoning_content, tool_calls };
+    const body = { choices: [{ index: 0, message, finish_reason: "tool_calls" }], usage: mockUsage() };
+    const events = [
+      mockChunk({ role: "assistant", reasoning_content: "I need " }),
+      mockChunk({ reasoning_content: "the weather." }),
+      mockChunk({ tool_calls }, "tool_calls"),
+      mockChunk(undefined, null, { usage: mockUsage() }),
+    ];
+    served.provider.respond(stream ? { events } : { body });
+    const called = await ask("How is the weather?");
+    const [{ id, name = "" } = {}] = called.flatMap(({ functionCalls = [] }) => functionCalls);
+    served.provider.always({ demandsReasoning: true });
+    expect(textIn(await ask([{ functionResponse: { ...(id && { id }), name, response: { output: "Rain" } } }]))).toBe(
+      chatProvider.says,
+    );
+    await ask("And tomorrow?");
+    expect(sent(served, chatProvider)["messages"]).toMatchObject([
+      { role: "user" },
+      { role: "assistant", reasoning_content, tool_calls: [{ function: { name: "get_weather" } }] },
+      { role: "tool", content: "Rain" },
+      { role: "assistant", content: chatProvider.says },
+      { role: "user" },
+    ]);
+    // Google's own models get the conversation without that state.
+    const contents = [...chat.getHistory(), { role: "user", parts: [{ text: "Well?" }] }];
+    expect((await client.models.generateContent({ model: google.model, contents })).text).toBe("You said: Well?");
+  },
+);
 
 describe("ignored hints are named in x-ignored-params", () => {
   test.each([local, ...others])("$name", async (target) => {

@@ -237,8 +237,8 @@ test("thought signatures come from the provider, and go back to it unchanged", a
       role: "model",
       parts: [
         { text: "Hm.", thought: true },
-        { text: "Let me see.", thoughtSignature: "dGV4dA==" },
-        { functionCall: { id: "a", name, args: { city: "Oslo" } }, thoughtSignature: "Y2FsbA==" },
+        { text: "Let me see.", thoughtSignature: "c2lnbmF0dXJl" },
+        { functionCall: { id: "a", name, args: { city: "Oslo" } }, thoughtSignature: "c2lnbmF0dXJl" },
       ],
     },
     { role: "user", parts: [{ functionResponse: { id: "a", name, response } }] },
@@ -304,6 +304,19 @@ describe("countTokens: generateContentRequest is counted with its instruction an
       model === google.model ? [{ contents }, whole].map((each) => ({ model: `models/${ownName}`, ...each })) : [],
     );
   });
+});
+
+test("countTokens: a body without contents is refused by that name", async () => {
+  const customer = await served.service.account("0");
+  const refusalOf = async (body: object) => {
+    const response = await customer.post(`/v1beta/models/${local.model}:countTokens`, body);
+    return [response.status, ((await response.json()) as { error: { message: string } }).error.message];
+  };
+  for (const [body, field] of [
+    [{}, "contents"],
+    [{ generateContentRequest: {} }, "generateContentRequest.contents"],
+  ] as const)
+    expect(await refusalOf(body)).toEqual([400, expect.stringMatching(new RegExp(`^${field}: .*expected array`))]);
 });
 
 test("countTokens: uploads are counted with their bytes, and only for their own account", async () => {

@@ -112,7 +112,7 @@ describe("routes", () => {
 
 describe("headers", () => {
   const exposed =
-    "x-request-id, request-id, retry-after, x-should-retry, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, x-xm-cost-usd, payment-required, payment-response";
+    "x-request-id, request-id, retry-after, x-should-retry, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, x-xm-cost-usd, etag, accept-ranges, content-range, payment-required, payment-response";
 
   test("web pages may call: CORS headers on answers, errors and preflights", async () => {
     const customer = await running.service.account("1");

@@ -86,7 +86,7 @@ interface Row {
 const rows: readonly Row[] = [
   {
     face: chatFace,
-    model: "openai/gpt-5.2",
+    model: "openai/gpt-5.1",
     mock: ({ provider }) => provider,
     body: {
       reasoning_effort: "high",
@@ -235,7 +235,7 @@ test("a document that holds more than its size allows is 400 before the provider
   );
   const file = { filename: "a.pdf", file_data: dataAddress("application/pdf", dense) };
   const refused = await customer.post("/v1/chat/completions", {
-    model: "openai/gpt-5.2",
+    model: "openai/gpt-5.1",
     messages: [{ role: "user", content: [{ type: "file", file }] }],
   });
   expect(refused.status).toBe(400);

@@ -31,6 +31,19 @@ const shapes = {
   },
 } as const;
 
+test.each([
+  ["/v1/models", {}],
+  ["/v1/models", asAnthropic],
+  ["/v1/models", asGoogle],
+  ["/v1beta/models", {}],
+])("a bare id at %s with %j: 404 with the full id", async (path, headers) => {
+  const { status, body } = await get(`${path}/Chat`, headers);
+  expect([status, JSON.stringify(body)]).toEqual([
+    404,
+    expect.stringContaining("The model 'Chat' does not exist. Did you mean 'local/chat'?"),
+  ]);
+});
+
 describe("the shape", () => {
   test.each([
     ["ours", "/v1/models", {}],
@@ -69,6 +82,22 @@ describe("the shape", () => {
     },
   );
 
+  test.each(["local/chat/", "local/chat%2F", "local%2Fchat/"])(
+    "a slash at the end of %s is not part of the id",
+    async (id) => {
+      expect((await get(`/v1/models/${id}`)).body).toMatchObject(shapes.ours.one);
+      expect((await get(`/v1/models/${id}`, asAnthropic)).body).toMatchObject(shapes.messages.one);
+      expect((await get(`/v1beta/models/${id}`)).body).toMatchObject(shapes.gemini.one);
+      for (const path of [`/v1beta/models/${id}:generateContent`, "/v1/models/local/chat:generateContent/"]) {
+        const response = await fetch(running.service.baseUrl + path, { method: "POST", body: "{}" });
+        expect([response.status, await response.json()]).toEqual([
+          401,
+          { error: expect.objectContaining({ status: "UNAUTHENTICATED" }) as object },
+        ]);
+      }
+    },
+  );
+
   test.each(["/v1beta/models", "/v1beta/models/local/chat"])("HEAD of %s answers as GET does", async (path) => {
     const head = await fetch(running.service.baseUrl + path, { method: "HEAD" });
     const get = await fetch(running.service.baseUrl + path);
@@ -82,7 +111,6 @@ describe("the shape", () => {
     ["POST", "/v1beta/models/local/chat:explain", 404],
     ["POST", "/v1/models/local/chat:explain", 404],
     ["GET", "/v1beta/models/local/chat:generateContent", 404],
-    ["GET", "/v1beta/models/local/chat%2F", 404],
   ])("%s %s is %i in Gemini's shape", async (method, path, code) => {
     const response = await fetch(running.service.baseUrl + path, { method });
     expect(response.status).toBe(code);

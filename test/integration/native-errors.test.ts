@@ -186,6 +186,20 @@ describe.each(faces)("$name", (face) => {
       );
   });
 
+  test("a bare or misspelled id: 404 with the id of the model that is meant, if this format serves it", async () => {
+    const customer = await running.service.account("1");
+    const meant = /^The model '\S+' does not exist\. Did you mean 'local\/relayed'\?$/;
+    for (const model of ["relayed", "azure/relayed", "local/Relayed-2026-01-01", "relayed:free"])
+      expect(await refusalIn(face, await send(customer, face.ask(model, "hi")))).toEqual(
+        refusalOf(face, { ...noModel, message: meant }),
+      );
+    // Neither a model of another endpoint, nor one without a key here.
+    for (const model of ["transcription", "claude-sonnet-4.6"])
+      expect(await refusalIn(face, await send(customer, face.ask(model, "hi")))).toEqual(
+        refusalOf(face, { ...noModel, message: /does not exist\.$/ }),
+      );
+  });
+
   test("a model of another endpoint: 400", async () => {
     const customer = await running.service.account("1");
     expect(await refusalIn(face, await send(customer, face.ask("local/embeddings", "hi")))).toEqual(

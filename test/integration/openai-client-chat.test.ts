@@ -248,8 +248,6 @@ describe("what reaches the provider", () => {
       ...asking(providerModel),
       max_tokens: 77,
       store: true,
-      metadata: { a: "b" },
-      user: "u1",
     });
     expect(response.status).toBe(200);
     const [request] = running.provider.requests;
@@ -257,10 +255,25 @@ describe("what reaches the provider", () => {
       ...asking("gpt-4.1-mini"),
       max_completion_tokens: 77,
       store: false,
-      metadata: { a: "b" },
-      user: "u1",
     });
     expect(request?.headers.authorization).toBe("Bearer sk-operator");
+  });
+
+  test("ids by which a provider shares caches and judges users are the account's own: tenants cannot meet", async () => {
+    const customers = [await running.service.account("1"), await running.service.account("1")];
+    const ids = { prompt_cache_key: "shared", safety_identifier: "shared", user: "shared" };
+    for (const customer of customers) {
+      await customer.post("/v1/chat/completions", { ...asking(providerModel), ...ids });
+      await customer.post("/v1/responses", { model: providerModel, input: "Hi", ...ids });
+      await customer.post("/v1/embeddings", { model: "openai/text-embedding-3-small", input: "Hi", user: "shared" });
+    }
+    const sent = running.provider.requests.map(({ body }) =>
+      Object.keys(ids).flatMap((field) => (field in body ? [body[field]] : [])),
+    );
+    expect(sent.map((each) => each.length)).toEqual([3, 3, 1, 3, 3, 1]);
+    const [first, second] = [new Set(sent.slice(0, 3).flat()), new Set(sent.slice(3).flat())];
+    expect([first.size, second.size, first.isDisjointFrom(second)]).toEqual([1, 1, true]);
+    expect([...first][0]).toMatch(/^[\w-]{43}$/);
   });
 
   test("a stream asks for usage, whatever the caller's options", async () => {

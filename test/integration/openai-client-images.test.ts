@@ -105,6 +105,24 @@ describe("the local model", () => {
     expect(costNanoUsd).toBe(cent);
   });
 
+  test("size auto is its own, and each hint that it ignores is named", async () => {
+    const customer = await running.service.account("1");
+    const hints = {
+      quality: "high",
+      style: "vivid",
+      background: "transparent",
+      output_format: "webp",
+      moderation: "low",
+    };
+    const body = { model: imageModel, prompt: "a lighthouse", size: "auto", output_compression: 50, ...hints };
+    const { response, answer, costNanoUsd } = await paid(running.service, customer, images, body);
+    expect(response.headers.get("x-ignored-params")).toBe(
+      "background, moderation, output_compression, output_format, quality, style",
+    );
+    expect(pngSize((await fileAt(answer.data[0]?.url ?? "")).bytes)).toBe("512x512");
+    expect(costNanoUsd).toBe(cent);
+  });
+
   test("elite: the discount, exactly", async () => {
     const { openai } = await running.service.account("1", { tier: "elite" });
     const { costNanoUsd, entry } = await generated(openai, { model: imageModel, prompt: "a lighthouse", n: 3 });
@@ -200,6 +218,36 @@ describe("a provider's model", () => {
     for (const ours of ["response_format", "user"]) expect(body).not.toHaveProperty(ours);
   });
 
+  test("without a response_format as the clients of the provider expect it: base64", async () => {
+    const { openai } = await running.service.account("1");
+    const { answer } = await generated(openai, { model: providerImages, prompt: "a lighthouse", quality: "low" });
+    expect(answer.data).toEqual([{ b64_json: mockPng.toString("base64"), expires_at: answer.created + day }]);
+    const url = { model: providerImages, prompt: "x", quality: "low", response_format: "url" } as const;
+    expect((await generated(openai, url)).answer.data).toMatchObject([
+      { url: expect.stringContaining("/media/") as string },
+    ]);
+  });
+
+  test("what the model does not take is named, omitted, and costs nothing; size auto is its default", async () => {
+    const customer = await running.service.account("1");
+    const hints = { style: "vivid", user: "u-1" };
+    const taken = { size: "auto", quality: "low", background: "auto", moderation: "low", output_format: "webp" };
+    const body = { model: providerImages, prompt: "a lighthouse", ...taken, ...hints };
+    const headers = { "idempotency-key": "hints" };
+    const { response, costNanoUsd } = await paid(running.service, customer, images, body, headers);
+    expect(response.headers.get("x-ignored-params")).toBe("style, user");
+    expect(costNanoUsd).toBe(6_000_000n);
+    const sent = running.provider.requests[0]?.body;
+    expect(sent).toMatchObject({ ...taken, size: "1024x1024" });
+    for (const hint of Object.keys(hints)) expect(sent).not.toHaveProperty(hint);
+    const again = await customer.post(images, body, { headers });
+    expect([again.headers.get("idempotent-replayed"), again.headers.get("x-ignored-params")]).toEqual([
+      "true",
+      "style, user",
+    ]);
+    await again.text();
+  });
+
   test("as base64: passed on", async () => {
     const { openai } = await running.service.account("2");
     const body = { model: providerImages, prompt: "a lighthouse", n: 4, response_format: "b64_json" as const };
@@ -217,7 +265,8 @@ describe("a provider's model", () => {
       { body: { created: 5, data: [{ url: address }] } },
       { body: mockPng, headers: { "content-type": "image/jpeg" } },
     );
-    const { answer } = await generated(openai, { model: providerImages, prompt: "a lighthouse" });
+    const url = { model: providerImages, prompt: "a lighthouse", response_format: "url" } as const;
+    const { answer } = await generated(openai, url);
     const { type, bytes } = await fileAt(answer.data?.[0]?.url ?? "");
     expect([type, bytes]).toEqual(["image/png", mockPng]);
     expect(JSON.stringify(answer)).not.toContain("renders");
@@ -312,8 +361,13 @@ test.each<readonly [what: string, body: unknown, expected: Refusal]>([
   ["a buyback token beside a key", draw({ buyback_token: "mint" }), invalid("buyback_token", /API key/)],
   [
     "a parameter that the provider's model does not have",
-    { ...draw({ size: null, style: "vivid" }), model: providerImages },
-    invalid("style"),
+    { ...draw({ size: null, negative_prompt: "fog" }), model: providerImages },
+    invalid("negative_prompt"),
+  ],
+  [
+    "a quality that the model does not have",
+    { ...draw({ size: null, quality: "hd" }), model: providerImages },
+    invalid("quality"),
   ],
   ["a prompt that is too long", drawing("x".repeat(32_001)), invalid("prompt", /32000/)],
   ["an unknown model", draw({ model: "nobody/nothing" }), noModel],

@@ -81,6 +81,78 @@ test("it has exactly the public routes", async () => {
   );
 });
 
+interface Parameter {
+  readonly in: string;
+  readonly name: string;
+  readonly schema: { readonly minimum?: number; readonly maximum?: number; readonly minLength?: number };
+}
+
+test("the query of each list has the bounds that the description says", async () => {
+  const { key } = await running.service.account("1");
+  const headers = { authorization: `Bearer ${key}` };
+  const { paths } = (await (await get("/openapi.json")).json()) as Description;
+  const parameters = Object.entries(paths).flatMap(([path, { get: list }]) =>
+    ((list as { parameters?: readonly Parameter[] } | undefined)?.parameters ?? [])
+      .filter((each) => each.in === "query")
+      .map(({ name, schema }) => ({ path, name, ...schema })),
+  );
+  expect(parameters.map(({ path, name }) => `${path} ${name}`)).toEqual([
+    "/v1beta/models pageSize",
+    "/v1beta/models pageToken",
+    "/v1/uploads limit",
+    "/v1/uploads after",
+  ]);
+  const cases = parameters.flatMap(({ path, name, minimum, maximum, minLength }) => {
+    const taken = [minimum, maximum].filter((bound) => bound !== undefined);
+    const beyond = minimum === undefined ? [] : [minimum - 1, (maximum ?? 0) + 1, "", "1.5", "1e1", "0x10"];
+    const empty = minLength === 1 ? [""] : [];
+    return [
+      ...taken.map((value) => [path, name, value, 200] as const),
+      ...[...beyond, ...empty].map((value) => [path, name, value, 400] as const),
+    ];
+  });
+  for (const [path, name, value, status] of cases) {
+    const response = await fetch(`${running.service.baseUrl}${path}?${name}=${value}`, { headers });
+    const isNamed = (await response.text()).includes(name);
+    expect([path, name, value, response.status, isNamed]).toEqual([path, name, value, status, status === 400]);
+  }
+});
+
+test("the size of an upload has the bounds that the description says", async () => {
+  const customer = await running.service.account("1");
+  const { components } = (await (await get("/openapi.json")).json()) as {
+    components: {
+      schemas: Record<string, { properties: Record<string, { exclusiveMinimum: number; maximum: number }> }>;
+    };
+  };
+  const { exclusiveMinimum = 1, maximum = 0 } = components.schemas["NewUpload"]?.properties["bytes"] ?? {};
+  const start = (bytes: number) => customer.post("/v1/uploads", { bytes, mime: "image/png" });
+  for (const bytes of [exclusiveMinimum, -1, 0.5])
+    expect(await refusalOf(await start(bytes))).toEqual(
+      refusal({ status: 400, type: "invalid_request_error", code: "invalid_value", param: "bytes" }),
+    );
+  expect(await refusalOf(await start(maximum + 1))).toEqual(
+    refusal({ status: 413, type: "invalid_request_error", code: "request_too_large", param: "bytes" }),
+  );
+  for (const bytes of [exclusiveMinimum + 1, maximum]) expect((await start(bytes)).status).toBe(200);
+});
+
+test("a generated file is described as bytes of each type that browsers show, whole and in part", async () => {
+  const { paths } = (await (await get("/openapi.json")).json()) as Description;
+  const responses = (paths["/media/{id}"]?.["get"]?.responses ?? {}) as Readonly<
+    Record<string, { content?: Record<string, { schema: object }>; headers?: object }>
+  >;
+  expect(Object.keys(responses)).toEqual(["200", "206", "304", "404", "410", "416", "500", "503"]);
+  for (const status of ["200", "206"]) {
+    const { content = {}, headers = {} } = responses[status] ?? {};
+    expect(Object.keys(content)).toEqual(
+      expect.arrayContaining(["application/octet-stream", "image/png", "video/mp4", "audio/mpeg"]),
+    );
+    for (const { schema } of Object.values(content)) expect(schema).toEqual({ type: "string", format: "binary" });
+    expect(Object.keys(headers)).toEqual(expect.arrayContaining(["ETag", "Accept-Ranges"]));
+  }
+});
+
 test("payment by x402 is described only at the two calls that accept it", async () => {
   const { paths } = (await (await get("/openapi.json")).json()) as Description;
   const operations = Object.entries(paths).flatMap(([path, methods]) =>

@@ -84,7 +84,7 @@ test("after the first item there is no failover: the failure reaches the reader"
   expect(mocks[1]?.requests).toHaveLength(0);
 });
 
-test.each([400, 413, 415, 422])(
+test.each([400, 415, 422])(
   "status %i is the caller's own: 400 with the provider's text, and nobody else is asked",
   async (status) => {
     const { mocks, call, upstreams } = await startUpstreams(2);
@@ -103,6 +103,79 @@ test.each([400, 413, 415, 422])(
     expect(mocks[1]?.requests).toHaveLength(0);
   },
 );
+
+const tooLong = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
+
+test.each([
+  ["a context that is too short", mockError(400, tooLong), "context_length_exceeded"],
+  [
+    "a code for it",
+    mockError(400, "Please shorten it.", { code: "context_length_exceeded" }),
+    "context_length_exceeded",
+  ],
+  ["a lower bound of the output", mockError(400, "`max_tokens` must be less than or equal to `8192`"), "invalid_value"],
+  ["a missing feature", mockError(400, "response_format is not supported"), "invalid_value"],
+  ["a body that is too large", mockError(413, "Request Entity"), "invalid_value"],
+  ["an unknown field", mockError(422, "Extra inputs are not permitted", { param: "logprobs" }), "invalid_value"],
+])(
+  "%s is the limit of one host: the next upstream is asked, and the refusal is the answer if there is none",
+  async (...row) => {
+    const [, answer, code] = row;
+    const { mocks, call } = await startUpstreams(2);
+    mocks[0].always(answer);
+    for (const way of ["json", "stream"] as const) {
+      const { record, ...ways } = call();
+      await ways[way]();
+      expect(record).toMatchObject({ attempts: 2, upstream: "provider-1" });
+    }
+    mocks[1]?.always(answer);
+    expect(await errorOf(call().json())).toMatchObject({ code, status: 400 });
+    mocks[1]?.always(mockError(500, "down"));
+    expect(await errorOf(call().json())).toMatchObject({ code, status: 400 });
+  },
+);
+
+test("more tokens than a host takes in a minute: the next upstream, else 429, and small calls go on", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  const message = "Request too large for model `m` in organization `org_1`: Limit 8000, Requested 32979.";
+  const tooManyTokens = mockError(413, message, { type: "tokens", code: "rate_limit_exceeded" });
+  mocks[0].respond(tooManyTokens, tooManyTokens);
+  const first = call();
+  await first.json();
+  expect(first.record).toMatchObject({ attempts: 2, upstream: "provider-1" });
+  mocks[1]?.respond(tooManyTokens);
+  const error = await errorOf(call().json());
+  expect(error).toMatchObject({ code: "rate_limit_exceeded", status: 429, shouldRetry: false });
+  expect((error as Error).message).not.toMatch(/org_|8000/);
+  const next = call();
+  await next.json();
+  expect(next.record).toMatchObject({ attempts: 1, upstream: "provider-0" });
+});
+
+test.each([
+  ["content_policy_violation", 400],
+  ["invalid_image_url", 400],
+  ["tool_use_failed", 400],
+] as const)("the provider's code '%s' reaches the caller", async (code, status) => {
+  const { mocks, call } = await startUpstreams(1);
+  mocks[0].always(mockError(status, "No.", { code, param: "messages[0]" }));
+  expect(await errorOf(call().json())).toMatchObject({ code, status: 400, param: "messages[0]", message: "No." });
+});
+
+test.each([
+  ["at the top", (detail: unknown) => ({ detail })],
+  ["in the message", (detail: unknown) => ({ object: "error", message: { detail }, type: "invalid_request_error" })],
+])("a server that validates by pydantic names the field in `detail[]` %s", async (_, body) => {
+  const { mocks, call } = await startUpstreams(1);
+  const place = ["body", "messages", 1, "assistant", "reasoning_content"];
+  const detail = [{ type: "extra_forbidden", loc: place, msg: "Extra inputs are not permitted", input: "secret" }];
+  mocks[0].always({ status: 422, body: body(detail) });
+  expect(await errorOf(call().json())).toMatchObject({
+    code: "invalid_value",
+    param: "messages[1].assistant.reasoning_content",
+    message: "messages[1].assistant.reasoning_content: Extra inputs are not permitted",
+  });
+});
 
 test("an invalid key of the operator is 502, and shows nothing of the provider's account", async () => {
   const { mocks, call } = await startUpstreams(1);

@@ -20,8 +20,21 @@ export const costOf = costBy({
   [hostedModel]: { input: 3_000n, cached_input: 300n, output: 15_000n },
 });
 
+/** Has a price for cache writes of five minutes, and none for those of an hour. */
+export const shortCacheModel = "anthropic/claude-opus-5";
+/** Has none for either. */
+export const uncachedModel = "anthropic/claude-opus-4-8";
+const features = ["tools", "json", "image", "file"];
+const fewerPrices = {
+  [shortCacheModel]: {
+    features,
+    pricing: { input: "5", cached_input: "0.5", cache_write: "6.25", output: "25" },
+  },
+  [uncachedModel]: { features, pricing: { input: "5", cached_input: "0.5", output: "25" } },
+};
+
 const withHostedModel = (): string =>
-  catalogWith({ groq: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } }, {}, [
+  catalogWith({ groq: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } }, fewerPrices, [
     {
       id: hostedModel,
       name: "Hosted",

@@ -64,6 +64,23 @@ const allTooled = {
   gemini: tooled("gemini"),
 };
 
+const cacheMark = { cache_control: { type: "ephemeral", ttl: "1h" } };
+/** A system prompt, a message and a tool, each with a breakpoint. */
+const cached = (format: "chat" | "messages", mark: object) => {
+  const system = { type: "text", text: "Be brief.", ...mark };
+  const content = [{ type: "text", text: "Hi", ...mark }];
+  const [tool] = tools[format];
+  const fields = { tools: [{ ...tool, ...mark }] };
+  if (format === "messages") return { ...fields, system: [system], messages: [{ role: "user", content }] };
+  return {
+    ...fields,
+    messages: [
+      { role: "system", content: [system] },
+      { role: "user", content },
+    ],
+  };
+};
+
 const unnamed = { ignored: undefined };
 
 /** docs/api/wire-details.md, "What crosses, what is dropped, what is refused", by feature. */
@@ -625,8 +642,16 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "marks of what is to be cached",
-    without: { messages: messagesUser({ type: "text", text: "Hi" }) },
-    requests: { messages: messagesUser({ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }) },
+    without: { chat: cached("chat", {}), messages: cached("messages", {}) },
+    requests: { chat: cached("chat", cacheMark), messages: cached("messages", cacheMark) },
+    converted: {
+      messages: { ...cached("messages", cacheMark), messages: [{ content: [{ text: "Hi", ...cacheMark }] }] },
+    },
+    except: {
+      chat: { chat: { ignored: "cache_control" } },
+      responses: { chat: { ignored: "cache_control" } },
+      gemini: { chat: { ignored: "cache_control" } },
+    },
     everyOther: { messages: { ignored: "cache_control" } },
   },
   {

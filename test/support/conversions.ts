@@ -1,5 +1,5 @@
 import type { Format } from "#formats";
-import { converters, convertRequest } from "../../workers/conversion/index.ts";
+import { converters, convertRequest, limitCacheControl } from "../../workers/conversion/index.ts";
 
 /**
  * How each feature of a request is converted, for every pair of the caller's format and the provider's. The rows are in
@@ -57,8 +57,12 @@ const models: Readonly<Record<Format, string>> = {
 /** A caller's request for a feature, as it is sent to the provider. */
 export function sentRequest({ requests }: Pick<Conversion, "requests">, caller: Format, provider: Format) {
   const request = { ...minimal[caller], ...requests[caller] };
-  const target = { model: models[provider], cap: 20_000, capField: "max_tokens" as const };
-  if (caller === provider) return { request: converters[caller].native.prepare(request, target), ignored: [] };
+  const cacheLifetime = provider === "messages" ? "1h" : "none";
+  const target = { model: models[provider], cap: 20_000, capField: "max_tokens" as const, cacheLifetime } as const;
+  if (caller === provider) {
+    const limited = limitCacheControl(request, cacheLifetime);
+    return { ...limited, request: converters[caller].native.prepare(limited.request, target) };
+  }
   return convertRequest(converters[caller], converters[provider], request, target);
 }
 

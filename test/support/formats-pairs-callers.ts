@@ -36,7 +36,11 @@ interface ChatMessage {
   tool_calls?: ChatCall[];
 }
 interface ChatAnswer extends Json {
-  readonly choices: readonly { readonly message: ChatMessage; readonly finish_reason: string }[];
+  readonly choices: readonly {
+    readonly message: ChatMessage;
+    readonly finish_reason: string;
+    readonly native_finish_reason?: string;
+  }[];
   readonly usage: Json;
 }
 
@@ -72,14 +76,14 @@ const chat: Caller = {
     if (frames.pop() !== "[DONE]") throw new Error("the stream has no end");
     const chunks = frames.map((frame) => JSON.parse(frame) as Json);
     const message: ChatMessage = { role: "", content: null };
-    let finish: unknown;
-    for (const { choices } of chunks as unknown as { choices: { delta: ChatMessage; finish_reason: unknown }[] }[])
-      for (const { delta, finish_reason } of choices) {
+    let end: Json = {};
+    for (const { choices } of chunks as unknown as { choices: (Json & { delta: ChatMessage })[] }[])
+      for (const { delta, ...choice } of choices) {
         joinChat(message, delta);
-        finish = finish_reason ?? finish;
+        end = choice["finish_reason"] ? choice : end;
       }
     const { id, created, model, usage } = chunks.at(-1) ?? {};
-    return { id, created, model, usage, choices: [{ index: 0, message, finish_reason: finish }] };
+    return { id, created, model, usage, choices: [{ ...end, message }] };
   },
   held(whole) {
     const { id, created, model, usage, choices } = whole as ChatAnswer;
@@ -243,6 +247,7 @@ interface GeminiPart {
 const gemini: Caller = {
   request: {
     contents: [{ parts: [{ text: "Hi" }] }],
+    tools: [{ functionDeclarations: [{ name: "f" }] }],
     generationConfig: { thinkingConfig: { includeThoughts: true } },
   },
   assemble: (stream) => assembleGemini(framesOf(stream)),

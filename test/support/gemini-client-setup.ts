@@ -92,6 +92,8 @@ export const messagesProvider: Target = {
   mock: ({ anthropic }) => anthropic,
   says: "You said: Hello there",
 };
+/** Thinks, and refuses its tool calls without the thinking before them. */
+export const deepseekModel = "deepseek/deepseek-v4-pro";
 export const others: readonly Target[] = [chatProvider, responsesProvider, messagesProvider];
 export const targets: readonly Target[] = [local, google, ...others];
 
@@ -105,7 +107,10 @@ export const geminiService = (): Served =>
         GEMINI_BASE_URL: gemini.url,
         ANTHROPIC_API_KEY: "sk-ant-operator",
         ANTHROPIC_BASE_URL: anthropic.url,
-        CATALOG_FILE: catalogWith({}, pricing),
+        CATALOG_FILE: catalogWith(
+          { deepseek: { base_url_env: "OPENAI_BASE_URL", key_env: "OPENAI_API_KEY" } },
+          pricing,
+        ),
       };
       const running = await startWithProvider(providers, onEnd);
       onEnd(() => Promise.all([running.provider.close(), gemini.close(), anthropic.close()]));

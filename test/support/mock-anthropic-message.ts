@@ -87,10 +87,12 @@ function stopped(request: Fields, text: string): { text: string; reason: string;
   };
 }
 
+export const mockSignature = "c2lnbmF0dXJl";
+
 const thinkingFor = ({ thinking }: Fields): readonly Fields[] => {
   const { type } = (thinking ?? {}) as Fields;
   return type === "enabled" || type === "adaptive"
-    ? [{ type: "thinking", thinking: "Let me think about it.", signature: "c2lnbmF0dXJl" }]
+    ? [{ type: "thinking", thinking: "Let me think about it.", signature: mockSignature }]
     : [];
 };
 

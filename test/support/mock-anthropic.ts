@@ -1,4 +1,4 @@
-import { type MessageScript, messageEvents, messageOf } from "./mock-anthropic-message.ts";
+import { type MessageScript, messageEvents, messageOf, mockSignature } from "./mock-anthropic-message.ts";
 import { textsOf, wordsOf } from "./mock-model.ts";
 import {
   type MockOptions,
@@ -81,7 +81,26 @@ function refusalOf({ method, path, headers, body }: MockRequest): Usual | undefi
     ...(isNew ? ["temperature", "top_p", "top_k"] : []),
   ];
   const extra = gone.find((field) => field in body);
-  return extra ? mockAnthropicError(400, `${extra}: Extra inputs are not permitted`) : undefined;
+  if (extra) return mockAnthropicError(400, `${extra}: Extra inputs are not permitted`);
+  const blocks = list(body["messages"]).flatMap(({ content }) => list(content));
+  if (blocks.some(({ type, signature }) => type === "thinking" && signature !== mockSignature))
+    return mockAnthropicError(400, "Invalid `signature` in `thinking` block");
+  return refusalOfBreakpoints(body, blocks);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+const list = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value : []);
+const isMarked = (holder: Fields) => holder["cache_control"] != null;
+
+/** As reported of the provider: https://github.com/continuedev/continue/pull/6937, https://github.com/caozhiyuan/copilot-api/issues/241 */
+function refusalOfBreakpoints(body: Fields, blocks: readonly Fields[]): Usual | undefined {
+  const marked = [body, ...list(body["system"]), ...list(body["tools"]), ...blocks].filter(isMarked);
+  if (marked.length > 4)
+    return mockAnthropicError(400, `A maximum of 4 blocks with cache_control may be provided. Found ${marked.length}.`);
+  const isInside = blocks.some(({ type, content }) => type === "tool_result" && list(content).some(isMarked));
+  return isInside
+    ? mockAnthropicError(400, "cache_control may not be specified within `tool_result.content`.")
+    : undefined;
 }
 
 function answerOf({ path, body }: MockRequest, scripted: Answer): Usual {

@@ -17,7 +17,7 @@ export interface ContentScript {
 }
 
 const mockThought = "Let me think about it.";
-const mockSignature = "c2lnbmF0dXJl";
+export const mockSignature = "c2lnbmF0dXJl";
 /** A tenth of a second of silence: 16 bits, one channel, 24 kHz. */
 export const mockPcm = Buffer.alloc(4_800);
 

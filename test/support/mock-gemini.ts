@@ -1,4 +1,4 @@
-import { answerOf, type ContentScript, contentEvents, wordsIn } from "./mock-gemini-content.ts";
+import { answerOf, type ContentScript, contentEvents, mockSignature, wordsIn } from "./mock-gemini-content.ts";
 import { createMockInteractions, type InteractionScript } from "./mock-gemini-interactions.ts";
 import { wordsOf } from "./mock-model.ts";
 import {
@@ -141,10 +141,17 @@ function invalidIn(body: Fields): Usual | undefined {
   if (unknown !== undefined)
     return mockGeminiError(400, `Invalid JSON payload received. Unknown name "${unknown}": Cannot find field.`);
   const { contents } = body;
-  return Array.isArray(contents) && contents.length > 0
-    ? undefined
-    : mockGeminiError(400, "* GenerateContentRequest.contents: contents is not specified");
+  if (!Array.isArray(contents) || contents.length === 0)
+    return mockGeminiError(400, "* GenerateContentRequest.contents: contents is not specified");
+  const parts = (contents as readonly Fields[]).flatMap(({ parts }) =>
+    Array.isArray(parts) ? (parts as Fields[]) : [],
+  );
+  const isForeign = parts.some(({ thoughtSignature = mockSignature }) => !mockSignatures.has(thoughtSignature));
+  return isForeign ? mockGeminiError(400, "Corrupted thought signature.") : undefined;
 }
+
+/** Its own, and the one that it documents for calls of other models. */
+const mockSignatures: ReadonlySet<unknown> = new Set([mockSignature, "skip_thought_signature_validator"]);
 
 function countAnswer(body: Fields, { totalTokens }: Answer): Usual {
   const { generateContentRequest, contents } = body;

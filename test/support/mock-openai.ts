@@ -27,6 +27,8 @@ export interface Answer extends ProviderAnswer, ResponseScript {
   readonly usage?: Readonly<Record<string, unknown>> | false;
   /** 422 for a chat request with one of these fields, as strict servers answer to unknown fields. */
   readonly refuses?: readonly string[];
+  /** 400 for tool calls in the history without their `reasoning_content`, as DeepSeek's thinking models answer. */
+  readonly demandsReasoning?: boolean;
   /** The states of a new video, one for each poll; the last one is repeated. By default it is done at the first poll. */
   readonly states?: readonly string[];
   /** The error of a video that fails. */
@@ -81,19 +83,30 @@ export const mockChunk = (
   ...more,
 });
 
-export function startMockOpenai(options?: MockOptions): Promise<MockOpenai> {
+interface Differences {
+  /** What a stricter server than OpenAI refuses (strict-servers.ts). */
+  readonly refusal?: (request: MockRequest) => Usual | undefined;
+  /** Streams have their usage unasked. */
+  readonly reportsUsage?: boolean;
+}
+
+export function startMockOpenai({
+  refusal = () => undefined,
+  reportsUsage = false,
+  ...options
+}: MockOptions & Differences = {}): Promise<MockOpenai> {
   const jobs: Parameters<typeof mediaAnswer>[2] = new Map();
   return startMockProvider<Answer>(
     {
       path: "/v1",
       headers: { "x-request-id": "req_mock" },
       usual(request, scripted) {
-        const refusal = refusalOf(request) ?? refusalOfFields(request, scripted);
-        if (refusal) return refusal;
+        const refused = refusalOf(request) ?? refusal(request) ?? refusalOfFields(request, scripted);
+        if (refused) return refused;
         if (isMedia(request)) return mediaAnswer(request, scripted, jobs);
         if (request.path === responses) return responsesAnswer(request, scripted, mockText);
         const streams = request.body.stream === true;
-        return streams ? { events: eventsOf(request, scripted) } : { body: jsonOf(request, scripted) };
+        return streams ? { events: eventsOf(request, scripted, reportsUsage) } : { body: jsonOf(request, scripted) };
       },
       frame: (event) => {
         const { object, type } = event as { object?: unknown; type?: unknown };
@@ -128,7 +141,13 @@ function refusalOf(request: MockRequest): Usual | undefined {
   return undefined;
 }
 
-function refusalOfFields({ body }: MockRequest, { refuses = [] }: Answer): Usual | undefined {
+function refusalOfFields({ body }: MockRequest, { refuses = [], demandsReasoning }: Answer): Usual | undefined {
+  const history = Array.isArray(body.messages) ? (body.messages as Record<string, unknown>[]) : [];
+  if (demandsReasoning && history.some(({ tool_calls, reasoning_content }) => tool_calls && !reasoning_content))
+    return mockError(400, "The `reasoning_content` in the thinking mode must be passed back to the API.");
+  // Whatever a test scripts: no server of this format has Anthropic's breakpoints.
+  if (JSON.stringify([body.messages, body.tools]).includes('"cache_control":'))
+    return mockError(400, "Unknown parameter: 'cache_control'.", { code: "unknown_parameter" });
   const field = refuses.find((each) => each in body);
   return field === undefined ? undefined : mockError(422, "Extra inputs are not permitted", { param: field });
 }
@@ -168,9 +187,9 @@ function embeddingsOf(body: MockRequest["body"]): unknown {
   return { object: "list", data, model: body.model, usage: { prompt_tokens: words, total_tokens: words } };
 }
 
-function eventsOf({ body }: MockRequest, { text = mockText, usage }: Answer): unknown[] {
+function eventsOf({ body }: MockRequest, { text = mockText, usage }: Answer, reportsUsage: boolean): unknown[] {
   const options = body.stream_options as { include_usage?: boolean } | undefined;
-  const wantsUsage = options?.include_usage === true && usage !== false;
+  const wantsUsage = (reportsUsage || options?.include_usage === true) && usage !== false;
   const common = { model: body.model, ...(wantsUsage && { usage: null }) };
   const events: unknown[] = [];
   for (let index = 0; index < choicesOf(body); index++) {

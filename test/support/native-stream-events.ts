@@ -7,7 +7,7 @@ export const pings: Readonly<Record<string, string>> = {
   chat: ": ping\n\n",
   responses: ": ping\n\n",
   messages: 'event: ping\ndata: {"type": "ping"}\n\n',
-  gemini: ": ping\n\n",
+  gemini: "\n\n",
   "gemini, as an array": "\n",
 };
 
@@ -20,7 +20,7 @@ export function eventsOf({ format, name }: Face, text: string): readonly Loose[]
   return text
     .slice(0, -2)
     .split("\n\n")
-    .filter((frame) => frame !== ": ping")
+    .filter((frame) => frame !== ": ping" && (format !== "gemini" || frame !== ""))
     .flatMap((frame) => {
       const lines = frame.split("\n");
       const data = lines.pop() ?? "";

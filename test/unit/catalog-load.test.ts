@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { CatalogError, loadCatalog, upstreamVariables } from "#catalog";
+import { CatalogError, loadCatalog, noQuirks, upstreamVariables } from "#catalog";
 import {
   catalogOf,
   embeddingsModel,
@@ -284,7 +284,7 @@ describe("a catalog that loads", () => {
       baseUrlEnv: "ACME_BASE_URL",
       formats: ["chat"],
       storesAnswers: false,
-      unknownFields: "drop",
+      quirks: noQuirks,
       concurrency: 512,
       deadlines: { firstByteMs: 600_000, silenceMs: 120_000, totalMs: 900_000 },
     });
@@ -293,7 +293,7 @@ describe("a catalog that loads", () => {
       provider: "local",
       formats: ["chat"],
       storesAnswers: false,
-      unknownFields: "pass",
+      quirks: { ...noQuirks, unknown_fields: "pass" },
       concurrency: 4,
       deadlines: { firstByteMs: 1, silenceMs: 2, totalMs: 3 },
     });

@@ -29,6 +29,34 @@ function fault(entry: Json, value: Json, at: "" | "input" = "input"): Pick<Servi
 }
 
 describe("checkInput", () => {
+  test("an image model's hints: what it has no field for is omitted; auto, where it has none, is no value", () => {
+    const { catalog, model } = catalogWith({
+      ...imageModel,
+      input_schema: { ...(imageModel["input_schema"] as Json), additionalProperties: false },
+    });
+    const taken = { prompt: "a", quality: "high" };
+    const hints = { style: "vivid", background: "auto", moderation: "low", output_format: "png" };
+    expect(catalog.checkInput(model, { value: { ...taken, ...hints, size: "auto" }, at: "" })).toEqual({
+      ...taken,
+      n: 1,
+      size: "512x512",
+    });
+    expect(catalog.ignoredInput(model, { ...taken, ...hints, size: "auto", user: "u", more: 1 })).toEqual([
+      "background",
+      "moderation",
+      "output_format",
+      "style",
+      "user",
+    ]);
+    expect(catalog.checkInput(model, { value: { prompt: "a", quality: "auto" }, at: "" })).not.toHaveProperty(
+      "quality",
+    );
+    const automatic = catalogWith(withField(imageModel, "quality", { enum: ["low", "auto"] }));
+    expect(
+      automatic.catalog.checkInput(automatic.model, { value: { prompt: "a", quality: "auto" }, at: "" }),
+    ).toMatchObject({ quality: "auto" });
+  });
+
   test("accepts what the schema accepts, and more where the provider does", () => {
     const { catalog, model } = catalogWith(imageModel);
     for (const value of [{ prompt: "a" }, { prompt: "a", n: 4, size: "1024x1024", image: ["x"], own: { deep: 1 } }])
@@ -42,7 +70,7 @@ describe("checkInput", () => {
     expect(filled).toEqual({ prompt: "a", duration: "4", resolution: "720p", sound: false });
     expect(value).toEqual({ prompt: "a", resolution: "720p" });
     const image = catalogWith(imageModel);
-    const own = { prompt: "a", style: { deep: 1 } };
+    const own = { prompt: "a", mood: { deep: 1 } };
     expect(image.catalog.checkInput(image.model, { value: own, at: "" })).toEqual({
       ...own,
       n: 1,

@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { completeChat } from "../../workers/conversion/chat/complete-chat.ts";
 import type { FormatConverter } from "../../workers/conversion/converter.ts";
 import { geminiConverter } from "../../workers/conversion/gemini/index.ts";
+import { converters } from "../../workers/conversion/index.ts";
 import { tokenUsage } from "../../workers/conversion/usage.ts";
+import { has } from "../support/conversions.ts";
 import { estimate, framesOf } from "../support/formats-gemini-assemble.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -69,6 +71,7 @@ test("a provider's response as chat", () => {
           ...google("c2ln"),
         },
         finish_reason: "tool_calls",
+        native_finish_reason: "STOP",
       },
     ],
     usage: {
@@ -118,10 +121,41 @@ test("finish reasons as chat", () => {
   expect(finish("CONTINUATION")).toBe("length");
   for (const reason of ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"])
     expect(finish(reason)).toBe("content_filter");
-  expect(finish("OTHER")).toBe("stop");
-  expect(finish("SOMETHING_NEW")).toBe("stop");
   expect(chatOf({ finishReason: "SAFETY", finishMessage: "Not this." })?.message["refusal"]).toBe("Not this.");
   expect(chatOf({ finishReason: undefined })?.finish_reason).toBeNull();
+  expect(chatOf({ finishReason: "SAFETY" })).toHaveProperty("native_finish_reason", "SAFETY");
+});
+
+const failures = ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "OTHER", "MALFORMED_RESPONSE", "SOMETHING_NEW"];
+
+test.each(failures)("an answer that ended with %s is a success in no format", (reason) => {
+  const message = "Malformed function call: look_up(";
+  const failed = answered({ finishReason: reason, finishMessage: message, ...parts({ functionCall: { name: "f" } }) });
+  const chat = toChatAnswer(failed);
+  const choice = { finish_reason: "error", native_finish_reason: reason, error: { code: 502, message } };
+  expect(chat).toMatchObject({ choices: [choice] });
+  expect(toChatAnswer(answered({ finishReason: reason }))).toMatchObject({
+    choices: [{ error: { message: `The model's answer ended with ${reason}.` } }],
+  });
+  const refusal = { stop_reason: "refusal", stop_details: { type: "refusal", category: null, explanation: message } };
+  const inFormat = {
+    messages: refusal,
+    responses: { status: "failed", incomplete_details: null, error: { code: "server_error", message } },
+    gemini: { candidates: [{ finishReason: "OTHER", finishMessage: message }] },
+  };
+  const lastEvent = {
+    messages: { delta: refusal },
+    responses: { response: inFormat.responses },
+    gemini: inFormat.gemini,
+  };
+  for (const format of ["messages", "responses", "gemini"] as const) {
+    expect(converters[format].responseFromChat(chat, identity, {})).toMatchObject(inFormat[format]);
+    const stream = converters[format].streamFromChat(identity, {});
+    for (const chunk of geminiConverter.streamToChat().write(failed)) stream.write(chunk);
+    const events = stream.end(estimate).trim().split("\n\n");
+    const data = events.map((event) => JSON.parse(event.slice(event.indexOf("data: ") + 6)) as Json);
+    expect(data.some((event) => has(event, lastEvent[format]))).toBe(true);
+  }
 });
 
 test("a blocked prompt is a refusal", () => {

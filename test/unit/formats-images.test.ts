@@ -64,6 +64,16 @@ test("a buyback token is not part of the input", () => {
   expect(mediaCodec.parse(media({ buyback_token: "" }), 100)).toMatchObject({ buybackToken: "" });
 });
 
+test("size auto is taken", () => {
+  expect(imagesCodec.parse(image({ size: "auto" }), 100).input?.value).toEqual({
+    prompt: "a lighthouse",
+    size: "auto",
+  });
+  expect(() => imagesCodec.parse(image({ size: "automatic" }), 100)).toThrow(
+    expect.objectContaining({ param: "size" }),
+  );
+});
+
 test("null equals an absent field", () => {
   const nulls = { n: null, size: null, response_format: null, stream: null, user: null, buyback_token: null };
   expect(imagesCodec.parse(image(nulls), 100).input?.value).toEqual({ prompt: "a lighthouse" });

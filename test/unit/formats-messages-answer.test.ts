@@ -58,7 +58,7 @@ test("thinking, text and calls become blocks in this order", () => {
     answered({ reasoning_content: "Hm", content: "So", tool_calls }, { finish_reason: "tool_calls" }),
   ).toMatchObject({
     content: [
-      { type: "thinking", thinking: "Hm", signature: "" },
+      { type: "thinking", thinking: "Hm", signature: expect.any(String) },
       { type: "text", text: "So" },
       { type: "tool_use", id: "a", name: "look", input: { at: 1 } },
       { type: "tool_use", id: "b", name: "look", input: {} },
@@ -176,7 +176,7 @@ test("usage includes cache reads, cache writes and reasoning", () => {
     prompt_tokens: 280,
     completion_tokens: 9,
     total_tokens: 289,
-    prompt_tokens_details: { cached_tokens: 200, cache_write_tokens: 40, cache_write_1h_tokens: 30 },
+    prompt_tokens_details: { cached_tokens: 200, cache_write_tokens: 70, cache_write_1h_tokens: 30 },
     completion_tokens_details: { reasoning_tokens: 4 },
   };
   expect(messagesConverter.native.usage(native([], { usage }))).toEqual(shown);

@@ -227,6 +227,37 @@ test("a late system message follows the user's turn if the model supports it", (
   });
 });
 
+test("breakpoints of messages, results and functions stand at the block that they end", () => {
+  const mark = { cache_control: { type: "ephemeral", ttl: "1h" } };
+  const short = { cache_control: { type: "ephemeral" } };
+  const call = { id: "a", type: "function", function: { name: "look", arguments: "{}" } };
+  const { request, ignored } = converted({
+    tools: [{ ...lookup, function: { ...lookup.function, ...mark } }],
+    ...short,
+    response_format: { type: "json_object" },
+    messages: [
+      { role: "system", content: "Be kind.", ...mark },
+      { role: "user", content: [text("a"), text(" ")] },
+      { role: "assistant", content: "b", tool_calls: [call], cache_control: null },
+      { role: "tool", tool_call_id: "a", content: "c", ...short },
+    ],
+  });
+  expect(ignored).toEqual([]);
+  expect(request).toMatchObject({
+    ...short,
+    tools: [{ name: "look", ...mark }],
+    system: [{ type: "text", text: "Be kind.", ...mark }, { text: expect.stringMatching(/JSON/) }],
+    messages: [
+      user(text("a")),
+      { role: "assistant", content: [text("b"), { type: "tool_use", id: "a" }] },
+      user({ type: "tool_result", tool_use_id: "a", content: "c", ...short }),
+    ],
+  });
+  expect(JSON.stringify(request).split("cache_control")).toHaveLength(5);
+  const five = Array.from({ length: 5 }, () => ({ role: "user", content: "x", ...mark }));
+  expect(refusedParam({ messages: five })).toBe("messages[4].cache_control");
+});
+
 test("objects of a response schema are closed; JSON without a schema becomes an instruction", () => {
   const schema = {
     type: "object",

@@ -78,30 +78,31 @@ test("any kind of source may name an upload", () => {
 });
 
 test("features are noted with the field that requests them", () => {
-  const mark = { cache_control: { type: "ephemeral", ttl: "1h" } };
   const features = (fields: Json) => [...parse(request(fields)).features];
   expect(features({ tools: [{ name: "now", input_schema: { type: "object" } }] })).toEqual([["tools", "tools"]]);
   expect(features({ output_config: { format: { type: "json_schema", schema: {} } } })).toEqual([
     ["json", "output_config.format"],
   ]);
   expect(features({ service_tier: "priority" })).toEqual([["service_tier", "service_tier"]]);
-  expect(features(mark)).toEqual([["cache_retention", "cache_control.ttl"]]);
-  expect(features({ system: [{ type: "text", text: "x", ...mark }] })).toEqual([
-    ["cache_retention", "system[0].cache_control.ttl"],
-  ]);
-  expect(features({ system: [{ type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "5m" } }] })).toEqual(
-    [],
-  );
+  // A lifetime without a price is dropped.
+  expect(features({ cache_control: { type: "ephemeral", ttl: "1h" } })).toEqual([]);
 });
 
 test("the bound includes what tools add to the prompt", () => {
   const own = { name: "now", input_schema: { type: "object" } };
-  const added = (tools: readonly Json[]) => {
-    const body = request({ tools });
+  const added = (tools: readonly Json[], fields: Json = {}) => {
+    const body = request({ tools, ...fields });
     return parse(body).size.inputBytes - JSON.stringify(body).length;
   };
   expect(added([own])).toBe(512);
   expect(added([own, { type: "bash_20250124", name: "bash" }])).toBe(512 + 1024);
+  expect(added([own, { type: "computer_20250124", name: "computer" }])).toBe(512 + 1024);
+  expect(added([own, { type: "computer_toolset_20260801" }])).toBe(512 + 8192);
+  // The provider repeats the definition of a tool at each reference to it.
+  const found = { type: "tool_reference", tool_name: "now" };
+  const result = { type: "tool_result", tool_use_id: "a", content: [found, found] };
+  const messages = [{ role: "user", content: [result] }];
+  expect(added([own], { messages })).toBe(512 + 2 * JSON.stringify(own).length);
 });
 
 test("data stored at the provider is refused, because it may be another tenant's", () => {
@@ -126,9 +127,6 @@ test("features that run at the provider or are billed separately are refused", (
     "web_search_20250305",
     "web_fetch_20260318",
     "code_execution_20260521",
-    "computer_20250124",
-    "computer_toolset_20260801",
-    "browser_toolset_20260801",
     "mcp_toolset",
     "advisor_20260301",
     "tool_search_tool_bm25_20251119",
@@ -136,7 +134,7 @@ test("features that run at the provider or are billed separately are refused", (
   ];
   const refusedParamOf = (type: string) => [type, refusedParam(request({ tools: [own, { type, name: "x" }] }))];
   expect(types.map(refusedParamOf)).toEqual(types.map((type) => [type, "tools[1].type"]));
-  const callers = ["custom", "bash_20250124", "text_editor_20250728", "memory_20250818"];
+  const callers = ["custom", "bash_20250124", "text_editor_20250728", "memory_20250818", "computer_20250124"];
   expect(callers.map(refusedParamOf)).toEqual(callers.map((type) => [type, undefined]));
   expect(refusedParam(request({ mcp_servers: [{ type: "url", url: "https://a.example", name: "a" }] }))).toBe(
     "mcp_servers",

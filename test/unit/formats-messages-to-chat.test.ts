@@ -38,17 +38,16 @@ test("a plain request is converted completely", () => {
 });
 
 test("hints are ignored parameters, named once each and only if a header can carry the name", () => {
-  const mark = { cache_control: { type: "ephemeral" } };
   const { request, ignored } = converted({
     metadata: { user_id: "u" },
     top_k: 3,
     service_tier: "auto",
     context_management: null,
     "bad\r\nname": 1,
-    system: [{ type: "text", text: "a", ...mark }],
-    messages: [user({ type: "text", text: "b", ...mark })],
+    system: [{ type: "text", text: "a" }],
+    messages: [user({ type: "text", text: "b" })],
   });
-  expect(ignored).toEqual(["metadata", "top_k", "service_tier", "cache_control"]);
+  expect(ignored).toEqual(["metadata", "top_k", "service_tier"]);
   expect(request["messages"]).toEqual([
     { role: "system", content: "a" },
     { role: "user", content: "b" },
@@ -142,7 +141,7 @@ test("tool calls and results are converted, with images and errors", () => {
   ]);
 });
 
-test("signed thinking becomes reasoning details, unsigned thinking is dropped", () => {
+test("signed thinking becomes reasoning details, unsigned thinking is another model's reasoning", () => {
   const format = "anthropic-claude-v1";
   const content = [
     { type: "thinking", thinking: "Hm", signature: "sig" },
@@ -153,6 +152,7 @@ test("signed thinking becomes reasoning details, unsigned thinking is dropped", 
     {
       role: "assistant",
       content: "So",
+      reasoning_content: "unsigned",
       reasoning_details: [
         { type: "reasoning.text", text: "Hm", signature: "sig", format, index: 0 },
         { type: "reasoning.encrypted", data: "xyz", format, index: 1 },

@@ -10,7 +10,7 @@ const usage = {
   prompt_tokens: 10,
   completion_tokens: 5,
   total_tokens: 15,
-  prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 2, cache_write_1h_tokens: 1 },
+  prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3, cache_write_1h_tokens: 1 },
   completion_tokens_details: { reasoning_tokens: 3 },
 };
 const answer = (message: Json, choice: Json = {}) => ({ choices: [{ index: 0, message, ...choice }], usage });

@@ -77,7 +77,7 @@ test("a provider's response as chat, with reasoning state and usage", () => {
       prompt_tokens: 10,
       completion_tokens: 5,
       total_tokens: 15,
-      prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 2, cache_write_1h_tokens: 1, audio_tokens: 0 },
+      prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3, cache_write_1h_tokens: 1, audio_tokens: 0 },
       completion_tokens_details: { reasoning_tokens: 3 },
     },
   });

@@ -34,7 +34,7 @@ test.each<[what: string, usage: unknown, counted: object]>([
   [
     "cache writes of one hour",
     { prompt_tokens: 10, prompt_tokens_details: { cache_write_tokens: 5, cache_write_1h_tokens: 4 } },
-    { input: 1, cache_write: 5, cache_write_1h: 4 },
+    { input: 5, cache_write: 1, cache_write_1h: 4 },
   ],
   [
     "reasoning that only the total counts",

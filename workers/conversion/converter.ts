@@ -1,3 +1,4 @@
+import type { Quirks } from "#catalog";
 import type { ServiceError } from "#errors";
 import { isSet, type JsonObject, type UploadRef } from "#formats";
 
@@ -8,6 +9,8 @@ export interface ResponseIdentity {
   readonly created: number;
   /** Unique: made of the request id. */
   readonly id: string;
+  /** Of the prompt, for formats that show its tokens before the provider has counted them. */
+  readonly inputEstimate?: number;
 }
 
 /** The content of an upload: an address (which may be a data address), or base64. */
@@ -36,13 +39,20 @@ export interface TokenEstimate {
   readonly output: number;
 }
 
+/** The longest lifetime of the cache breakpoints (`cache_control`) that an upstream gets. */
+export type CacheLifetime = "none" | "5m" | "1h";
+
 export interface UpstreamTarget {
   /** The upstream's own name for the model. */
   readonly model: string;
-  /** Maximum output tokens of each choice. */
-  readonly cap: number;
+  /** Maximum output tokens of each choice. Undefined: none is sent, which only some OpenAI-compatible servers allow. */
+  readonly cap: number | undefined;
   /** The field of chat upstreams for the cap. */
   readonly capField: "max_tokens" | "max_completion_tokens";
+  /** Of an upstream that speaks chat. */
+  readonly quirks?: Quirks;
+  /** By default none. */
+  readonly cacheLifetime?: CacheLifetime;
 }
 
 /** A request in another format, with the names of its ignored parameters. */
@@ -65,15 +75,17 @@ export interface FormatConverter {
   streamFromChat(identity: ResponseIdentity, request: JsonObject): StreamWriter;
 
   /** From a chat request with its model and output cap set. Throws `invalidValue` naming the chat field for what cannot be converted. */
-  requestFromChat(request: JsonObject): ConvertedRequest;
+  requestFromChat(request: JsonObject, target?: Pick<UpstreamTarget, "quirks">): ConvertedRequest;
   /** The provider's whole answer as a chat.completion object. */
   responseToChat(answer: JsonObject): JsonObject;
   /** The provider's stream events (parsed JSON) as chat.completion.chunk objects. */
   streamToChat(): { write(event: JsonObject): readonly JsonObject[]; usage(soFar?: boolean): unknown };
 
-  /** For providers that speak the caller's format: nothing changes but the model id and the output cap. */
+  /** For providers that speak the caller's format: nothing changes but the model id, the output cap, and what is ignored. */
   readonly native: {
-    prepare(request: JsonObject, target: UpstreamTarget): JsonObject;
+    prepare(request: JsonObject, target: UpstreamTarget, ignored?: IgnoredParams): JsonObject;
+    /** Part of `prepare`: without the reasoning state of models of other formats, which the provider refuses. */
+    withoutForeignState?(request: JsonObject, model: string): JsonObject;
     /** The answer with our model id. */
     finish(answer: JsonObject, identity: ResponseIdentity, estimate: TokenEstimate): JsonObject;
     /** Usage of an answer in chat shape, for billing. */

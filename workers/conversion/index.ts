@@ -6,18 +6,29 @@
  */
 import { invalidValue, ServiceError } from "#errors";
 import type { Format, JsonObject } from "#formats";
+import { limitCacheControl } from "./cache-control.ts";
 import { chatConverter, toUpstream } from "./chat/index.ts";
 import { type ConvertedRequest, type FormatConverter, ignoredParams, type UpstreamTarget } from "./converter.ts";
 import { geminiConverter } from "./gemini/index.ts";
 import { messagesConverter } from "./messages/index.ts";
 import { responsesConverter } from "./responses/index.ts";
 
-export { chunkParser, withoutUnknown } from "./chat/index.ts";
-export type { FormatConverter, ResolvedUpload, ResponseIdentity, StreamWriter, TokenEstimate } from "./converter.ts";
+export { limitCacheControl } from "./cache-control.ts";
+export { chunkParser, failureOfChoices, normalizeAnswer } from "./chat/index.ts";
+export {
+  type CacheLifetime,
+  type FormatConverter,
+  ignoredParams,
+  type ResolvedUpload,
+  type ResponseIdentity,
+  type StreamWriter,
+  type TokenEstimate,
+} from "./converter.ts";
 export { completeEmbeddings } from "./embeddings-response.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { type GeneratedFile, imageResponse, mediaResponse } from "./media-responses.ts";
 export { responsesFailure } from "./responses/index.ts";
+export { callDelta, callTracker } from "./tool-calls.ts";
 export { completionTokens, promptTokens, tokenUsage } from "./usage.ts";
 
 export const converters: Readonly<Record<Format, FormatConverter>> = {
@@ -42,11 +53,13 @@ export function convertRequest(
     const [field = chatField] = /^\w+/.exec(chatField) ?? [];
     return (Object.hasOwn(caller.callerFields, field) && caller.callerFields[field]) || chatField;
   };
-  const chat = caller.requestToChat(request);
+  const limited = limitCacheControl(request, target.cacheLifetime);
+  const chat = caller.requestToChat(limited.request);
   try {
-    const converted = provider.requestFromChat(toUpstream(chat.request, target));
+    const converted = provider.requestFromChat(toUpstream(chat.request, target), target);
     const ignored = ignoredParams();
-    for (const name of [...chat.ignored, ...converted.ignored.map(callerField)]) ignored.add(name, true);
+    for (const name of [...limited.ignored, ...chat.ignored, ...converted.ignored.map(callerField)])
+      ignored.add(name, true);
     return { request: converted.request, ignored: ignored.names() };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) throw error;

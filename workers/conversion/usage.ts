@@ -20,8 +20,10 @@ export function tokenUsage(usage: unknown) {
     return taken;
   };
   const cached_input = take(count(input["cached_tokens"]) || given["prompt_cache_hit_tokens"]);
-  const cache_write = take(input["cache_write_tokens"]);
-  const cache_write_1h = take(input["cache_write_1h_tokens"]);
+  const written = count(input["cache_write_tokens"]);
+  const writtenLong = Math.min(written, count(input["cache_write_1h_tokens"]));
+  const cache_write_1h = take(writtenLong);
+  const cache_write = take(written - writtenLong);
   const audio_input = take(input["audio_tokens"]);
   const audio_output = Math.min(completion, count(output["audio_tokens"]));
   return {

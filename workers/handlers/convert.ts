@@ -1,21 +1,25 @@
 import type { ServiceError } from "#errors";
 import { estimateTokens, type Format, outputBytes } from "#formats";
 import {
+  type CacheLifetime,
   completionTokens,
   converters,
   convertRequest,
   type FormatConverter,
   geminiArrayConverter,
+  ignoredParams,
+  limitCacheControl,
   promptTokens,
   type ResponseIdentity,
   type StreamWriter,
   type TokenEstimate,
   tokenUsage,
-  withoutUnknown,
 } from "../conversion/index.ts";
 import type { JsonObject, TextCall } from "../providers/index.ts";
 import type { CallContext, Counted } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
+import { capFor } from "./output-cap.ts";
+import { withTenantIds } from "./tenant-ids.ts";
 import { withUploads } from "./uploads.ts";
 
 /**
@@ -51,27 +55,39 @@ export function chatRequestOf({ payload, request }: CallContext): JsonObject | u
 /** Converts one call for whichever upstream serves it. */
 export async function convertCall(call: CallContext) {
   const { payload, model, clock } = call;
-  const { headers = {}, outputCap: cap } = payload;
+  const { headers = {} } = payload;
   const caller = callerConverter(payload);
   const format = callerFormat(payload);
   const identity: ResponseIdentity = {
     model: payload.model,
     created: Math.floor(clock.now() / 1000),
     id: `chatcmpl-${payload.requestId}`,
+    inputEstimate: payload.inputEstimate,
   };
   const requestFor = await withUploads(call, caller);
 
   async function forCandidate(candidate: Candidate): Promise<ConvertedCall> {
     const request = await requestFor(candidate.upstream.provider);
     const spoken = upstreamFormat(candidate, format);
-    const target = { model: candidate.model, capField: model.outputCapField, cap };
+    const isolate = (body: JsonObject) =>
+      spoken === "chat" || spoken === "responses" ? withTenantIds(body, payload.account) : body;
+    const cacheLifetime = cacheLifetimeOf(model, candidate, spoken);
+    const target = {
+      model: candidate.model,
+      capField: model.outputCapField,
+      cap: capFor(call, candidate, spoken),
+      quirks: candidate.upstream.quirks,
+      cacheLifetime,
+    };
     if (spoken === format) {
       const { native } = caller;
-      const isStrict = format === "chat" && candidate.upstream.unknownFields === "drop";
-      const { request: known, ignored } = isStrict ? withoutUnknown(request) : { request, ignored: [] };
+      const limited = limitCacheControl(request, spoken === "messages" || spoken === "chat" ? cacheLifetime : "1h");
+      const ignored = ignoredParams();
+      for (const name of limited.ignored) ignored.add(name, true);
+      const body = native.prepare(limited.request, target, ignored);
       return {
-        call: { format, model: candidate.model, body: native.prepare(known, target), headers },
-        ignored,
+        call: { format, model: candidate.model, body: isolate(body), headers },
+        ignored: ignored.names(),
         answer(response) {
           const counted = usageOrEstimate(call, native.usage(response), () =>
             answerBytes(caller.responseToChat(response)),
@@ -84,7 +100,7 @@ export async function convertCall(call: CallContext) {
     const upstream = converters[spoken];
     const { request: body, ignored } = convertRequest(caller, upstream, request, target);
     return {
-      call: { format: spoken, model: candidate.model, body, headers: {} },
+      call: { format: spoken, model: candidate.model, body: isolate(body), headers: {} },
       ignored,
       answer(response) {
         const answer = upstream.responseToChat(response);
@@ -101,6 +117,17 @@ export async function convertCall(call: CallContext) {
     /** What closes a stream of which nothing was written, where that is more than the error itself. */
     fail: (error: ServiceError) => caller.streamFromChat(identity, call.request).fail?.(error),
   };
+}
+
+/** Cache writes need a price, and few servers of the chat format know breakpoints. */
+function cacheLifetimeOf(
+  { features, pricing }: CallContext["model"],
+  { upstream }: Candidate,
+  spoken: Format,
+): CacheLifetime {
+  const hasBreakpoints = spoken === "messages" || (spoken === "chat" && upstream.quirks.unknown_fields === "pass");
+  if (!hasBreakpoints || !("cache_write" in pricing)) return "none";
+  return features.has("cache_retention") ? "1h" : "5m";
 }
 
 function throughChat(reader: ReturnType<FormatConverter["streamToChat"]>, writer: StreamWriter): StreamWriter {

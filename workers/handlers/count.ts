@@ -89,7 +89,9 @@ function countRequest(
   const spoken = upstreamFormat(candidate, format);
   const target = { model: candidate.model, capField: model.outputCapField, cap: model.maxOutputTokens };
   if (spoken === format) {
-    const body = { ...request, model: target.model };
+    const { native } = callerConverter(payload);
+    const own = native.withoutForeignState?.(request, target.model) ?? request;
+    const body = { ...own, model: target.model };
     return { format, model: target.model, body, headers: payload.headers ?? {} };
   }
   const { request: body } = convertRequest(callerConverter(payload), converters[spoken], request, target);

@@ -16,14 +16,17 @@ const inlineImageCopies = 3;
 
 /** A call for images. */
 export async function image(call: CallContext, memory: ByteShare): Promise<Answer> {
-  const parsed = imagesCodec.parse(call.request, 0);
-  if (call.request["response_format"] === "b64_json") {
+  const { request, model, catalog } = call;
+  const parsed = imagesCodec.parse(request, 0);
+  const ignored = catalog.ignoredInput(model, request);
+  const headers = ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
+  if ((request["response_format"] ?? model.defaultResponseFormat) === "b64_json") {
     const { files, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
-    return { ...rest, text: JSON.stringify(imageResponse(lifeOf(call), files)) };
+    return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call), files)) };
   }
   const { files, ...rest } = await generate(call, parsed, storedFiles(call), memory);
   const images = files.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
-  return { ...rest, text: JSON.stringify(imageResponse(lifeOf(call, files), images)) };
+  return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call, files), images)) };
 }
 
 /** Any other call that generates files, or reads one. */

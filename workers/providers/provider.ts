@@ -1,10 +1,13 @@
-import type { Task, Upstream, Usage } from "#catalog";
+import type { Quirks, Task, Upstream, Usage } from "#catalog";
+import type { ProviderCode } from "#errors";
 import type { Format } from "#formats";
 import type { Logger } from "#platform/logger";
 
 /** An upstream of the catalog, with its address and key from the environment. */
 export interface Target extends Pick<Upstream, "concurrency" | "storesAnswers"> {
   readonly formats: readonly Format[];
+  /** Of an OpenAI-compatible server. */
+  readonly quirks?: Pick<Quirks, "stream_usage" | "whole_answer_cap">;
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
 }
@@ -120,7 +123,8 @@ export interface Provider {
 }
 
 /**
- * refused: the request is at fault; the caller gets the message and `param`, and no other upstream is tried.
+ * refused: the request is at fault; the caller gets the message, `code` and `param`, and no other upstream is tried unless
+ * the limit is that host's own.
  * busy: the upstream works and requests a cooldown of `retryAfterMs`.
  * unavailable: it cannot be reached, broke off, or its answer is invalid.
  * timeout: it was too slow.
@@ -128,13 +132,19 @@ export interface Provider {
  */
 export type FailureKind = "refused" | "busy" | "unavailable" | "timeout" | "misconfigured";
 
-type FailureDetails = Partial<Pick<UpstreamFailure, "status" | "param" | "retryAfterMs" | "unreachable">>;
+type FailureDetails = Partial<
+  Pick<UpstreamFailure, "status" | "param" | "code" | "isHostLimit" | "retryAfterMs" | "unreachable">
+>;
 
 export class UpstreamFailure extends Error {
   override readonly name = "UpstreamFailure";
   readonly kind: FailureKind;
   readonly status: number | undefined;
   readonly param: string | undefined;
+  /** Of a refusal, if callers may see it. */
+  readonly code: ProviderCode | undefined;
+  /** Another server of the same model may take the request. */
+  readonly isHostLimit: boolean | undefined;
   readonly retryAfterMs: number | undefined;
   /** No connection could be made, so the request cannot be the reason. */
   readonly unreachable: true | undefined;
@@ -147,7 +157,8 @@ export class UpstreamFailure extends Error {
 
   /** The same failure naming the field as the caller knows it. */
   withParam(param: string | undefined): UpstreamFailure {
-    return new UpstreamFailure(this.kind, this.message, { status: this.status, param });
+    const { kind, message, status, code } = this;
+    return new UpstreamFailure(kind, message, { status, code, param });
   }
 }
 

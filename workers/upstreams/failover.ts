@@ -1,5 +1,12 @@
 import type { Model } from "#catalog";
-import { invalidValue, noCapacity, type ServiceError, upstreamError, upstreamTimeout } from "#errors";
+import {
+  noCapacity,
+  refusedByProvider,
+  type ServiceError,
+  tooManyTokens,
+  upstreamError,
+  upstreamTimeout,
+} from "#errors";
 import { isPaymentAccount } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
@@ -65,7 +72,7 @@ export async function failover<R>(
       if (!(failure instanceof UpstreamFailure)) throw failure;
       logFailure(log, candidate, failure);
       failures.push(failure);
-      if (failure.kind === "refused") break;
+      if (failure.kind === "refused" && !failure.isHostLimit) break;
     }
   }
   const waitsMs = candidates.map(blockedForMs).filter((ms) => ms > 0);
@@ -78,9 +85,11 @@ export function failedCall(
   hasUntried = false,
   waitMs = Number.POSITIVE_INFINITY,
 ): ServiceError {
-  const refused = failures.find(({ kind }) => kind === "refused");
-  if (refused) return invalidValue(refused.param, refused.message);
-  if (hasUntried || failures.length === 0 || failures.some(({ kind }) => kind === "busy")) {
+  const refused = failures.findLast(({ kind }) => kind === "refused");
+  if (refused) return refusedByProvider(refused.code, refused.param, refused.message);
+  const busy = failures.filter(({ kind }) => kind === "busy");
+  if (!hasUntried && busy.length > 0 && busy.every(({ status }) => status === 413)) return tooManyTokens();
+  if (hasUntried || failures.length === 0 || busy.length > 0) {
     const seconds = Number.isFinite(waitMs) ? Math.min(60, waitMs / 1000) : undefined;
     return noCapacity("No capacity for this model right now.", seconds, failures.at(-1));
   }

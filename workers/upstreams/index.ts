@@ -5,7 +5,8 @@
  * - A failure before the first item moves on to the next upstream (`failover.ts`); after it the call fails.
  * - A full upstream is passed over; if all are full, the call waits for the first free slot.
  * - 429, and 503 with Retry-After: a cooldown for that model (a minute at most). No failure of the upstream's health.
- * - A refused request (400) is the caller's fault: no other upstream is tried, and the text passes to the caller.
+ * - A refused request (400) is the caller's fault: the text passes to the caller, and no other upstream is tried unless the
+ *   limit is that host's own.
  * - A caller who disconnects says nothing of the upstream. The slot and the connection are released at once.
  * - Breakers count failures by upstream, model and account (`breaker.ts`), failed connections for the whole upstream.
  *

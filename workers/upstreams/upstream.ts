@@ -9,7 +9,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** One upstream, for the life of the process. Undefined for one whose key or address is not in the environment. */
 export function openUpstream(upstream: Upstream, env: Environment, clock: Clock) {
-  const { id, provider, concurrency, formats, storesAnswers, baseUrlEnv, apiKeyEnv } = upstream;
+  const { id, provider, concurrency, formats, storesAnswers, quirks, baseUrlEnv, apiKeyEnv } = upstream;
   const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
   const apiKey = value(apiKeyEnv);
   if (apiKeyEnv !== undefined && apiKey === undefined) return undefined;
@@ -23,7 +23,7 @@ export function openUpstream(upstream: Upstream, env: Environment, clock: Clock)
   const modelBreakers = new Map<string, Breaker>();
   return {
     id,
-    provider: providers[provider]({ baseUrl, apiKey, concurrency, formats, storesAnswers }, { clock }),
+    provider: providers[provider]({ baseUrl, apiKey, concurrency, formats, storesAnswers, quirks }, { clock }),
     slots: createSlots(concurrency),
     /** For connections that fail: no request can cause that, so failures count whoever calls. */
     connectionBreaker: createBreaker(clock, 1),
@@ -33,7 +33,7 @@ export function openUpstream(upstream: Upstream, env: Environment, clock: Clock)
       modelBreakers.set(model, breaker);
       return breaker;
     },
-    unknownFields: upstream.unknownFields,
+    quirks,
     deadlines: upstream.deadlines,
     /** By model: until when the upstream asked not to be called. Unix milliseconds. */
     cooldowns: new Map<string, number>(),

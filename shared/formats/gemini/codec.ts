@@ -39,8 +39,8 @@ function errorBody({ status, message }: ServiceError): string {
 
 const serverSentEvents = {
   streamError: (error: ServiceError) => `data: ${errorBody(error)}\n\n`,
-  // Some clients drop a comment that shares an event with data.
-  ping: ": ping\n\n",
+  // An empty event: Google's clients for Python and Go fail on a comment, and the one for Go on a single newline, too.
+  ping: "\n\n",
 };
 
 /** Without `alt=sse` a stream is one JSON array, and an error its last element. */

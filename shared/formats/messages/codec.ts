@@ -7,10 +7,12 @@ import { measureRequest, noteBreakpoint } from "./measure.ts";
 import { type CountTokensRequest, countTokensRequest, messagesRequest } from "./request.ts";
 
 /** Tools that the provider defines and the caller runs. All other typed tools run at the provider. */
-const clientTool = /^(bash|text_editor|memory)_\d{8}$/;
+const clientTool = /^(bash|text_editor|memory|computer|(computer|browser)_toolset)_\d{8}$/;
 /** Upper bounds of the prompt tokens that the provider adds: before any tools, and for each tool that it defines. */
 const maxPreambleTokens = 512;
 const maxClientToolTokens = 1024;
+/** A toolset is one tool with some thirty members. */
+const maxToolsetTokens = 8192;
 
 const stored = ["container", "thread", "fallback_credit_token", "user_profile_id"];
 /** Fields that start or redirect billing for work without a price. */
@@ -47,9 +49,23 @@ function measureTools({ tools }: CountTokensRequest, measure: Measure): number {
       return;
     }
     if (!clientTool.test(tool.type)) throw providerTool(`${at}.type`);
-    tokens += maxClientToolTokens;
+    tokens += tool.type.includes("toolset") ? maxToolsetTokens : maxClientToolTokens;
   });
   return tokens;
+}
+
+/** Bytes of the tools that `tool_reference` blocks repeat in the prompt. */
+function referencedBytes({ messages, tools }: CountTokensRequest): number {
+  let sizes: Map<unknown, number> | undefined;
+  let bytes = 0;
+  for (const { content } of messages)
+    for (const block of list(content))
+      for (const { type, tool_name } of list(block["content"])) {
+        if (type !== "tool_reference") continue;
+        sizes ??= new Map((tools ?? []).map((tool) => [tool.name, Buffer.byteLength(JSON.stringify(tool))]));
+        bytes += sizes.get(tool_name) ?? 0;
+      }
+  return bytes;
 }
 
 function featuresOf(request: CountTokensRequest): Map<Feature, string> {
@@ -71,8 +87,9 @@ function parsedCall(
   refuseUnpriced(request);
   const measure = newMeasure(featuresOf(request));
   noteBreakpoint(request, "", measure);
-  const toolTokens = measureTools(request, measure);
+  const ownTokens = measureTools(request, measure);
   measureRequest(request, measure);
+  const toolTokens = ownTokens + referencedBytes(request);
   const size = { messages: request.messages.length + (request.system == null ? 0 : 1), choices: 1 };
   const call = measuredCall(measure, bodyBytes, size, { toolTokens, outputCap });
   return { model: request.model, stream: stream ?? false, ...call };

@@ -24,7 +24,7 @@ const blocksOf = {
   system: ["text"],
   user: ["text", "image", "document", "search_result", "tool_result"],
   assistant: ["text", "thinking", "redacted_thinking", "tool_use"],
-  tool_result: ["text", "image", "document", "search_result"],
+  tool_result: ["text", "image", "document", "search_result", "tool_reference", "browser_state"],
   document: ["text", "image"],
   search_result: ["text"],
 } as const satisfies Record<string, readonly string[]>;
@@ -92,6 +92,12 @@ function measureBlock(block: JsonObject, at: string, measure: Measure): void {
     case "search_result":
       measure.textBytes += byteLength(need(block, "title", at)) + byteLength(need(block, "source", at));
       measureContent(block["content"], `${at}.content`, "search_result", measure);
+      return;
+    case "tool_reference":
+      measure.textBytes += byteLength(need(block, "tool_name", at));
+      return;
+    case "browser_state":
+      measure.textBytes += byteLength(JSON.stringify(block));
       return;
     case "tool_use":
       measure.framed = true;

@@ -1,31 +1,7 @@
 import { audioFormat, chatUpload, type JsonObject, list, object, refuse, text } from "#formats";
-import { type ConvertedRequest, type FormatConverter, type UpstreamTarget } from "../converter.ts";
+import { type FormatConverter, ignoredParams, type UpstreamTarget } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
-import { checkFields, documentedFields } from "./fields.ts";
-
-const withoutExtra = (holder: unknown): JsonObject => {
-  const { extra_content: _, ...rest } = object(holder);
-  return rest;
-};
-
-const hasForeignState = (message: JsonObject): boolean =>
-  "reasoning_details" in message ||
-  "extra_content" in message ||
-  list(message["tool_calls"]).some((call) => "extra_content" in call);
-
-/** Removes the reasoning state of providers with other formats: chat upstreams refuse or ignore these fields. */
-export function withoutForeignState(request: JsonObject): JsonObject {
-  const { messages } = request;
-  if (!Array.isArray(messages) || !messages.some((message) => hasForeignState(object(message)))) return request;
-  return {
-    ...request,
-    messages: messages.map((each: unknown) => {
-      const { reasoning_details: _, ...message } = withoutExtra(each);
-      const { tool_calls } = message;
-      return Array.isArray(tool_calls) ? { ...message, tool_calls: tool_calls.map(withoutExtra) } : message;
-    }),
-  };
-}
+import { applyQuirks } from "./apply-quirks.ts";
 
 function refuseLinks({ messages }: JsonObject): void {
   list(messages).forEach(({ content }, m) => {
@@ -40,24 +16,19 @@ function refuseLinks({ messages }: JsonObject): void {
  * From another format. An effort of `none` is ignored: models that do not reason refuse it, and chat models that do reason
  * only on request.
  */
-export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
+export const convertRequestFromChat: FormatConverter["requestFromChat"] = (request, { quirks } = {}) => {
   refuseLinks(request);
-  const { reasoning_effort, ...rest } = withoutForeignState(request);
-  if (reasoning_effort === "none") return { request: rest, ignored: ["reasoning_effort"] };
-  return { request: reasoning_effort === undefined ? rest : { ...rest, reasoning_effort }, ignored: [] };
-}
+  const ignored = ignoredParams();
+  const { reasoning_effort, ...rest } = applyQuirks(request, quirks, ignored);
+  if (reasoning_effort === "none") ignored.add("reasoning_effort", reasoning_effort);
+  const isSent = reasoning_effort !== undefined && reasoning_effort !== "none";
+  return { request: isSent ? { ...rest, reasoning_effort } : rest, ignored: ignored.names() };
+};
 
 /** Sets the model and the output cap of the upstream. */
 export function toUpstream(request: JsonObject, { model, cap, capField }: UpstreamTarget): JsonObject {
   const { max_tokens: _, max_completion_tokens: __, ...rest } = request;
-  return { ...rest, model, [capField]: cap };
-}
-
-/** Drops undocumented fields, for upstreams that refuse unknown fields or charge for features behind them. */
-export function withoutUnknown(request: JsonObject): ConvertedRequest {
-  const ignored = checkFields(request, [], documentedFields);
-  const known = Object.entries(request).filter(([field]) => documentedFields.has(field));
-  return { request: Object.fromEntries(known), ignored: ignored.names() };
+  return cap === undefined ? { ...rest, model } : { ...rest, model, [capField]: cap };
 }
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) =>

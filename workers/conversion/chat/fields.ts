@@ -96,9 +96,21 @@ export function capOf(request: JsonObject): number | undefined {
 export const stopSequencesOf = ({ stop }: JsonObject): readonly unknown[] =>
   typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];
 
-/** The reasoning of a message or a delta, under either of the names that servers use. */
+/** Details that an OpenAI-compatible server sent itself; those of other formats carry a signature or encrypted data. */
+export const ownDetails = (details: unknown): readonly JsonObject[] =>
+  Array.isArray(details)
+    ? list(details).filter(
+        ({ type, signature, data }) => type === "reasoning.text" && signature == null && data == null,
+      )
+    : [];
+
+/** The reasoning of a message or a delta, under any of the names that servers use. */
 export const reasoningText = (message: JsonObject): string =>
-  text(message["reasoning_content"]) || text(message["reasoning"]);
+  text(message["reasoning_content"]) ||
+  text(message["reasoning"]) ||
+  ownDetails(message["reasoning_details"])
+    .map((detail) => text(detail["text"]))
+    .join("");
 
 /** The text of a chat message's content; some servers send it in parts. */
 export const contentText = (content: unknown): string =>

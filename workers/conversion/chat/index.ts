@@ -3,16 +3,13 @@
  * OpenAI's public API reference. Throws `invalidValue` for what chat upstreams do not support.
  */
 import type { FormatConverter } from "../converter.ts";
+import { applyQuirks } from "./apply-quirks.ts";
 import { chatStream, completeChat } from "./complete-chat.ts";
-import {
-  convertRequestFromChat,
-  resolveUploads,
-  toUpstream,
-  withoutForeignState,
-} from "./convert-request-from-chat.ts";
+import { convertRequestFromChat, resolveUploads, toUpstream } from "./convert-request-from-chat.ts";
 import { RepeatedChunk } from "./repeated-chunk.ts";
 
-export { toUpstream, withoutUnknown } from "./convert-request-from-chat.ts";
+export { toUpstream } from "./convert-request-from-chat.ts";
+export { failureOfChoices, normalizeAnswer } from "./normalize-answer.ts";
 export { chunkParser } from "./repeated-chunk.ts";
 
 export const chatConverter: FormatConverter = {
@@ -29,7 +26,7 @@ export const chatConverter: FormatConverter = {
     usage: () => undefined,
   }),
   native: {
-    prepare: (request, target) => withoutForeignState(toUpstream(request, target)),
+    prepare: (request, target, ignored) => applyQuirks(toUpstream(request, target), target.quirks, ignored),
     finish: completeChat,
     usage: ({ usage }) => usage,
     stream: chatStream,

@@ -49,11 +49,10 @@ function audioPart(part: JsonObject, path: string): JsonObject {
   return { inlineData: { mimeType: audioMime(text(format)), data: needText(data, `${path}.input_audio.data`) } };
 }
 
-function partsFromChat(content: unknown, path: string, ignored: IgnoredParams): JsonObject[] {
+function partsFromChat(content: unknown, path: string): JsonObject[] {
   if (!Array.isArray(content)) return textParts(content);
   return list(content).flatMap((part, c) => {
     const partPath = `${path}[${c}]`;
-    ignored.add("cache_control", part["cache_control"]);
     switch (part["type"]) {
       case "text":
         return textParts(part["text"]);
@@ -99,10 +98,7 @@ export function convertMessagesFromChat(
 
   const assistantParts = (message: JsonObject, path: string): JsonObject[] => {
     ignored.add("reasoning_content", reasoningText(message));
-    const content = [
-      ...partsFromChat(message["content"], `${path}.content`, ignored),
-      ...textParts(message["refusal"]),
-    ];
+    const content = [...partsFromChat(message["content"], `${path}.content`), ...textParts(message["refusal"])];
     const signature = signatureOf(message);
     if (signature) content.push({ text: "", ...content.pop(), thoughtSignature: signature });
     const calls = list(message["tool_calls"]).map((call, c) => callPart(call, `${path}.tool_calls[${c}]`));
@@ -123,7 +119,7 @@ export function convertMessagesFromChat(
       );
     const content = contentText(message["content"]);
     const parsed = content.trimStart().startsWith("{") ? argumentsOf(content) : undefined;
-    const parts = partsFromChat(message["content"], `${path}.content`, ignored);
+    const parts = partsFromChat(message["content"], `${path}.content`);
     const media = parts.filter((part) => part["text"] === undefined);
     const isInside = ({ inlineData }: JsonObject) =>
       capabilities.mediaInToolResults &&
@@ -147,7 +143,7 @@ export function convertMessagesFromChat(
         system.push(...textParts(contentText(message["content"])));
         return;
       case "user":
-        add("user", partsFromChat(message["content"], `${path}.content`, ignored));
+        add("user", partsFromChat(message["content"], `${path}.content`));
         return;
       case "tool":
         add("results", resultParts(message, path));

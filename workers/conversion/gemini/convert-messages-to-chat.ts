@@ -1,6 +1,7 @@
 import { audioFormat, isUploadId, type JsonObject, kindOf, list, object, refuse, text, writeJson } from "#formats";
 import { contentOf, filePart, imagePart, resultMedia, textPart } from "../chat/parts.ts";
 import { type IgnoredParams } from "../converter.ts";
+import { decodeReasoning } from "../reasoning-state.ts";
 import { chatToolCall } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
@@ -120,13 +121,19 @@ const positionId = (path: string): string => `call_${(path.match(/\d+/g) ?? []).
 
 function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject[] {
   let content = "";
+  let reasoning = "";
   let signature: unknown;
+  const details: JsonObject[] = [];
   const calls: JsonObject[] = [];
   for (const { part, path } of parts) {
     if (mediaParts(part, path).length > 0) refuse(path, "this model does not accept media in a turn of the model");
     // Another model cannot use the thoughts of this provider's.
     if (part["thought"] !== true) content += text(part["text"]);
-    const { functionCall, thoughtSignature } = part;
+    const { functionCall } = part;
+    const state = decodeReasoning(part["thoughtSignature"]);
+    const thoughtSignature = state ? undefined : part["thoughtSignature"];
+    reasoning += state?.reasoning_content ?? "";
+    details.push(...(state?.reasoning_details ?? []));
     if (typeof functionCall !== "object" || functionCall === null) {
       signature = text(thoughtSignature) || signature;
       continue;
@@ -138,8 +145,12 @@ function modelToChat(parts: readonly LocatedPart[], pending: Call[]): JsonObject
     calls.push({ ...chatToolCall(call.id, name, callArguments), ...signatureField(thoughtSignature) });
   }
   if (!content && calls.length === 0) return [];
+  const state = {
+    ...(reasoning && { reasoning_content: reasoning }),
+    ...(details.length > 0 && { reasoning_details: details }),
+  };
   const toolCalls = calls.length > 0 && { tool_calls: calls };
-  return [{ role: "assistant", content: content || null, ...toolCalls, ...signatureField(signature) }];
+  return [{ role: "assistant", content: content || null, ...state, ...toolCalls, ...signatureField(signature) }];
 }
 
 export function convertMessagesToChat(contents: unknown, ignored: IgnoredParams): JsonObject[] {

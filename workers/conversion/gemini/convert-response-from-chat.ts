@@ -1,8 +1,10 @@
-import { byteLength, count, formedRequest, given, type JsonObject, list, number, object, text } from "#formats";
-import { contentText, indexOf, reasoningText } from "../chat/fields.ts";
+import { byteLength, count, formedRequest, given, isSet, type JsonObject, list, number, object, text } from "#formats";
+import { indexOf, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
-import { argumentsOf, callDelta, callTracker, toolCallId } from "../tool-calls.ts";
+import { opaqueDetails } from "../reasoning-state.ts";
+import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
+import { candidateOf, contentOf, reasoningSignature, type ToolCall, textParts } from "./candidate.ts";
 import type { StreamFraming } from "./native.ts";
 import { signatureOf } from "./reasoning.ts";
 
@@ -29,57 +31,13 @@ function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObje
   };
 }
 
-interface ToolCall {
-  readonly id: string;
-  readonly name: string;
-  readonly args: unknown;
-  readonly signature: string;
-}
-
 /** Whether the caller requested thoughts: without `includeThoughts` an answer has none. */
 function includesThoughts(request: JsonObject): boolean {
   const { generationConfig } = object(formedRequest(request));
   return object(object(generationConfig)["thinkingConfig"])["includeThoughts"] === true;
 }
 
-/** The parts of a message or a delta, besides its calls. */
-function textParts(message: JsonObject, withThoughts: boolean): JsonObject[] {
-  const thought = withThoughts ? reasoningText(message) : "";
-  const content = contentText(message["content"]) + text(message["refusal"]);
-  const signature = signatureOf(message);
-  return [
-    ...(thought ? [{ text: thought, thought: true }] : []),
-    ...(content || signature ? [{ text: content, ...(signature && { thoughtSignature: signature }) }] : []),
-  ];
-}
-
-/** Clients reject candidates without parts. */
-const contentOf = (parts: readonly JsonObject[]): JsonObject => ({
-  parts: parts.length > 0 ? parts : [{ text: "" }],
-  role: "model",
-});
-
-/** A candidate's content and end. A call whose arguments are not an object has no place in the format but the finish message. */
-function candidateOf(
-  parts: readonly JsonObject[],
-  calls: readonly ToolCall[],
-  finishReason: unknown,
-  hasRefusal: boolean,
-): JsonObject {
-  const callParts: JsonObject[] = [];
-  const malformed: string[] = [];
-  for (const { id, name, args: input, signature } of calls) {
-    const args = argumentsOf(input);
-    if (args) callParts.push(given({ functionCall: { id, name, args }, thoughtSignature: signature || undefined }));
-    else malformed.push(`${name}(${text(input)})`);
-  }
-  const content = contentOf([...parts, ...callParts]);
-  if (finishReason === "length") return { content, finishReason: "MAX_TOKENS" };
-  if (finishReason === "content_filter" || hasRefusal) return { content, finishReason: "SAFETY" };
-  if (malformed.length === 0) return { content, finishReason: "STOP" };
-  const finishMessage = `Malformed function call: ${malformed.join(" ")}`;
-  return { content, finishReason: "MALFORMED_FUNCTION_CALL", finishMessage };
-}
+const hasTools = (request: JsonObject): boolean => isSet(object(formedRequest(request))["tools"]);
 
 function logprobsFromChat(logprobs: unknown): JsonObject {
   const tokens = list(object(logprobs)["content"]);
@@ -100,6 +58,7 @@ export function convertResponseFromChat(
   request: JsonObject,
 ): JsonObject {
   const withThoughts = includesThoughts(request);
+  const withState = hasTools(request);
   const candidates = list(response["choices"]).map((choice, position) => {
     const index = indexOf(choice, position);
     const message = object(choice["message"]);
@@ -108,8 +67,11 @@ export function convertResponseFromChat(
       const id = text(call["id"]) || toolCallId(identity.id, index, c);
       return { id, name: text(name), args, signature: signatureOf(call) };
     });
+    const parts = textParts(message, withThoughts);
+    const details = opaqueDetails(message["reasoning_details"]);
+    const signature = withState ? reasoningSignature(reasoningText(message), details) : "";
     return {
-      ...candidateOf(textParts(message, withThoughts), calls, choice["finish_reason"], text(message["refusal"]) !== ""),
+      ...candidateOf(parts, calls, choice, text(message["refusal"]) !== "", signature),
       index,
       ...logprobsFromChat(choice["logprobs"]),
     };
@@ -125,8 +87,12 @@ export function convertResponseFromChat(
 interface Candidate {
   readonly calls: (ToolCall & { name: string; args: string; signature: string })[];
   readonly trackCall: ReturnType<typeof callTracker>;
-  finishReason: unknown;
+  /** The choice that ended it. */
+  end: JsonObject;
   hasRefusal: boolean;
+  /** Only if the request has tools. */
+  reasoning: string;
+  readonly details: JsonObject[];
 }
 
 /** Text is written as it comes; tool calls, which the format has only whole, and finish reasons with the last event. */
@@ -135,6 +101,7 @@ export const convertStreamFromChat =
   (identity: ResponseIdentity, request: JsonObject): StreamWriter => {
     const { frame, end } = framing();
     const withThoughts = includesThoughts(request);
+    const withState = hasTools(request);
     const candidates = new Map<number, Candidate>();
     let usage: unknown;
     let bytes = 0;
@@ -143,7 +110,7 @@ export const convertStreamFromChat =
       const existing = candidates.get(index);
       if (existing) return existing;
       const trackCall = callTracker((call) => toolCallId(identity.id, index, call));
-      const candidate = { calls: [], trackCall, finishReason: null, hasRefusal: false };
+      const candidate: Candidate = { calls: [], trackCall, end: {}, hasRefusal: false, reasoning: "", details: [] };
       candidates.set(index, candidate);
       return candidate;
     };
@@ -170,7 +137,11 @@ export const convertStreamFromChat =
       const delta = object(choice["delta"]);
       for (const call of list(delta["tool_calls"])) addCall(candidate, call);
       candidate.hasRefusal ||= text(delta["refusal"]) !== "";
-      candidate.finishReason = choice["finish_reason"] || candidate.finishReason;
+      if (choice["finish_reason"]) candidate.end = choice;
+      if (withState) {
+        candidate.reasoning += reasoningText(delta);
+        candidate.details.push(...opaqueDetails(delta["reasoning_details"]));
+      }
       const parts = textParts(delta, withThoughts);
       if (parts.length === 0) return [];
       bytes += parts.reduce((sum, part) => sum + byteLength(part["text"]), 0);
@@ -187,8 +158,8 @@ export const convertStreamFromChat =
       outputBytes: () => bytes,
       end(estimate) {
         if (candidates.size === 0) candidateAt(0);
-        const last = [...candidates].map(([index, { calls, finishReason, hasRefusal }]) => ({
-          ...candidateOf([], calls, finishReason, hasRefusal),
+        const last = [...candidates].map(([index, { calls, end: last, hasRefusal, reasoning, details }]) => ({
+          ...candidateOf([], calls, last, hasRefusal, reasoningSignature(reasoning, details)),
           index,
         }));
         return event({ candidates: last, usageMetadata: convertUsageFromChat(usage, estimate) }) + end();

@@ -1,18 +1,26 @@
 import { count, given, isCount, type JsonObject, list, number, object, text } from "#formats";
 import { indexOf } from "../chat/fields.ts";
+import { failedChoice } from "../failed-choice.ts";
 import { chatToolCall, stringifyArguments, toolCallId } from "../tool-calls.ts";
 import { signatureField } from "./reasoning.ts";
 
 const contentFilterReasons =
   /^(SAFETY|RECITATION|LANGUAGE|BLOCKLIST|PROHIBITED_CONTENT|SPII|MODEL_ARMOR|IMAGE_(SAFETY|PROHIBITED_CONTENT|RECITATION))$/;
 
-/** Null until the candidate has ended. The provider says STOP for tool calls, too. */
-function mapFinishReasonToChat(finishReason: unknown, hasCalls: boolean): string | null {
-  const reason = text(finishReason);
-  if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return null;
-  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
-  if (contentFilterReasons.test(reason)) return "content_filter";
-  return hasCalls ? "tool_calls" : "stop";
+const maxReasonCharacters = 100;
+
+/**
+ * The end of a candidate in a chat choice: a null `finish_reason` until it has ended. The provider says STOP for tool calls,
+ * too; all reasons without a meaning in chat (MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, ...) are failures.
+ */
+function mapFinishReasonToChat({ finishReason, finishMessage }: JsonObject, hasCalls: boolean): JsonObject {
+  const reason = text(finishReason).slice(0, maxReasonCharacters);
+  if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return { finish_reason: null };
+  const native_finish_reason = reason;
+  if (reason === "STOP") return { finish_reason: hasCalls ? "tool_calls" : "stop", native_finish_reason };
+  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return { finish_reason: "length", native_finish_reason };
+  if (contentFilterReasons.test(reason)) return { finish_reason: "content_filter", native_finish_reason };
+  return { ...failedChoice(text(finishMessage) || `The model's answer ended with ${reason}.`), native_finish_reason };
 }
 
 const audioTokens = (details: unknown): number =>
@@ -64,8 +72,8 @@ function convertCandidate(candidate: JsonObject, responseId: unknown, index: num
     const callId = text(id) || toolCallId(responseId, index, firstCall + calls.length);
     calls.push({ ...chatToolCall(callId, name, stringifyArguments(args)), ...signatureField(thoughtSignature) });
   }
-  const finishReason = mapFinishReasonToChat(candidate["finishReason"], firstCall + calls.length > 0);
-  const refusal = finishReason === "content_filter" ? text(candidate["finishMessage"]) : "";
+  const end = mapFinishReasonToChat(candidate, firstCall + calls.length > 0);
+  const refusal = end["finish_reason"] === "content_filter" ? text(candidate["finishMessage"]) : "";
   return {
     fields: {
       ...(reasoning && { reasoning_content: reasoning }),
@@ -74,7 +82,7 @@ function convertCandidate(candidate: JsonObject, responseId: unknown, index: num
       ...signatureField(signature),
     },
     calls,
-    finishReason,
+    end,
   };
 }
 
@@ -108,10 +116,10 @@ export function convertResponseToChat(response: JsonObject): JsonObject {
   const blocked = blockedRefusal(response);
   const choices = list(response["candidates"]).map((candidate, position) => {
     const index = indexOf(candidate, position);
-    const { fields, calls, finishReason } = convertCandidate(candidate, responseId, index);
+    const { fields, calls, end } = convertCandidate(candidate, responseId, index);
     const toolCalls = calls.length > 0 && { tool_calls: calls };
     const message = { role: "assistant", content: null, refusal: null, ...fields, ...toolCalls };
-    return { index, message, ...logprobsToChat(candidate["logprobsResult"]), finish_reason: finishReason };
+    return { index, message, ...logprobsToChat(candidate["logprobsResult"]), ...end };
   });
   const blockedMessage = { role: "assistant", content: null, refusal: blocked };
   return given({
@@ -136,11 +144,11 @@ export function convertStreamToChat() {
   function choiceOf(candidate: JsonObject, position: number): JsonObject {
     const index = indexOf(candidate, position);
     const firstCall = callCounts.get(index) ?? 0;
-    const { fields, calls, finishReason } = convertCandidate(candidate, id, index, firstCall);
+    const { fields, calls, end } = convertCandidate(candidate, id, index, firstCall);
     callCounts.set(index, firstCall + calls.length);
     const toolCalls = calls.length > 0 && { tool_calls: calls.map((call, c) => ({ index: firstCall + c, ...call })) };
     const delta = { ...fields, ...toolCalls };
-    return { index, delta, ...logprobsToChat(candidate["logprobsResult"]), finish_reason: finishReason };
+    return { index, delta, ...logprobsToChat(candidate["logprobsResult"]), ...end };
   }
 
   return {

@@ -1,7 +1,9 @@
 import { byteLength, formedRequest, geminiUpload, type JsonObject, list, object } from "#formats";
 import type { FormatConverter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
+import { isEncodedReasoning } from "../reasoning-state.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
+import { modelCapabilities, skipSignatureValidation } from "./reasoning.ts";
 
 /** How the events of one stream are delimited; created for each stream. */
 export type StreamFraming = () => {
@@ -76,10 +78,24 @@ function withoutContinuation(response: JsonObject): JsonObject {
 const finish = (response: JsonObject, { model }: { readonly model: string }): JsonObject =>
   withoutContinuation("modelVersion" in response ? { ...response, modelVersion: model } : response);
 
+/** Google answers 400 to signatures of other models, and newer models to a call without one. */
+function withoutForeignState(request: JsonObject, model: string): JsonObject {
+  const isForeign = ({ thoughtSignature }: JsonObject) => isEncodedReasoning(thoughtSignature);
+  if (!list(request["contents"]).some(({ parts }) => list(parts).some(isForeign))) return request;
+  const { signatures } = modelCapabilities(model);
+  return mapParts(request, ["contents", "parts"], (part) => {
+    if (!isForeign(part)) return part;
+    const { thoughtSignature: _, ...unsigned } = part;
+    const isCall = signatures && unsigned["functionCall"] !== undefined;
+    return isCall ? { ...unsigned, thoughtSignature: skipSignatureValidation } : unsigned;
+  });
+}
+
 export const native = (framing: StreamFraming): FormatConverter["native"] => ({
   /** `store: false`, because all tenants share the operator's account at the provider. */
-  prepare(raw, { cap }) {
-    const { model: _, ...request } = object(formedRequest(raw));
+  withoutForeignState: (raw, model) => withoutForeignState(object(formedRequest(raw)), model),
+  prepare(raw, { model, cap }) {
+    const { model: _, ...request } = withoutForeignState(object(formedRequest(raw)), model);
     const generationConfig = { ...object(request["generationConfig"]), maxOutputTokens: cap };
     return { ...request, generationConfig, store: false };
   },

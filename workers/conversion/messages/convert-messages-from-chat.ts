@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
 import { inlineOf, type JsonObject, list, needText, object, refuse, text } from "#formats";
+import type { Breakpoints } from "../cache-control.ts";
 import { contentText, reasoningText } from "../chat/fields.ts";
 import type { IgnoredParams } from "../converter.ts";
 import { argumentsObject } from "../tool-calls.ts";
@@ -40,26 +41,37 @@ function convertFile(part: JsonObject, at: string): JsonObject {
   return { type: "document", source: { type: "text", media_type: "text/plain", data: plain }, ...title };
 }
 
-function convertParts(content: unknown, at: string, ignored: IgnoredParams): JsonObject[] {
+function convertPart(part: JsonObject, path: string): JsonObject[] {
+  switch (part["type"]) {
+    case "text":
+      return textBlocks(part["text"]);
+    case "refusal":
+      return textBlocks(part["refusal"]);
+    case "thinking":
+      return [];
+    case "image_url":
+      return [convertImage(part, path)];
+    case "file":
+      return [convertFile(part, path)];
+    default:
+      return refuse(`${path}.type`, "this model does not support parts of this type");
+  }
+}
+
+function convertParts(content: unknown, at: string, marks: Breakpoints): JsonObject[] {
   if (!Array.isArray(content)) return textBlocks(content);
   return list(content).flatMap((part, c) => {
     const path = `${at}[${c}]`;
-    ignored.add("cache_control", part["cache_control"]);
-    switch (part["type"]) {
-      case "text":
-        return textBlocks(part["text"]);
-      case "refusal":
-        return textBlocks(part["refusal"]);
-      case "thinking":
-        return [];
-      case "image_url":
-        return [convertImage(part, path)];
-      case "file":
-        return [convertFile(part, path)];
-      default:
-        return refuse(`${path}.type`, "this model does not support parts of this type");
-    }
+    return convertPart(part, path).map((block) => ({ ...block, ...marks.of(part, path) }));
   });
+}
+
+/** A breakpoint of a message stands at its last block. */
+function markLast(blocks: JsonObject[], message: JsonObject, at: string, marks: Breakpoints): JsonObject[] {
+  const last = blocks.at(-1);
+  const takesMark =
+    last && !last["cache_control"] && last["type"] !== "thinking" && last["type"] !== "redacted_thinking";
+  return takesMark ? [...blocks.slice(0, -1), { ...last, ...marks.of(message, at) }] : blocks;
 }
 
 /** The provider refuses ids with other characters. */
@@ -71,41 +83,60 @@ function convertToolCall(call: JsonObject, at: string): JsonObject {
   return { type: "tool_use", id: callId(call["id"], `${at}.id`), name, input: argumentsObject(args) };
 }
 
-function convertAssistant(message: JsonObject, at: string, ignored: IgnoredParams): JsonObject[] {
+function convertAssistant(message: JsonObject, at: string, ignored: IgnoredParams, marks: Breakpoints): JsonObject[] {
   const thinking = detailsToBlocks(message["reasoning_details"]).filter(
     (block) => block["type"] === "redacted_thinking" || block["signature"],
   );
   if (thinking.length === 0 && reasoningText(message)) ignored.add("reasoning_content", true);
   return [
     ...thinking,
-    ...convertParts(message["content"], `${at}.content`, ignored),
+    ...convertParts(message["content"], `${at}.content`, marks),
     ...textBlocks(message["refusal"]),
     ...list(message["tool_calls"]).map((call, c) => convertToolCall(call, `${at}.tool_calls[${c}]`)),
   ];
 }
 
-function convertToolResult(message: JsonObject, at: string, ignored: IgnoredParams): JsonObject {
-  const content = convertParts(message["content"], `${at}.content`, ignored);
+const unmarked: Breakpoints = { of: () => ({}) };
+
+/** The provider refuses breakpoints inside results, so that they stand at the result itself. */
+function convertToolResult(message: JsonObject, at: string, marks: Breakpoints): JsonObject {
+  const content = convertParts(message["content"], `${at}.content`, unmarked);
+  const marked = [message, ...list(message["content"])].findLast((each) => each["cache_control"] != null);
   const [only] = content;
   const isOneText = content.length === 1 && only?.["type"] === "text";
   return {
     type: "tool_result",
     tool_use_id: callId(message["tool_call_id"], `${at}.tool_call_id`),
     ...(content.length > 0 && { content: isOneText ? only["text"] : content }),
+    ...(marked && marks.of(marked, at)),
   };
 }
 
+/** With a breakpoint each part is a block of its own. */
+function convertSystem(message: JsonObject, at: string, marks: Breakpoints): JsonObject[] {
+  const { content } = message;
+  const isMarked = list(content).some((part) => part["cache_control"] != null);
+  const blocks = isMarked ? convertParts(content, `${at}.content`, marks) : textBlocks(contentText(content));
+  return markLast(blocks, message, at, marks);
+}
+
+/** One text, unless a part of it has a breakpoint. */
+const joinSystem = (blocks: readonly JsonObject[]): string | readonly JsonObject[] =>
+  blocks.some((block) => block["cache_control"]) ? blocks : blocks.map((block) => text(block["text"])).join("\n\n");
+
 /**
- * Merges messages of the same role. System messages within the conversation keep their place, after a user message, if the
+ * Merges messages of the same role. `instruction`: ends the system prompt. System messages within the conversation keep their place, after a user message, if the
  * model supports that; else they join the system prompt, as in the provider's own chat interface.
  */
 export function convertMessagesFromChat(
   value: unknown,
   lateSystem: boolean,
   ignored: IgnoredParams,
-): { system: string; messages: Message[] } {
+  marks: Breakpoints,
+  instruction: string | undefined,
+): { system: string | readonly JsonObject[]; messages: Message[] } {
   const messages: Message[] = [];
-  const system: string[] = [];
+  const system: JsonObject[] = [];
   let late: JsonObject[] = [];
 
   const add = (role: Message["role"], blocks: JsonObject[]) => {
@@ -117,7 +148,7 @@ export function convertMessagesFromChat(
   const placeLateSystem = () => {
     if (late.length === 0) return;
     if (messages.at(-1)?.role === "user") messages.push({ role: "system", content: late });
-    else system.push(...late.map((block) => text(block["text"])));
+    else system.push(...late);
     late = [];
   };
 
@@ -126,20 +157,19 @@ export function convertMessagesFromChat(
     switch (message["role"]) {
       case "system":
       case "developer": {
-        const content = contentText(message["content"]);
-        if (lateSystem && messages.length > 0) late.push(...textBlocks(content));
-        else if (content.trim()) system.push(content);
+        const isLate = lateSystem && messages.length > 0;
+        (isLate ? late : system).push(...convertSystem(message, at, marks));
         return;
       }
       case "user":
-        add("user", convertParts(message["content"], `${at}.content`, ignored));
+        add("user", markLast(convertParts(message["content"], `${at}.content`, marks), message, at, marks));
         return;
       case "tool":
-        add("user", [convertToolResult(message, at, ignored)]);
+        add("user", [convertToolResult(message, at, marks)]);
         return;
       case "assistant":
         placeLateSystem();
-        add("assistant", convertAssistant(message, at, ignored));
+        add("assistant", markLast(convertAssistant(message, at, ignored, marks), message, at, marks));
         return;
       default:
         refuse(`${at}.role`, "this model does not support this role");
@@ -148,7 +178,7 @@ export function convertMessagesFromChat(
   placeLateSystem();
   if (messages.length === 0) refuse("messages", "at least one user or assistant message must have content");
   trimPrefill(messages.at(-1));
-  return { system: system.join("\n\n"), messages };
+  return { system: joinSystem([...system, ...textBlocks(instruction)]), messages };
 }
 
 /** An answer for the model to continue must not end in white space. */

@@ -1,5 +1,6 @@
 import { invalidValue } from "#errors";
 import { given, type JsonObject, number, object, searchFields, text } from "#formats";
+import { breakpoints } from "../cache-control.ts";
 import {
   capOf,
   checkFields,
@@ -20,7 +21,7 @@ import { type ModelCapabilities, modelCapabilities, thinkingOf } from "./reasoni
 const defaultCap = 4096;
 
 /** All other fields are ignored parameters. */
-const convertible: ReadonlySet<string> = new Set([...commonFields, "top_k", "stop", "thinking"]);
+const convertible: ReadonlySet<string> = new Set([...commonFields, "top_k", "stop", "thinking", "cache_control"]);
 
 const refused: readonly RefusedField[] = [
   ["n", (value) => value == null || value === 1],
@@ -105,17 +106,25 @@ export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
   if (request["parallel_tool_calls"] === true) ignored.add("parallel_tool_calls", true);
   const capabilities = modelCapabilities(text(request["model"]));
   const max_tokens = capOf(request) ?? defaultCap;
-  const tools = prepareTools(request, capabilities);
+  const marks = breakpoints();
+  const tools = prepareTools(request, capabilities, marks);
   const { output_config: format, instruction } = outputFormat(request["response_format"]);
   const thinking = thinkingFields(request, max_tokens, tools.isForced, capabilities, ignored);
-  const { system, messages } = convertMessagesFromChat(request["messages"], capabilities.lateSystem, ignored);
+  const { system, messages } = convertMessagesFromChat(
+    request["messages"],
+    capabilities.lateSystem,
+    ignored,
+    marks,
+    instruction,
+  );
   const output_config = { ...object(thinking["output_config"]), ...format };
   const converted = given({
     model: request["model"],
     max_tokens,
-    system: [system, instruction].filter(Boolean).join("\n\n") || undefined,
+    system: system.length > 0 ? system : undefined,
     messages,
     stream: request["stream"],
+    ...marks.of(request, ""),
     stop_sequences: stopSequences(request),
     ...tools.fields,
     ...samplingFields(request, capabilities.sampling && !thinks(thinking), ignored),

@@ -4,7 +4,7 @@ import { contentOf, filePart, imagePart, splitResult, textPart, withSystem } fro
 import { type ConvertedRequest, type IgnoredParams, ignoredParams } from "../converter.ts";
 import { chatToolCall } from "../tool-calls.ts";
 import { convertToolChoiceToChat, convertToolsToChat } from "./prepare-tools.ts";
-import { blocksToDetails, effortOf } from "./reasoning.ts";
+import { blocksToDetails, blocksToReasoning, effortOf } from "./reasoning.ts";
 
 const refuseBlock = (param: string): never => refuse(param, "this model does not support blocks of this type");
 
@@ -52,7 +52,6 @@ function searchResultText(block: JsonObject): string {
 }
 
 function blockParts(block: JsonObject, at: string, ignored: IgnoredParams): JsonObject[] {
-  ignored.add("cache_control", block["cache_control"]);
   switch (block["type"]) {
     case "text":
       return [textPart(text(block["text"]))];
@@ -60,6 +59,8 @@ function blockParts(block: JsonObject, at: string, ignored: IgnoredParams): Json
       return [imagePart(addressOf(object(block["source"]), `${at}.source`))];
     case "document":
       return documentParts(block, at, ignored);
+    case "tool_reference":
+      return [textPart(`The tool ${text(block["tool_name"])} is available.`)];
     case "search_result":
       noteCitations(block, ignored);
       return [textPart(searchResultText(block))];
@@ -74,7 +75,6 @@ const partsOf = (blocks: readonly JsonObject[], at: string, ignored: IgnoredPara
 function convertToolResult(block: JsonObject, at: string, ignored: IgnoredParams) {
   const { content } = block;
   const id = text(block["tool_use_id"]);
-  ignored.add("cache_control", block["cache_control"]);
   const parts = typeof content === "string" ? [textPart(content)] : partsOf(list(content), `${at}.content`, ignored);
   const { resultText, media } = splitResult(id, parts);
   // Chat has no field for `is_error`.
@@ -99,7 +99,6 @@ function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: Ig
   const calls: JsonObject[] = [];
   let answer = "";
   blocks.forEach((block, b) => {
-    ignored.add("cache_control", block["cache_control"]);
     ignored.add("citations", block["citations"]);
     switch (block["type"]) {
       case "text":
@@ -117,25 +116,24 @@ function convertAssistant(blocks: readonly JsonObject[], at: string, ignored: Ig
         refuseBlock(`${at}[${b}].type`);
     }
   });
-  const details = blocksToDetails(blocks);
+  const { reasoning_details = [], ...reasoning } = blocksToReasoning(blocks);
+  const details = [...blocksToDetails(blocks), ...reasoning_details];
   if (!answer && calls.length === 0 && details.length === 0) return [];
   return [
     {
       role: "assistant",
       content: answer || null,
+      ...reasoning,
       ...(calls.length > 0 && { tool_calls: calls }),
       ...(details.length > 0 && { reasoning_details: details }),
     },
   ];
 }
 
-function systemText(system: unknown, ignored: IgnoredParams): string {
+function systemText(system: unknown): string {
   if (!Array.isArray(system)) return text(system);
   return list(system)
-    .map((block) => {
-      ignored.add("cache_control", block["cache_control"]);
-      return text(block["text"]);
-    })
+    .map((block) => text(block["text"]))
     .filter(Boolean)
     .join("\n\n");
 }
@@ -144,7 +142,7 @@ function convertMessageToChat({ role, content }: JsonObject, m: number, ignored:
   const at = `messages[${m}].content`;
   switch (role) {
     case "system":
-      return [{ role, content: systemText(content, ignored) }];
+      return [{ role, content: systemText(content) }];
     case "user":
       return Array.isArray(content) ? convertUser(list(content), at, ignored) : [{ role, content: text(content) }];
     case "assistant":
@@ -170,7 +168,7 @@ export function convertRequestToChat(request: JsonObject): ConvertedRequest {
   const { stop_sequences, tools, tool_choice, thinking, output_config, output_format, ...ignoredFields } = others;
   const ignored = ignoredParams();
   for (const [field, value] of Object.entries(ignoredFields)) ignored.add(field, value);
-  const system = systemText(systemBlocks, ignored);
+  const system = systemText(systemBlocks);
   const choice = object(tool_choice);
   const converted = list(messages).flatMap((message, m) => convertMessageToChat(message, m, ignored));
   const chat = given({

@@ -1,22 +1,33 @@
 import { count, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity } from "../converter.ts";
+import { failureOf } from "../failed-choice.ts";
+import { opaqueDetails } from "../reasoning-state.ts";
 import { argumentsObject, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
-import { detailsToBlocks, thinkingBlock } from "./reasoning.ts";
+import { detailsToBlocks, foreignBlocks } from "./reasoning.ts";
 
 const messageId = ({ id }: ResponseIdentity): string =>
   id.startsWith("msg_") ? id : `msg_${id.replace(/^.*[-_]/, "")}`;
 
 /**
  * Why a chat choice ended, for a Messages answer. Chat does not name the stop sequence; some servers put it into the
- * choice's `stop_reason`. Some servers also end an answer with tool calls by `stop`.
+ * choice's `stop_reason`. Some servers also end an answer with tool calls by `stop`. A failed answer is a refusal, the only
+ * reason that clients do not take for a success.
  */
 export function mapFinishReason(
-  { finish_reason, stop_reason }: JsonObject,
+  choice: JsonObject,
   has: { readonly calls: boolean; readonly refusal: boolean },
   { stop_sequences }: JsonObject,
 ): JsonObject {
+  const failure = failureOf(choice);
+  if (failure !== undefined)
+    return {
+      stop_reason: "refusal",
+      stop_sequence: null,
+      stop_details: { type: "refusal", category: null, explanation: failure },
+    };
+  const { finish_reason, stop_reason } = choice;
   const isSequence = finish_reason === "stop" && Array.isArray(stop_sequences) && stop_sequences.includes(stop_reason);
   const reason = (): string => {
     if (finish_reason === "length") return "max_tokens";
@@ -45,9 +56,9 @@ export function convertUsageFromChat(usage: unknown, estimate: { input: number; 
   const counted = tokenUsage(usage);
   if (!counted) return { ...noUsage, input_tokens: estimate.input, output_tokens: estimate.output };
   const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);
-  const { cache_write_tokens, cache_write_1h_tokens } = object(prompt_tokens_details);
+  const { cache_write_tokens } = object(prompt_tokens_details);
   const uncached = count(prompt_tokens) - counted.cached_input;
-  const written = Math.min(uncached, count(cache_write_tokens) + count(cache_write_1h_tokens));
+  const written = Math.min(uncached, count(cache_write_tokens));
   const thinking = count(object(completion_tokens_details)["reasoning_tokens"]);
   return {
     ...noUsage,
@@ -99,7 +110,7 @@ export function convertResponseFromChat(
   return {
     ...emptyMessage(identity),
     content: [
-      ...(details.length === 0 && reasoning ? [thinkingBlock(reasoning, "")] : details),
+      ...(details.length > 0 ? details : foreignBlocks(reasoning, opaqueDetails(message["reasoning_details"]))),
       ...(answerText ? [textBlock(answerText)] : []),
       ...calls,
     ],

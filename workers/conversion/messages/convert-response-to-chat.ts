@@ -17,7 +17,7 @@ export function convertUsageToChat(usage: unknown): JsonObject | undefined {
     total_tokens: prompt + completion,
     prompt_tokens_details: {
       cached_tokens: cached,
-      cache_write_tokens: written - hour,
+      cache_write_tokens: written,
       cache_write_1h_tokens: hour,
     },
     ...(thinking > 0 && { completion_tokens_details: { reasoning_tokens: thinking } }),

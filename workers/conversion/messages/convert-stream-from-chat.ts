@@ -1,7 +1,9 @@
 import { byteLength, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter } from "../converter.ts";
+import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";
 import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
+import { type Block, blockWriter, event, newBlock } from "./block-writer.ts";
 import {
   convertUsageFromChat,
   emptyMessage,
@@ -10,99 +12,7 @@ import {
   textBlock,
   toolBlock,
 } from "./convert-response-from-chat.ts";
-import { ownDetails, redactedBlock, thinkingBlock } from "./reasoning.ts";
-
-const event = (type: string, fields: JsonObject): string =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
-
-/** One content block of an answer in progress. */
-const newBlock = (start: JsonObject, isReady = true) => ({
-  /** The `content_block` of its start event; the name of a tool may arrive late. */
-  start,
-  /** Whether `start` is complete. */
-  isReady,
-  /** Thinking, or the arguments of a call. */
-  content: "",
-  isSigned: false,
-  /** Deltas that wait for the blocks before this one. */
-  pending: [] as JsonObject[],
-  /** Set when the start event is written. */
-  index: undefined as number | undefined,
-  checked: { length: 0, isComplete: false },
-});
-
-type Block = ReturnType<typeof newBlock>;
-
-function isJson(args: string): boolean {
-  // The cheap test avoids parsing long arguments again for each delta.
-  if (!["}", "]"].includes(args.trimEnd().at(-1) ?? "")) return false;
-  try {
-    JSON.parse(args);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** A call is complete when its arguments are. */
-function isComplete(block: Block): boolean {
-  const { start, content, checked } = block;
-  if (start["type"] !== "tool_use") return true;
-  if (checked.length !== content.length) block.checked = { length: content.length, isComplete: isJson(content) };
-  return block.checked.isComplete;
-}
-
-/**
- * Writes blocks one after another, as the format requires, although chat servers may interleave the deltas of several tool
- * calls: deltas of a later block wait until all blocks before it are complete.
- */
-function blockWriter() {
-  const queue: Block[] = [];
-  let count = 0;
-
-  const open = (block: Block): string => {
-    const index = count++;
-    block.index = index;
-    const started = event("content_block_start", { index, content_block: block.start });
-    return started + block.pending.map((delta) => event("content_block_delta", { index, delta })).join("");
-  };
-  const close = ({ index }: Block): string => event("content_block_stop", { index });
-
-  /** Closes completed blocks that others follow, and opens the next. */
-  const advance = (): string => {
-    let events = "";
-    for (let head = queue[0]; head; head = queue[0]) {
-      if (head.index === undefined) {
-        if (!head.isReady) break;
-        events += open(head);
-      }
-      if (queue.length === 1 || !isComplete(head)) break;
-      events += close(head);
-      queue.shift();
-    }
-    return events;
-  };
-
-  return {
-    last: () => queue.at(-1),
-    begin(block: Block): string {
-      queue.push(block);
-      return advance();
-    },
-    /** Deltas of a closed block are dropped. */
-    add(block: Block, delta: JsonObject): string {
-      if (!queue.includes(block)) return "";
-      if (block.index !== undefined) return event("content_block_delta", { index: block.index, delta }) + advance();
-      block.pending.push(delta);
-      return advance();
-    },
-    end: (): string =>
-      queue
-        .splice(0)
-        .map((block) => (block.index === undefined ? open(block) : "") + close(block))
-        .join(""),
-  };
-}
+import { foreignBlocks, ownDetails, redactedBlock, thinkingBlock } from "./reasoning.ts";
 
 export function convertStreamFromChat(identity: ResponseIdentity, request: JsonObject): StreamWriter {
   const blocks = blockWriter();
@@ -113,11 +23,14 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   let lastChoice: JsonObject = {};
   let refusal = false;
   let bytes = 0;
+  /** Of another provider, for the signature of the open block of thinking. */
+  let foreign: JsonObject[] = [];
 
   const begin = (): string => {
     if (hasBegun) return "";
     hasBegun = true;
-    return event("message_start", { message: { ...emptyMessage(identity), usage: noUsage } });
+    const usage = { ...noUsage, input_tokens: identity.inputEstimate ?? 0 };
+    return event("message_start", { message: { ...emptyMessage(identity), usage } });
   };
 
   /** A block of text or thinking continues until another begins. */
@@ -125,10 +38,20 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     const last = blocks.last();
     return last?.start["type"] === type && !last.isSigned ? last : undefined;
   };
+  /** Thinking that its provider has not signed ends with a signature that brings it back. */
+  const seal = (): string => {
+    const open = current("thinking");
+    if (!open) return "";
+    open.isSigned = true;
+    const signature = encodeReasoning({ reasoning_details: foreign });
+    foreign = [];
+    return blocks.add(open, { type: "signature_delta", signature });
+  };
+  const beginBlock = (block: Block): string => seal() + blocks.begin(block);
   const addTo = (type: "text" | "thinking", content: string, delta: JsonObject): string => {
     const open = current(type);
     const block = open ?? newBlock(type === "text" ? textBlock("") : thinkingBlock("", ""));
-    const begun = open ? "" : blocks.begin(block);
+    const begun = open ? "" : beginBlock(block);
     if (type === "thinking") block.content += content;
     block.isSigned = delta["type"] === "signature_delta";
     bytes += byteLength(content);
@@ -141,11 +64,20 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
 
   /** One of `reasoning_details`. `hasReasoning`: the same delta had its text as reasoning, too. */
   const writeDetail = (detail: JsonObject, hasReasoning: boolean): string => {
-    if (detail["type"] === "reasoning.encrypted") return blocks.begin(newBlock(redactedBlock(text(detail["data"]))));
+    if (detail["type"] === "reasoning.encrypted") return beginBlock(newBlock(redactedBlock(text(detail["data"]))));
     const thinking = text(detail["text"]);
     const signature = text(detail["signature"]);
     const isWritten = hasReasoning || (signature !== "" && current("thinking")?.content === thinking);
     return (isWritten ? "" : think(thinking)) + sign(signature);
+  };
+
+  const writeForeign = (detail: JsonObject): string => {
+    if (!current("thinking"))
+      return foreignBlocks("", [detail])
+        .map((block) => beginBlock(newBlock(block)))
+        .join("");
+    foreign.push(detail);
+    return "";
   };
 
   const writeCall = (delta: JsonObject): string => {
@@ -157,7 +89,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       block = newBlock(toolBlock(text(id), name, {}), name !== "");
       calls.push(block);
       bytes += byteLength(name);
-      events = blocks.begin(block);
+      events = beginBlock(block);
     } else if (name !== "" && !block.isReady) {
       block.start = { ...block.start, name };
       block.isReady = true;
@@ -174,7 +106,10 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     const refused = text(delta["refusal"]);
     refusal ||= refused !== "";
     let events = think(reasoning);
-    for (const detail of ownDetails(delta["reasoning_details"])) events += writeDetail(detail, reasoning !== "");
+    const own = ownDetails(delta["reasoning_details"]);
+    for (const detail of own) events += writeDetail(detail, reasoning !== "");
+    for (const detail of opaqueDetails(delta["reasoning_details"]))
+      if (!own.includes(detail)) events += writeForeign(detail);
     events += write(contentText(delta["content"])) + write(refused);
     for (const call of list(delta["tool_calls"])) events += writeCall(call);
     return events;
@@ -194,7 +129,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       const stop = mapFinishReason(lastChoice, { calls: calls.length > 0, refusal }, request);
       const delta = { ...stop, container: null };
       const ended = event("message_delta", { delta, usage: convertUsageFromChat(usage, estimate) });
-      return begin() + blocks.end() + ended + event("message_stop", {});
+      return begin() + seal() + blocks.end() + ended + event("message_stop", {});
     },
   };
 }

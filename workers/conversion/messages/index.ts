@@ -3,8 +3,9 @@
  * API reference and the types of its client; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); OpenRouter's
  * documentation of `reasoning_details`.
  *
- * Usage in chat shape: `prompt_tokens` includes everything; of `prompt_tokens_details`, `cached_tokens`,
- * `cache_write_tokens` (5 minutes) and `cache_write_1h_tokens` are disjoint parts of it. Throws `invalidValue`.
+ * Usage in chat shape: `prompt_tokens` includes everything; of `prompt_tokens_details`, `cached_tokens` and
+ * `cache_write_tokens` are disjoint parts of it, as in OpenRouter's usage; `cache_write_1h_tokens` is the part of the latter
+ * with that lifetime. Throws `invalidValue`.
  */
 import type { FormatConverter } from "../converter.ts";
 import { convertRequestFromChat } from "./convert-request-from-chat.ts";

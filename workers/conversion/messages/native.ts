@@ -1,6 +1,7 @@
-import { byteLength, given, type JsonObject, messagesUpload, object } from "#formats";
+import { byteLength, given, type JsonObject, list, messagesUpload, object } from "#formats";
 import type { FormatConverter, StreamWriter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
+import { isEncodedReasoning } from "../reasoning-state.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
 import { fitThinking } from "./reasoning.ts";
 
@@ -20,6 +21,20 @@ export const resolveUploads: FormatConverter["resolveUploads"] = (request, resol
   };
   return mapParts(request, ["messages", "content"], resolveBlock);
 };
+
+/** The provider answers 400 to signatures of other models. */
+function withoutForeignState(request: JsonObject): JsonObject {
+  const isForeign = ({ signature, data }: JsonObject) => isEncodedReasoning(signature) || isEncodedReasoning(data);
+  const messages = list(request["messages"]);
+  if (!messages.some(({ content }) => list(content).some(isForeign))) return request;
+  const own = messages.map((message) => {
+    const { content } = message;
+    return Array.isArray(content)
+      ? { ...message, content: list(content).filter((block) => !isForeign(block)) }
+      : message;
+  });
+  return { ...request, messages: own.filter(({ content }) => !Array.isArray(content) || content.length > 0) };
+}
 
 const eventName = /^\w{1,64}$/;
 
@@ -63,7 +78,11 @@ function stream({ model }: { readonly model: string }): StreamWriter {
 }
 
 export const native: FormatConverter["native"] = {
-  prepare: (request, { model, cap }) => ({ ...fitThinking(request, cap), model, max_tokens: cap }),
+  withoutForeignState,
+  prepare(request, { model, cap }) {
+    const known = withoutForeignState(request);
+    return cap === undefined ? { ...known, model } : { ...fitThinking(known, cap), model, max_tokens: cap };
+  },
   finish: (answer, { model }) => ({ ...answer, model }),
   usage: (answer) => convertUsageToChat(answer["usage"]),
   stream,

@@ -1,23 +1,26 @@
-import { given, type JsonObject, list, needText, object, refuse, text } from "#formats";
+import { given, isSet, type JsonObject, list, needText, object, refuse, text } from "#formats";
+import type { Breakpoints } from "../cache-control.ts";
 import { functionChoice } from "../chat/fields.ts";
 import type { IgnoredParams } from "../converter.ts";
 import type { ModelCapabilities } from "./reasoning.ts";
 
-function prepareTool(value: JsonObject, t: number): JsonObject {
+function prepareTool(value: JsonObject, t: number, marks: Breakpoints): JsonObject {
   const at = `tools[${t}]`;
   if (value["type"] !== "function") refuse(`${at}.type`, "this model supports only tools of type function");
-  const { name, description, parameters, strict } = object(value["function"]);
+  const called = object(value["function"]);
+  const { name, description, parameters, strict } = called;
   return given({
     name: needText(name, `${at}.function.name`),
     description,
     input_schema: { type: "object", ...object(parameters) },
     strict: strict === true ? true : undefined,
+    ...marks.of(isSet(value["cache_control"]) ? value : called, at),
   });
 }
 
 /** The tools of a chat request and their choice. `isForced`: the model must call a tool. */
-export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabilities) {
-  const tools = list(request["tools"]).map(prepareTool);
+export function prepareTools(request: JsonObject, { forcedTools }: ModelCapabilities, marks: Breakpoints) {
+  const tools = list(request["tools"]).map((tool, t) => prepareTool(tool, t, marks));
   const choice = functionChoice(request["tool_choice"]);
   if (!choice) return refuse("tool_choice", "this model does not support this value");
   const { mode, name, allowed } = choice;

@@ -1,4 +1,5 @@
 import { type JsonObject, list, number, object, text } from "#formats";
+import { decodeReasoning, encodeReasoning, isEncodedReasoning, type ReasoningState } from "../reasoning-state.ts";
 
 /** `claude-opus-4-8`, `claude-haiku-4-5-20251001`, `claude-3-7-sonnet-20250219`. */
 function versionOf(model: string): { family: string; version: number } {
@@ -123,11 +124,33 @@ export const thinkingBlock = (thinking: string, signature: string): JsonObject =
 
 export const redactedBlock = (data: string): JsonObject => ({ type: "redacted_thinking", data });
 
+/** Of a message of another format's model: its thinking, and what only its provider can read. */
+export function foreignBlocks(reasoning: string, details: readonly JsonObject[]): JsonObject[] {
+  if (reasoning) return [thinkingBlock(reasoning, encodeReasoning({ reasoning_details: details }))];
+  return details.map((detail) => redactedBlock(encodeReasoning({ reasoning_details: [detail] })));
+}
+
+/** What `foreignBlocks` made, as the model of another format wants it back. Thinking of this provider's is signed. */
+export function blocksToReasoning(blocks: readonly JsonObject[]): ReasoningState {
+  let reasoning = "";
+  const details: JsonObject[] = [];
+  for (const { type, thinking, signature, data } of blocks) {
+    const state = decodeReasoning(type === "redacted_thinking" ? data : signature);
+    if (type === "thinking" && (state || !text(signature))) reasoning += text(thinking);
+    details.push(...(state?.reasoning_details ?? []));
+  }
+  return {
+    ...(reasoning && { reasoning_content: reasoning }),
+    ...(details.length > 0 && { reasoning_details: details }),
+  };
+}
+
 /** Thinking without a signature cannot be continued, so that it has no detail. */
 export function blocksToDetails(blocks: readonly JsonObject[]): JsonObject[] {
   const details: JsonObject[] = [];
   for (const block of blocks) {
     const signature = text(block["signature"]);
+    if (isEncodedReasoning(signature) || isEncodedReasoning(block["data"])) continue;
     if (block["type"] === "thinking" && signature)
       details.push(textDetail(text(block["thinking"]), signature, details.length));
     if (block["type"] === "redacted_thinking") details.push(encryptedDetail(text(block["data"]), details.length));

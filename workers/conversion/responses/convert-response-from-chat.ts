@@ -2,6 +2,7 @@ import type { ServiceError } from "#errors";
 import { count, errorEvent, isSet, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
+import { failureOf } from "../failed-choice.ts";
 import { toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
 import {
@@ -25,24 +26,30 @@ const incompleteReasons: ReadonlyMap<unknown, string> = new Map([
   ["content_filter", "content_filter"],
 ]);
 
-function mapFinishReasonFromChat(finishReason: unknown) {
-  const reason = incompleteReasons.get(finishReason);
-  if (reason === undefined) return { status: "completed", incomplete_details: null } as const;
-  return { status: "incomplete", incomplete_details: { reason } } as const;
+function mapFinishReasonFromChat(choice: JsonObject) {
+  const message = failureOf(choice);
+  if (message !== undefined)
+    return { status: "failed", incomplete_details: null, error: { code: "server_error", message } } as const;
+  const reason = incompleteReasons.get(choice["finish_reason"]);
+  if (reason === undefined) return { status: "completed", incomplete_details: null, error: null } as const;
+  return { status: "incomplete", incomplete_details: { reason }, error: null } as const;
 }
+
+/** Only the last item can be cut short. */
+const lastStatus = (status: string) => (status === "completed" ? "completed" : "incomplete");
 
 function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObject {
   const counted = tokenUsage(usage);
   const { prompt_tokens, prompt_tokens_details, completion_tokens_details } = object(usage);
   const input = counted ? count(prompt_tokens) : estimate.input;
   const output = counted ? counted.output + counted.audio_output : estimate.output;
-  const { cache_write_tokens, cache_write_1h_tokens } = object(counted && prompt_tokens_details);
+  const { cache_write_tokens } = object(counted && prompt_tokens_details);
   const { reasoning_tokens } = object(counted && completion_tokens_details);
   return {
     input_tokens: input,
     input_tokens_details: {
       cached_tokens: counted?.cached_input ?? 0,
-      cache_write_tokens: count(cache_write_tokens) + count(cache_write_1h_tokens),
+      cache_write_tokens: count(cache_write_tokens),
     },
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: count(reasoning_tokens) },
@@ -128,14 +135,13 @@ export function convertResponseFromChat(
   request: JsonObject,
 ): JsonObject {
   const choice = firstChoice(response["choices"]) ?? {};
-  const end = mapFinishReasonFromChat(choice["finish_reason"]);
+  const end = mapFinishReasonFromChat(choice);
   const output = outputOf(choice, identity);
-  // Only the last item can be cut short. Reasoning has no status.
+  // Reasoning has no status.
   const last = output.at(-1);
-  if (end.status === "incomplete" && last?.["status"]) output[output.length - 1] = { ...last, status: "incomplete" };
+  if (last?.["status"]) output[output.length - 1] = { ...last, status: lastStatus(end.status) };
   return responseObject(request, identity, {
     ...end,
-    error: null,
     output,
     usage: convertUsageFromChat(response["usage"], { input: 0, output: 0 }),
   });
@@ -154,7 +160,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   const { emit, nextNumber } = numberedEvents();
   const output = streamOutput(emit, identity);
   let usage: unknown;
-  let finishReason: unknown;
+  let lastChoice: JsonObject = {};
   let hasBegun = false;
 
   const emitState = (type: string, state: Partial<ResponseState>): string =>
@@ -170,7 +176,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       if (chunk["usage"] != null) usage = chunk["usage"];
       const choice = firstChoice(chunk["choices"]);
       if (!choice) return "";
-      if (choice["finish_reason"]) finishReason = choice["finish_reason"];
+      if (choice["finish_reason"]) lastChoice = choice;
       const delta = object(choice["delta"]);
       let events = begin();
       const reasoning = reasoningText(delta);
@@ -185,8 +191,8 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     usage: () => usage,
     outputBytes: output.bytes,
     end(estimate) {
-      const end = mapFinishReasonFromChat(finishReason);
-      const closed = begin() + output.close(end.status);
+      const end = mapFinishReasonFromChat(lastChoice);
+      const closed = begin() + output.close(lastStatus(end.status));
       const state = { ...end, output: output.items(), usage: convertUsageFromChat(usage, estimate) };
       return closed + emitState(`response.${end.status}`, state);
     },

@@ -27,7 +27,7 @@ export function convertUsageToChat(usage: unknown): JsonObject | undefined {
     total_tokens: prompt + completion,
     prompt_tokens_details: {
       cached_tokens: count(cached_tokens),
-      cache_write_tokens: cacheWrites - longCacheWrites,
+      cache_write_tokens: cacheWrites,
       cache_write_1h_tokens: longCacheWrites,
       audio_tokens: count(audio_tokens),
     },

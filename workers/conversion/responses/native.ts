@@ -93,7 +93,7 @@ export const native: FormatConverter["native"] = {
     const items = Array.isArray(input) ? input.filter((item: unknown) => !isStoredReasoning(object(item))) : input;
     if (Array.isArray(items) && items.length === 0)
       throw invalidValue("input", "input: has only reasoning without its encrypted content, which is not stored here.");
-    return { ...request, input: items, model, max_output_tokens: cap, store: false };
+    return { ...request, input: items, model, ...(cap !== undefined && { max_output_tokens: cap }), store: false };
   },
   finish: (response, { model }) => ({ ...response, model }),
   usage: ({ usage }) => convertUsageToChat(usage),

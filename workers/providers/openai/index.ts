@@ -7,7 +7,7 @@
  */
 import type { Format } from "#formats";
 import type { Clock } from "#platform/clock";
-import { chunkParser, responsesFailure } from "../../conversion/index.ts";
+import { chunkParser, failureOfChoices, normalizeAnswer, responsesFailure } from "../../conversion/index.ts";
 import {
   type JsonObject,
   type Provider,
@@ -20,6 +20,7 @@ import { failureInside } from "../wire/failures.ts";
 import { isObject } from "../wire/json.ts";
 import { connectProvider } from "../wire/provider-client.ts";
 import { readStream, type StreamRules } from "../wire/read-stream.ts";
+import { gatherStream } from "./gather-stream.ts";
 import { generate } from "./media.ts";
 
 export function createOpenai(target: Target, { clock }: { clock: Clock }): Provider {
@@ -35,7 +36,7 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
     if (failure) throw failureInside({ error: failure }, clock);
     if (Array.isArray(list) && list.every(isObject)) return answer;
     // Some proxies answer 200 with an error in the body.
-    if (answer.error != null) throw failureInside(answer, clock);
+    if (answer.error != null || answer.base_resp != null) throw failureInside(answer, clock);
     throw new UpstreamFailure("unavailable", `an answer without ${field}`);
   };
 
@@ -43,18 +44,25 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
   const withoutStore = (body: JsonObject) =>
     target.storesAnswers || "store" in body ? { ...body, store: false } : body;
 
+  async function* stream(call: TextCall) {
+    const { path, rules } = endpointOf(call.format);
+    const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call, target) });
+    yield* readStream(client, { path, json }, rules, call);
+  }
+
   return {
     speaks: target.formats,
-    async answer({ format, ...call }) {
+    async answer(call) {
+      if (mustStream(call, target)) return gatherStream(stream(call));
       const { stream: _, stream_options: __, ...body } = call.body;
-      const { path, field } = endpointOf(format);
-      return json(path, withoutStore(body), call, field);
+      const { path, field } = endpointOf(call.format);
+      const answer = await json(path, withoutStore(body), call, field);
+      if (field !== "choices") return answer;
+      const failure = failureOfChoices(answer);
+      if (failure) throw failureInside(failure, clock);
+      return normalizeAnswer(answer, "message");
     },
-    async *stream(call: TextCall) {
-      const { path, rules } = endpointOf(call.format);
-      const json = withoutStore({ ...call.body, stream: true, ...streamOptions(call) });
-      yield* readStream(client, { path, json }, rules, call);
-    },
+    stream,
     embed: (call) => json("/embeddings", call.body, call, "data"),
     generate: (call) => generate(client, call),
     takesLinks: true,
@@ -62,15 +70,22 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
   };
 }
 
-/** Chat streams report their usage on request, streams of responses always. */
-const streamOptions = ({ format, body }: TextCall): JsonObject =>
-  format === "chat"
-    ? { stream_options: { ...(body.stream_options as object | null | undefined), include_usage: true } }
-    : {};
+/** Chat streams of most servers report their usage on request, streams of responses always. */
+const streamOptions = ({ format, body }: TextCall, { quirks }: Target): JsonObject => {
+  if (format !== "chat") return {};
+  if (quirks?.stream_usage === "always") return { stream_options: undefined };
+  return { stream_options: { ...(body.stream_options as object | null | undefined), include_usage: true } };
+};
+
+/** Fireworks refuses a large cap in a call that is not streamed (https://github.com/nextlevelbuilder/goclaw/pull/660). */
+const mustStream = ({ format, body }: TextCall, { quirks }: Target): boolean => {
+  const cap = body.max_completion_tokens ?? body.max_tokens;
+  return format === "chat" && typeof cap === "number" && cap > (quirks?.whole_answer_cap ?? cap);
+};
 
 const chatRules: StreamRules = {
-  createParser: chunkParser,
-  failure: (chunk) => (chunk.error == null ? undefined : chunk),
+  createParser: (parse) => chunkParser((json) => normalizeAnswer(parse(json), "delta")),
+  failure: (chunk) => (chunk.error == null ? failureOfChoices(chunk) : chunk),
   check({ choices }) {
     if (choices !== undefined && !(Array.isArray(choices) && choices.every(isObject)))
       throw new UpstreamFailure("unavailable", "a chunk whose choices are not a list of objects");

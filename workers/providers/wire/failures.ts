@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { list, object } from "#formats";
+import { type JsonObject, list, object } from "#formats";
 import type { Clock } from "#platform/clock";
 import { type FailureKind, UpstreamFailure } from "../provider.ts";
+import { isContextLimit, refusalOf } from "./refusals.ts";
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
@@ -11,24 +12,61 @@ const googleCodes = (
   "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
 ).split(" ");
 
+/** `["body", "messages", 1, "content"]` as `messages[1].content`. */
+const placeOf = (loc: unknown): string =>
+  (Array.isArray(loc) ? loc.slice(0, 20) : [])
+    .filter((step, at) => at > 0 || step !== "body")
+    .map((step: unknown) => (typeof step === "number" ? `[${step}]` : `.${String(textOf(step)).slice(0, 64)}`))
+    .join("")
+    .replace(/^\./, "");
+
+const minimaxCodes: ReadonlyMap<unknown, string> = new Map([
+  [1002, "rate_limit_exceeded"],
+  [1039, "rate_limit_exceeded"],
+  [1004, "authentication_error"],
+  [1008, "insufficient_quota"],
+  [1026, "content_filter"],
+  [1027, "content_filter"],
+  [2013, "invalid_request_error"],
+]);
+
+/** MiniMax answers some errors with status 200 (https://github.com/ENTERPILOT/GoModel/pull/640). */
+const minimaxError = (base: unknown): JsonObject => {
+  const { status_code, status_msg } = object(base);
+  return { message: status_msg, code: minimaxCodes.get(status_code) ?? "server_error" };
+};
+
 /**
- * Reads `{error: {message, code, param}}` and its variants on compatible servers, and Google's errors
+ * Reads `{error: {message, code, param}}` and its variants on compatible servers, the `detail[]` of those that validate by
+ * pydantic (Mistral: at the top, or in `message`: https://github.com/mistralai/platform-docs-public/issues/7), and Google's errors
  * (https://cloud.google.com/apis/design/errors, https://ai.google.dev/gemini-api/docs/troubleshooting).
  */
 function readError(body: unknown) {
   // Gemini's compatible address wraps the object in an array.
   const [whole] = Array.isArray(body) ? body : [body];
-  const error = object(whole).error ?? whole;
-  const { message, code, type, status, param, details } = object(error);
+  const { error: inner, base_resp } = object(whole);
+  const error = inner ?? (base_resp ? minimaxError(base_resp) : whole);
+  const {
+    message,
+    http_code,
+    type,
+    status,
+    param,
+    detail,
+    details,
+    code = Number(http_code) || undefined,
+  } = object(error);
+  const [invalid] = [...list(detail), ...list(object(message).detail)];
+  const place = invalid && placeOf(invalid.loc);
   const infos = list(details);
   const delay = infos.map(({ retryDelay }) => textOf(retryDelay)).find((value) => value !== undefined);
   const seconds = Number(/^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(delay ?? "")?.[1]);
   return {
-    message: textOf(error) ?? textOf(message),
+    message: textOf(error) ?? textOf(message) ?? textOf(detail) ?? (invalid && `${place}: ${textOf(invalid.msg)}`),
     /** The code, else the type. Some servers put the HTTP status here. */
     code: [code, type].find((value) => typeof value === "string" || typeof value === "number"),
     type: textOf(type) ?? textOf(status) ?? (typeof code === "number" ? googleCodes[code] : undefined),
-    param: textOf(param),
+    param: textOf(param) ?? place,
     /** The reason within the type, of Anthropic and Google. */
     detail: textOf(object(details).error_code) ?? infos.map(({ reason }) => textOf(reason)).find((each) => each),
     /** Google sends no header for it. */
@@ -43,10 +81,16 @@ export function failureOf(status: number, headers: IncomingHttpHeaders, body: un
   const kind = kindOf(status, error, retryAfterMs !== undefined);
   const text = withoutSecrets(error.message ?? "");
   if (kind === "refused")
-    return new UpstreamFailure(kind, text || "The upstream refused the request.", { status, param: error.param });
+    return new UpstreamFailure(kind, text || "The upstream refused the request.", {
+      status,
+      param: error.param,
+      ...refusalOf(status, error.code, text),
+    });
+  // Too many tokens at once is a limit for this request alone: other calls need no cooldown.
+  const cooldownMs = status === tooLarge ? undefined : defaultRetryMs;
   return new UpstreamFailure(kind, `status ${status}${text && `: ${text}`}`, {
     status,
-    retryAfterMs: kind === "busy" ? (retryAfterMs ?? defaultRetryMs) : undefined,
+    retryAfterMs: kind === "busy" ? (retryAfterMs ?? cooldownMs) : undefined,
   });
 }
 
@@ -56,6 +100,8 @@ export function failureInside(body: unknown, clock: Clock): UpstreamFailure {
   const status = typeof code === "number" && code >= 100 ? code : (statusOf.get(code) ?? statusOf.get(type) ?? 500);
   return failureOf(status, {}, body, clock);
 }
+
+const tooLarge = 413;
 
 /** Anthropic's status for an overload by all of its callers together. */
 const overloaded = 529;
@@ -74,6 +120,10 @@ const statusOf: ReadonlyMap<unknown, number> = new Map(
       [400, "unsupported_image_media_type empty_image_file failed_to_download_image"],
       // Google (`invalid_request` is of its interactions), Anthropic (`*_error`), and OpenAI.
       [400, "invalid_request INVALID_ARGUMENT FAILED_PRECONDITION"],
+      // Z.ai (https://docs.z.ai/api-reference/api-code).
+      [400, "1210 1211 1212 1213 1214 1215 1261 1301"],
+      [402, "1110 1111 1112 1113 1120 1121"],
+      [429, "1302 1303 1305"],
       [401, "UNAUTHENTICATED authentication_error"],
       [402, "billing_error"],
       [403, "PERMISSION_DENIED permission_error data_residency_mismatch"],
@@ -93,6 +143,8 @@ const defaultRetryMs = 1_000;
 
 /** The operator's account is empty, at its own limit, or closed. Anthropic answers 400 then, as for an invalid request. */
 const accountDetails = /^(\w+_spend_limit_reached|organization_on_hold|cmek_key_(disabled|network_blocked))$/;
+/** Moonshot and Z.ai answer 429. */
+const accountCodes = /^(insufficient_quota|billing_hard_limit_reached|exceeded_current_quota_error|11(1\d|2[01]))$/;
 const accountTexts =
   /^(your credit balance is too low|you have reached your specified (\w+ )?api usage limits|this organization has been disabled)/i;
 
@@ -102,8 +154,12 @@ function kindOf(
   hasRetryAfter: boolean,
 ): FailureKind {
   // OpenAI answers 429, but waiting does not help.
-  if (code === "insufficient_quota" || code === "billing_hard_limit_reached") return "misconfigured";
+  if (typeof code === "string" && accountCodes.test(code)) return "misconfigured";
   if (status < 500 && (accountDetails.test(detail) || accountTexts.test(message))) return "misconfigured";
+  // Together's status for a prompt that is too long (https://docs.together.ai/docs/error-codes).
+  if (status === 403 && isContextLimit(message)) return "refused";
+  // Groq: more tokens than the operator's limit allows in a minute (https://github.com/sst/opencode/issues/38059).
+  if (status === tooLarge && code === "rate_limit_exceeded") return "busy";
   if (status === 429 || status === overloaded || (status === 503 && hasRetryAfter)) return "busy";
   if (status === 504) return "timeout";
   if (status >= 500 || status === 408 || status === 409 || status === 425) return "unavailable";

@@ -1,0 +1,72 @@
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { headersTooLarge, invalidValue, requestTimeout, type ServiceError } from "#errors";
+import { chatCodec } from "#formats";
+import type { Clock } from "#platform/clock";
+import { newRequestId } from "#platform/ids";
+
+/** For 95 MB at 80 KB a second. */
+const uploadTimeoutMs = 1_200_000;
+/** A caller whose connection was closed while it still writes would lose the answer. */
+const lingerMs = 1_000;
+
+/** Calls have deadlines and streams have pings of their own: Node's default limits would cut long uploads and idle callers. */
+const limits = { keepAliveTimeout: 65_000, requestTimeout: uploadTimeoutMs, headersTimeout: 60_000 };
+
+/** The HTTP server. What Node would answer by itself, without a body, is answered by the app or here, as any other error. */
+export function createListener(app: RequestListener, clock: Clock) {
+  // The app checks `Host`.
+  const server = createServer({ ...limits, requireHostHeader: false }, app);
+  // `Expect: 100-continue` is answered when the body is about to be read, so that a refused one is never sent.
+  server.on("checkContinue", app).on("checkExpectation", app);
+
+  const latest = new WeakMap<Duplex, ServerResponse>();
+  const note = ({ socket }: IncomingMessage, res: ServerResponse) => void latest.set(socket, res);
+  for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
+
+  const ended = new WeakSet<Duplex>();
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (ended.has(socket)) return;
+    ended.add(socket);
+    const res = latest.get(socket);
+    const current = res?.writableFinished ? undefined : res;
+    // In the middle of an answer another one would be taken for a part of it.
+    const canAnswer = socket.writable && error.code !== "ECONNRESET" && !current?.headersSent;
+    if (canAnswer) socket.end(answerTo(error));
+    // What a current request does must end now.
+    if (!canAnswer || current) return void socket.destroy(error);
+    const cancel = clock.after(lingerMs, () => socket.destroy());
+    socket.once("close", cancel);
+  });
+  return server;
+}
+
+/** By the codes of Node's HTTP parser. */
+function errorOf({ code }: NodeJS.ErrnoException): ServiceError {
+  if (code === "HPE_HEADER_OVERFLOW") return headersTooLarge();
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return requestTimeout("The request did not arrive in time.");
+  return invalidValue(undefined, "The request is not valid HTTP.");
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  408: "Request Timeout",
+  431: "Request Header Fields Too Large",
+};
+
+/** In the common shape: the path, which tells the caller's format, may not be known. */
+function answerTo(cause: NodeJS.ErrnoException): string {
+  const requestId = newRequestId();
+  const error = errorOf(cause);
+  const body = chatCodec.error(error, requestId);
+  return [
+    `HTTP/1.1 ${error.status} ${reasons[error.status]}`,
+    "content-type: application/json; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    "access-control-allow-origin: *",
+    "connection: close",
+    "",
+    body,
+  ].join("\r\n");
+}

@@ -1,0 +1,320 @@
+import { expect, test } from "vitest";
+import { type MockOpenai, mockText, startMockOpenai } from "../support/mock-openai.ts";
+import { ofFile } from "../support/of-file.ts";
+import { testStores } from "../support/servers.ts";
+import { type Client, startService } from "../support/service.ts";
+import { entriesOf } from "../support/service-setup.ts";
+import { strictServers } from "../support/strict-servers.ts";
+
+interface Running {
+  readonly service: Client;
+  readonly servers: Readonly<Record<string, MockOpenai>>;
+}
+
+/** The shipped catalog, with the strict stand-in of each upstream in its place. */
+const running = ofFile<Running>(
+  async (onEnd) => {
+    const servers: Record<string, MockOpenai> = {};
+    const env: Record<string, string> = {};
+    for (const [id, refusal] of Object.entries(strictServers)) {
+      const server = await startMockOpenai({ refusal, reportsUsage: id === "mistral" });
+      onEnd(() => server.close());
+      servers[id] = server;
+      env[`${id.toUpperCase()}_API_KEY`] = "sk-operator";
+      env[`${id.toUpperCase()}_BASE_URL`] = server.url;
+    }
+    return { servers, service: await startService(await testStores(), { env, onEnd }) };
+  },
+  ({ servers }) => {
+    for (const server of Object.values(servers)) server.reset();
+  },
+);
+
+/** A model of each upstream that is asked there first. */
+const models = {
+  openai: "openai/gpt-4o",
+  deepseek: "deepseek/deepseek-v4-pro",
+  mistral: "mistralai/codestral-2508",
+  moonshot: "moonshotai/kimi-k2.6",
+  zai: "zai/glm-5.2",
+  minimax: "minimax/minimax-m3",
+  together: "qwen/qwen3.5-9b",
+  fireworks: "qwen/qwen3.8-max",
+  groq: "openai/gpt-oss-120b",
+  novita: "meta/llama-4-scout",
+} as const satisfies Record<keyof typeof strictServers, string>;
+/** Novita's models call no tools. */
+const upstreams = Object.entries(models).filter(([upstream]) => upstream !== "novita");
+
+/** What official clients send back of an answer, with the reasoning as this service gives it. */
+const answered = {
+  role: "assistant",
+  content: null,
+  refusal: null,
+  annotations: [],
+  reasoning_content: "Two and two.",
+  tool_calls: [{ id: "call_0123456789abcdef", type: "function", function: { name: "add", arguments: "{}" } }],
+};
+
+const conversation = (assistant: object = answered) => ({
+  messages: [
+    { role: "developer", content: "Be brief." },
+    { role: "user", content: "What is 2 + 2?", name: "ada" },
+    assistant,
+    { role: "tool", tool_call_id: "call_0123456789abcdef", content: "4" },
+    { role: "user", content: "And 3 + 3?" },
+    { role: "assistant", content: "", refusal: null, reasoning_content: "Hm." },
+    { role: "developer", content: "Be kind." },
+    { role: "user", content: "Well?" },
+  ],
+  tools: [{ type: "function", function: { name: "add" } }],
+});
+
+const hints = {
+  user: "u1",
+  seed: 1,
+  store: true,
+  metadata: { a: "b" },
+  prompt_cache_key: "k",
+  safety_identifier: "s",
+  temperature: 0.3,
+  presence_penalty: 0,
+};
+
+async function ask(model: string, more: object) {
+  const customer = await running.service.account("100");
+  const response = await customer.post("/v1/chat/completions", { model, ...more });
+  const text = await response.text();
+  const [entry] = response.ok ? await entriesOf(running.service, customer) : [];
+  return { status: response.status, text, ignored: response.headers.get("x-ignored-params") ?? "", entry };
+}
+
+const sentTo = (upstream: string) => running.servers[upstream]?.requests.map(({ body }) => body) ?? [];
+
+test("every OpenAI-compatible upstream of the catalog with text models has a strict stand-in", () => {
+  expect(Object.keys(models).sort()).toEqual(Object.keys(strictServers).sort());
+});
+
+test.each(upstreams)(
+  "%s takes a whole conversation at the first attempt, whole and streamed",
+  async (upstream, model) => {
+    for (const stream of [false, true]) {
+      const { status, text, entry } = await ask(model, { ...conversation(), ...hints, stream });
+      expect([status, status === 200 ? "" : text]).toEqual([200, ""]);
+      const said = stream
+        ? [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part).join("")
+        : (JSON.parse(text) as { choices: { message: { content: string } }[] }).choices[0]?.message.content;
+      expect(said).toBe(mockText);
+      expect(entry?.request).toMatchObject({ upstream, attempts: 1, estimated: false });
+    }
+  },
+);
+
+test.each(upstreams)("%s takes a conversation that another model began, without reasoning", async (_, model) => {
+  const { reasoning_content: __, ...dropped } = answered;
+  for (const assistant of [dropped, { ...dropped, reasoning_details: [detailOfClaude] }]) {
+    const { status, text } = await ask(model, conversation(assistant));
+    expect([status, status === 200 ? "" : text]).toEqual([200, ""]);
+  }
+});
+
+const detailOfClaude = {
+  type: "reasoning.text",
+  text: "Two and two.",
+  signature: "c2ln",
+  format: "anthropic-claude-v1",
+  index: 0,
+};
+
+test.each([
+  ["deepseek", { reasoning_content: "Two and two." }],
+  ["moonshot", { reasoning_content: "Two and two." }],
+  ["zai", { reasoning_content: "Two and two." }],
+  ["minimax", { reasoning_details: [{ type: "reasoning.text", text: "Two and two." }] }],
+  ["together", { reasoning: "Two and two." }],
+  ["fireworks", { reasoning_content: "Two and two." }],
+  ["groq", { reasoning: "Two and two." }],
+  ["mistral", {}],
+  ["openai", {}],
+] as const)("%s gets its reasoning back in the field that it takes, and in no other", async (upstream, expected) => {
+  await ask(models[upstream], conversation());
+  const [body] = sentTo(upstream) as { messages: Record<string, unknown>[] }[];
+  const sent = body?.messages.find(({ tool_calls }) => tool_calls !== undefined);
+  const { reasoning_content, reasoning, reasoning_details } = sent ?? {};
+  expect(JSON.parse(JSON.stringify({ reasoning_content, reasoning, reasoning_details }))).toEqual(expected);
+});
+
+test("MiniMax's own details go back unchanged", async () => {
+  const details = [{ type: "reasoning.text", id: "r1", format: "MiniMax-response-v1", index: 0, text: "Two." }];
+  await ask(models.minimax, conversation({ ...answered, reasoning_details: details }));
+  const [body] = sentTo("minimax") as { messages: Record<string, unknown>[] }[];
+  expect(body?.messages.find(({ tool_calls }) => tool_calls)?.["reasoning_details"]).toEqual(details);
+});
+
+test("hints that a server refuses are dropped and named; what it takes arrives", async () => {
+  const refused = {
+    openai: "metadata",
+    mistral: "seed,store,user,safety_identifier",
+    moonshot: "temperature,presence_penalty",
+    groq: "metadata,store,safety_identifier",
+    zai: "",
+  };
+  for (const [upstream, names] of Object.entries(refused)) {
+    const { ignored } = await ask(models[upstream as keyof typeof refused], { ...conversation(), ...hints });
+    expect(
+      ignored
+        .split(", ")
+        .filter((name) => name in hints && name !== "")
+        .sort(),
+    ).toEqual(names.split(",").filter(Boolean).sort());
+    const [body = {}] = sentTo(upstream);
+    for (const name of Object.keys(hints))
+      expect(name in body && name !== "store").toBe(!names.includes(name) && name !== "store");
+  }
+});
+
+test("without a caller's cap the lesser of the model's and of what the context leaves is sent, or none", async () => {
+  const messages = [{ role: "user", content: "word ".repeat(80_000) }];
+  expect(await ask(models.mistral, { messages })).toMatchObject({ status: 200 });
+  const [mistral] = sentTo("mistral") as { max_tokens: number }[];
+  expect(mistral?.max_tokens).toBeLessThan(28_001);
+  expect(mistral?.max_tokens).toBeGreaterThan(1_000);
+  expect(await ask(models.groq, { messages: messages.slice(0, 1) })).toMatchObject({ status: 200 });
+  expect(sentTo("groq")[0]).not.toHaveProperty("max_tokens");
+  // The caller's own is sent, and a server that counts it against its limit is busy for this call alone.
+  const { status, text } = await ask(models.groq, { messages: conversation().messages, max_tokens: 9_000 });
+  expect([status, (JSON.parse(text) as { error: { code: string } }).error.code]).toEqual([429, "rate_limit_exceeded"]);
+  expect(await ask(models.groq, { messages: conversation().messages, max_tokens: 100 })).toMatchObject({ status: 200 });
+});
+
+test("a balance that covers less than the model's cap is the cap, also where none would be sent", async () => {
+  const customer = await running.service.account("0.002");
+  const response = await customer.post("/v1/chat/completions", { model: models.groq, ...conversation() });
+  expect(response.status).toBe(200);
+  expect(Number(sentTo("groq")[0]?.["max_tokens"])).toBeGreaterThan(0);
+});
+
+test("a cap under the smallest of the Responses interface is 400 naming the caller's field, and costs nothing", async () => {
+  const model = "openai/gpt-5.4";
+  const customer = await running.service.account("1");
+  const cases = [
+    ["/v1/chat/completions", { model, messages: conversation().messages, max_tokens: 15 }, "max_tokens"],
+    ["/v1/responses", { model, input: "Hi", max_output_tokens: 15 }, "max_output_tokens"],
+  ] as const;
+  for (const [path, body, param] of cases) {
+    const response = await customer.post(path, body);
+    const { error } = (await response.json()) as { error: { param: string; message: string } };
+    expect([response.status, error.param]).toEqual([400, param]);
+    expect(error.message).toContain("at least 16");
+  }
+  expect(sentTo("openai")).toEqual([]);
+  await running.service.settled();
+  expect(await customer.available()).toBe("1.00");
+  expect((await customer.post("/v1/responses", { model, input: "Hi", max_output_tokens: 16 })).status).toBe(200);
+});
+
+test("a forced call of a tool does without thinking where the server refuses both together", async () => {
+  const named = { type: "function", function: { name: "add" } };
+  for (const tool_choice of ["required", named]) {
+    const { status, ignored } = await ask(models.deepseek, {
+      ...conversation(),
+      tool_choice,
+      reasoning_effort: "high",
+    });
+    expect([status, ignored]).toEqual([200, "reasoning_effort"]);
+  }
+  expect(await ask(models.deepseek, { ...conversation(), reasoning_effort: "none" })).toMatchObject({ ignored: "" });
+  expect(sentTo("deepseek")[2]).toMatchObject({ thinking: { type: "disabled" } });
+  expect(sentTo("deepseek")[0]).toMatchObject({ thinking: { type: "disabled" }, tool_choice: "required" });
+});
+
+test("a whole answer that the server only streams is put together, with its tool calls and its usage", async () => {
+  const call = (index: number, more: object) => ({
+    choices: [{ index: 0, delta: { tool_calls: [{ index, ...more }] } }],
+  });
+  running.servers["fireworks"]?.respond({
+    events: [
+      {
+        id: "c1",
+        object: "chat.completion.chunk",
+        choices: [{ index: 0, delta: { role: "assistant", reasoning_content: "H" } }],
+      },
+      { choices: [{ index: 0, delta: { reasoning_content: "m." } }] },
+      { choices: [{ index: 0, delta: { content: "I " } }] },
+      { choices: [{ index: 0, delta: { content: "add." } }] },
+      call(0, { id: "call_a", type: "function", function: { name: "add", arguments: '{"a"' } }),
+      call(0, { function: { arguments: ":1}" } }),
+      call(1, { id: "call_b", type: "function", function: { name: "add", arguments: "{}" } }),
+      { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] },
+      { choices: [], usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 } },
+    ],
+  });
+  const { status, text, entry } = await ask(models.fireworks, conversation());
+  expect(status).toBe(200);
+  expect(JSON.parse(text)).toMatchObject({
+    object: "chat.completion",
+    choices: [
+      {
+        message: {
+          role: "assistant",
+          content: "I add.",
+          reasoning_content: "Hm.",
+          tool_calls: [
+            { id: "call_a", type: "function", function: { name: "add", arguments: '{"a":1}' } },
+            { id: "call_b", type: "function", function: { name: "add", arguments: "{}" } },
+          ],
+        },
+        finish_reason: "tool_calls",
+      },
+    ],
+    usage: { prompt_tokens: 7, completion_tokens: 5 },
+  });
+  expect(entry?.request.usage).toMatchObject({ input: 7, output: 5 });
+});
+
+test("content in parts and ends of other names arrive as OpenAI has them, whole and streamed", async () => {
+  const content = [
+    { type: "thinking", thinking: [{ type: "text", text: "Hm." }] },
+    { type: "text", text: "Four." },
+  ];
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+  running.servers["mistral"]?.respond(
+    {
+      body: { choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "model_length" }], usage },
+    },
+    { events: [{ choices: [{ index: 0, delta: { content }, finish_reason: "model_length" }], usage }] },
+  );
+  const whole = JSON.parse((await ask(models.mistral, conversation())).text) as { choices: unknown[] };
+  const end = { finish_reason: "length", native_finish_reason: "model_length" };
+  expect(whole.choices[0]).toMatchObject({ message: { content: "Four.", reasoning_content: "Hm." }, ...end });
+  const { text } = await ask(models.mistral, { ...conversation(), stream: true });
+  const [frame = ""] = text.split("\n\n");
+  const chunk = JSON.parse(frame.slice(6)) as { choices: unknown[] };
+  expect(chunk.choices[0]).toMatchObject({ delta: { content: "Four.", reasoning_content: "Hm." }, ...end });
+});
+
+test.each([
+  ["mistral", { body: { choices: [{ index: 0, message: {}, finish_reason: "error" }] } }, 502],
+  ["minimax", { status: 200, body: { type: "error", error: { message: "invalid", http_code: "400" } } }, 400],
+  ["minimax", { body: { base_resp: { status_code: 2013, status_msg: "invalid params" } } }, 400],
+  ["minimax", { body: { base_resp: { status_code: 1008, status_msg: "insufficient balance" } } }, 502],
+  ["moonshot", { status: 429, body: { error: { type: "exceeded_current_quota_error", message: "empty" } } }, 502],
+] as const)("%s: an error in its own shape is what it means", async (upstream, answer, status) => {
+  running.servers[upstream]?.respond(answer);
+  const customer = await running.service.account("1");
+  const { model, ...rest } = { model: models[upstream], ...conversation() };
+  const response = await customer.post("/v1/chat/completions", { model, ...rest });
+  expect(response.status).toBe(status);
+  await running.service.settled();
+  expect(await customer.available()).toBe("1.00");
+});
+
+test("a failure that comes as an end, and an empty account that comes as 429, move on to the next upstream", async () => {
+  const end = { index: 0, message: {}, finish_reason: "network_error" };
+  const empty = { error: { code: "1113", message: "Insufficient balance" } };
+  running.servers["zai"]?.respond({ body: { choices: [end] } }, { status: 429, body: empty });
+  for (const _ of [1, 2]) {
+    const { status, entry } = await ask(models.zai, conversation());
+    expect([status, entry?.request]).toMatchObject([200, { upstream: "together", attempts: 2 }]);
+  }
+});

@@ -1,0 +1,169 @@
+/**
+ * What coding clients send, recorded from them and shortened: prompts, descriptions and the list of tools are cut, every field is there.
+ * Claude Code 2.1.197 (`POST /v1/messages?beta=true`) and Codex 0.169.0 (`POST /v1/responses`), each in the turn after a tool ran.
+ */
+
+export const claudeCodeHeaders = {
+  accept: "application/json",
+  "user-agent": "claude-cli/2.1.197 (external, sdk-cli)",
+  "x-stainless-lang": "js",
+  "x-stainless-retry-count": "0",
+  "x-stainless-timeout": "600",
+  "anthropic-beta":
+    "claude-code-20250219,interleaved-thinking-2025-05-14,thinking-token-count-2026-05-13,context-management-2025-06-27,prompt-caching-scope-2026-01-05,effort-2025-11-24",
+  "anthropic-dangerous-direct-browser-access": "true",
+  "anthropic-version": "2023-06-01",
+  "x-app": "cli",
+};
+
+const ephemeral = { cache_control: { type: "ephemeral" } };
+
+export const claudeCodeTurn = (model: string) => ({
+  model,
+  messages: [
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "<system-reminder>\nAvailable agent types for the Agent tool: none\n</system-reminder>" },
+        { type: "text", text: "Say hello" },
+      ],
+    },
+    {
+      role: "assistant",
+      content: [
+        { type: "thinking", thinking: "Hm.", signature: "SIGNATURE" },
+        { type: "tool_use", id: "toolu_2", name: "mcp__orders__lookup_order", input: { number: 7 } },
+      ],
+    },
+    {
+      role: "user",
+      content: [
+        {
+          tool_use_id: "toolu_2",
+          type: "tool_result",
+          content: [{ type: "text", text: "Order 7 is shipped." }],
+          ...ephemeral,
+        },
+      ],
+    },
+  ],
+  system: [
+    { type: "text", text: "x-anthropic-billing-header: cc_version=2.1.197.1c0; cc_entrypoint=sdk-cli;" },
+    { type: "text", text: "You are a Claude agent, built on Anthropic's Claude Agent SDK.", ...ephemeral },
+    { type: "text", text: "\nYou are an interactive agent that helps users with software tasks.", ...ephemeral },
+  ],
+  tools: [
+    {
+      name: "Bash",
+      description: "Executes a given bash command and returns its output.",
+      input_schema: {
+        $schema: "https://json-schema.org/draft/2020-12/schema",
+        type: "object",
+        properties: {
+          command: { description: "The command to execute", type: "string" },
+          timeout: { description: "Optional timeout in milliseconds (max 600000)", type: "number" },
+        },
+        required: ["command"],
+        additionalProperties: false,
+      },
+    },
+    {
+      name: "mcp__orders__lookup_order",
+      description: "Looks up an order by its number.",
+      input_schema: {
+        type: "object",
+        properties: {
+          number: { type: "integer", description: "The order's number" },
+          fields: { type: "array", items: { type: "string", enum: ["status", "price"] } },
+        },
+        required: ["number"],
+        additionalProperties: false,
+      },
+    },
+  ],
+  metadata: { user_id: '{"device_id":"e28ad5","account_uuid":"","session_id":"31d5e4a1"}' },
+  max_tokens: 32_000,
+  thinking: { type: "adaptive" },
+  context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+  output_config: { effort: "high" },
+  stream: true,
+});
+
+export const codexHeaders = {
+  accept: "text/event-stream",
+  "x-codex-beta-features": "remote_compaction_v2",
+  "session-id": "01a20420-339b-75b2-828c-8693c31ce023",
+  originator: "codex_exec",
+  "user-agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm",
+};
+
+/** As for every model that Codex does not know by name; without its namespaces (of agents and MCP servers) and web search. */
+export const codexTurn = (model: string) => ({
+  model,
+  stream: true,
+  input: [
+    {
+      type: "message",
+      id: "msg_0ddce725",
+      role: "developer",
+      content: [
+        {
+          type: "input_text",
+          text: "You are a coding agent running in the Codex CLI, a terminal-based coding assistant.",
+        },
+      ],
+    },
+    {
+      type: "message",
+      id: "msg_01a20420",
+      role: "user",
+      content: [{ type: "input_text", text: "<environment_context>\n  <shell>bash</shell>\n</environment_context>" }],
+    },
+    { type: "message", id: "msg_01a20421", role: "user", content: [{ type: "input_text", text: "Say hello" }] },
+    {
+      type: "reasoning",
+      id: "rs_4",
+      summary: [{ type: "summary_text", text: "Thinking." }],
+      content: null,
+      encrypted_content: "ENCRYPTED",
+    },
+    {
+      type: "function_call",
+      status: "completed",
+      id: "fc_4",
+      name: "exec_command",
+      arguments: '{"cmd":"cat note.txt"}',
+      call_id: "call_4",
+    },
+    {
+      type: "function_call_output",
+      id: "fco_01a20420",
+      call_id: "call_4",
+      output: "Chunk ID: 07e103\nProcess exited with code 0\nOutput:\nhello\n",
+    },
+  ],
+  tools: [
+    {
+      type: "function",
+      name: "exec_command",
+      description: "Runs a command in a PTY, returning output or a session ID for ongoing interaction.",
+      strict: false,
+      parameters: {
+        type: "object",
+        properties: {
+          cmd: { type: "string", description: "Shell command to execute." },
+          prefix_rule: { type: "array", items: { type: "string" } },
+        },
+        required: ["cmd"],
+        additionalProperties: false,
+      },
+    },
+  ],
+  tool_choice: "auto",
+  parallel_tool_calls: true,
+  reasoning: { summary: "auto" },
+  store: false,
+  include: ["reasoning.encrypted_content"],
+  prompt_cache_key: "01a20420-339b-75b2-828c-8693c31ce023",
+  client_metadata: { turn_id: "01a20420-33c6-75f1-9157-8a374082c583", session_id: "01a20420-339b" },
+});

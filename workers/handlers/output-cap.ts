@@ -1,0 +1,47 @@
+import { insufficientBalance, invalidValue } from "#errors";
+import { type Format, isSet, object } from "#formats";
+import type { CallContext } from "../run-call/context.ts";
+import type { Candidate } from "../upstreams/index.ts";
+
+/** The estimate by bytes may be too low by this much: code and other scripts take more tokens than English. */
+const estimateMargin = 1.25;
+
+/**
+ * The output cap for one upstream: what the hold covers. Where the caller set none, it is lowered to what the context has space
+ * for, because some servers refuse a prompt and cap that exceed it together, or is not sent at all.
+ */
+export function capFor(call: CallContext, { upstream }: Candidate, spoken: Format): number | undefined {
+  const { payload, model } = call;
+  const { outputCap: cap, isCapDefault, inputEstimate } = payload;
+  const { default_cap, min_response_cap } = upstream.quirks;
+  if (isCapDefault) {
+    if (default_cap === "omit") return undefined;
+    const remaining = model.contextLength - Math.ceil(inputEstimate * estimateMargin);
+    return Math.min(cap, Math.max(remaining, min_response_cap));
+  }
+  if (spoken === "responses" && cap < min_response_cap) refuseCap(call, min_response_cap);
+  return cap;
+}
+
+function refuseCap({ payload: { format = "chat" }, request }: CallContext, minimum: number): never {
+  const field = capFields[format].find(({ holder, name }) => {
+    const fields = holder === undefined ? request : object(request[holder]);
+    return isSet(fields[name]);
+  });
+  if (!field)
+    throw insufficientBalance(`The balance does not cover ${minimum} output tokens, the least of this model.`);
+  const param = field.holder === undefined ? field.name : `${field.holder}.${field.name}`;
+  throw invalidValue(param, `${param} must be at least ${minimum} for this model.`);
+}
+
+interface CapField {
+  readonly holder?: string;
+  readonly name: string;
+}
+
+const capFields: Readonly<Record<Format, readonly CapField[]>> = {
+  chat: [{ name: "max_completion_tokens" }, { name: "max_tokens" }],
+  messages: [{ name: "max_tokens" }],
+  responses: [{ name: "max_output_tokens" }],
+  gemini: [{ holder: "generationConfig", name: "maxOutputTokens" }],
+};

@@ -1,0 +1,52 @@
+import { isProviderCode } from "#errors";
+import type { UpstreamFailure } from "../provider.ts";
+
+/** How servers say that prompt and output cap exceed the context, most of them without a code. */
+const contextTexts = [
+  // OpenAI, vLLM, DeepSeek, Fireworks, Mistral, xAI.
+  /maximum (context|prompt|input) length/,
+  // Groq; Anthropic; Z.ai; MiniMax.
+  /reduce the length of the messages/,
+  /prompt (is too long|exceeds max length)|input length and `?max_tokens`? exceed/,
+  /context (length|window|limit) (is |was )?exceed|exceeds? (the )?(context|limit of context)/,
+  // Google; Moonshot; Together.
+  /input token count .{0,80}exceeds/,
+  /exceeded model token limit/,
+  /tokens .{0,80}must be <= ?\d/,
+];
+
+/** Limits of a server, not of the model: other servers of the same model differ in them. */
+const hostTexts = [
+  /\bmax(_completion|_output|_new)?_tokens\b.{0,120}(less than|at most|up to|exceed|<=|too large|range|maximum)/,
+  /\bmust be auto\b|\bmust have stream\b|\bunavailable now\b/,
+  /\b(is|are) not supported\b|\bdoes(n't| not) support\b|\bunsupported\b/,
+  /extra inputs are not permitted|unrecognized request argument|unknown (parameter|field)/,
+  /\btoo (large|long|many)\b|\bexceeds? the (size|maximum|limit)\b/,
+];
+const hostCodes: readonly unknown[] = [
+  "context_length_exceeded",
+  "string_above_max_length",
+  "image_too_large",
+  "unsupported_parameter",
+  "unsupported_value",
+  // The model's fault, not the caller's: another server may get a better answer of it.
+  "tool_use_failed",
+  "json_validate_failed",
+];
+
+const isIn = (texts: readonly RegExp[], message: string): boolean => {
+  const lower = message.toLowerCase();
+  return texts.some((each) => each.test(lower));
+};
+
+export const isContextLimit = (message: string): boolean => isIn(contextTexts, message);
+
+/** What a provider's refusal is known by to callers, and whether it is that host's own limit. */
+export function refusalOf(
+  status: number,
+  code: unknown,
+  message: string,
+): Pick<UpstreamFailure, "code" | "isHostLimit"> {
+  const known = isProviderCode(code) ? code : isContextLimit(message) ? "context_length_exceeded" : undefined;
+  return { code: known, isHostLimit: status === 413 || hostCodes.includes(known) || isIn(hostTexts, message) };
+}
