@@ -79,7 +79,7 @@ const modelEntry = z.strictObject({
   context_length: tokens.optional(),
   max_output_tokens: tokens.optional(),
   output_cap_field: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
-  /** The model bills reasoning that its stream does not fully contain. */
+  /** The model bills reasoning that its stream does not fully contain; on Responses it is asked for the state of it. */
   hidden_reasoning: z.boolean().optional(),
   features: z.array(z.enum(features)).refine(unique, "names a feature twice").default([]),
   max_part_tokens: z

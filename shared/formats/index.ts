@@ -44,6 +44,7 @@ export { countTokensRequest, messagesRequest } from "./messages/request.ts";
 export { errorEvent, eventText, responsesCodec } from "./responses/codec.ts";
 export { responsesUpload } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
+export { isIdleSearch, isToolsItem, isWebSearch, toolLists } from "./responses/tools.ts";
 export {
   type CallSize,
   type Codec,

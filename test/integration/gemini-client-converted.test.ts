@@ -47,12 +47,11 @@ describe.each(targets)("$name", (target) => {
       modelVersion: model,
       responseId: expect.any(String),
     });
-    const { promptTokenCount = 0, candidatesTokenCount = 0, totalTokenCount } = answer.usageMetadata ?? {};
-    expect(totalTokenCount).toBe(promptTokenCount + candidatesTokenCount);
-    expect(Math.min(promptTokenCount, candidatesTokenCount)).toBeGreaterThan(0);
-    expect(await chargeOf(served.service, customer)).toBe(
-      costOf(model, { input: promptTokenCount, output: candidatesTokenCount }),
-    );
+    const { promptTokenCount: input = 0, candidatesTokenCount = 0, totalTokenCount } = answer.usageMetadata ?? {};
+    const output = candidatesTokenCount + (answer.usageMetadata?.thoughtsTokenCount ?? 0);
+    expect(totalTokenCount).toBe(input + output);
+    expect(Math.min(input, candidatesTokenCount)).toBeGreaterThan(0);
+    expect(await chargeOf(served.service, customer)).toBe(costOf(model, { input, output }));
   });
 
   test("generateContentStream: the chunks make up the whole answer; the last has finish reason and usage", async () => {

@@ -1,6 +1,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { expect, test } from "vitest";
-import { claudeCodeHeaders, claudeCodeTurn, codexHeaders, codexTurn } from "../support/coding-clients.ts";
+import { searching } from "../support/codex-requests.ts";
+import { claudeCodeHeaders, claudeCodeTurn, codexHeaders } from "../support/coding-clients.ts";
 import { eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 import { startMockAnthropic } from "../support/mock-anthropic.ts";
 import { mockChunk, startMockOpenai } from "../support/mock-openai.ts";
@@ -115,22 +116,26 @@ test("Claude Code runs on a chat model: a streamed tool call, and the money to t
   await expectCharged(customer, [chatModel, { input: 400, cached_input: 600, output: 50 }]);
 });
 
-test("Codex runs on a Claude model: a streamed tool call, and the money to the token", async () => {
+test("Codex runs on a Claude model: a streamed tool call, its reasoning in the next turn, and the money to the token", async () => {
   const customer = await running.service.account("10");
+  const thinking = { type: "thinking", thinking: "Hm.", signature: "c2lnbmF0dXJl" };
   running.anthropic.respond({
     content: [
+      thinking,
       { type: "text", text: "Let me look." },
-      { type: "tool_use", id: "toolu_9", name: "exec_command", input: { cmd: "ls" } },
+      { type: "tool_use", id: "toolu_9", name: "mcp__orders__lookup_order", input: { number: 8 } },
     ],
     usage: { input_tokens: 700, cache_read_input_tokens: 300, output_tokens: 40 },
   });
-  const response = await customer.post("/v1/responses", codexTurn(claude), { headers: codexHeaders });
+  const turn = { model: claude, ...searching };
+  const response = await customer.post("/v1/responses", turn, { headers: codexHeaders });
   expect(response.status).toBe(200);
   const events = eventsOf(await response.text());
   const done = events.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item);
   expect(done).toMatchObject([
+    { type: "reasoning", summary: [{ text: "Hm." }] },
     { type: "message", content: [{ type: "output_text", text: "Let me look." }] },
-    { type: "function_call", call_id: "toolu_9", name: "exec_command", arguments: '{"cmd":"ls"}' },
+    { type: "function_call", call_id: "toolu_9", namespace: "mcp__orders", name: "lookup_order" },
   ]);
   expect(events.at(-1)).toMatchObject({
     type: "response.completed",
@@ -142,11 +147,17 @@ test("Codex runs on a Claude model: a streamed tool call, and the money to the t
   });
   const { path, body } = await running.anthropic.request(0);
   expect([path, body["model"]]).toEqual(["/v1/messages", "claude-sonnet-5"]);
-  expect(body["tools"]).toMatchObject([{ name: "exec_command", input_schema: { required: ["cmd"] } }]);
-  const result = { type: "tool_result", tool_use_id: "call_4" };
+  const names = ["exec_command", "apply_patch", "tool_search", "mcp__orders__lookup_order"];
+  expect(body["tools"]).toMatchObject(names.map((name) => ({ name })));
+  const result = { type: "tool_result", tool_use_id: "call_p1" };
   expect((body["messages"] as readonly Json[]).at(-1)).toMatchObject({ role: "user", content: [result] });
   expect(JSON.stringify(body)).not.toMatch(/ENCRYPTED|client_metadata|prompt_cache_key/);
   await expectCharged(customer, [claude, { input: 700, cached_input: 300, output: 40 }]);
+
+  const looked = { type: "function_call_output", call_id: "toolu_9", output: "Order 8 is late." };
+  await customer.post("/v1/responses", { ...turn, input: [...turn.input, ...done, looked] });
+  const next = (await running.anthropic.request(1)).body["messages"] as readonly Json[];
+  expect(next.at(-2)).toMatchObject({ role: "assistant", content: [thinking, { type: "text" }, { id: "toolu_9" }] });
 });
 
 test("tokens are counted, bare names are taken, and an Idempotency-Key gives the stored answer", async () => {

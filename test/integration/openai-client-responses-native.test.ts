@@ -1,12 +1,20 @@
 import { toResponseInputItems } from "openai/lib/responses/ResponseInputItems";
 import { describe, expect, test } from "vitest";
-import { nativeModel, wholeStream } from "../support/responses-events.ts";
+import { nativeModel, reasoningModel, wholeStream } from "../support/responses-events.ts";
 import { entryOf, nanoUsd, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const path = "/v1/responses";
+/** Chat is converted for it. */
+const responsesOnlyModel = "openai/gpt-5.4";
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** They go upstream as an HMAC with the account, so that tenants share no cache. */
+const identifiers = { user: "u1", safety_identifier: "s1", prompt_cache_key: "k1" };
+const isolated = Object.fromEntries(
+  Object.keys(identifiers).map((field) => [field, expect.stringMatching(/^[\w-]{43}$/) as string]),
+);
 
 /** A request with known and unknown fields. */
 const everything = {
@@ -21,12 +29,6 @@ const everything = {
         { type: "input_image", image_url: "https://example.com/cat.png" },
         { type: "input_file", filename: "a.txt", file_data: "data:text/plain;base64,aGk=" },
       ],
-    },
-    {
-      type: "reasoning",
-      id: "rs_1",
-      summary: [{ type: "summary_text", text: "Thought." }],
-      encrypted_content: "ZW5jcnlwdGVk",
     },
     {
       type: "function_call",
@@ -48,9 +50,8 @@ const everything = {
     { role: "user", content: "Sure?" },
   ],
   instructions: "Say what you see.",
-  include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
+  include: ["message.output_text.logprobs"],
   top_logprobs: 3,
-  reasoning: { effort: "low", summary: "auto" },
   text: { format: { type: "text" }, verbosity: "low" },
   tools: [
     {
@@ -69,9 +70,7 @@ const everything = {
   top_p: 0.9,
   truncation: "auto",
   metadata: { a: "b" },
-  user: "u1",
-  safety_identifier: "s1",
-  prompt_cache_key: "k1",
+  ...identifiers,
   service_tier: "auto",
   x_new: { deep: [1, null, "ü"] },
 };
@@ -85,7 +84,13 @@ describe("requests to the provider", () => {
     const [request, ...others] = running.provider.requests;
     expect(others).toEqual([]);
     expect(request).toMatchObject({ method: "POST", path });
-    expect(request?.body).toEqual({ model: nativeModel, ...everything, max_output_tokens: 77, store: false });
+    expect(request?.body).toEqual({
+      model: nativeModel,
+      ...everything,
+      ...isolated,
+      max_output_tokens: 77,
+      store: false,
+    });
     expect(request?.headers.authorization).toBe("Bearer sk-operator");
     expect(((await response.json()) as { model: string }).model).toBe(providerModel);
   });
@@ -99,6 +104,7 @@ describe("requests to the provider", () => {
     expect(running.provider.requests[0]?.body).toEqual({
       model: nativeModel,
       ...everything,
+      ...isolated,
       ...stream,
       ...cap,
       store: false,
@@ -140,37 +146,66 @@ describe("requests to the provider", () => {
 });
 
 describe("reasoning", () => {
-  const request = {
-    model: nativeModel,
-    reasoning: { effort: "low" as const, summary: "auto" as const },
-    include: ["reasoning.encrypted_content" as const],
-  };
+  const state = "ZW5jcnlwdGVk";
 
-  test.each([false, true])("reasoning state goes back unchanged, stream: %s", async (stream) => {
-    const { openai } = await running.service.account("1");
-    const input = [{ role: "user" as const, content: "Hello there" }];
-    const first = stream
-      ? wholeStream(await Array.fromAsync(await openai.responses.create({ ...request, input, stream: true })))
-      : await openai.responses.create({ ...request, input });
-    const [thought] = first.output;
-    expect(thought).toMatchObject({ type: "reasoning", id: "rs_mock_0", encrypted_content: "ZW5jcnlwdGVk" });
-    const turns = [...input, ...toResponseInputItems(first.output), { role: "user" as const, content: "And now?" }];
-    const second = await openai.responses.create({ ...request, input: turns });
-    expect(second.status).toBe("completed");
-    const sent = running.provider.requests[1]?.body["input"] as readonly unknown[];
-    expect(sent).toEqual(JSON.parse(JSON.stringify(turns)));
-    expect(sent[1]).toEqual(thought);
+  test.each([false, true])(
+    "output that is sent back has its state, though nothing is stored, stream: %s",
+    async (stream) => {
+      const { openai } = await running.service.account("1");
+      const input = [{ role: "user" as const, content: "Hello there" }];
+      const request = { model: reasoningModel, include: ["message.input_image.image_url" as const] };
+      const first = stream
+        ? wholeStream(await Array.fromAsync(await openai.responses.create({ ...request, input, stream: true })))
+        : await openai.responses.create({ ...request, input });
+      const [thought] = first.output;
+      expect(thought).toMatchObject({ type: "reasoning", id: "rs_mock_0", encrypted_content: state });
+      const turns = [...input, ...toResponseInputItems(first.output), { role: "user" as const, content: "And now?" }];
+      expect((await openai.responses.create({ model: reasoningModel, input: turns })).status).toBe("completed");
+      const [asked, again] = running.provider.requests.map(({ body }) => body);
+      expect(asked?.["include"]).toEqual([...request.include, "reasoning.encrypted_content"]);
+      expect(again).toMatchObject({ store: false, include: ["reasoning.encrypted_content"] });
+      expect(again?.["input"]).toEqual(JSON.parse(JSON.stringify(turns)));
+    },
+  );
+
+  test("a chat caller of the model gets the state, too", async () => {
+    const customer = await running.service.account("1");
+    const messages = [{ role: "user", content: "Hello there" }];
+    const ask = async (more: readonly unknown[] = []) => {
+      const answer = await customer.post("/v1/chat/completions", {
+        model: responsesOnlyModel,
+        messages: [...messages, ...more],
+      });
+      return ((await answer.json()) as { choices: { message: { reasoning_details?: unknown } }[] }).choices[0]?.message;
+    };
+    const message = await ask();
+    expect(message?.reasoning_details).toMatchObject([{ type: "reasoning.summary" }, { data: state }]);
+    await ask([message, { role: "user", content: "And now?" }]);
+    const [asked, again] = running.provider.requests.map(({ body }) => body);
+    expect(asked).toMatchObject({ include: ["reasoning.encrypted_content"], store: false });
+    expect(again?.["input"]).toMatchObject([{}, { type: "reasoning", encrypted_content: state }, {}, {}]);
   });
 
-  test("a reasoning item without state is removed", async () => {
+  test("a reasoning item without state is removed and named: the provider refuses it", async () => {
     const customer = await running.service.account("1");
     const input = [
       { role: "user", content: "Hello" },
       { type: "reasoning", id: "rs_1", summary: [] },
       { role: "user", content: "And now?" },
     ];
-    expect((await customer.post(path, { ...request, input })).status).toBe(200);
+    const answer = await customer.post(path, { model: reasoningModel, input });
+    expect([answer.status, answer.headers.get("x-ignored-params")]).toEqual([200, "input.reasoning"]);
     expect(running.provider.requests[0]?.body["input"]).toEqual([input[0], input[2]]);
+  });
+
+  test("what models that do not reason refuse is the caller's to leave out", async () => {
+    const { openai } = await running.service.account("1");
+    const asking = openai.responses.create({
+      model: nativeModel,
+      input: "hi",
+      include: ["reasoning.encrypted_content"],
+    });
+    await expect(asking).rejects.toMatchObject({ status: 400, param: "include" });
   });
 });
 

@@ -5,7 +5,7 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { mockError, mockText, startMockOpenai } from "../support/mock-openai.ts";
 import { errorOf, log, oneByOne } from "../support/upstreams-setup.ts";
 
-const question = { model: "m", input: "Hi", max_output_tokens: 50 };
+const question = { model: "gpt-5.2", input: "Hi", max_output_tokens: 50 };
 
 async function start({ storesAnswers = false, concurrency = 2 } = {}) {
   const mock = await startMockOpenai();

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type MockOpenai, mockText, startMockOpenai } from "../support/mock-openai.ts";
 import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
@@ -15,7 +15,7 @@ interface Running {
 const running = ofFile<Running>(
   async (onEnd) => {
     const servers: Record<string, MockOpenai> = {};
-    const env: Record<string, string> = {};
+    const env: Record<string, string> = { NATIVE_FORMATS_ANY_MODEL: "on" };
     for (const [id, refusal] of Object.entries(strictServers)) {
       const server = await startMockOpenai({ refusal, reportsUsage: id === "mistral" });
       onEnd(() => server.close());
@@ -142,6 +142,81 @@ test.each([
   const sent = body?.messages.find(({ tool_calls }) => tool_calls !== undefined);
   const { reasoning_content, reasoning, reasoning_details } = sent ?? {};
   expect(JSON.parse(JSON.stringify({ reasoning_content, reasoning, reasoning_details }))).toEqual(expected);
+});
+
+type Loose = Readonly<Record<string, unknown>>;
+
+/** The second turn of a conversation in each format: the whole answer goes back, with the result of its call. */
+const secondTurns = {
+  messages: (model: string) => {
+    const first = { role: "user", content: "Add." };
+    const request = { model, max_tokens: 1_000, tools: [{ name: "add", input_schema: { type: "object" } }] };
+    return {
+      path: "/v1/messages",
+      first: { ...request, messages: [first] },
+      second: ({ content }: Loose) => {
+        const id = (content as readonly Loose[]).find(({ type }) => type === "tool_use")?.["id"];
+        const results = [{ type: "tool_result", tool_use_id: id, content: "4" }];
+        return { ...request, messages: [first, { role: "assistant", content }, { role: "user", content: results }] };
+      },
+    };
+  },
+  gemini: (model: string) => {
+    const first = { role: "user", parts: [{ text: "Add." }] };
+    const request = {
+      tools: [{ functionDeclarations: [{ name: "add" }] }],
+      generationConfig: { maxOutputTokens: 1_000 },
+    };
+    return {
+      path: `/v1beta/models/${model}:generateContent`,
+      first: { ...request, contents: [first] },
+      second: ({ candidates }: Loose) => {
+        const [{ content }] = candidates as [{ content: Loose }];
+        const result = { functionResponse: { name: "add", response: { sum: 4 } } };
+        return { ...request, contents: [first, content, { role: "user", parts: [result] }] };
+      },
+    };
+  },
+  responses: (model: string) => {
+    const first = { role: "user", content: "Add." };
+    const tools = [{ type: "function", name: "add", parameters: { type: "object" } }];
+    const request = { model, tools, max_output_tokens: 1_000 };
+    return {
+      path: "/v1/responses",
+      first: { ...request, input: [first] },
+      second: ({ output }: Loose) => {
+        const items = output as readonly Loose[];
+        const { call_id } = items.find(({ type }) => type === "function_call") ?? {};
+        return { ...request, input: [first, ...items, { type: "function_call_output", call_id, output: "4" }] };
+      },
+    };
+  },
+} as const;
+
+const thinking = [
+  ["deepseek", { reasoning_content: "Two and two." }],
+  ["moonshot", { reasoning_content: "Two and two." }],
+  ["minimax", { reasoning_details: [{ type: "reasoning.text", text: "Two and two." }] }],
+  ["groq", { reasoning: "Two and two." }],
+  ["fireworks", { reasoning_content: "Two and two." }],
+] as const;
+
+describe.each(Object.entries(secondTurns))("%s: reasoning goes back to where it came from", (_, turnsOf) => {
+  test.each(thinking)("%s", async (upstream, reasoning) => {
+    const { path, first, second } = turnsOf(models[upstream]);
+    const tool_calls = [{ id: "call_1", type: "function", function: { name: "add", arguments: "{}" } }];
+    const message = { role: "assistant", content: null, ...reasoning, tool_calls };
+    running.servers[upstream]?.always({ body: { choices: [{ index: 0, message, finish_reason: "tool_calls" }] } });
+    const customer = await running.service.account("10");
+    const answer = await customer.post(path, first);
+    const answered = (await answer.json()) as Loose;
+    running.servers[upstream]?.always();
+    const next = await customer.post(path, second(answered));
+    expect([next.status, next.ok ? "" : await next.text()]).toEqual([200, ""]);
+    const body = sentTo(upstream).at(-1) as { messages: Loose[]; thinking?: unknown };
+    expect(body.messages.find((each) => each["tool_calls"] !== undefined)).toMatchObject(reasoning);
+    expect(body.thinking).toBeUndefined();
+  });
 });
 
 test("MiniMax's own details go back unchanged", async () => {

@@ -210,10 +210,42 @@ export const rows: readonly Conversion[] = [
       chat: { tools: [{ type: "custom", custom: { name: "f" } }] },
       responses: { tools: [{ type: "custom", name: "f" }] },
     },
-    except: {
-      messages: { chat: { refused: "tools[0].type" }, responses: { refused: "tools" } },
-      gemini: { chat: { refused: "tools[0].type" }, responses: { refused: "tools" } },
+    converted: {
+      chat: { tools: [{ type: "function", function: { name: "f", parameters: { required: ["input"] } } }] },
+      messages: { tools: [{ name: "f", input_schema: { required: ["input"] } }] },
+      gemini: { tools: [{ functionDeclarations: [{ name: "f", parametersJsonSchema: { required: ["input"] } }] }] },
     },
+    except: {
+      messages: { chat: { refused: "tools[0].type" } },
+      gemini: { chat: { refused: "tools[0].type" } },
+    },
+  },
+  {
+    feature: "tools: a namespace of functions",
+    requests: {
+      responses: { tools: [{ type: "namespace", name: "n", tools: tools.responses }] },
+    },
+    converted: {
+      chat: { tools: [{ function: { name: "n__f", parameters: schema } }] },
+      messages: { tools: [{ name: "n__f" }] },
+      gemini: { tools: [{ functionDeclarations: [{ name: "n__f" }] }] },
+    },
+  },
+  {
+    feature: "tools: a search for tools that the caller runs",
+    requests: { responses: { tools: [{ type: "tool_search", execution: "client", parameters: schema }] } },
+    converted: {
+      chat: { tools: [{ function: { name: "tool_search", parameters: schema } }] },
+      messages: { tools: [{ name: "tool_search" }] },
+      gemini: { tools: [{ functionDeclarations: [{ name: "tool_search" }] }] },
+    },
+  },
+  {
+    feature: "tools: web search without access to the web",
+    requests: { responses: { tools: [{ type: "web_search", external_web_access: false }, tools.responses[0]] } },
+    without: { responses: { tools: tools.responses } },
+    except: { responses: { responses: { ignored: "tools.web_search" } } },
+    everyOther: { responses: { ignored: "tools.web_search" } },
   },
   {
     feature: "parallel calls and their results",
@@ -576,6 +608,7 @@ export const rows: readonly Conversion[] = [
   },
   {
     feature: "reasoning state of OpenAI's",
+    hiddenReasoning: true,
     requests: {
       chat: { messages: [hi, { role: "assistant", content: "Yes?", reasoning_details: [openaiState] }, hi] },
       responses: { input: [hi, reasoning, { role: "assistant", content: "Yes?" }, hi] },
@@ -626,10 +659,27 @@ export const rows: readonly Conversion[] = [
     feature: "who the caller's user is",
     requests: { chat: { user: "u1" }, messages: { metadata: { user_id: "u1" } }, responses: { user: "u1" } },
     except: {
-      chat: { messages: { ignored: "metadata" }, responses: { ignored: "user" } },
+      chat: { messages: { ignored: "metadata" } },
       messages: { chat: { ignored: "user" }, responses: { ignored: "user" } },
-      responses: { chat: { ignored: "user" }, messages: { ignored: "metadata" } },
+      responses: { messages: { ignored: "metadata" } },
       gemini: { chat: { ignored: "user" }, messages: { ignored: "metadata" }, responses: { ignored: "user" } },
+    },
+  },
+  {
+    feature: "key of the prompt cache",
+    requests: { chat: { prompt_cache_key: "k" }, responses: { prompt_cache_key: "k" } },
+    except: {
+      messages: { chat: { ignored: "prompt_cache_key" }, responses: { ignored: "prompt_cache_key" } },
+      gemini: { chat: { ignored: "prompt_cache_key" }, responses: { ignored: "prompt_cache_key" } },
+    },
+  },
+  {
+    feature: "metadata of the caller's own",
+    requests: { chat: { metadata: { a: "b" } }, responses: { metadata: { a: "b" } } },
+    except: {
+      chat: { responses: { ignored: "metadata" } },
+      messages: { chat: { ignored: "metadata" }, responses: { ignored: "metadata" } },
+      gemini: { chat: { ignored: "metadata" }, responses: { ignored: "metadata" } },
     },
   },
   {

@@ -1,5 +1,5 @@
 import type { Format } from "#formats";
-import { converters, convertRequest, limitCacheControl } from "../../workers/conversion/index.ts";
+import { converters, convertRequest, ignoredParams, limitCacheControl } from "../../workers/conversion/index.ts";
 
 /**
  * How each feature of a request is converted, for every pair of the caller's format and the provider's. The rows are in
@@ -18,6 +18,8 @@ export interface Conversion {
   readonly except?: Partial<Record<Format, Partial<Record<Format, Exception>>>>;
   /** By caller: the same for every other provider. */
   readonly everyOther?: Partial<Record<Format, Exception>>;
+  /** The model reasons out of sight. */
+  readonly hiddenReasoning?: boolean;
   /** The request without the feature, if that is more than the minimal request. */
   readonly without?: Partial<Record<Format, object>>;
 }
@@ -55,20 +57,27 @@ const models: Readonly<Record<Format, string>> = {
 };
 
 /** A caller's request for a feature, as it is sent to the provider. */
-export function sentRequest({ requests }: Pick<Conversion, "requests">, caller: Format, provider: Format) {
+export function sentRequest(
+  { requests, hiddenReasoning = false }: Pick<Conversion, "requests" | "hiddenReasoning">,
+  caller: Format,
+  provider: Format,
+) {
   const request = { ...minimal[caller], ...requests[caller] };
   const cacheLifetime = provider === "messages" ? "1h" : "none";
-  const target = { model: models[provider], cap: 20_000, capField: "max_tokens" as const, cacheLifetime } as const;
+  const capField = "max_tokens" as const;
+  const target = { model: models[provider], cap: 20_000, capField, hiddenReasoning, cacheLifetime } as const;
   if (caller === provider) {
+    const ignored = ignoredParams();
     const limited = limitCacheControl(request, cacheLifetime);
-    return { ...limited, request: converters[caller].native.prepare(limited.request, target) };
+    const prepared = converters[caller].native.prepare(limited.request, target, ignored);
+    return { request: prepared, ignored: [...limited.ignored, ...ignored.names()] };
   }
   return convertRequest(converters[caller], converters[provider], request, target);
 }
 
 /** The same without the feature. */
-export const sentWithout = ({ without = {} }: Conversion, caller: Format, provider: Format) =>
-  sentRequest({ requests: without }, caller, provider);
+export const sentWithout = ({ without = {}, ...row }: Conversion, caller: Format, provider: Format) =>
+  sentRequest({ ...row, requests: without }, caller, provider);
 
 /** Whether a value contains another: objects may have more fields, lists must match. */
 export function has(given: unknown, expected: unknown): boolean {

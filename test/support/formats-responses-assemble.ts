@@ -21,6 +21,7 @@ interface Item {
   readonly type: string;
   content: { type: string; text: string; refusal: string; logprobs: unknown[] }[];
   summary: { type: string; text: string }[];
+  encrypted_content?: unknown;
   arguments: string;
   input: string;
 }
@@ -30,7 +31,7 @@ const eventOrder: Readonly<Record<string, RegExp>> = {
   message:
     /^(content_part\.added ((output_text\.delta )+output_text\.done|(refusal\.delta )+refusal\.done) content_part\.done )+$/,
   reasoning:
-    /^(reasoning_summary_part\.added (reasoning_summary_text\.delta )+reasoning_summary_text\.done reasoning_summary_part\.done )+$/,
+    /^(reasoning_summary_part\.added (reasoning_summary_text\.delta )+reasoning_summary_text\.done reasoning_summary_part\.done )*$/,
   function_call: /^(function_call_arguments\.delta )+function_call_arguments\.done $/,
   custom_tool_call: /^(custom_tool_call_input\.delta )*custom_tool_call_input\.done $/,
 };
@@ -57,6 +58,9 @@ export function assemble(events: readonly Json[]): Json {
     expect(done[at]).toBeUndefined();
     if (type === "response.output_item.done") {
       const { status: _, ...whole } = event["item"] as Json;
+      // These have no deltas.
+      if (item.type === "tool_search_call") item.arguments = whole["arguments"] as string;
+      if (item.type === "reasoning") item.encrypted_content = whole["encrypted_content"];
       const { status: __, ...built } = item as unknown as Json;
       expect(built).toEqual(whole);
       expect(orders[at]).toMatch(eventOrder[item.type] ?? /^$/);

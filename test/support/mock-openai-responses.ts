@@ -1,4 +1,5 @@
 import { callsFor, type MockTool, sampleOf, textsOf, wordsOf } from "./mock-model.ts";
+import { doesReason, refusalOf } from "./mock-openai-responses-refusals.ts";
 import type { MockRequest, Usual } from "./mock-provider.ts";
 
 /** `POST /v1/responses` of the mock OpenAI server: https://platform.openai.com/docs/api-reference/responses. */
@@ -16,7 +17,7 @@ export interface ResponseScript {
 }
 
 /**
- * Without a script it thinks if requested, calls the tools that are forced or named in the prompt, fills the schema
+ * Without a script it thinks if the model reasons, calls the tools that are forced or named in the prompt, fills the schema
  * that the text must have, or says `usual`.
  */
 export function responsesAnswer(
@@ -24,6 +25,8 @@ export function responsesAnswer(
   { text, usage, output, incomplete, failed }: ResponseScript & { text?: string; usage?: Fields | false },
   usual: string,
 ): Usual {
+  const refusal = refusalOf(body);
+  if (refusal) return refusal;
   const items = (output ?? outputFor(body, text, usual)).map((item, index) => ({
     ...item,
     id: item["id"] ?? idOf(item, index),
@@ -88,8 +91,8 @@ function outputFor(body: Fields, text: string | undefined, usual: string): reado
   return [...reasoningFor(body), ...(calls.length > 0 ? calls : [message])];
 }
 
-function reasoningFor({ reasoning, include }: Fields): readonly Fields[] {
-  if (!reasoning) return [];
+function reasoningFor({ model, reasoning, include }: Fields): readonly Fields[] {
+  if (!doesReason(model) || (reasoning as Fields | undefined)?.["effort"] === "none") return [];
   const isStored = Array.isArray(include) && include.includes("reasoning.encrypted_content");
   const summary = [{ type: "summary_text", text: "Let me think about it." }];
   return [{ type: "reasoning", summary, ...(isStored && { encrypted_content: "ZW5jcnlwdGVk" }) }];

@@ -3,8 +3,9 @@ import { expect } from "vitest";
 import { assemble, type Json } from "./formats-responses-assemble.ts";
 import { mockUsage } from "./mock-openai.ts";
 
-/** The native model by the provider's own name; a model that another provider hosts, which speaks chat only. */
+/** Native models by the provider's own name, and a model that another provider hosts, which speaks chat only. */
 export const nativeModel = "gpt-4.1-mini";
+export const reasoningModel = "gpt-5.2";
 export const hostedModel = "openai/gpt-oss-120b";
 
 /** Checks a stream against docs/api/wire-details.md, "Responses stream", and returns its final response. */

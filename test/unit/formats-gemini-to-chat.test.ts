@@ -348,6 +348,10 @@ test("JSON answers with their schema, strict where possible", () => {
     { type: "object" },
   ];
   for (const schema of nested) expect(format({ responseJsonSchema: schema })).toEqual(loose(schema));
+  // Gemini CLI writes its types in capitals.
+  const inCapitals = { type: "OBJECT", properties: { a: { type: ["INTEGER", "NULL"] } }, required: ["a"] };
+  const inLetters = { type: "object", properties: { a: { type: ["integer", "null"] } }, required: ["a"] };
+  expect(format({ responseJsonSchema: inCapitals })).toEqual(format({ responseJsonSchema: inLetters }));
   expect(format({ responseJsonSchema: { type: "array", items: open } })).toEqual(
     strict({ type: "array", items: closed }),
   );

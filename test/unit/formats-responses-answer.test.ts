@@ -5,7 +5,8 @@ import { responsesConverter } from "../../workers/conversion/responses/index.ts"
 type Json = Readonly<Record<string, unknown>>;
 
 const tail = "0123456789abcdefghijklmn";
-const identity = { model: "local/chat", created: 1_700_000_000, id: `chatcmpl-req_${tail}` };
+const created = 1_700_000_000;
+const identity = { model: "local/chat", created, id: `chatcmpl-req_${tail}`, now: () => created + 5 };
 const usage = {
   prompt_tokens: 10,
   completion_tokens: 5,
@@ -24,10 +25,13 @@ test("a response has every field, with defaults", () => {
   expect(fromChat(answer({ content: "Hello" }, { finish_reason: "stop" }))).toEqual({
     id: `resp_${tail}`,
     object: "response",
-    created_at: 1_700_000_000,
+    created_at: created,
+    completed_at: created + 5,
     status: "completed",
+    access_programs: null,
     background: false,
     error: null,
+    frequency_penalty: 0,
     incomplete_details: null,
     instructions: null,
     max_output_tokens: null,
@@ -44,6 +48,7 @@ test("a response has every field, with defaults", () => {
       },
     ],
     parallel_tool_calls: true,
+    presence_penalty: 0,
     previous_response_id: null,
     prompt_cache_key: null,
     reasoning: { effort: null, summary: null },
@@ -76,21 +81,25 @@ test("settings of the request are repeated, but store is false", () => {
     parallel_tool_calls: false,
     temperature: 0,
     top_p: 0.5,
-    tools: [{ type: "function", name: "f" }],
     tool_choice: "required",
     user: "u",
   };
+  const named = { type: "function", name: "f" };
+  const strict = { ...named, description: "d", parameters: {}, strict: true };
   const text = { format: { type: "json_object" }, verbosity: "low" };
-  const echoed = fromChat(answer({}), {
+  const response = fromChat(answer({}), {
     ...asked,
     store: true,
+    tools: [named, { type: "namespace", name: "n", tools: [strict, named] }],
     text,
     reasoning: { effort: "low" },
     service_tier: "auto",
   });
-  expect(echoed).toMatchObject({
+  const echoed = { ...named, description: null, parameters: null, strict: false };
+  expect(response).toMatchObject({
     ...asked,
     text,
+    tools: [echoed, { type: "namespace", name: "n", tools: [strict, echoed] }],
     store: false,
     reasoning: { effort: "low", summary: null },
     service_tier: "default",
@@ -107,14 +116,43 @@ test("reasoning, text, refusal and calls are items in this order", () => {
         tool_calls: [
           { id: "call_a", type: "function", function: { name: "f", arguments: '{"a":1}' } },
           { type: "function", function: { name: "g", arguments: "" } },
-          { id: "call_c", type: "custom", custom: { name: "h", input: "x" } },
+          { id: "call_c", type: "function", function: { name: "h", arguments: '{"input":"x"}' } },
+          { id: "call_d", type: "function", function: { name: "h", arguments: "no JSON" } },
+          { id: "call_e", type: "function", function: { name: "crm__look_up", arguments: '{"a":1}' } },
+          { id: "call_f", type: "function", function: { name: "crm__write", arguments: '{"input":"y"}' } },
+          { id: "call_g", type: "function", function: { name: "tool_search", arguments: '{"query":"orders"}' } },
         ],
       },
       { finish_reason: "tool_calls" },
     ),
+    {
+      tools: [
+        { type: "custom", name: "h" },
+        {
+          type: "namespace",
+          name: "crm",
+          tools: [
+            { type: "function", name: "look up" },
+            { type: "custom", name: "write" },
+          ],
+        },
+        { type: "tool_search", execution: "client" },
+      ],
+    },
   );
+  const done = (type: string, prefix: string, at: number, call_id: string) => ({
+    id: `${prefix}_${tail}_${at}`,
+    type,
+    status: "completed",
+    call_id,
+  });
   expect(output).toEqual([
-    { id: `rs_${tail}_0`, type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] },
+    {
+      id: `rs_${tail}_0`,
+      type: "reasoning",
+      summary: [{ type: "summary_text", text: "Hm." }],
+      encrypted_content: expect.stringMatching(/^[\w+/=]+$/) as string,
+    },
     {
       id: `msg_${tail}_1`,
       type: "message",
@@ -125,23 +163,13 @@ test("reasoning, text, refusal and calls are items in this order", () => {
         { type: "refusal", refusal: "Not there." },
       ],
     },
-    {
-      id: `fc_${tail}_2`,
-      type: "function_call",
-      status: "completed",
-      call_id: "call_a",
-      name: "f",
-      arguments: '{"a":1}',
-    },
-    {
-      id: `fc_${tail}_3`,
-      type: "function_call",
-      status: "completed",
-      call_id: `call_${tail}_0_1`,
-      name: "g",
-      arguments: "{}",
-    },
-    { id: `ctc_${tail}_4`, type: "custom_tool_call", status: "completed", call_id: "call_c", name: "h", input: "x" },
+    { ...done("function_call", "fc", 2, "call_a"), name: "f", arguments: '{"a":1}' },
+    { ...done("function_call", "fc", 3, `call_${tail}_0_1`), name: "g", arguments: "{}" },
+    { ...done("custom_tool_call", "ctc", 4, "call_c"), name: "h", input: "x" },
+    { ...done("custom_tool_call", "ctc", 5, "call_d"), name: "h", input: "no JSON" },
+    { ...done("function_call", "fc", 6, "call_e"), name: "look up", namespace: "crm", arguments: '{"a":1}' },
+    { ...done("custom_tool_call", "ctc", 7, "call_f"), name: "write", namespace: "crm", input: "y" },
+    { ...done("tool_search_call", "tsc", 8, "call_g"), execution: "client", arguments: { query: "orders" } },
   ]);
 });
 
@@ -151,6 +179,7 @@ test.each([
 ])("a response that ended by %s is incomplete", (finish_reason, reason) => {
   expect(fromChat(answer({ content: "Hel" }, { finish_reason }))).toMatchObject({
     status: "incomplete",
+    completed_at: null,
     incomplete_details: { reason },
     output: [{ type: "message", status: "incomplete" }],
   });

@@ -6,7 +6,8 @@ import { responsesConverter } from "../../workers/conversion/responses/index.ts"
 type Json = Readonly<Record<string, unknown>>;
 
 const user = { role: "user", content: "Hello" };
-const convert = (fields: Json) => responsesConverter.requestFromChat({ model: "gpt-5", messages: [user], ...fields });
+const convert = (fields: Json, hiddenReasoning = true) =>
+  responsesConverter.requestFromChat({ model: "gpt-5", messages: [user], ...fields }, { hiddenReasoning });
 const items = (...messages: Json[]) => convert({ messages }).request["input"];
 
 function refusal(fields: Json): ServiceError {
@@ -18,6 +19,8 @@ function refusal(fields: Json): ServiceError {
   }
   throw new Error("The request was converted.");
 }
+
+const identifiers = { metadata: { a: "b" }, prompt_cache_key: "k", safety_identifier: "s", user: "u" };
 
 test("parameters have their names in the format, and store is false", () => {
   const schema = { type: "object", properties: {} };
@@ -35,6 +38,7 @@ test("parameters have their names in the format, and store is false", () => {
     reasoning_effort: "low",
     verbosity: "low",
     service_tier: "flex",
+    ...identifiers,
     response_format: { type: "json_schema", json_schema: { name: "n", schema, strict: true } },
     tools: [
       { type: "function", function: { name: "f", description: "d", parameters: schema, strict: true } },
@@ -61,6 +65,7 @@ test("parameters have their names in the format, and store is false", () => {
     parallel_tool_calls: false,
     reasoning: { effort: "low" },
     service_tier: "flex",
+    ...identifiers,
     text: { format: { type: "json_schema", name: "n", schema, strict: true }, verbosity: "low" },
     tools: [
       { type: "function", name: "f", description: "d", parameters: schema, strict: true },
@@ -75,11 +80,8 @@ test("parameters have their names in the format, and store is false", () => {
 
 test("hints are ignored by name", () => {
   const { request, ignored } = convert({
-    user: "u",
-    metadata: {},
     seed: 1,
     service_tier: "auto",
-    prompt_cache_key: "k",
     parallel_tool_calls: true,
     presence_penalty: 0,
     frequency_penalty: 0,
@@ -88,20 +90,9 @@ test("hints are ignored by name", () => {
     stop: null,
     logprobs: false,
   });
-  expect(Object.keys(request).sort()).toEqual(["input", "model", "store"]);
+  expect(Object.keys(request).sort()).toEqual(["include", "input", "model", "store"]);
   expect([...ignored].sort()).toEqual(
-    [
-      "user",
-      "metadata",
-      "seed",
-      "service_tier",
-      "prompt_cache_key",
-      "parallel_tool_calls",
-      "presence_penalty",
-      "frequency_penalty",
-      "store",
-      "top_k",
-    ].sort(),
+    ["seed", "service_tier", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "store", "top_k"].sort(),
   );
 });
 
@@ -179,25 +170,31 @@ test("messages with their parts, calls and results", () => {
 
 test("the provider's own reasoning state goes back to it, another provider's does not", () => {
   const shared = { format: "openai-responses-v1", id: "rs_1", index: 0 };
-  const { request } = convert({
-    messages: [
-      {
-        role: "assistant",
-        content: "Yes.",
-        reasoning_content: "Hm.",
-        reasoning_details: [
-          { type: "reasoning.summary", summary: "Hm.", ...shared },
-          { type: "reasoning.encrypted", data: "secret", ...shared },
-          { type: "reasoning.encrypted", data: "foreign", format: "anthropic-claude-v1", index: 0 },
-        ],
-      },
+  const messages = [
+    {
+      role: "assistant",
+      content: "Yes.",
+      reasoning_content: "Hm.",
+      reasoning_details: [
+        { type: "reasoning.summary", summary: "Hm.", ...shared },
+        { type: "reasoning.encrypted", data: "secret", ...shared },
+        { type: "reasoning.encrypted", data: "foreign", format: "anthropic-claude-v1", index: 0 },
+      ],
+    },
+  ];
+  const message = {
+    type: "message",
+    role: "assistant",
+    content: [{ type: "output_text", text: "Yes.", annotations: [] }],
+  };
+  expect(convert({ messages }).request).toMatchObject({
+    input: [
+      { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }], encrypted_content: "secret" },
+      message,
     ],
+    include: ["reasoning.encrypted_content"],
   });
-  expect(request["input"]).toEqual([
-    { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }], encrypted_content: "secret" },
-    { type: "message", role: "assistant", content: [{ type: "output_text", text: "Yes.", annotations: [] }] },
-  ]);
-  expect(request["include"]).toEqual(["reasoning.encrypted_content"]);
+  expect(convert({ messages }, false).request).toEqual({ model: "gpt-5", input: [message], store: false });
 });
 
 test("a call id that is too long is shortened alike in the call and its result", () => {

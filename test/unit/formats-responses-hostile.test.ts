@@ -11,12 +11,14 @@ const estimate = { input: 1, output: 2 };
 const names = `
   type role content output call_id name text summary id tools input messages choices delta message tool_calls function
   custom arguments index usage response item output_index error status reasoning_details reasoning_content logprobs
+  namespace execution environment external_web_access description
   toString file image_url refusal format tool_choice response_format incomplete_details model encrypted_content
 `
   .trim()
   .split(/\s+/);
 const words = fc.constantFrom(
   ...`
+  namespace tool_search tool_search_call tool_search_output additional_tools web_search web_search_call client
   message function_call custom_tool_call function_call_output reasoning item_reference function custom file_search shell
   input_text input_image input_file output_text text image_url user assistant tool system error failed length upl_x
   response.created response.output_item.added response.output_item.done response.output_text.delta response.completed

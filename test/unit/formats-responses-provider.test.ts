@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { upstreamError } from "#errors";
+import { ignoredParams } from "../../workers/conversion/index.ts";
 import { responsesConverter, responsesFailure } from "../../workers/conversion/responses/index.ts";
 import { clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
@@ -93,7 +94,10 @@ test.each([
 
 test("reasoning converted to chat and back is the same", () => {
   const { choices } = responsesConverter.responseToChat(provider()) as { choices: [{ message: Json }] };
-  const { request } = responsesConverter.requestFromChat({ model: "gpt-5", messages: [choices[0].message] });
+  const { request } = responsesConverter.requestFromChat(
+    { model: "gpt-5", messages: [choices[0].message] },
+    { hiddenReasoning: true },
+  );
   expect(request["input"]).toMatchObject([
     { type: "reasoning", id: "rs_1", summary, encrypted_content: "secret" },
     { type: "message" },
@@ -208,7 +212,9 @@ test("a native request changes only in model, cap, store and stored reasoning", 
     metadata: { a: "b" },
     anything: { else: 1 },
   };
-  const { input, ...rest } = native.prepare(request, { model: "gpt-5", cap: 100, capField: "max_tokens" });
+  const ignored = ignoredParams();
+  const target = { model: "gpt-5", cap: 100, capField: "max_tokens" } as const;
+  const { input, ...rest } = native.prepare(request, target, ignored);
   expect(rest).toEqual({
     model: "gpt-5",
     max_output_tokens: 100,
@@ -217,9 +223,21 @@ test("a native request changes only in model, cap, store and stored reasoning", 
     anything: { else: 1 },
   });
   expect(input).toEqual([request.input[0], request.input[1], request.input[3]]);
+  expect(ignored.names()).toEqual(["input.reasoning"]);
   expect(native.prepare({ input: "Hello" }, { model: "gpt-5", cap: 1, capField: "max_tokens" })).toMatchObject({
     input: "Hello",
   });
+});
+
+test("a model that reasons is asked for the state of its reasoning, beside what the caller includes", () => {
+  const include = (hiddenReasoning: boolean, ...given: string[]) =>
+    native.prepare({ input: "Hi", include: given }, { model: "m", cap: 1, capField: "max_tokens", hiddenReasoning })[
+      "include"
+    ];
+  const state = "reasoning.encrypted_content";
+  expect(include(true)).toEqual([state]);
+  expect(include(true, state, "file_search_call.results")).toEqual([state, "file_search_call.results"]);
+  expect(include(false, "file_search_call.results")).toEqual(["file_search_call.results"]);
 });
 
 test("a native response has our model id, and is billed by its usage", () => {

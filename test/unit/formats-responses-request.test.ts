@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { noCapacity, ServiceError } from "#errors";
 import { responsesCodec } from "../../shared/formats/index.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
+import { additional, namespaced, searching } from "../support/codex-requests.ts";
 import { dataAddress, png } from "../support/media-files.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -53,6 +54,11 @@ test("tools, results and calls count with their framing", () => {
   expect(plain.textBytes).toBe(plain.size.inputBytes);
   const shell = parse(ask({ tools: [{ type: "shell", environment: { type: "local" } }] }));
   expect(shell.size.inputBytes).toBe(shell.textBytes + 1024);
+  // What becomes of them in chat is longer: a schema, and names with their namespace's.
+  const longer = parse(
+    ask({ tools: [{ type: "namespace", name: "crm", tools: [{ type: "custom", name: "write" }] }] }),
+  );
+  expect(longer.size.inputBytes).toBe(longer.textBytes + 2 * "crm".length + 64);
   const result = parse(ask({ input: [{ type: "function_call_output", call_id: "c", output: "ok" }] }));
   expect(result.textBytes).toBe(result.size.inputBytes);
 });
@@ -74,6 +80,20 @@ test.each([{ text: { format: { type: "text" } } }, { service_tier: "auto" }, { t
     expect(parse(ask(fields)).features.size).toBe(0);
   },
 );
+
+test.each([
+  ["a namespace", namespaced, "tools"],
+  ["a search that it runs", searching, "tools"],
+  ["tools in the input", additional, "input[0].tools"],
+])("Codex, with its defaults and %s", (_, body, field) => {
+  const { features } = parse({ model: "gpt-5.5", ...body });
+  expect([...features]).toEqual([["tools", field]]);
+});
+
+test("a web search without access to the web is no tool", () => {
+  const tools = [{ type: "web_search", external_web_access: false }];
+  expect(parse(ask({ tools, include: ["web_search_call.action.sources"] })).features.size).toBe(0);
+});
 
 test.each([
   [{ previous_response_id: "resp_1" }, "previous_response_id"],
@@ -114,6 +134,14 @@ test.each([
 
 test.each([
   [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
+  [{ tools: [{ type: "web_search", external_web_access: true }] }, "tools[0].type"],
+  [{ tools: [{ type: "web_search_preview", external_web_access: false }] }, "tools[0].type"],
+  [{ tools: [{ type: "tool_search" }] }, "tools[0].execution"],
+  [{ tool_choice: { type: "web_search" } }, "tool_choice.type"],
+  [{ input: [{ type: "additional_tools", tools: [{ type: "web_search" }] }] }, "input[0].tools[0].type"],
+  [{ input: [{ type: "tool_search_output", call_id: "c", tools: [{ type: "mcp" }] }] }, "input[0].tools[0].type"],
+  [{ input: [{ type: "tool_search_call", call_id: "c", execution: "server" }] }, "input[0].execution"],
+  [{ input: [{ type: "tool_search_output", call_id: null, tools: [] }] }, "input[0].call_id"],
   [{ tools: [{ type: "mcp", server_label: "x" }] }, "tools[0].type"],
   [{ tools: [{ type: "computer_use_preview" }] }, "tools[0].type"],
   [{ tools: [{ type: "namespace", name: "crm", tools: [{ type: "mcp" }] }] }, "tools[0].tools[0].type"],

@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { noCapacity, rateLimited } from "#errors";
 import { chatStream, completeChat } from "../../workers/conversion/chat/complete-chat.ts";
+import { ignoredParams } from "../../workers/conversion/index.ts";
+import { callerTools } from "../../workers/conversion/responses/caller-tools.ts";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
 import { assemble, clientAnswer, eventsOf, type Json } from "../support/formats-responses-assemble.ts";
 
@@ -188,11 +190,39 @@ test("text after another item is an item of its own", async () => {
 
 const pieces = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 });
 const calls = fc.array(
-  fc.record({ isCustom: fc.boolean(), id: fc.boolean(), name: fc.string({ minLength: 1 }), pieces }),
-  { maxLength: 3 },
+  fc.record({
+    kind: fc.constantFrom("function", "custom", "namespaced", "tool_search"),
+    id: fc.boolean(),
+    name: fc.string({ minLength: 1 }),
+    isWhole: fc.boolean(),
+    pieces,
+  }),
+  { maxLength: 4 },
 );
+type Calls = typeof calls extends fc.Arbitrary<infer T> ? T : never;
+
+/** The tools that are called, and their calls as chat has them. */
+function toolsAndCalls(each: Calls) {
+  const tools = each.map(({ kind, name }, c): Json => {
+    if (kind === "tool_search") return { type: kind, execution: "client" };
+    const tool = { type: kind === "custom" ? "custom" : "function", name: `${name}${c}` };
+    return kind === "namespaced" ? { type: "namespace", name: "n", tools: [tool] } : tool;
+  });
+  const { given, chatName } = callerTools({ tools });
+  const called = each.map(({ kind, isWhole, pieces, ...call }, c) => {
+    const tool = given.find(({ path }) => path.startsWith(`tools[${c}]`)) ?? given.find(({ type }) => type === kind);
+    const text = pieces.join("");
+    const args = isWhole ? [`{"input":`, `${JSON.stringify(text)}}`] : pieces;
+    return { ...call, name: chatName(tool as (typeof given)[number]), pieces: args };
+  });
+  return { tools, called };
+}
 const answers = fc.record({
   reasoning: fc.oneof(fc.constant<string[]>([]), pieces),
+  details: fc.array(fc.record({ type: fc.constant("reasoning.encrypted"), data: fc.string({ minLength: 1 }) }), {
+    maxLength: 2,
+  }),
+  includes: fc.boolean(),
   content: fc.oneof(fc.constant<string[]>([]), pieces),
   refusal: fc.oneof(fc.constant<string[]>([]), pieces),
   calls,
@@ -202,18 +232,13 @@ const answers = fc.record({
 });
 
 /** The interleaved deltas of the calls, which begin in order. */
-function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, turns: readonly number[]) {
-  const deltas = each.map(({ isCustom, id, name, pieces }, index) =>
-    pieces.map((piece, p) => {
-      const payload = isCustom
-        ? { custom: { ...(p === 0 && { name }), input: piece } }
-        : { function: { ...(p === 0 && { name }), arguments: piece } };
-      return {
-        index,
-        ...(p === 0 && { type: isCustom ? "custom" : "function", ...(id && { id: `call_${index}` }) }),
-        ...payload,
-      };
-    }),
+function* inTurns(each: ReturnType<typeof toolsAndCalls>["called"], turns: readonly number[]) {
+  const deltas = each.map(({ id, name, pieces }, index) =>
+    pieces.map((piece, p) => ({
+      index,
+      ...(p === 0 && { type: "function", ...(id && { id: `call_${index}` }) }),
+      function: { ...(p === 0 && { name }), arguments: piece },
+    })),
   );
   for (const call of deltas) yield call.shift();
   for (let turn = 0; ; turn++) {
@@ -223,43 +248,46 @@ function* inTurns(each: typeof calls extends fc.Arbitrary<infer T> ? T : never, 
   }
 }
 
-/** A chat response, whole and in chunks. */
-const both = answers.map(({ reasoning, content, refusal, calls, finish, turns }) => {
+/** A chat response, whole and in chunks, and the request for it. */
+const both = answers.map(({ reasoning, details, includes, content, refusal, calls, finish, turns }) => {
+  const { tools, called } = toolsAndCalls(calls);
   const chunks = [
     chunk({ role: "assistant", content: null }),
     ...reasoning.map((piece) => chunk({ reasoning_content: piece })),
+    ...details.map((detail) => chunk({ reasoning_details: [detail] })),
     ...content.map((piece) => chunk({ content: piece }, { logprobs: { content: [{ token: piece, logprob: -1 }] } })),
     ...refusal.map((piece) => chunk({ refusal: piece })),
-    ...[...inTurns(calls, turns)].map((delta) => chunk({ tool_calls: [delta] })),
+    ...[...inTurns(called, turns)].map((delta) => chunk({ tool_calls: [delta] })),
     chunk({}, { finish_reason: finish }),
     { choices: [], usage },
   ];
   const message = {
     reasoning_content: reasoning.join(""),
+    reasoning_details: details,
     content: content.join("") || null,
     refusal: refusal.join("") || null,
-    tool_calls: calls.map(({ isCustom, id, name, pieces }, c) => ({
+    tool_calls: called.map(({ id, name, pieces }, c) => ({
       ...(id && { id: `call_${c}` }),
-      ...(isCustom
-        ? { type: "custom", custom: { name, input: pieces.join("") } }
-        : { type: "function", function: { name, arguments: pieces.join("") } }),
+      type: "function",
+      function: { name, arguments: pieces.join("") },
     })),
   };
   const logprobs = { content: content.map((piece) => ({ token: piece, logprob: -1 })) };
   const whole = completeChat({ choices: [{ message, logprobs, finish_reason: finish }], usage }, identity, estimate);
-  return { chunks, whole };
+  const include = includes ? ["reasoning.encrypted_content"] : [];
+  return { chunks, whole, request: { ...request, tools, include } };
 });
 
-function streamed(chunks: readonly Json[]): string {
+function streamed(chunks: readonly Json[], request: Json): string {
   const stream = responsesConverter.streamFromChat(identity, request);
   return chunks.map((each) => stream.write(each)).join("") + stream.end(estimate);
 }
 
 test("an assembled stream is the whole response, wherever it was cut; also for the official client", async () => {
   await fc.assert(
-    fc.asyncProperty(both, async ({ chunks, whole }) => {
+    fc.asyncProperty(both, async ({ chunks, whole, request }) => {
       const expected = responsesConverter.responseFromChat(whole, identity, request);
-      const text = streamed(chunks);
+      const text = streamed(chunks, request);
       expect(assemble(eventsOf(text))).toEqual(expected);
       const { output, status, usage: counted } = await clientAnswer(text);
       expect({ output, status, usage: counted }).toMatchObject({
@@ -272,6 +300,33 @@ test("an assembled stream is the whole response, wherever it was cut; also for t
   );
 });
 
+const secret = { type: "reasoning.encrypted", data: "c2ln", format: "anthropic-claude-v1", index: 0 };
+const call = { id: "call_1", type: "function", function: { name: "f", arguments: '{"a":1}' } };
+const withTools = { ...request, tools: [{ type: "function", name: "f" }] };
+
+test.each([
+  { reasoning_content: "First, é🙂…", reasoning_details: [secret], content: "Then.", tool_calls: [call] },
+  { reasoning_content: "Only.", content: null, tool_calls: [call] },
+  { reasoning_details: [secret], content: "Then." },
+])("reasoning of a converted answer comes back with the next turn, but not to OpenAI: %j", (message) => {
+  const whole = responsesConverter.responseFromChat(
+    completeChat({ choices: [{ message }], usage }, identity, estimate),
+    identity,
+    withTools,
+  );
+  const chunks = Object.entries(message).map(([field, value]) => chunk({ [field]: value }));
+  for (const { output } of [whole, assemble(eventsOf(streamed(chunks, withTools)))]) {
+    const input = [{ role: "user", content: "Hi" }, ...(output as Json[])];
+    const { messages } = responsesConverter.requestToChat({ input }).request;
+    expect(messages).toEqual([input[0], { role: "assistant", ...message }]);
+    const ignored = ignoredParams();
+    const target = { model: "gpt-5.2", cap: 9, capField: "max_tokens" } as const;
+    const prepared = responsesConverter.native.prepare({ input }, target, ignored);
+    expect(prepared["input"]).toEqual(input.filter((item) => (item as Json)["type"] !== "reasoning"));
+    expect(ignored.names()).toEqual(["input.reasoning"]);
+  }
+});
+
 type Message = Record<string, unknown>;
 
 /** A chat message from its chunks, with tool calls as `{id, type, name, input}`. */
@@ -282,6 +337,7 @@ function assembleChat(chunks: readonly Json[]): Message {
     for (const [field, value] of choices.flatMap(({ delta }) => Object.entries(delta))) {
       if (typeof value === "string" && field !== "role")
         message[field] = ((message[field] ?? "") as string) + value || null;
+      if (field === "reasoning_details") message[field] = [...((message[field] ?? []) as Json[]), ...(value as Json[])];
       if (field !== "tool_calls") continue;
       for (const { index, ...delta } of value as { index: number }[]) {
         const { id, type, name, input } = flatCall(delta);
@@ -300,14 +356,14 @@ function flatCall(call: Json): Record<"id" | "type" | "name" | "input", string> 
 
 test("the provider's stream as chat is its whole response as chat", () => {
   fc.assert(
-    fc.property(both, ({ chunks, whole }) => {
+    fc.property(both, ({ chunks, whole, request }) => {
       const provider = responsesConverter.responseFromChat(whole, identity, request);
       const { choices, usage: counted } = responsesConverter.responseToChat(provider) as {
         choices: Json[];
         usage: Json;
       };
       const stream = responsesConverter.streamToChat();
-      const out = eventsOf(streamed(chunks)).flatMap((event) => stream.write(event));
+      const out = eventsOf(streamed(chunks, request)).flatMap((event) => stream.write(event));
       const [choice] = choices as { message: Json; finish_reason: unknown }[];
       const calls = ((choice?.message["tool_calls"] ?? []) as Json[]).map(flatCall);
       expect(assembleChat(out)).toEqual({ ...choice?.message, ...(calls.length > 0 && { tool_calls: calls }) });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ServiceError } from "#errors";
 import { responsesConverter } from "../../workers/conversion/responses/index.ts";
+import { additional, namespaced, searching } from "../support/codex-requests.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -30,6 +31,14 @@ test("a string is a user message after the instructions", () => {
   });
 });
 
+const textParameters = {
+  type: "object",
+  properties: { input: { type: "string" } },
+  required: ["input"],
+  additionalProperties: false,
+};
+const identifiers = { prompt_cache_key: "k", safety_identifier: "s", user: "u" };
+
 test("parameters have their names in chat", () => {
   const schema = { type: "object", properties: {} };
   const { request, ignored } = toChat({
@@ -42,6 +51,7 @@ test("parameters have their names in chat", () => {
     include: ["message.output_text.logprobs"],
     parallel_tool_calls: false,
     reasoning: { effort: "low" },
+    ...identifiers,
     text: { format: { type: "json_schema", name: "n", schema, strict: true, description: null }, verbosity: "low" },
     service_tier: "flex",
     tools: [
@@ -63,6 +73,7 @@ test("parameters have their names in chat", () => {
     top_logprobs: 2,
     parallel_tool_calls: false,
     reasoning_effort: "low",
+    ...identifiers,
     response_format: { type: "json_schema", json_schema: { name: "n", schema, strict: true } },
     verbosity: "low",
     service_tier: "flex",
@@ -70,20 +81,24 @@ test("parameters have their names in chat", () => {
       { type: "function", function: { name: "f", description: "d", parameters: schema, strict: true } },
       { type: "function", function: { name: "g", parameters: schema } },
       {
-        type: "custom",
-        custom: { name: "h", format: { type: "grammar", grammar: { syntax: "lark", definition: "start: x" } } },
+        type: "function",
+        function: {
+          name: "h",
+          description: "The input follows this grammar (lark):\nstart: x",
+          parameters: textParameters,
+        },
       },
     ],
     tool_choice: { type: "function", function: { name: "f" } },
   });
-  expect(ignored).toEqual([]);
+  expect(ignored).toEqual(["format"]);
 });
 
 test.each([
   ["required", "required"],
   [
     { type: "custom", name: "h" },
-    { type: "custom", custom: { name: "h" } },
+    { type: "function", function: { name: "h" } },
   ],
   [
     { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "f" }] },
@@ -102,33 +117,19 @@ test("without tools there is no tool choice", () => {
 test("hints are ignored by name, if a header can have the name", () => {
   const { request, ignored } = toChat({
     input: "x",
-    user: "u",
     metadata: { a: "b" },
     seed: 1,
     service_tier: "auto",
-    prompt_cache_key: "k",
-    safety_identifier: "s",
     parallel_tool_calls: true,
     truncation: "auto",
     reasoning: { effort: null, summary: "auto" },
-    include: ["reasoning.encrypted_content"],
+    include: ["reasoning.encrypted_content", "file_search_call.results"],
     "x\r\ny": 1,
     nothing: null,
   });
   expect(Object.keys(request)).toEqual(["model", "messages"]);
   expect([...ignored].sort()).toEqual(
-    [
-      "user",
-      "metadata",
-      "seed",
-      "service_tier",
-      "prompt_cache_key",
-      "safety_identifier",
-      "parallel_tool_calls",
-      "truncation",
-      "reasoning.summary",
-      "include",
-    ].sort(),
+    ["metadata", "seed", "service_tier", "parallel_tool_calls", "truncation", "reasoning.summary", "include"].sort(),
   );
 });
 
@@ -228,20 +229,73 @@ test("media of results move to a user message after them", () => {
   ]);
 });
 
-test("custom tools with their calls and results", () => {
-  expect(
-    messages([
-      { type: "custom_tool_call", call_id: "a", name: "h", input: "x = 1" },
-      { type: "custom_tool_call_output", call_id: "a", output: "ok" },
-    ]),
-  ).toEqual([
-    {
-      role: "assistant",
-      content: null,
-      tool_calls: [{ id: "a", type: "custom", custom: { name: "h", input: "x = 1" } }],
-    },
-    { role: "tool", tool_call_id: "a", content: "ok" },
+const namesIn = ({ tools }: Json) => (tools as { function: { name: string } }[]).map((tool) => tool.function.name);
+const toolCall = (id: string, name: string, args: string) => ({
+  role: "assistant",
+  content: null,
+  tool_calls: [{ id, type: "function", function: { name, arguments: args } }],
+});
+const looked = [
+  toolCall("call_2", "mcp__orders__lookup_order", '{"number":7}'),
+  { role: "tool", tool_call_id: "call_2", content: "Output:\nOrder 7 is shipped." },
+];
+
+test("Codex: tools of a namespace are functions, and a web search without access to the web is omitted", () => {
+  const { request, ignored } = toChat(namespaced);
+  expect(namesIn(request)).toEqual(["exec_command", "mcp__orders__lookup_order"]);
+  expect((request["messages"] as Json[]).slice(3)).toEqual(looked);
+  expect(ignored).toEqual([
+    "tools.web_search",
+    "client_metadata",
+    "parallel_tool_calls",
+    "reasoning.summary",
+    "reasoning.encrypted_content",
+    "tools.description",
   ]);
+});
+
+test("Codex: custom tools, a search that the caller runs, and what it found are functions", () => {
+  const { request, ignored } = toChat(searching);
+  expect(namesIn(request)).toEqual(["exec_command", "apply_patch", "tool_search", "mcp__orders__lookup_order"]);
+  expect((request["messages"] as Json[]).slice(3)).toEqual([
+    toolCall("call_s1", "tool_search", '{"query":"orders","limit":4}'),
+    { role: "tool", tool_call_id: "call_s1", content: '{"tools":["mcp__orders__lookup_order"]}' },
+    ...looked,
+    toolCall("call_p1", "apply_patch", JSON.stringify({ input: "*** Begin Patch\n*** End Patch\n" })),
+    { role: "tool", tool_call_id: "call_p1", content: "patch rejected" },
+  ]);
+  expect(ignored).toEqual([
+    "tools.web_search",
+    "client_metadata",
+    "parallel_tool_calls",
+    "reasoning.encrypted_content",
+    "format",
+    "tools.description",
+  ]);
+});
+
+test("Codex: tools in the input are functions", () => {
+  const { request } = toChat(additional);
+  expect(namesIn(request)).toEqual(["functions__exec", "functions__exec_command", "clock__sleep"]);
+  expect((request["messages"] as Json[]).map(({ role }) => role)).toEqual(["developer", "user", "user"]);
+});
+
+test("names of functions in chat are short, of its alphabet, and unique; a later definition replaces an earlier one", () => {
+  const inner = (...names: string[]) => names.map((name) => ({ type: "function", name }));
+  const { request } = toChat({
+    input: "x",
+    tools: [
+      { type: "namespace", name: "a", tools: inner("b", "c d", "é".repeat(80), "ü".repeat(80)) },
+      { type: "function", name: "a__b", description: "first" },
+      { type: "function", name: "a__b", description: "last" },
+      { type: "custom", name: "a__b" },
+    ],
+  });
+  const names = namesIn(request);
+  expect(names).toHaveLength(6);
+  expect(new Set(names).size).toBe(6);
+  for (const name of names) expect(name).toMatch(/^[\w-]{1,64}$/);
+  expect(request["tools"]).toContainEqual({ type: "function", function: { name: "a__b", description: "last" } });
 });
 
 test("encrypted reasoning is ignored by name", () => {
@@ -255,7 +309,7 @@ test("encrypted reasoning is ignored by name", () => {
 test.each([
   [{ input: [{ type: "apply_patch_call", call_id: "c" }] }, "input[0].type"],
   [{ input: "x", tools: [{ type: "local_shell" }] }, "tools[0].type"],
-  [{ input: "x", tools: [{ type: "namespace", name: "n" }] }, "tools[0].type"],
+  [{ input: "x", tools: [{ type: "namespace", name: "n", tools: [{ type: "shell" }] }] }, "tools[0].tools[0].type"],
   [{ input: "x", tool_choice: { type: "shell" } }, "tool_choice.type"],
   [{ input: "x", tool_choice: { type: "allowed_tools", tools: [{ type: "shell" }] } }, "tool_choice.tools[0].type"],
   [{ input: "x", text: { format: { type: "grammar" } } }, "text.format.type"],

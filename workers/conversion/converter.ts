@@ -7,6 +7,8 @@ export interface ResponseIdentity {
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
+  /** Unix seconds, at the time of asking. */
+  readonly now?: () => number;
   /** Unique: made of the request id. */
   readonly id: string;
   /** Of the prompt, for formats that show its tokens before the provider has counted them. */
@@ -51,6 +53,8 @@ export interface UpstreamTarget {
   readonly capField: "max_tokens" | "max_completion_tokens";
   /** Of an upstream that speaks chat. */
   readonly quirks?: Quirks;
+  /** The model reasons out of sight, so that its reasoning is lost unless the provider returns its state. */
+  readonly hiddenReasoning?: boolean;
   /** By default none. */
   readonly cacheLifetime?: CacheLifetime;
 }
@@ -75,7 +79,7 @@ export interface FormatConverter {
   streamFromChat(identity: ResponseIdentity, request: JsonObject): StreamWriter;
 
   /** From a chat request with its model and output cap set. Throws `invalidValue` naming the chat field for what cannot be converted. */
-  requestFromChat(request: JsonObject, target?: Pick<UpstreamTarget, "quirks">): ConvertedRequest;
+  requestFromChat(request: JsonObject, target?: Pick<UpstreamTarget, "quirks" | "hiddenReasoning">): ConvertedRequest;
   /** The provider's whole answer as a chat.completion object. */
   responseToChat(answer: JsonObject): JsonObject;
   /** The provider's stream events (parsed JSON) as chat.completion.chunk objects. */

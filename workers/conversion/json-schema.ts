@@ -64,6 +64,15 @@ export function geminiSchemaToChat(value: unknown, path: string, depth = 0): Jso
   });
 }
 
+/** JSON Schema from Google's clients, some of which write the types in capitals, as Google accepts them. */
+export function lowerTypes(value: unknown, path: string, depth = 0): JsonObject {
+  checkDepth(path, depth);
+  const schema = mapSubschemas(object(value), (subschema) => lowerTypes(subschema, path, depth + 1));
+  const { type } = schema;
+  if (typeof type === "string") return { ...schema, type: type.toLowerCase() };
+  return Array.isArray(type) ? { ...schema, type: strings(type).map((each) => each.toLowerCase()) } : schema;
+}
+
 /** Google accepts neither `$schema` nor `const`. */
 export function schemaToGemini(value: unknown, path: string, depth = 0): JsonObject {
   checkDepth(path, depth);

@@ -58,9 +58,11 @@ export async function convertCall(call: CallContext) {
   const { headers = {} } = payload;
   const caller = callerConverter(payload);
   const format = callerFormat(payload);
+  const now = () => Math.floor(clock.now() / 1000);
   const identity: ResponseIdentity = {
     model: payload.model,
-    created: Math.floor(clock.now() / 1000),
+    created: now(),
+    now,
     id: `chatcmpl-${payload.requestId}`,
     inputEstimate: payload.inputEstimate,
   };
@@ -77,6 +79,7 @@ export async function convertCall(call: CallContext) {
       capField: model.outputCapField,
       cap: capFor(call, candidate, spoken),
       quirks: candidate.upstream.quirks,
+      hiddenReasoning: model.hiddenReasoning,
       cacheLifetime,
     };
     if (spoken === format) {

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { needText, refuse, storedAtProvider } from "../errors.ts";
+import { refuse, storedAtProvider } from "../errors.ts";
 import { byteLength, isSet, type JsonObject, list, object } from "../json.ts";
 import {
   addPart,
@@ -35,39 +35,6 @@ export function refuseUnsupported(request: ResponsesRequest): void {
     refuse("modalities", "only text is supported");
 }
 
-/** Tools that the caller runs. All others run at the provider. */
-const callerTools: readonly string[] = ["function", "custom", "namespace", "apply_patch", "local_shell", "shell"];
-/** Tools whose description the provider adds to the prompt, and the maximum of its tokens. */
-const describedTools: readonly string[] = ["apply_patch", "local_shell", "shell"];
-const maxDescriptionTokens = 1024;
-
-const hostedTools = "tools that run at the provider are not supported";
-
-function checkTool(tool: JsonObject, path: string, types: readonly string[]): void {
-  if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
-  if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
-  const { type, name, tools, environment } = tool;
-  if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
-  if (!describedTools.includes(type)) needText(name, `${path}.name`);
-  if (type === "namespace")
-    list(tools).forEach((each, t) => {
-      checkTool(each, `${path}.tools[${t}]`, ["function", "custom"]);
-    });
-  if (type === "shell" && object(environment)["type"] !== "local")
-    refuse(`${path}.environment`, "only a local shell, which the caller runs, is supported");
-}
-
-/** Refuses tools that run at the provider. Returns the prompt tokens that tools cost beside their bytes. */
-export function checkTools({ tools, tool_choice }: ResponsesRequest): number {
-  tools?.forEach((tool, t) => {
-    checkTool(tool, `tools[${t}]`, callerTools);
-  });
-  const choice = object(tool_choice)["type"];
-  if (choice !== undefined && choice !== "allowed_tools" && !callerTools.includes(choice as string))
-    refuse("tool_choice.type", hostedTools);
-  return maxDescriptionTokens * (tools?.filter(({ type }) => describedTools.includes(type)).length ?? 0);
-}
-
 export function responsesUpload(part: JsonObject, path: string): UploadRef | undefined {
   switch (part["type"]) {
     case "input_audio":
@@ -90,8 +57,12 @@ const partTypes = {
 
 const inputRoles: readonly unknown[] = ["user", "system", "developer"];
 
-/** Calls of tools that the provider defines and the caller runs, and their results. */
+/** Calls of tools that the provider defines and the caller runs, and their results; earlier searches of the provider's. */
 const callerToolItems: ReadonlySet<unknown> = new Set([
+  "tool_search_call",
+  "tool_search_output",
+  "additional_tools",
+  "web_search_call",
   "apply_patch_call",
   "apply_patch_call_output",
   "local_shell_call",
@@ -201,6 +172,11 @@ function measureItem(item: JsonObject, path: string, measure: Measure): void {
   // A reference may leave out its type.
   if (!isSet(type) && isSet(item["id"])) throw storedAtProvider(`${path}.id`);
   if (!callerToolItems.has(type)) refuse(`${path}.type`, "items of this type are not supported");
+  if (type === "tool_search_call" || type === "tool_search_output") {
+    need(item, "call_id", path);
+    if (isSet(item["execution"]) && item["execution"] !== "client")
+      refuse(`${path}.execution`, "only a search that the caller runs is supported");
+  }
   if (isSet(object(item["environment"])["container_id"])) throw storedAtProvider(`${path}.environment.container_id`);
   measure.framed = true;
 }

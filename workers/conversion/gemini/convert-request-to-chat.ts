@@ -1,7 +1,7 @@
 import { formedRequest, given, isSet, type JsonObject, list, object, refuse, strings, text } from "#formats";
 import { withSystem } from "../chat/parts.ts";
 import { type ConvertedRequest, ignoredParams } from "../converter.ts";
-import { geminiSchemaToChat, strictSchema } from "../json-schema.ts";
+import { geminiSchemaToChat, lowerTypes, strictSchema } from "../json-schema.ts";
 import { convertMessagesToChat } from "./convert-messages-to-chat.ts";
 import { convertToolsToChat } from "./prepare-tools.ts";
 import { effortOf } from "./reasoning.ts";
@@ -43,10 +43,11 @@ function responseFormatToChat(config: JsonObject): JsonObject | undefined {
   // `text/x.enum` would change what the answer looks like.
   if (mime && mime !== "text/plain" && mime !== "application/json")
     refuse(configPath("responseMimeType"), "this model answers with text or JSON only");
-  if (isSet(responseJsonSchema)) return jsonSchemaFormat(object(responseJsonSchema), "responseJsonSchema");
+  if (isSet(responseJsonSchema))
+    return jsonSchemaFormat(lowerTypes(responseJsonSchema, configPath("responseJsonSchema")), "responseJsonSchema");
   if (isSet(responseSchema))
     return jsonSchemaFormat(geminiSchemaToChat(responseSchema, configPath("responseSchema")), "responseSchema");
-  if (isSet(schema)) return jsonSchemaFormat(object(schema), "responseFormat");
+  if (isSet(schema)) return jsonSchemaFormat(lowerTypes(schema, configPath("responseFormat")), "responseFormat");
   return mime === "application/json" ? { type: "json_object" } : undefined;
 }
 

@@ -1,12 +1,16 @@
 import { given, isSet, type JsonObject, list, needText, object, refuse, strings, text } from "#formats";
 import { functionChoice, isEmpty, refuseParam } from "../chat/fields.ts";
 import { type IgnoredParams } from "../converter.ts";
-import { geminiSchemaToChat, schemaToGemini } from "../json-schema.ts";
+import { geminiSchemaToChat, lowerTypes, schemaToGemini } from "../json-schema.ts";
 
 function toolToChat(declaration: JsonObject, path: string, strict: boolean, ignored: IgnoredParams): JsonObject {
   const { name, description, parameters, parametersJsonSchema, ...others } = declaration;
   for (const [field, value] of Object.entries(others)) ignored.add(field, value);
-  const schema = isSet(parameters) ? geminiSchemaToChat(parameters, `${path}.parameters`) : parametersJsonSchema;
+  const schema = isSet(parameters)
+    ? geminiSchemaToChat(parameters, `${path}.parameters`)
+    : isSet(parametersJsonSchema)
+      ? lowerTypes(parametersJsonSchema, `${path}.parametersJsonSchema`)
+      : undefined;
   return {
     type: "function",
     function: given({ name: text(name), description, parameters: schema, strict: strict || undefined }),

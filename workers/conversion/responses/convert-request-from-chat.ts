@@ -11,13 +11,19 @@ import {
   text,
 } from "#formats";
 import { capOf, checkFields, commonFields, isStandardTier, type RefusedField, refuseParam } from "../chat/fields.ts";
-import { type ConvertedRequest, type IgnoredParams } from "../converter.ts";
-import { readCall, reasoningItemsOf, refusalPart } from "./output-items.ts";
+import type { FormatConverter, IgnoredParams } from "../converter.ts";
+import { argumentsText } from "../tool-calls.ts";
+import { refusalPart } from "./output-items.ts";
 import { prepareTools } from "./prepare-tools.ts";
+import { includeState, reasoningItemsOf } from "./reasoning-state.ts";
+
+/** Fields of the same name and meaning in both formats. */
+const sameFields = ["metadata", "prompt_cache_key", "safety_identifier", "user"] as const;
 
 /** Fields that are converted or checked here; all others are ignored by name. */
 const convertible: ReadonlySet<string> = new Set([
   ...commonFields,
+  ...sameFields,
   "verbosity",
   "service_tier",
   "presence_penalty",
@@ -78,6 +84,12 @@ function partFromChat(part: JsonObject, path: string, ignored: IgnoredParams): J
 const contentFromChat = (content: unknown, path: string, ignored: IgnoredParams): string | JsonObject[] =>
   Array.isArray(content) ? list(content).map((part, p) => partFromChat(part, `${path}[${p}]`, ignored)) : text(content);
 
+function readCall(call: JsonObject) {
+  const isCustom = call["type"] === "custom" || call["custom"] != null;
+  const { name, input, arguments: args } = object(isCustom ? call["custom"] : call["function"]);
+  return { isCustom, name: text(name), input: argumentsText(isCustom ? input : args) };
+}
+
 /** Thinking parts are dropped: they belong to another provider. */
 function assistantContentFromChat({ content, refusal }: JsonObject, path: string): JsonObject[] {
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : list(content);
@@ -92,7 +104,13 @@ function assistantContentFromChat({ content, refusal }: JsonObject, path: string
   return converted;
 }
 
-function assistantFromChat(message: JsonObject, path: string, customCallIds: Set<string>): JsonObject[] {
+/** `hiddenReasoning`: models that do not reason refuse reasoning items. */
+function assistantFromChat(
+  message: JsonObject,
+  path: string,
+  customCallIds: Set<string>,
+  hiddenReasoning: boolean | undefined,
+): JsonObject[] {
   if (isSet(message["function_call"])) refuse(`${path}.function_call`, "use tool_calls for this model");
   const content = assistantContentFromChat(message, path);
   const calls = list(message["tool_calls"]).map((call): JsonObject => {
@@ -103,10 +121,15 @@ function assistantFromChat(message: JsonObject, path: string, customCallIds: Set
     return { type: "custom_tool_call", call_id: id, name, input };
   });
   const messages = content.length > 0 ? [{ type: "message", role: "assistant", content }] : [];
-  return [...reasoningItemsOf(message["reasoning_details"]), ...messages, ...calls];
+  const reasoning = hiddenReasoning ? reasoningItemsOf(message["reasoning_details"]) : [];
+  return [...reasoning, ...messages, ...calls];
 }
 
-function messagesFromChat(messages: readonly JsonObject[], ignored: IgnoredParams): JsonObject[] {
+function messagesFromChat(
+  messages: readonly JsonObject[],
+  hiddenReasoning: boolean | undefined,
+  ignored: IgnoredParams,
+): JsonObject[] {
   /** The type of a result depends on its call's. */
   const customCallIds = new Set<string>();
   return messages.flatMap((message, m): JsonObject[] => {
@@ -119,7 +142,7 @@ function messagesFromChat(messages: readonly JsonObject[], ignored: IgnoredParam
       case "user":
         return [{ type: "message", role, content: contentFromChat(content, `${path}.content`, ignored) }];
       case "assistant":
-        return assistantFromChat(message, path, customCallIds);
+        return assistantFromChat(message, path, customCallIds, hiddenReasoning);
       case "tool": {
         const id = callId(message["tool_call_id"]);
         const type = customCallIds.has(id) ? "custom_tool_call_output" : "function_call_output";
@@ -137,29 +160,17 @@ function responseFormatFromChat({ type, json_schema }: JsonObject): JsonObject |
   return type === "json_schema" ? given({ type, ...object(json_schema) }) : refuseParam("response_format.type");
 }
 
-/** The provider returns the state of its reasoning only on request. */
-function includeOf(request: JsonObject): string[] | undefined {
-  const { logprobs, reasoning_effort, messages } = request;
-  const hasReasoning =
-    (isSet(reasoning_effort) && reasoning_effort !== "none") ||
-    list(messages).some((message) => reasoningItemsOf(message["reasoning_details"]).length > 0);
-  const include = [
-    ...(logprobs === true ? [logprobsInclude] : []),
-    ...(hasReasoning ? ["reasoning.encrypted_content"] : []),
-  ];
-  return include.length > 0 ? include : undefined;
-}
-
-export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
+export const convertRequestFromChat: FormatConverter["requestFromChat"] = (request, { hiddenReasoning } = {}) => {
   const ignored = checkFields(request, refused, convertible);
   for (const field of ["presence_penalty", "frequency_penalty"]) ignored.add(field, request[field]);
   for (const field of ["parallel_tool_calls", "store"]) if (request[field] === true) ignored.add(field, true);
   if (isStandardTier(request["service_tier"])) ignored.add("service_tier", request["service_tier"]);
   const { reasoning_effort, verbosity, service_tier, logprobs, top_logprobs } = request;
   const textConfig = given({ format: responseFormatFromChat(object(request["response_format"])), verbosity });
+  const include = includeState(logprobs === true ? [logprobsInclude] : [], hiddenReasoning);
   const converted = given({
     model: request["model"],
-    input: messagesFromChat(list(request["messages"]), ignored),
+    input: messagesFromChat(list(request["messages"]), hiddenReasoning, ignored),
     stream: request["stream"],
     max_output_tokens: capOf(request),
     temperature: request["temperature"],
@@ -169,8 +180,9 @@ export function convertRequestFromChat(request: JsonObject): ConvertedRequest {
     text: Object.keys(textConfig).length > 0 ? textConfig : undefined,
     reasoning: isSet(reasoning_effort) ? { effort: reasoning_effort } : undefined,
     service_tier: isStandardTier(service_tier) ? undefined : service_tier,
-    include: includeOf(request),
+    ...Object.fromEntries(sameFields.map((field) => [field, request[field]])),
+    include: include.length > 0 ? include : undefined,
     store: false,
   });
   return { request: converted, ignored: ignored.names() };
-}
+};

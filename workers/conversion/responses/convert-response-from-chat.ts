@@ -1,10 +1,12 @@
 import type { ServiceError } from "#errors";
-import { count, errorEvent, isSet, type JsonObject, list, object, text } from "#formats";
+import { count, errorEvent, type JsonObject, list, object, text } from "#formats";
 import { contentText, firstChoice, reasoningText } from "../chat/fields.ts";
 import type { ResponseIdentity, StreamWriter, TokenEstimate } from "../converter.ts";
 import { failureOf } from "../failed-choice.ts";
-import { toolCallId } from "../tool-calls.ts";
+import { encodeReasoning, opaqueDetails } from "../reasoning-state.ts";
+import { callDelta, toolCallId } from "../tool-calls.ts";
 import { tokenUsage } from "../usage.ts";
+import { callerTools } from "./caller-tools.ts";
 import {
   callItem,
   callType,
@@ -12,13 +14,13 @@ import {
   logprobsFromChat,
   messageItem,
   noArguments,
-  readCall,
   reasoningItem,
   refusalPart,
-  responseId,
   summaryPart,
   textPart,
 } from "./output-items.ts";
+import { hasState } from "./reasoning-state.ts";
+import { responseSettings } from "./response-settings.ts";
 import { numberedEvents, streamOutput } from "./stream-output.ts";
 
 const incompleteReasons: ReadonlyMap<unknown, string> = new Map([
@@ -59,11 +61,22 @@ function convertUsageFromChat(usage: unknown, estimate: TokenEstimate): JsonObje
 
 interface ResponseState {
   readonly status: "in_progress" | "completed" | "incomplete" | "failed";
+  /** Unix seconds. */
+  readonly completed_at: number | null;
   readonly incomplete_details: JsonObject | null;
   readonly error: JsonObject | null;
   readonly output: readonly JsonObject[];
   readonly usage: JsonObject | null;
 }
+
+const initialState: ResponseState = {
+  status: "in_progress",
+  completed_at: null,
+  incomplete_details: null,
+  error: null,
+  output: [],
+  usage: null,
+};
 
 /** The `error` of a failed response, which has codes of its own. */
 export function responseError({ status, message }: ServiceError): JsonObject {
@@ -71,45 +84,19 @@ export function responseError({ status, message }: ServiceError): JsonObject {
   return { code: status < 500 ? "invalid_prompt" : "server_error", message };
 }
 
-/** The response object: its state, with the settings of the request, or the format's defaults. */
-function responseObject(request: JsonObject, identity: ResponseIdentity, state: ResponseState): JsonObject {
-  const setting = (field: string, defaultValue: unknown) => (isSet(request[field]) ? request[field] : defaultValue);
-  const { effort, summary } = object(request["reasoning"]);
-  const { format, ...textFields } = object(request["text"]);
-  return {
-    id: responseId(identity),
-    object: "response",
-    created_at: identity.created,
-    ...state,
-    background: false,
-    instructions: setting("instructions", null),
-    max_output_tokens: setting("max_output_tokens", null),
-    max_tool_calls: setting("max_tool_calls", null),
-    metadata: setting("metadata", {}),
-    model: identity.model,
-    parallel_tool_calls: setting("parallel_tool_calls", true),
-    previous_response_id: null,
-    prompt_cache_key: setting("prompt_cache_key", null),
-    reasoning: { effort: effort ?? null, summary: summary ?? null },
-    safety_identifier: setting("safety_identifier", null),
-    service_tier: request["service_tier"] === "auto" ? "default" : setting("service_tier", "default"),
-    store: false,
-    temperature: setting("temperature", 1),
-    text: { format: format ?? { type: "text" }, ...textFields },
-    tool_choice: setting("tool_choice", "auto"),
-    tools: setting("tools", []),
-    top_logprobs: setting("top_logprobs", 0),
-    top_p: setting("top_p", 1),
-    truncation: setting("truncation", "disabled"),
-    user: setting("user", null),
-  };
-}
+const completedAt = ({ now, created }: ResponseIdentity, status: ResponseState["status"]): number | null =>
+  status === "completed" ? (now?.() ?? created) : null;
 
-function outputOf(choice: JsonObject, identity: ResponseIdentity): JsonObject[] {
+function outputOf(choice: JsonObject, identity: ResponseIdentity, request: JsonObject): JsonObject[] {
   const message = object(choice["message"]);
   const output: JsonObject[] = [];
   const reasoning = reasoningText(message);
-  if (reasoning) output.push(reasoningItem(itemId("reasoning", identity, output.length), [summaryPart(reasoning)]));
+  const details = hasState(request) ? opaqueDetails(message["reasoning_details"]) : undefined;
+  if (reasoning || details?.length) {
+    const state = details ? encodeReasoning({ reasoning_content: reasoning, reasoning_details: details }) : "";
+    const summary = reasoning ? [summaryPart(reasoning)] : [];
+    output.push(reasoningItem(itemId("reasoning", identity, output.length), summary, state));
+  }
   const content = contentText(message["content"]);
   const refusal = text(message["refusal"]);
   if (content || refusal)
@@ -119,12 +106,14 @@ function outputOf(choice: JsonObject, identity: ResponseIdentity): JsonObject[] 
         ...(refusal ? [refusalPart(refusal)] : []),
       ]),
     );
-  list(message["tool_calls"]).forEach((value, c) => {
-    const call = readCall(value);
-    const input = call.input || (call.isCustom ? "" : noArguments);
-    const callId = text(value["id"]) || toolCallId(identity.id, 0, c);
-    const id = itemId(callType(call.isCustom), identity, output.length);
-    output.push(callItem(id, "completed", { ...call, callId, input }));
+  const calls = list(message["tool_calls"]);
+  const tools = callerTools(calls.length > 0 ? request : {});
+  calls.forEach((value, c) => {
+    const call = callDelta(value);
+    const tool = tools.byChatName(call.name);
+    const args = call.args || (tool.type === "function" ? noArguments : "");
+    const id = itemId(callType(tool), identity, output.length);
+    output.push(callItem(id, "completed", { callId: call.id || toolCallId(identity.id, 0, c), tool, args }));
   });
   return output;
 }
@@ -136,35 +125,31 @@ export function convertResponseFromChat(
 ): JsonObject {
   const choice = firstChoice(response["choices"]) ?? {};
   const end = mapFinishReasonFromChat(choice);
-  const output = outputOf(choice, identity);
+  const output = outputOf(choice, identity, request);
   // Reasoning has no status.
   const last = output.at(-1);
   if (last?.["status"]) output[output.length - 1] = { ...last, status: lastStatus(end.status) };
-  return responseObject(request, identity, {
+  return {
+    ...responseSettings(request, identity),
+    ...initialState,
     ...end,
+    completed_at: completedAt(identity, end.status),
     output,
     usage: convertUsageFromChat(response["usage"], { input: 0, output: 0 }),
-  });
+  };
 }
-
-const initialState: ResponseState = {
-  status: "in_progress",
-  incomplete_details: null,
-  error: null,
-  output: [],
-  usage: null,
-};
 
 /** A failed stream ends with `response.failed` and `error`: only its writer knows their sequence numbers. */
 export function convertStreamFromChat(identity: ResponseIdentity, request: JsonObject): Required<StreamWriter> {
   const { emit, nextNumber } = numberedEvents();
-  const output = streamOutput(emit, identity);
+  const output = streamOutput(emit, identity, request);
   let usage: unknown;
   let lastChoice: JsonObject = {};
   let hasBegun = false;
 
+  const settings = responseSettings(request, identity);
   const emitState = (type: string, state: Partial<ResponseState>): string =>
-    emit(type, { response: responseObject(request, identity, { ...initialState, ...state }) });
+    emit(type, { response: { ...settings, ...initialState, ...state } });
   const begin = (): string => {
     if (hasBegun) return "";
     hasBegun = true;
@@ -181,6 +166,8 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       let events = begin();
       const reasoning = reasoningText(delta);
       if (reasoning) events += output.writePart("reasoning", reasoning);
+      if (delta["reasoning_details"] !== undefined)
+        events += output.writeState(opaqueDetails(delta["reasoning_details"]));
       const content = contentText(delta["content"]);
       if (content) events += output.writePart("text", content, logprobsFromChat(object(choice["logprobs"])["content"]));
       const refusal = text(delta["refusal"]);
@@ -194,7 +181,9 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       const end = mapFinishReasonFromChat(lastChoice);
       const closed = begin() + output.close(lastStatus(end.status));
       const state = { ...end, output: output.items(), usage: convertUsageFromChat(usage, estimate) };
-      return closed + emitState(`response.${end.status}`, state);
+      return (
+        closed + emitState(`response.${end.status}`, { ...state, completed_at: completedAt(identity, end.status) })
+      );
     },
     fail(error) {
       const begun = begin();

@@ -1,6 +1,7 @@
 import { count, isCount, type JsonObject, list, object, text } from "#formats";
 import { chatToolCall } from "../tool-calls.ts";
-import { paragraphBreak, reasoningDetailsOf } from "./output-items.ts";
+import { paragraphBreak } from "./output-items.ts";
+import { reasoningDetailsOf } from "./reasoning-state.ts";
 
 function mapFinishReasonToChat(response: JsonObject, hasCalls: boolean): string {
   const { reason } = object(response["incomplete_details"]);
@@ -57,7 +58,7 @@ function errorOf({ code, message, param, type }: JsonObject): JsonObject {
 
 const isCall = ({ type }: JsonObject) => type === "function_call" || type === "custom_tool_call";
 
-export const callToChat = ({ type, call_id, name, arguments: args, input }: JsonObject): JsonObject =>
+const callToChat = ({ type, call_id, name, arguments: args, input }: JsonObject): JsonObject =>
   type === "custom_tool_call"
     ? { id: text(call_id), type: "custom", custom: { name: text(name), input: text(input) } }
     : chatToolCall(text(call_id), name, text(args));

@@ -4,8 +4,8 @@
  *
  * Towards the caller: streams number their events from 0, and report a failure in the middle by `fail`. Item ids are made of
  * the request's id and the item's position, so that an item has the same id in a stream and in a whole response. Reasoning
- * is one summary. Towards the provider: `store` is false, and what would need stored state is refused or removed.
- * Throws `invalidValue` naming the field.
+ * is one summary. In chat the caller's tools are functions (caller-tools.ts). Towards the provider: `store` is false, and what
+ * would need stored state is refused or removed. Throws `invalidValue` naming the field.
  */
 import type { FormatConverter } from "../converter.ts";
 import { convertRequestFromChat } from "./convert-request-from-chat.ts";

@@ -4,16 +4,17 @@ import {
   byteLength,
   errorEvent,
   eventText,
-  isSet,
   type JsonObject,
   object,
   responsesUpload,
   text,
 } from "#formats";
-import type { FormatConverter, ResponseIdentity, StreamWriter } from "../converter.ts";
+import { type FormatConverter, ignoredParams, type ResponseIdentity, type StreamWriter } from "../converter.ts";
 import { mapParts } from "../map-parts.ts";
 import { responseError } from "./convert-response-from-chat.ts";
 import { convertUsageToChat } from "./convert-response-to-chat.ts";
+import { withoutIdleSearch } from "./idle-search.ts";
+import { includeState, isHollow } from "./reasoning-state.ts";
 
 export const resolveUploads: FormatConverter["resolveUploads"] = (request, resolve) => {
   const resolvePart = (part: JsonObject, path: string): JsonObject => {
@@ -34,13 +35,6 @@ export const resolveUploads: FormatConverter["resolveUploads"] = (request, resol
   };
   return mapParts(mapParts(request, ["input", "content"], resolvePart), ["input", "output"], resolvePart);
 };
-
-/**
- * Whether a reasoning item has no state of its own. The provider would look it up by its id, where nothing is stored for the
- * caller.
- */
-const isStoredReasoning = ({ type, encrypted_content, content }: JsonObject): boolean =>
-  type === "reasoning" && !isSet(encrypted_content) && !isSet(content);
 
 const finalEvents: readonly string[] = ["response.completed", "response.incomplete", "response.failed", "error"];
 
@@ -88,12 +82,28 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
 }
 
 export const native: FormatConverter["native"] = {
-  prepare(request, { model, cap }) {
+  prepare(body, { model, cap, hiddenReasoning }, ignored = ignoredParams()) {
+    const request = withoutIdleSearch(body, ignored);
     const { input } = request;
-    const items = Array.isArray(input) ? input.filter((item: unknown) => !isStoredReasoning(object(item))) : input;
-    if (Array.isArray(items) && items.length === 0)
-      throw invalidValue("input", "input: has only reasoning without its encrypted content, which is not stored here.");
-    return { ...request, input: items, model, ...(cap !== undefined && { max_output_tokens: cap }), store: false };
+    const isUsable = (item: unknown) => !isHollow(object(item));
+    const hasHollow = Array.isArray(input) && !input.every(isUsable);
+    if (hasHollow) {
+      if (!input.some(isUsable))
+        throw invalidValue(
+          "input",
+          "input: has only reasoning without its encrypted content, which is not stored here.",
+        );
+      ignored.add("input.reasoning", true);
+    }
+    const include = includeState(request["include"], hiddenReasoning);
+    return {
+      ...request,
+      ...(hasHollow && { input: input.filter(isUsable) }),
+      ...(include.length > 0 && { include }),
+      model,
+      ...(cap !== undefined && { max_output_tokens: cap }),
+      store: false,
+    };
   },
   finish: (response, { model }) => ({ ...response, model }),
   usage: ({ usage }) => convertUsageToChat(usage),

@@ -1,11 +1,18 @@
-import { type JsonObject, list, number, object, text } from "#formats";
+import { type JsonObject, list, number, text } from "#formats";
 import type { ResponseIdentity } from "../converter.ts";
-import { argumentsText } from "../tool-calls.ts";
+import { argumentsObject } from "../tool-calls.ts";
+import { type CallerTool, customInput } from "./caller-tools.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 export type ItemType = keyof typeof idPrefixes;
 
-const idPrefixes = { reasoning: "rs", message: "msg", function_call: "fc", custom_tool_call: "ctc" } as const;
+const idPrefixes = {
+  reasoning: "rs",
+  message: "msg",
+  function_call: "fc",
+  custom_tool_call: "ctc",
+  tool_search_call: "tsc",
+} as const;
 
 /** The unique part of the request's id. Providers check the prefix of an id, and accept at most 64 characters. */
 const uniqueSuffix = ({ id }: ResponseIdentity) => id.slice(-24);
@@ -32,10 +39,12 @@ export const textPart = (text: string, logprobs: readonly JsonObject[]): JsonObj
 export const refusalPart = (refusal: string): JsonObject => ({ type: "refusal", refusal });
 export const summaryPart = (text: string): JsonObject => ({ type: "summary_text", text });
 
-export const reasoningItem = (id: string, summary: readonly JsonObject[]): JsonObject => ({
+/** `state`: brings the reasoning back with the next turn. */
+export const reasoningItem = (id: string, summary: readonly JsonObject[], state: string): JsonObject => ({
   id,
   type: "reasoning",
   summary,
+  ...(state && { encrypted_content: state }),
 });
 export const messageItem = (id: string, status: ItemStatus, content: readonly JsonObject[]): JsonObject => ({
   id,
@@ -45,64 +54,34 @@ export const messageItem = (id: string, status: ItemStatus, content: readonly Js
   content,
 });
 
-/** A tool call of a chat response: of a function, or of a custom tool, whose input is text. */
+/** A tool call of a chat response. */
 export interface ToolCall {
   readonly callId: string;
-  readonly isCustom: boolean;
-  readonly name: string;
-  readonly input: string;
+  readonly tool: CallerTool;
+  /** As the model wrote them. */
+  readonly args: string;
 }
 
-export const callType = (isCustom: boolean) => (isCustom ? "custom_tool_call" : "function_call");
+const callTypes = { function: "function_call", custom: "custom_tool_call", tool_search: "tool_search_call" } as const;
 
-export const callItem = (id: string, status: ItemStatus, { callId, isCustom, name, input }: ToolCall): JsonObject => ({
+export const callType = ({ type }: CallerTool) => callTypes[type];
+
+function callFields({ tool: { type, name, namespace }, args }: ToolCall): JsonObject {
+  if (type === "tool_search") return { execution: "client", arguments: argumentsObject(args) };
+  const named = { name, ...(namespace !== undefined && { namespace }) };
+  return type === "custom" ? { ...named, input: customInput(args) } : { ...named, arguments: args };
+}
+
+export const callItem = (id: string, status: ItemStatus, call: ToolCall): JsonObject => ({
   id,
-  type: callType(isCustom),
+  type: callType(call.tool),
   status,
-  call_id: callId,
-  name,
-  [isCustom ? "input" : "arguments"]: input,
+  call_id: call.callId,
+  ...callFields(call),
 });
-
-export function readCall(call: JsonObject): Omit<ToolCall, "callId"> {
-  const isCustom = call["type"] === "custom" || call["custom"] != null;
-  const { name, input, arguments: args } = object(isCustom ? call["custom"] : call["function"]);
-  return { isCustom, name: text(name), input: argumentsText(isCustom ? input : args) };
-}
 
 /** Some servers leave the arguments empty for a function without parameters. */
 export const noArguments = "{}";
-
-/**
- * Chat carries reasoning state in `reasoning_details[]`, as OpenRouter does: one entry for each part of the summary and one
- * for the encrypted state, with the item's id. The format tells whose state it is: another provider's is never sent.
- */
-const format = "openai-responses-v1";
-
-/** Empty for an item without encrypted state, which could not be sent back. */
-export function reasoningDetailsOf(item: JsonObject, index: number): JsonObject[] {
-  const { id, encrypted_content, summary } = item;
-  if (!text(encrypted_content)) return [];
-  const shared = { ...(text(id) && { id }), format, index };
-  return [
-    ...list(summary).map((part) => ({ type: "reasoning.summary", summary: text(part["text"]), ...shared })),
-    { type: "reasoning.encrypted", data: encrypted_content, ...shared },
-  ];
-}
-
-export function reasoningItemsOf(details: unknown): JsonObject[] {
-  const own = list(details).filter((detail) => detail["format"] === format);
-  return own
-    .filter((detail) => detail["type"] === "reasoning.encrypted" && text(detail["data"]))
-    .map(({ id, index, data }) => ({
-      type: "reasoning",
-      ...(text(id) && { id }),
-      summary: own
-        .filter((detail) => detail["type"] === "reasoning.summary" && detail["id"] === id && detail["index"] === index)
-        .map((detail) => summaryPart(text(detail["summary"]))),
-      encrypted_content: data,
-    }));
-}
 
 /** Between two parts of reasoning text. */
 export const paragraphBreak = "\n\n";

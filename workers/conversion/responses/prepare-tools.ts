@@ -1,53 +1,6 @@
 import { given, isSet, type JsonObject, list, object, refuse, text } from "#formats";
-import { type IgnoredParams } from "../converter.ts";
 
 const refuseType = (path: string): never => refuse(`${path}.type`, "this model accepts only function and custom tools");
-
-function customFormatToChat(format: unknown): JsonObject | undefined {
-  const { type, ...grammar } = object(format);
-  if (type === undefined) return undefined;
-  return type === "grammar" ? { type, grammar } : { type };
-}
-
-function toolToChat(tool: JsonObject, t: number, ignored: IgnoredParams): JsonObject {
-  const { type, name, description, parameters, strict, format, ...others } = tool;
-  for (const [field, value] of Object.entries(others)) ignored.add(field, value);
-  if (type === "function")
-    return {
-      type,
-      function: given({ name: text(name), description, parameters, strict: strict === true || undefined }),
-    };
-  if (type === "custom")
-    return { type, custom: given({ name: text(name), description, format: customFormatToChat(format) }) };
-  return refuseType(`tools[${t}]`);
-}
-
-function namedChoiceToChat(choice: unknown, path: string): JsonObject {
-  const { type, name } = object(choice);
-  return type === "function" || type === "custom" ? { type, [type]: { name: text(name) } } : refuseType(path);
-}
-
-function toolChoiceToChat(choice: unknown): unknown {
-  if (typeof choice === "string" || !isSet(choice)) return choice;
-  const { type, mode, tools } = object(choice);
-  if (type !== "allowed_tools") return namedChoiceToChat(choice, "tool_choice");
-  const named = list(tools).map((tool, t) => namedChoiceToChat(tool, `tool_choice.tools[${t}]`));
-  return { type, allowed_tools: { mode, tools: named } };
-}
-
-export function convertToolsToChat(request: JsonObject, ignored: IgnoredParams): JsonObject {
-  const { tool_choice, parallel_tool_calls } = request;
-  const tools = list(request["tools"]).map((tool, t) => toolToChat(tool, t, ignored));
-  if (tools.length > 0)
-    return {
-      tools,
-      tool_choice: toolChoiceToChat(tool_choice),
-      parallel_tool_calls: parallel_tool_calls === false ? false : undefined,
-    };
-  // Providers refuse even these of a chat request without tools.
-  const hasNoEffect = tool_choice === "auto" || tool_choice === "none";
-  return { tool_choice: hasNoEffect ? undefined : toolChoiceToChat(tool_choice) };
-}
 
 function toolFromChat(tool: JsonObject, t: number): JsonObject {
   const { type } = tool;

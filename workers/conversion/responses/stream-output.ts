@@ -1,6 +1,8 @@
 import { byteLength, eventText, type JsonObject, text } from "#formats";
 import { type ResponseIdentity } from "../converter.ts";
-import { callTracker, toolCallId } from "../tool-calls.ts";
+import { encodeReasoning } from "../reasoning-state.ts";
+import { callDelta, callTracker, toolCallId } from "../tool-calls.ts";
+import { type CallerTools, callerTools, customInput } from "./caller-tools.ts";
 import {
   callItem,
   callType,
@@ -9,13 +11,13 @@ import {
   itemId,
   messageItem,
   noArguments,
-  readCall,
   reasoningItem,
   refusalPart,
   summaryPart,
   type ToolCall,
   textPart,
 } from "./output-items.ts";
+import { hasState } from "./reasoning-state.ts";
 
 export type Emit = (type: string, fields: JsonObject) => string;
 
@@ -33,13 +35,18 @@ const partEvents = {
   refusal: { part: "content_part", text: "refusal", index: "content_index", field: "refusal" },
 } as const;
 
-/** A reasoning item or a message. A part ends when one of another kind begins. Strings are the text of events. */
-function openParts(emit: Emit, type: "reasoning" | "message", id: string, outputIndex: number) {
+/**
+ * A reasoning item or a message. A part ends when one of another kind begins. Strings are the text of events.
+ * `withState`: reasoning ends with its state.
+ */
+function openParts(emit: Emit, type: "reasoning" | "message", withState: boolean, id: string, outputIndex: number) {
   const closed: JsonObject[] = [];
   let kind: PartKind | undefined;
   let content = "";
   let logprobs: JsonObject[] = [];
   let status: ItemStatus = "in_progress";
+  const details: JsonObject[] = [];
+  let state = "";
 
   const part = (): JsonObject => {
     if (kind === "reasoning") return summaryPart(content);
@@ -47,7 +54,7 @@ function openParts(emit: Emit, type: "reasoning" | "message", id: string, output
   };
   const item = (): JsonObject => {
     const parts = kind === undefined ? closed : [...closed, part()];
-    return type === "reasoning" ? reasoningItem(id, parts) : messageItem(id, status, parts);
+    return type === "reasoning" ? reasoningItem(id, parts, state) : messageItem(id, status, parts);
   };
   const emitPart = (of: PartKind, event: "part" | "text", suffix: string, fields: JsonObject): string =>
     emit(`response.${partEvents[of][event]}.${suffix}`, {
@@ -84,36 +91,51 @@ function openParts(emit: Emit, type: "reasoning" | "message", id: string, output
         events + emitPart(newKind, "text", "delta", { delta, ...(newKind === "text" && { logprobs: newLogprobs }) })
       );
     },
+    addDetails: (more: readonly JsonObject[]) => details.push(...more),
     item,
     close(last: ItemStatus): string {
       const events = closePart();
       status = last;
+      if (type === "reasoning" && withState) {
+        const reasoning = closed.map((each) => text(each["text"])).join("");
+        state = encodeReasoning({ reasoning_content: reasoning, reasoning_details: details });
+      }
       return events + emit("response.output_item.done", { output_index: outputIndex, item: item() });
     },
   };
 }
 
-function openCall(emit: Emit, call: Omit<ToolCall, "input">, id: string, outputIndex: number) {
-  const event = call.isCustom ? "response.custom_tool_call_input" : "response.function_call_arguments";
+/** Only a function's arguments are written as they come: other calls have a form of their own, known at their end. */
+function openCall(emit: Emit, { callId, tool }: Omit<ToolCall, "args">, id: string, outputIndex: number) {
+  const isFunction = tool.type === "function";
   const position = { item_id: id, output_index: outputIndex };
-  let input = "";
+  let args = "";
   let status: ItemStatus = "in_progress";
-  const item = () => callItem(id, status, { ...call, input });
+  const item = () => callItem(id, status, { callId, tool, args: isFunction || status !== "in_progress" ? args : "" });
   const write = (delta: string): string => {
     if (delta === "") return "";
-    input += delta;
-    return emit(`${event}.delta`, { ...position, delta });
+    args += delta;
+    return isFunction ? emit("response.function_call_arguments.delta", { ...position, delta }) : "";
+  };
+  const finish = (): string => {
+    if (isFunction) {
+      const filled = args === "" ? write(noArguments) : "";
+      return filled + emit("response.function_call_arguments.done", { ...position, name: tool.name, arguments: args });
+    }
+    if (tool.type === "tool_search") return "";
+    const event = "response.custom_tool_call_input";
+    const input = customInput(args);
+    const delta = input === "" ? "" : emit(`${event}.delta`, { ...position, delta: input });
+    return delta + emit(`${event}.done`, { ...position, input });
   };
   return {
     added: emit("response.output_item.added", { output_index: outputIndex, item: item() }),
     write,
     item,
     close(last: ItemStatus): string {
-      const filled = input === "" && !call.isCustom ? write(noArguments) : "";
-      const whole = call.isCustom ? { input } : { name: call.name, arguments: input };
-      const done = emit(`${event}.done`, { ...position, ...whole });
+      const events = finish();
       status = last;
-      return filled + done + emit("response.output_item.done", { output_index: outputIndex, item: item() });
+      return events + emit("response.output_item.done", { output_index: outputIndex, item: item() });
     },
   };
 }
@@ -122,14 +144,14 @@ function openCall(emit: Emit, call: Omit<ToolCall, "input">, id: string, outputI
  * The output of a response while it is streamed. Items stand in the order in which they begin. Reasoning and messages end
  * when another item begins; calls, whose deltas may be interleaved, when the stream ends.
  */
-export function streamOutput(emit: Emit, identity: ResponseIdentity) {
+export function streamOutput(emit: Emit, identity: ResponseIdentity, request: JsonObject) {
   const items: (ReturnType<typeof openParts> | ReturnType<typeof openCall>)[] = [];
   const calls = new Map<number, ReturnType<typeof openCall>>();
   /** Calls whose name has not come yet. */
-  const unnamed = new Map<number, ToolCall>();
+  const unnamed = new Map<number, Omit<ToolCall, "tool">>();
+  let tools: CallerTools | undefined;
+  const withState = hasState(request);
   const trackCall = callTracker((call) => toolCallId(identity.id, 0, call));
-  /** By call: deltas after the first may leave out the type. */
-  const customCalls: boolean[] = [];
   let open: ReturnType<typeof openParts> | undefined;
   let bytes = 0;
 
@@ -140,14 +162,24 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity) {
   };
   const position = (type: ItemType) => [itemId(type, identity, items.length), items.length] as const;
 
-  const beginCall = (call: number, { input, ...toolCall }: ToolCall): string => {
+  const beginCall = (call: number, name: string, { callId, args }: Omit<ToolCall, "tool">): string => {
     const closed = closeOpen("completed");
-    const item = openCall(emit, toolCall, ...position(callType(toolCall.isCustom)));
+    tools ??= callerTools(request);
+    const tool = tools.byChatName(name);
+    const item = openCall(emit, { callId, tool }, ...position(callType(tool)));
     items.push(item);
     calls.set(call, item);
     unnamed.delete(call);
-    bytes += byteLength(toolCall.name);
-    return closed + item.added + item.write(input);
+    bytes += byteLength(name);
+    return closed + item.added + item.write(args);
+  };
+
+  const beginParts = (type: "reasoning" | "message") => {
+    const closed = closeOpen("completed");
+    const begun = openParts(emit, type, withState, ...position(type));
+    open = begun;
+    items.push(begun);
+    return { begun, events: closed + begun.added };
   };
 
   return {
@@ -155,31 +187,34 @@ export function streamOutput(emit: Emit, identity: ResponseIdentity) {
       bytes += byteLength(delta);
       const type = kind === "reasoning" ? "reasoning" : "message";
       if (open?.type === type) return open.write(kind, delta, logprobs);
-      const closed = closeOpen("completed");
-      open = openParts(emit, type, ...position(type));
-      items.push(open);
-      return closed + open.added + open.write(kind, delta, logprobs);
+      const { begun, events } = beginParts(type);
+      return events + begun.write(kind, delta, logprobs);
+    },
+    /** Entries of `reasoning_details` that only their provider can read. */
+    writeState(details: readonly JsonObject[]): string {
+      if (!withState || details.length === 0) return "";
+      if (open?.type === "reasoning") {
+        open.addDetails(details);
+        return "";
+      }
+      const { begun, events } = beginParts("reasoning");
+      begun.addDetails(details);
+      return events;
     },
     writeCall(delta: JsonObject): string {
-      const { isCustom, name, input } = readCall(delta);
-      const { id, call, isNew } = trackCall({ id: text(delta["id"]), index: delta["index"], name });
-      if (isNew) customCalls.push(isCustom);
-      bytes += byteLength(input);
+      const { name, args, ...read } = callDelta(delta);
+      const { id, call } = trackCall({ ...read, name });
+      bytes += byteLength(args);
       const item = calls.get(call);
-      if (item) return item.write(input);
-      const toolCall = {
-        callId: text(id),
-        isCustom: customCalls[call] === true,
-        name,
-        input: (unnamed.get(call)?.input ?? "") + input,
-      };
-      if (name) return beginCall(call, toolCall);
-      unnamed.set(call, toolCall);
+      if (item) return item.write(args);
+      const begun = { callId: text(id), args: (unnamed.get(call)?.args ?? "") + args };
+      if (name) return beginCall(call, name, begun);
+      unnamed.set(call, begun);
       return "";
     },
     /** Only the last item can be cut short. */
     close(status: ItemStatus): string {
-      const begun = [...unnamed].map(([call, toolCall]) => beginCall(call, toolCall)).join("");
+      const begun = [...unnamed].map(([call, read]) => beginCall(call, "", read)).join("");
       const closed = closeOpen(status);
       const last = items.at(-1);
       const ended = [...calls.values()].map((item) => item.close(item === last ? status : "completed"));

@@ -1,0 +1,71 @@
+import { needText, refuse, storedAtProvider } from "../errors.ts";
+import { byteLength, isSet, type JsonObject, list, object } from "../json.ts";
+import type { ResponsesRequest } from "./request.ts";
+
+/** Tools that the caller runs. All others run at the provider. */
+const callerTools = ["function", "custom", "namespace", "tool_search", "apply_patch", "local_shell", "shell"];
+/** Tools whose description the provider adds to the prompt, and the maximum of its tokens. */
+const describedTools: readonly string[] = ["apply_patch", "local_shell", "shell"];
+const maxDescriptionTokens = 1024;
+/** A custom tool may become a function with one parameter. */
+const customToolTokens = 64;
+/** Of a function in chat, where the name of a namespace stands before those of its functions. */
+const maxFunctionName = 64;
+
+const hostedTools = "tools that run at the provider are not supported";
+const liveSearch = "web search is not supported; leave it out, or set external_web_access to false";
+const searchTools: readonly unknown[] = ["web_search", "web_search_2025_08_26"];
+
+export const isWebSearch = ({ type }: JsonObject): boolean => searchTools.includes(type);
+
+/** A web search without access to the web. Codex sends it by default; it is omitted before any provider sees it. */
+export const isIdleSearch = (tool: JsonObject): boolean => isWebSearch(tool) && tool["external_web_access"] === false;
+
+/** Input items that give the model tools: from the caller at once, or found by a search that the caller ran. */
+export const isToolsItem = ({ type }: JsonObject): boolean =>
+  type === "additional_tools" || type === "tool_search_output";
+
+/** Refuses tools that run at the provider. Returns the prompt tokens that the tool costs beside its bytes. */
+function checkTool(tool: JsonObject, path: string, types = callerTools): number {
+  if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
+  if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
+  const { type, name, tools, environment, execution } = tool;
+  if (isIdleSearch(tool)) return 0;
+  if (isWebSearch(tool)) return refuse(`${path}.type`, liveSearch);
+  if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
+  if (type === "shell" && object(environment)["type"] !== "local")
+    refuse(`${path}.environment`, "only a local shell, which the caller runs, is supported");
+  if (type === "tool_search") {
+    if (execution !== "client") refuse(`${path}.execution`, "only a search that the caller runs is supported");
+    return 0;
+  }
+  if (describedTools.includes(type)) return maxDescriptionTokens;
+  const nameBytes = Math.min(maxFunctionName, byteLength(needText(name, `${path}.name`)));
+  if (type !== "namespace") return type === "custom" ? customToolTokens : 0;
+  // Once in its definition, and once in the result of a search.
+  return list(tools).reduce(
+    (sum, each, t) => sum + 2 * nameBytes + checkTool(each, `${path}.tools[${t}]`, ["function", "custom"]),
+    0,
+  );
+}
+
+/** Every list of tools in a request, with its path. */
+export function toolLists({ tools, input }: JsonObject): (readonly [tools: readonly JsonObject[], path: string])[] {
+  const items = list(input).flatMap((item, i) =>
+    isToolsItem(item) ? [[list(item["tools"]), `input[${i}].tools`] as const] : [],
+  );
+  return [[list(tools), "tools"], ...items];
+}
+
+/** Refuses tools that run at the provider. Returns the prompt tokens that tools cost beside their bytes. */
+export function checkTools(request: ResponsesRequest): number {
+  let tokens = 0;
+  for (const [tools, path] of toolLists(request))
+    tools.forEach((tool, t) => {
+      tokens += checkTool(tool, `${path}[${t}]`);
+    });
+  const choice = object(request.tool_choice)["type"];
+  if (choice !== undefined && choice !== "allowed_tools" && !callerTools.includes(choice as string))
+    refuse("tool_choice.type", hostedTools);
+  return tokens;
+}

@@ -1,0 +1,55 @@
+import { isSet, type JsonObject, list, strings, text, toolLists } from "#formats";
+import { isEncodedReasoning } from "../reasoning-state.ts";
+import { summaryPart } from "./output-items.ts";
+
+export const stateInclude = "reasoning.encrypted_content";
+
+/**
+ * The caller's `include`, with the state of the reasoning where the model has one: nothing is stored at the provider, so that
+ * the output could not be sent back without it. Models that do not reason refuse it:
+ * https://github.com/microsoft/agent-framework/issues/7483
+ */
+export const includeState = (include: unknown, hiddenReasoning: boolean | undefined): readonly string[] =>
+  hiddenReasoning ? [...new Set([...strings(include), stateInclude])] : strings(include);
+
+/**
+ * Whether a reasoning item has no state of the provider's: it would look it up by its id, where nothing is stored, and refuses
+ * the state of a converted answer.
+ */
+export const isHollow = ({ type, encrypted_content, content }: JsonObject): boolean =>
+  type === "reasoning" && !isSet(content) && (!isSet(encrypted_content) || isEncodedReasoning(encrypted_content));
+
+/** A converted answer has a state only for who can send it back: models that call tools demand their reasoning. */
+export const hasState = (request: JsonObject): boolean =>
+  strings(request["include"]).includes(stateInclude) || toolLists(request).some(([tools]) => tools.length > 0);
+
+/**
+ * Chat carries reasoning state in `reasoning_details[]`, as OpenRouter does: one entry for each part of the summary and one
+ * for the encrypted state, with the item's id. The format tells whose state it is: another provider's is never sent.
+ */
+const format = "openai-responses-v1";
+
+/** Empty for an item without encrypted state, which could not be sent back. */
+export function reasoningDetailsOf(item: JsonObject, index: number): JsonObject[] {
+  const { id, encrypted_content, summary } = item;
+  if (!text(encrypted_content)) return [];
+  const shared = { ...(text(id) && { id }), format, index };
+  return [
+    ...list(summary).map((part) => ({ type: "reasoning.summary", summary: text(part["text"]), ...shared })),
+    { type: "reasoning.encrypted", data: encrypted_content, ...shared },
+  ];
+}
+
+export function reasoningItemsOf(details: unknown): JsonObject[] {
+  const own = list(details).filter((detail) => detail["format"] === format);
+  return own
+    .filter((detail) => detail["type"] === "reasoning.encrypted" && text(detail["data"]))
+    .map(({ id, index, data }) => ({
+      type: "reasoning",
+      ...(text(id) && { id }),
+      summary: own
+        .filter((detail) => detail["type"] === "reasoning.summary" && detail["id"] === id && detail["index"] === index)
+        .map((detail) => summaryPart(text(detail["summary"]))),
+      encrypted_content: data,
+    }));
+}

@@ -1,0 +1,51 @@
+import { isSet, type JsonObject, list, object } from "#formats";
+import type { ResponseIdentity } from "../converter.ts";
+import { responseId } from "./output-items.ts";
+
+/** Functions have all of their fields. Without `strict` the schema is not enforced, as nothing is known of the model. */
+function echoTool(tool: JsonObject): JsonObject {
+  if (tool["type"] === "namespace") return { ...tool, tools: list(tool["tools"]).map(echoTool) };
+  if (tool["type"] !== "function") return tool;
+  return {
+    ...tool,
+    description: tool["description"] ?? null,
+    parameters: tool["parameters"] ?? null,
+    strict: tool["strict"] ?? false,
+  };
+}
+
+/** What does not change in a response: the settings of the request, or the format's defaults. */
+export function responseSettings(request: JsonObject, identity: ResponseIdentity): JsonObject {
+  const setting = (field: string, defaultValue: unknown) => (isSet(request[field]) ? request[field] : defaultValue);
+  const { effort, summary } = object(request["reasoning"]);
+  const { format, ...textFields } = object(request["text"]);
+  return {
+    id: responseId(identity),
+    object: "response",
+    created_at: identity.created,
+    access_programs: null,
+    background: false,
+    frequency_penalty: setting("frequency_penalty", 0),
+    instructions: setting("instructions", null),
+    max_output_tokens: setting("max_output_tokens", null),
+    max_tool_calls: setting("max_tool_calls", null),
+    metadata: setting("metadata", {}),
+    model: identity.model,
+    parallel_tool_calls: setting("parallel_tool_calls", true),
+    presence_penalty: setting("presence_penalty", 0),
+    previous_response_id: null,
+    prompt_cache_key: setting("prompt_cache_key", null),
+    reasoning: { effort: effort ?? null, summary: summary ?? null },
+    safety_identifier: setting("safety_identifier", null),
+    service_tier: request["service_tier"] === "auto" ? "default" : setting("service_tier", "default"),
+    store: false,
+    temperature: setting("temperature", 1),
+    text: { format: format ?? { type: "text" }, ...textFields },
+    tool_choice: setting("tool_choice", "auto"),
+    tools: list(request["tools"]).map(echoTool),
+    top_logprobs: setting("top_logprobs", 0),
+    top_p: setting("top_p", 1),
+    truncation: setting("truncation", "disabled"),
+    user: setting("user", null),
+  };
+}
