@@ -14,7 +14,7 @@ export const pings: Readonly<Record<string, string>> = {
 type Loose = Readonly<Record<string, unknown>>;
 
 /** Every event of a whole stream: its data. Fails on what is not well-formed. */
-export function eventsOf({ format, name }: Face, text: string): readonly Loose[] {
+export function eventsOf({ format, name }: Pick<Face, "format" | "name">, text: string): readonly Loose[] {
   if (name === "gemini, as an array") return JSON.parse(text) as Loose[];
   expect(text.endsWith("\n\n")).toBe(true);
   return text

@@ -1,0 +1,8 @@
+import pytest
+from langchain_standard import StandardTests
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("one_event_loop")]
+
+
+class TestResponses(StandardTests):
+    use_responses_api = True
