@@ -7,7 +7,7 @@ import { type Client, type Customer, eventually } from "../support/service.ts";
 import { catalogWith, gate, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ CATALOG_FILE: catalogWith({}, imagePrices), MEDIA_SYNC_TIMEOUT: "2" });
-const body = { model: providerImages, prompt: "a lighthouse" };
+const body = { model: providerImages, prompt: "a lighthouse", response_format: "url" as const };
 const headers = { "Idempotency-Key": "key-1" };
 
 /** The official client with its two retries, on a connection that a test can cut. */

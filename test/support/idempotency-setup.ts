@@ -69,6 +69,7 @@ export async function claimNew(idempotency: IdempotencyStore, ask: ClaimRequest)
 export const atProvider = (prompt = "a lighthouse", fields: object = {}) => ({
   model: providerImages,
   prompt,
+  response_format: "url",
   ...fields,
 });
 export const keyed = (key = "key-1") => ({ headers: { "idempotency-key": key } });
