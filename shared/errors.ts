@@ -13,37 +13,40 @@ interface ErrorKind {
 const invalid = "invalid_request_error";
 const missing = "not_found_error";
 
+const refusals = <Code extends string>(codes: Record<Code, string>) =>
+  Object.fromEntries(
+    Object.entries<string>(codes).map(([code, when]) => [code, { status: 400, type: invalid, when }]),
+  ) as Record<Code, ErrorKind>;
+
 /** Codes of a provider's refusal that clients act on. Any other code of a provider becomes `invalid_value`. */
 const providerKinds = {
-  context_length_exceeded: { status: 400, type: invalid, when: "prompt and output cap exceed the model's context" },
-  string_above_max_length: { status: 400, type: invalid, when: "a text is longer than the provider takes" },
-  content_policy_violation: { status: 400, type: invalid, when: "the provider's content policy forbids the request" },
-  content_filter: { status: 400, type: invalid, when: "the provider's content filter stopped the request" },
+  ...refusals({
+    context_length_exceeded: "prompt and output cap exceed the model's context",
+    string_above_max_length: "a text is longer than the provider takes",
+    content_policy_violation: "the provider's content policy forbids the request",
+    content_filter: "the provider's content filter stopped the request",
+    invalid_prompt: "the provider's usage policy forbids the prompt",
+    invalid_image: "the provider cannot read an image",
+    invalid_image_format: "the provider does not take an image's format",
+    invalid_image_url: "the provider cannot fetch an image",
+    invalid_base64_image: "an image's base64 cannot be decoded",
+    image_too_large: "an image is larger than the provider takes",
+    image_too_small: "an image is smaller than the provider takes",
+    image_content_policy_violation: "the provider's content policy forbids an image",
+    unsupported_parameter: "the provider's model does not take a parameter",
+    unsupported_value: "the provider's model does not take a parameter's value",
+    invalid_function_parameters: "a tool's schema is not valid for the provider",
+    invalid_json_schema: "the schema of the answer is not valid for the provider",
+    invalid_encrypted_content: "the provider cannot read reasoning sent back to it",
+    tool_use_failed: "the model called a tool in a way that the provider rejects",
+    json_validate_failed: "the model's answer does not fit the requested schema",
+  }),
   moderation_blocked: {
     status: 400,
     type: "image_generation_user_error",
     when: "the provider's moderation stopped an image",
   },
-  invalid_prompt: { status: 400, type: invalid, when: "the provider's usage policy forbids the prompt" },
-  invalid_image: { status: 400, type: invalid, when: "the provider cannot read an image" },
-  invalid_image_format: { status: 400, type: invalid, when: "the provider does not take an image's format" },
-  invalid_image_url: { status: 400, type: invalid, when: "the provider cannot fetch an image" },
-  invalid_base64_image: { status: 400, type: invalid, when: "an image's base64 cannot be decoded" },
-  image_too_large: { status: 400, type: invalid, when: "an image is larger than the provider takes" },
-  image_too_small: { status: 400, type: invalid, when: "an image is smaller than the provider takes" },
-  image_content_policy_violation: {
-    status: 400,
-    type: invalid,
-    when: "the provider's content policy forbids an image",
-  },
-  unsupported_parameter: { status: 400, type: invalid, when: "the provider's model does not take a parameter" },
-  unsupported_value: { status: 400, type: invalid, when: "the provider's model does not take a parameter's value" },
-  invalid_function_parameters: { status: 400, type: invalid, when: "a tool's schema is not valid for the provider" },
-  invalid_json_schema: { status: 400, type: invalid, when: "the schema of the answer is not valid for the provider" },
-  invalid_encrypted_content: { status: 400, type: invalid, when: "the provider cannot read reasoning sent back to it" },
-  tool_use_failed: { status: 400, type: invalid, when: "the model called a tool in a way that the provider rejects" },
-  json_validate_failed: { status: 400, type: invalid, when: "the model's answer does not fit the requested schema" },
-} as const satisfies Record<string, ErrorKind>;
+};
 
 export const errorKinds = {
   invalid_value: { status: 400, type: invalid, when: "a field, header, path or body is malformed or out of range" },
