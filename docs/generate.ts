@@ -26,7 +26,8 @@ interface Described {
 function variables(shape: Readonly<Record<string, Described>>): string[][] {
   return Object.entries(shape).map(([name, schema]) => {
     const absent = schema.safeParse(undefined);
-    const initial = typeof absent.data === "string" || typeof absent.data === "number" ? code(`${absent.data}`) : "";
+    const { data } = absent;
+    const initial = data === false ? code("off") : ["string", "number"].includes(typeof data) ? code(`${data}`) : "";
     return [code(name), absent.success ? initial : "**required**", cell(schema.description)];
   });
 }

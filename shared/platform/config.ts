@@ -52,8 +52,8 @@ export const environment = z.object({
     256 * 1024 * 1024,
   ),
   NATIVE_FORMATS_ANY_MODEL: z
-    .enum(["on", "off"])
-    .default("off")
+    .stringbool()
+    .default(false)
     .describe(
       "`on`: the Messages and Responses formats take every text model, as Gemini's does, in place of their provider's only",
     ),
