@@ -27,7 +27,7 @@ function variables(shape: Readonly<Record<string, Described>>): string[][] {
   return Object.entries(shape).map(([name, schema]) => {
     const absent = schema.safeParse(undefined);
     const { data } = absent;
-    const initial = data === false ? code("off") : ["string", "number"].includes(typeof data) ? code(`${data}`) : "";
+    const initial = data === false ? code("off") : ["string", "number"].includes(typeof data) ? code(String(data)) : "";
     return [code(name), absent.success ? initial : "**required**", cell(schema.description)];
   });
 }
