@@ -20,21 +20,26 @@ export function createListener(app: RequestListener, clock: Clock) {
   // `Expect: 100-continue` is answered when the body is about to be read, so that a refused one is never sent.
   server.on("checkContinue", app).on("checkExpectation", app);
 
-  const latest = new WeakMap<Duplex, ServerResponse>();
-  const note = ({ socket }: IncomingMessage, res: ServerResponse) => void latest.set(socket, res);
+  /** A connection may carry several requests at once. */
+  const unfinished = new WeakMap<Duplex, Set<ServerResponse>>();
+  const note = ({ socket }: IncomingMessage, res: ServerResponse) => {
+    const answers = unfinished.get(socket) ?? new Set();
+    unfinished.set(socket, answers.add(res));
+    res.once("close", () => answers.delete(res));
+  };
   for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
 
   const ended = new WeakSet<Duplex>();
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (ended.has(socket)) return;
     ended.add(socket);
-    const res = latest.get(socket);
-    const current = res?.writableFinished ? undefined : res;
+    const current = [...(unfinished.get(socket) ?? [])];
     // In the middle of an answer another one would be taken for a part of it.
-    const canAnswer = socket.writable && error.code !== "ECONNRESET" && !current?.headersSent;
+    const isAnswering = current.some(({ headersSent }) => headersSent);
+    const canAnswer = socket.writable && error.code !== "ECONNRESET" && !isAnswering;
     if (canAnswer) socket.end(answerTo(error));
     // What a current request does must end now.
-    if (!canAnswer || current) return void socket.destroy(error);
+    if (!canAnswer || current.length > 0) return void socket.destroy(error);
     const cancel = clock.after(lingerMs, () => socket.destroy());
     socket.once("close", cancel);
   });

@@ -36,7 +36,7 @@ export {
   text,
   writeJson,
 } from "./json.ts";
-export { estimateTokens, outputBytes } from "./measure.ts";
+export { estimateTokens, outputBytes, ownDetails } from "./measure.ts";
 export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
 export { countTokensCodec, messagesCodec, messagesHeaders } from "./messages/codec.ts";
 export { messagesUpload } from "./messages/measure.ts";

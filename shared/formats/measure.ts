@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { byteLength, isSet, type JsonObject, object, text } from "./json.ts";
+import { byteLength, isSet, type JsonObject, list, object, text } from "./json.ts";
 import { addressedPart, inlinePart } from "./media-part.ts";
 import { audioMime } from "./media-types.ts";
 import type { CallSize, Feature, MediaPart, ParsedCall, PartKind, UploadRef } from "./types.ts";
@@ -94,10 +94,20 @@ export function noteCacheWrite(
   measure.cacheWrites = ttl === long ? "long" : (measure.cacheWrites ?? "short");
 }
 
+/** Details of reasoning that an OpenAI-compatible server sent itself; those of other formats are signed or encrypted. */
+export const ownDetails = (details: unknown): readonly JsonObject[] =>
+  Array.isArray(details)
+    ? list(details).filter(
+        ({ type, signature, data }) => type === "reasoning.text" && signature == null && data == null,
+      )
+    : [];
+
 /** UTF-8 bytes of the text, reasoning, refusal and tool calls of a chat message or delta. */
 export function outputBytes(delta: JsonObject): number {
   let bytes = byteLength(delta["content"]) + byteLength(delta["refusal"]);
-  bytes += byteLength(delta["reasoning_content"] ?? delta["reasoning"]);
+  const reasoning = delta["reasoning_content"] ?? delta["reasoning"];
+  if (reasoning != null) bytes += byteLength(reasoning);
+  else for (const detail of ownDetails(delta["reasoning_details"])) bytes += byteLength(detail["text"]);
   if (Array.isArray(delta["tool_calls"]))
     for (const call of delta["tool_calls"]) {
       const { name, arguments: args } = object(object(call)["function"]);

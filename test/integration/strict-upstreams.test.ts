@@ -272,20 +272,56 @@ test("a balance that covers less than the model's cap is the cap, also where non
 test("a cap under the smallest of the Responses interface is 400 naming the caller's field, and costs nothing", async () => {
   const model = "openai/gpt-5.4";
   const customer = await running.service.account("1");
+  const contents = [{ parts: [{ text: "Hi" }] }];
+  const gemini = `/v1beta/models/${model}:generateContent`;
   const cases = [
+    [gemini, { contents, generation_config: { max_output_tokens: 15 } }, ""],
     ["/v1/chat/completions", { model, messages: conversation().messages, max_tokens: 15 }, "max_tokens"],
     ["/v1/responses", { model, input: "Hi", max_output_tokens: 15 }, "max_output_tokens"],
   ] as const;
   for (const [path, body, param] of cases) {
     const response = await customer.post(path, body);
-    const { error } = (await response.json()) as { error: { param: string; message: string } };
-    expect([response.status, error.param]).toEqual([400, param]);
-    expect(error.message).toContain("at least 16");
+    const { error } = (await response.json()) as { error: { param?: string; message: string } };
+    // Gemini's errors name the field in their text alone.
+    expect([response.status, error.param ?? ""]).toEqual([400, param]);
+    expect(error.message).toMatch(/must be at least 16/);
   }
   expect(sentTo("openai")).toEqual([]);
   await running.service.settled();
   expect(await customer.available()).toBe("1.00");
   expect((await customer.post("/v1/responses", { model, input: "Hi", max_output_tokens: 16 })).status).toBe(200);
+});
+
+test("the field by which DeepSeek isolates its callers is the account's own, too", async () => {
+  await ask(models.deepseek, { ...conversation(), user_id: "alice" });
+  expect(sentTo("deepseek")[0]?.["user_id"]).toMatch(/^[\w-]{43}$/);
+});
+
+test("a long prompt does not cut the answer to nothing: the estimate of its tokens may be too high", async () => {
+  expect(await ask(models.openai, { messages: [{ role: "user", content: "word ".repeat(85_000) }] })).toMatchObject({
+    status: 200,
+  });
+  expect(Number(sentTo("openai")[0]?.["max_completion_tokens"])).toBe(8_192);
+});
+
+test("late system messages are joined to the first one, with all of their parts", async () => {
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+  const system = (content: unknown) => ({ role: "system", content });
+  const user = { role: "user", content: "Hi" };
+  const texts = [
+    system("A"),
+    user,
+    system([
+      { type: "text", text: "B" },
+      { type: "text", text: "C" },
+    ]),
+  ];
+  await ask(models.minimax, { messages: texts });
+  await ask(models.minimax, { messages: [...texts, system([image])] });
+  const [joined, withImage] = sentTo("minimax") as { messages: unknown[] }[];
+  expect(joined?.messages).toEqual([system("A\n\nB\n\nC"), user]);
+  const sent = withImage ? JSON.stringify(withImage.messages[0]) : "image_url";
+  expect(sent).toContain("image_url");
 });
 
 test("a forced call of a tool does without thinking where the server refuses both together", async () => {
@@ -298,8 +334,10 @@ test("a forced call of a tool does without thinking where the server refuses bot
     });
     expect([status, ignored]).toEqual([200, "reasoning_effort"]);
   }
+  const enabled = { tool_choice: "required", thinking: { type: "enabled" } };
+  expect(await ask(models.deepseek, { ...conversation(), ...enabled })).toMatchObject({ ignored: "thinking" });
   expect(await ask(models.deepseek, { ...conversation(), reasoning_effort: "none" })).toMatchObject({ ignored: "" });
-  expect(sentTo("deepseek")[2]).toMatchObject({ thinking: { type: "disabled" } });
+  expect(sentTo("deepseek")[3]).toMatchObject({ thinking: { type: "disabled" } });
   expect(sentTo("deepseek")[0]).toMatchObject({ thinking: { type: "disabled" }, tool_choice: "required" });
 });
 
@@ -309,6 +347,8 @@ test("a whole answer that the server only streams is put together, with its tool
   });
   running.servers["fireworks"]?.respond({
     events: [
+      { choices: [{ index: 1, delta: { function_call: { name: "f", arguments: "{" } } }] },
+      { choices: [{ index: 1, delta: { function_call: { arguments: "}" } }, finish_reason: "function_call" }] },
       {
         id: "c1",
         object: "chat.completion.chunk",
@@ -320,6 +360,7 @@ test("a whole answer that the server only streams is put together, with its tool
       call(0, { id: "call_a", type: "function", function: { name: "add", arguments: '{"a"' } }),
       call(0, { function: { arguments: ":1}" } }),
       call(1, { id: "call_b", type: "function", function: { name: "add", arguments: "{}" } }),
+      { choices: [{ index: 0, delta: { tool_calls: [null] } }] },
       { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] },
       { choices: [], usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 } },
     ],
@@ -341,6 +382,7 @@ test("a whole answer that the server only streams is put together, with its tool
         },
         finish_reason: "tool_calls",
       },
+      { index: 1, message: { function_call: { name: "f", arguments: "{}" } }, finish_reason: "function_call" },
     ],
     usage: { prompt_tokens: 7, completion_tokens: 5 },
   });

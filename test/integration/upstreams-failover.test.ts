@@ -135,10 +135,26 @@ test.each([
   },
 );
 
+test("a judgement of the content is no limit of a host, whatever its text says", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  const message = "Such images are not supported: they are too large a risk.";
+  mocks[0].always(mockError(400, message, { code: "content_policy_violation" }));
+  expect(await errorOf(call().json())).toMatchObject({ code: "content_policy_violation", status: 400 });
+  expect(mocks[1]?.requests).toHaveLength(0);
+});
+
+test("while another host may take the call soon, a host's own limit is not the answer", async () => {
+  const { mocks, call } = await startUpstreams(2);
+  mocks[0].always(mockError(400, "Tool choice must be auto"));
+  mocks[1]?.respond(mockError(429, "slow down"));
+  expect(await errorOf(call().json())).toMatchObject({ code: "no_capacity", status: 503 });
+});
+
 test("more tokens than a host takes in a minute: the next upstream, else 429, and small calls go on", async () => {
   const { mocks, call } = await startUpstreams(2);
   const message = "Request too large for model `m` in organization `org_1`: Limit 8000, Requested 32979.";
-  const tooManyTokens = mockError(413, message, { type: "tokens", code: "rate_limit_exceeded" });
+  const headers = { "retry-after": "45" };
+  const tooManyTokens = mockError(413, message, { type: "tokens", code: "rate_limit_exceeded", headers });
   mocks[0].respond(tooManyTokens, tooManyTokens);
   const first = call();
   await first.json();

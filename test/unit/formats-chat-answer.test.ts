@@ -298,6 +298,9 @@ test("missing fields of an answer are filled in", () => {
 test("output is counted in bytes of text, reasoning, refusal and tool calls", () => {
   expect(outputBytes({ content: "é", refusal: "no", reasoning_content: "abc" })).toBe(7);
   expect(outputBytes({ reasoning: "abc" })).toBe(3);
+  // MiniMax's own; a signed detail repeats what is counted already.
+  expect(outputBytes({ reasoning_details: [{ type: "reasoning.text", text: "abc" }] })).toBe(3);
+  expect(outputBytes({ reasoning_details: [{ type: "reasoning.text", text: "abc", signature: "x" }] })).toBe(0);
   expect(outputBytes({ tool_calls: [{ function: { name: "f", arguments: "{}" } }, null, {}] })).toBe(3);
   expect(outputBytes({ content: null, tool_calls: "x" })).toBe(0);
   const { stream } = writeAll([chunk({ content: "ab" }), chunk({ content: "é" })]);

@@ -117,3 +117,18 @@ test("chunks and events of any shape make whole events, numbered in order", () =
     { numRuns: 2000 },
   );
 });
+
+test("states of one item share its summary, however many there are", () => {
+  const shared = { format: "openai-responses-v1", id: "rs_1", index: 0 };
+  const reasoning_details = [
+    { type: "reasoning.summary", summary: "x".repeat(10_000), ...shared },
+    ...Array.from({ length: 2_000 }, () => ({ type: "reasoning.encrypted", data: "x", ...shared })),
+  ];
+  const messages = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "Ho", reasoning_details },
+  ];
+  const target = { model: "m", cap: 1, capField: "max_tokens", hiddenReasoning: true } as const;
+  const { request } = responsesConverter.requestFromChat({ model: "m", messages }, target);
+  expect(JSON.stringify(request).length).toBeLessThan(2 * JSON.stringify(messages).length);
+});

@@ -136,6 +136,10 @@ test.each([
   [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
   [{ tools: [{ type: "web_search", external_web_access: true }] }, "tools[0].type"],
   [{ tools: [{ type: "web_search_preview", external_web_access: false }] }, "tools[0].type"],
+  [
+    { tools: [{ type: "namespace", name: "n", tools: [{ type: "web_search", external_web_access: false }] }] },
+    "tools[0].tools[0].type",
+  ],
   [{ tools: [{ type: "tool_search" }] }, "tools[0].execution"],
   [{ tool_choice: { type: "web_search" } }, "tool_choice.type"],
   [{ input: [{ type: "additional_tools", tools: [{ type: "web_search" }] }] }, "input[0].tools[0].type"],

@@ -16,6 +16,7 @@ const prefix = Buffer.from("reasoning-state").toString("base64");
 const maxContentCharacters = 64 * 1024;
 const maxCharacters = 256 * 1024;
 const maxDepth = 16;
+const maxDetails = 256;
 
 /** Details that are encrypted or signed; others repeat the text of the reasoning. */
 export const opaqueDetails = (details: unknown): readonly JsonObject[] =>
@@ -41,7 +42,9 @@ export function decodeReasoning(signature: unknown): ReasoningState | undefined 
   try {
     const { reasoning_content, reasoning_details } = object(JSON.parse(Buffer.from(encoded, "base64").toString()));
     const content = text(reasoning_content);
-    const details = opaqueDetails(reasoning_details).filter((detail) => !isDeeper(detail, maxDepth));
+    const details = opaqueDetails(reasoning_details)
+      .slice(0, maxDetails)
+      .filter((detail) => !isDeeper(detail, maxDepth));
     return {
       ...(content && { reasoning_content: content }),
       ...(details.length > 0 && { reasoning_details: details }),

@@ -1,10 +1,12 @@
 import { insufficientBalance, invalidValue } from "#errors";
-import { type Format, isSet, object } from "#formats";
+import { type Format, formedRequest, isSet, object } from "#formats";
 import type { CallContext } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
 
 /** The estimate by bytes may be too low by this much: code and other scripts take more tokens than English. */
 const estimateMargin = 1.25;
+/** It may also be too high: an answer is not cut below this for it. */
+const leastDefaultCap = 8_192;
 
 /**
  * The output cap for one upstream: what the hold covers. Where the caller set none, it is lowered to what the context has space
@@ -17,13 +19,14 @@ export function capFor(call: CallContext, { upstream }: Candidate, spoken: Forma
   if (isCapDefault) {
     if (default_cap === "omit") return undefined;
     const remaining = model.contextLength - Math.ceil(inputEstimate * estimateMargin);
-    return Math.min(cap, Math.max(remaining, min_response_cap));
+    return Math.min(cap, Math.max(remaining, leastDefaultCap));
   }
   if (spoken === "responses" && cap < min_response_cap) refuseCap(call, min_response_cap);
   return cap;
 }
 
-function refuseCap({ payload: { format = "chat" }, request }: CallContext, minimum: number): never {
+function refuseCap({ payload: { format = "chat" }, request: given }: CallContext, minimum: number): never {
+  const request = format === "gemini" ? object(formedRequest(given)) : given;
   const field = capFields[format].find(({ holder, name }) => {
     const fields = holder === undefined ? request : object(request[holder]);
     return isSet(fields[name]);

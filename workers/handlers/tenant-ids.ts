@@ -2,7 +2,13 @@ import { createHmac } from "node:crypto";
 import type { JsonObject } from "#formats";
 
 /** The provider shares caches, and its judgement of users, among those who send the same value under the operator's key. */
-const sharedFields = ["prompt_cache_key", "safety_identifier", "user"] as const;
+const sharedFields = [
+  "prompt_cache_key",
+  "safety_identifier",
+  "user",
+  // DeepSeek, by which it isolates caches (https://api-docs.deepseek.com/quick_start/rate_limit), and Z.ai.
+  "user_id",
+] as const;
 
 /**
  * A request in an OpenAI format with the caller's own ids replaced by an HMAC with the account, so that tenants cannot meet.

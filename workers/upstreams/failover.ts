@@ -85,9 +85,12 @@ export function failedCall(
   hasUntried = false,
   waitMs = Number.POSITIVE_INFINITY,
 ): ServiceError {
-  const refused = failures.findLast(({ kind }) => kind === "refused");
-  if (refused) return refusedByProvider(refused.code, refused.param, refused.message);
+  const refusals = failures.filter(({ kind }) => kind === "refused");
   const busy = failures.filter(({ kind }) => kind === "busy");
+  // A host's own limit is no answer while another host may take the call soon.
+  const mayBeTaken = hasUntried || busy.length > 0;
+  const refused = refusals.find(({ isHostLimit }) => !isHostLimit) ?? (mayBeTaken ? undefined : refusals[0]);
+  if (refused) return refusedByProvider(refused.code, refused.param, refused.message);
   if (!hasUntried && busy.length > 0 && busy.every(({ status }) => status === 413)) return tooManyTokens();
   if (hasUntried || failures.length === 0 || busy.length > 0) {
     const seconds = Number.isFinite(waitMs) ? Math.min(60, waitMs / 1000) : undefined;

@@ -96,9 +96,14 @@ function measureBlock(block: JsonObject, at: string, measure: Measure): void {
     case "tool_reference":
       measure.textBytes += byteLength(need(block, "tool_name", at));
       return;
-    case "browser_state":
-      measure.textBytes += byteLength(JSON.stringify(block));
+    case "browser_state": {
+      const { cache_control: _, ...state } = block;
+      const json = JSON.stringify(state);
+      // What these cost could not be told from the outside.
+      if (/"(source|cache_control)":/.test(json)) refuse(at, "media and cache breakpoints are not supported inside it");
+      measure.textBytes += byteLength(json);
       return;
+    }
     case "tool_use":
       measure.framed = true;
       need(block, "id", at);

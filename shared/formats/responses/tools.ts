@@ -30,7 +30,7 @@ function checkTool(tool: JsonObject, path: string, types = callerTools): number 
   if (isSet(tool["vector_store_ids"])) throw storedAtProvider(`${path}.vector_store_ids`);
   if (isSet(tool["container"])) throw storedAtProvider(`${path}.container`);
   const { type, name, tools, environment, execution } = tool;
-  if (isIdleSearch(tool)) return 0;
+  if (types === callerTools && isIdleSearch(tool)) return 0;
   if (isWebSearch(tool)) return refuse(`${path}.type`, liveSearch);
   if (typeof type !== "string" || !types.includes(type)) return refuse(`${path}.type`, hostedTools);
   if (type === "shell" && object(environment)["type"] !== "local")

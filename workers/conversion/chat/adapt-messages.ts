@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Quirks } from "#catalog";
-import { isSet, type JsonObject, list, object, text } from "#formats";
+import { isSet, type JsonObject, list, object, ownDetails, text } from "#formats";
 import type { IgnoredParams } from "../converter.ts";
-import { contentText, ownDetails, reasoningText } from "./fields.ts";
+import { contentText, reasoningText } from "./fields.ts";
 
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_details"] as const;
 /** What an assistant message may carry that is for its own provider alone. */
@@ -78,7 +78,11 @@ const withReasoning = (message: JsonObject): JsonObject =>
 function joinSystem(messages: readonly JsonObject[]): readonly JsonObject[] {
   const [first, ...others] = messages.filter(isSystem);
   if (!first || (others.length === 0 && messages[0] === first)) return messages;
-  const content = [first, ...others].map((message) => contentText(message["content"])).join("\n\n");
+  const parts = [first, ...others].flatMap(({ content }) =>
+    typeof content === "string" ? [{ type: "text", text: content }] : list(content),
+  );
+  const isPlain = parts.every(({ type }) => type === "text");
+  const content = isPlain ? parts.map((part) => text(part["text"])).join("\n\n") : parts;
   return [{ role: "system", content }, ...messages.filter((message) => !isSystem(message))];
 }
 

@@ -49,6 +49,7 @@ function mayNotThink({ tool_choice, messages, reasoning_effort }: JsonObject, { 
 }
 
 function withoutThinking({ reasoning_effort, ...request }: JsonObject, ignored: IgnoredParams): JsonObject {
+  if (object(request["thinking"])["type"] !== "disabled") ignored.add("thinking", request["thinking"]);
   ignored.add("reasoning_effort", reasoning_effort === "none" ? undefined : reasoning_effort);
   return { ...request, thinking: { type: "disabled" } };
 }

@@ -1,5 +1,5 @@
 import { invalidValue } from "#errors";
-import { type JsonObject, list, number, object, text } from "#formats";
+import { type JsonObject, list, number, object, ownDetails, text } from "#formats";
 import { type IgnoredParams, ignoredParams } from "../converter.ts";
 
 /** Chat fields that every conversion handles: converts, or refuses by value. */
@@ -95,14 +95,6 @@ export function capOf(request: JsonObject): number | undefined {
 
 export const stopSequencesOf = ({ stop }: JsonObject): readonly unknown[] =>
   typeof stop === "string" ? [stop] : Array.isArray(stop) ? stop : [];
-
-/** Details that an OpenAI-compatible server sent itself; those of other formats carry a signature or encrypted data. */
-export const ownDetails = (details: unknown): readonly JsonObject[] =>
-  Array.isArray(details)
-    ? list(details).filter(
-        ({ type, signature, data }) => type === "reasoning.text" && signature == null && data == null,
-      )
-    : [];
 
 /** The reasoning of a message or a delta, under any of the names that servers use. */
 export const reasoningText = (message: JsonObject): string =>

@@ -1,4 +1,4 @@
-import { isSet, type JsonObject, list, strings, text, toolLists } from "#formats";
+import { isSet, type JsonObject, list, number, strings, text, toolLists } from "#formats";
 import { isEncodedReasoning } from "../reasoning-state.ts";
 import { summaryPart } from "./output-items.ts";
 
@@ -42,14 +42,23 @@ export function reasoningDetailsOf(item: JsonObject, index: number): JsonObject[
 
 export function reasoningItemsOf(details: unknown): JsonObject[] {
   const own = list(details).filter((detail) => detail["format"] === format);
+  const itemOf = ({ id, index }: JsonObject) => JSON.stringify([text(id), number(index)]);
+  const summaries = Map.groupBy(
+    own.filter(({ type }) => type === "reasoning.summary"),
+    itemOf,
+  );
   return own
     .filter((detail) => detail["type"] === "reasoning.encrypted" && text(detail["data"]))
-    .map(({ id, index, data }) => ({
-      type: "reasoning",
-      ...(text(id) && { id }),
-      summary: own
-        .filter((detail) => detail["type"] === "reasoning.summary" && detail["id"] === id && detail["index"] === index)
-        .map((detail) => summaryPart(text(detail["summary"]))),
-      encrypted_content: data,
-    }));
+    .map((detail) => {
+      const { id, data } = detail;
+      const summary = summaries.get(itemOf(detail)) ?? [];
+      // Once, however many states have the same item.
+      summaries.delete(itemOf(detail));
+      return {
+        type: "reasoning",
+        ...(text(id) && { id }),
+        summary: summary.map((part) => summaryPart(text(part["summary"]))),
+        encrypted_content: data,
+      };
+    });
 }

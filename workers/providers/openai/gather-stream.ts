@@ -1,23 +1,25 @@
+import { byteLength, list, number, object } from "#formats";
 import { callDelta, callTracker } from "../../conversion/index.ts";
 import { type JsonObject, UpstreamFailure } from "../provider.ts";
 
 /** As of a whole answer. */
-const limitCharacters = 64 * 1024 * 1024;
+const limitBytes = 64 * 1024 * 1024;
 
 const texts = ["content", "reasoning_content", "reasoning", "refusal"] as const;
 
-interface Call {
-  readonly id: unknown;
+interface Named {
   name: string;
   args: string;
 }
 
 interface Choice {
   readonly texts: Partial<Record<(typeof texts)[number], string>>;
-  readonly details: unknown[];
-  readonly calls: Call[];
+  readonly details: JsonObject[];
+  readonly calls: (Named & { readonly id: unknown })[];
   readonly track: ReturnType<typeof callTracker>;
-  readonly logprobs: unknown[];
+  readonly logprobs: JsonObject[];
+  /** Chat's older form of a call. */
+  functionCall: Named | undefined;
   finishReason: unknown;
 }
 
@@ -27,43 +29,58 @@ const newChoice = (): Choice => ({
   calls: [],
   track: callTracker((call) => `call_${call}`),
   logprobs: [],
+  functionCall: undefined,
   finishReason: null,
 });
 
-const objects = (value: unknown) => (Array.isArray(value) ? (value as readonly JsonObject[]) : []);
-const inside = (holder: JsonObject | undefined, field: string) => (holder?.[field] ?? {}) as JsonObject;
+const addTo = (named: Named, { name, args }: Named): void => {
+  named.name += name;
+  named.args += args;
+};
 
+/** Returns how many bytes were added. */
 function add(choice: Choice, { delta, logprobs, finish_reason }: JsonObject): number {
-  let characters = 0;
-  const given = (delta ?? {}) as JsonObject;
+  const given = object(delta);
+  let bytes = 0;
   for (const field of texts) {
     const value = given[field];
     if (typeof value !== "string") continue;
     choice.texts[field] = (choice.texts[field] ?? "") + value;
-    characters += value.length;
+    bytes += byteLength(value);
   }
-  for (const value of objects(given["tool_calls"])) {
+  for (const value of list(given["tool_calls"])) {
     const { id, index, name, args } = callDelta(value);
-    const { call, ...tracked } = choice.track({ id, index, name });
-    const known = (choice.calls[call] ??= { id: tracked.id, name: "", args: "" });
-    known.name += name;
-    known.args += args;
-    characters += name.length + args.length;
+    const { call, id: callId } = choice.track({ id, index, name });
+    addTo((choice.calls[call] ??= { id: callId, name: "", args: "" }), { name, args });
+    bytes += byteLength(name) + byteLength(args);
   }
-  const details = objects(given["reasoning_details"]);
-  choice.details.push(...details);
-  choice.logprobs.push(...objects(inside({ logprobs }, "logprobs")["content"]));
+  if (given["function_call"] != null) {
+    const { name, args } = callDelta({ function: given["function_call"] });
+    addTo((choice.functionCall ??= { name: "", args: "" }), { name, args });
+    bytes += byteLength(name) + byteLength(args);
+  }
+  for (const [found, lists] of [
+    [list(given["reasoning_details"]), choice.details],
+    [list(object(logprobs)["content"]), choice.logprobs],
+  ] as const) {
+    if (found.length === 0) continue;
+    lists.push(...found);
+    bytes += byteLength(JSON.stringify(found));
+  }
   if (finish_reason != null) choice.finishReason = finish_reason;
-  return characters + details.length;
+  return bytes;
 }
 
-const messageOf = ({ texts, details, calls }: Choice): JsonObject => ({
+const calledFunction = ({ name, args }: Named): JsonObject => ({ name, arguments: args });
+
+const messageOf = ({ texts, details, calls, functionCall }: Choice): JsonObject => ({
   role: "assistant",
   content: null,
   ...texts,
   ...(details.length > 0 && { reasoning_details: details }),
+  ...(functionCall && { function_call: calledFunction(functionCall) }),
   ...(calls.length > 0 && {
-    tool_calls: calls.map(({ id, name, args }) => ({ id, type: "function", function: { name, arguments: args } })),
+    tool_calls: calls.map((call) => ({ id: call.id, type: "function", function: calledFunction(call) })),
   }),
 });
 
@@ -71,31 +88,32 @@ const messageOf = ({ texts, details, calls }: Choice): JsonObject => ({
 export async function gatherStream(stream: AsyncIterable<readonly JsonObject[]>): Promise<JsonObject> {
   let last: JsonObject = {};
   let usage: unknown;
-  let characters = 0;
+  let bytes = 0;
   const choices = new Map<number, Choice>();
   for await (const chunks of stream)
     for (const chunk of chunks) {
       const { id, created, model, system_fingerprint } = chunk;
       last = { id: id ?? last["id"], created: created ?? last["created"], model, system_fingerprint };
       usage = chunk["usage"] ?? usage;
-      objects(chunk["choices"]).forEach((value, position) => {
-        const index = typeof value["index"] === "number" ? value["index"] : position;
+      list(chunk["choices"]).forEach((value, position) => {
+        const index = number(value["index"]) ?? position;
         const choice = choices.get(index) ?? newChoice();
         choices.set(index, choice);
-        characters += add(choice, value);
+        bytes += add(choice, value);
       });
-      if (characters > limitCharacters)
-        throw new UpstreamFailure("unavailable", `an answer over ${limitCharacters} characters`);
+      if (bytes > limitBytes) throw new UpstreamFailure("unavailable", `an answer over ${limitBytes} bytes`);
     }
   return {
     ...last,
     object: "chat.completion",
-    choices: [...choices].map(([index, choice]) => ({
-      index,
-      message: messageOf(choice),
-      ...(choice.logprobs.length > 0 && { logprobs: { content: choice.logprobs } }),
-      finish_reason: choice.finishReason,
-    })),
+    choices: [...choices]
+      .sort(([one], [other]) => one - other)
+      .map(([index, choice]) => ({
+        index,
+        message: messageOf(choice),
+        ...(choice.logprobs.length > 0 && { logprobs: { content: choice.logprobs } }),
+        finish_reason: choice.finishReason,
+      })),
     ...(usage !== undefined && { usage }),
   };
 }

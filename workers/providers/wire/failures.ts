@@ -87,10 +87,10 @@ export function failureOf(status: number, headers: IncomingHttpHeaders, body: un
       ...refusalOf(status, error.code, text),
     });
   // Too many tokens at once is a limit for this request alone: other calls need no cooldown.
-  const cooldownMs = status === tooLarge ? undefined : defaultRetryMs;
+  const cooldownMs = status === tooLarge ? undefined : (retryAfterMs ?? defaultRetryMs);
   return new UpstreamFailure(kind, `status ${status}${text && `: ${text}`}`, {
     status,
-    retryAfterMs: kind === "busy" ? (retryAfterMs ?? cooldownMs) : undefined,
+    retryAfterMs: kind === "busy" ? cooldownMs : undefined,
   });
 }
 

@@ -41,6 +41,15 @@ const isIn = (texts: readonly RegExp[], message: string): boolean => {
 
 export const isContextLimit = (message: string): boolean => isIn(contextTexts, message);
 
+/** Verdicts on the content: no other server is asked for a better one. */
+const policyCodes: readonly unknown[] = [
+  "content_policy_violation",
+  "content_filter",
+  "moderation_blocked",
+  "invalid_prompt",
+  "image_content_policy_violation",
+];
+
 /** What a provider's refusal is known by to callers, and whether it is that host's own limit. */
 export function refusalOf(
   status: number,
@@ -48,5 +57,6 @@ export function refusalOf(
   message: string,
 ): Pick<UpstreamFailure, "code" | "isHostLimit"> {
   const known = isProviderCode(code) ? code : isContextLimit(message) ? "context_length_exceeded" : undefined;
-  return { code: known, isHostLimit: status === 413 || hostCodes.includes(known) || isIn(hostTexts, message) };
+  const isLimit = status === 413 || hostCodes.includes(known) || isIn(hostTexts, message);
+  return { code: known, isHostLimit: isLimit && !policyCodes.includes(known) };
 }
