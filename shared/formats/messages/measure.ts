@@ -99,7 +99,7 @@ function measureBlock(block: JsonObject, at: string, measure: Measure): void {
     case "browser_state": {
       const { cache_control: _, ...state } = block;
       const json = JSON.stringify(state);
-      // What these cost could not be told from the outside.
+      // Their cost is unknown.
       if (/"(source|cache_control)":/.test(json)) refuse(at, "media and cache breakpoints are not supported inside it");
       measure.textBytes += byteLength(json);
       return;
