@@ -5,8 +5,8 @@ import type { Candidate } from "../upstreams/index.ts";
 
 /** The estimate by bytes may be too low by this much: code and other scripts take more tokens than English. */
 const estimateMargin = 1.25;
-/** It may also be too high: an answer is not cut below this for it. */
-const leastDefaultCap = 8_192;
+/** It may also be too high: the margin does not cut an answer below the first of these, nor the estimate below the second. */
+const [leastByMargin, leastByEstimate] = [8_192, 1_024];
 
 /**
  * The output cap for one upstream: what the hold covers. Where the caller set none, it is lowered to what the context has space
@@ -18,8 +18,9 @@ export function capFor(call: CallContext, { upstream }: Candidate, spoken: Forma
   const { default_cap, min_response_cap } = upstream.quirks;
   if (isCapDefault) {
     if (default_cap === "omit") return undefined;
-    const remaining = model.contextLength - Math.ceil(inputEstimate * estimateMargin);
-    return Math.min(cap, Math.max(remaining, leastDefaultCap));
+    const remaining = model.contextLength - inputEstimate;
+    const withMargin = model.contextLength - Math.ceil(inputEstimate * estimateMargin);
+    return Math.min(cap, Math.max(withMargin, Math.min(remaining, leastByMargin), leastByEstimate));
   }
   if (spoken === "responses" && cap < min_response_cap) refuseCap(call, min_response_cap);
   return cap;
