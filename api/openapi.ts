@@ -10,6 +10,7 @@ import {
   mediaRequest,
   messagesRequest,
   responsesRequest,
+  speechRequest,
 } from "#formats";
 import * as answers from "./openapi-schemas.ts";
 import { shownTypes } from "./routes/files.ts";
@@ -207,6 +208,13 @@ const operations = {
     ...payable,
     body: mediaRequest,
     ok: ["The answer", answers.mediaResponse, payableHeaders],
+  }),
+  "POST /v1/audio/speech": operation("createSpeech", "Speech from a text, priced per character", {
+    ...storing,
+    body: speechRequest,
+    responses: {
+      "200": { description: "The audio, as the model's file", headers: storedCallHeaders, content: file },
+    },
   }),
   "POST /v1/uploads": operation("createUpload", "Upload a file as a raw body, as a form, or in parts (JSON)", {
     params: { header: idempotencyKey },

@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { fileExpired } from "#errors";
+import { type AudioCall, audioCodec, list, object, speechCall, text } from "#formats";
+import { prepend, readStored } from "../http/read-stored.ts";
+import type { PaidRoute, RouteAnswer, RouteBody } from "../paid-route.ts";
+
+/** OpenAI's routes for audio. Their jobs are those of `/v1/media/generations`. */
+export const audioRoutes: readonly PaidRoute[] = [
+  {
+    endpoint: "/v1/audio/speech",
+    job: "media",
+    codec: audioCodec,
+    endsAtSyncTimeout: true,
+    serves: ({ task }) => task === "speech",
+    async readBody({ readBody }, { req, res, account }) {
+      const body = await readBody(req, res, { account });
+      try {
+        return jobBody(speechCall(body.value), { release: () => body.release() });
+      } catch (error) {
+        body.release();
+        throw error;
+      }
+    },
+    answer: writeSpeech,
+  },
+];
+
+function jobBody(value: AudioCall, rest: Pick<RouteBody, "release" | "identity" | "cleanUp">): RouteBody {
+  const json = JSON.stringify(value);
+  return { ...rest, value, text: json, bytes: Buffer.byteLength(json) };
+}
+
+/** Formats without a signature in their bytes. */
+const unsignedTypes: Readonly<Record<string, string>> = { pcm: "audio/pcm", mulaw: "audio/basic" };
+
+const unknownType = "application/octet-stream";
+
+/** Sends the generated file. If nobody can ask for it again, it is deleted. */
+async function writeSpeech({ files }: Parameters<NonNullable<PaidRoute["answer"]>>[0], answer: RouteAnswer) {
+  const { res, format = "", isLast } = answer;
+  const [made] = list(object(JSON.parse(answer.text))["files"]);
+  const id = text(made?.["url"]).replace(/^.*\//s, "");
+  const disconnected = new AbortController();
+  const { signal } = disconnected;
+  res.once("close", () => disconnected.abort());
+  try {
+    const file = await files.generated.find(id);
+    if (!file || file === "expired") throw fileExpired();
+    const open = (range?: { start: number; end: number }) => files.generated.open(id, range, signal);
+    const chunks = readStored(open, undefined, 0, file.bytes - 1);
+    // Read before the status is sent, so that a failure of storage can still be a 503.
+    const first = await chunks.next();
+    if (first.done) throw fileExpired();
+    const type = file.contentType === unknownType ? (unsignedTypes[format] ?? unknownType) : file.contentType;
+    res.status(200).set({ "content-type": type, "content-length": String(file.bytes) });
+    for await (const chunk of prepend(first.value, chunks)) {
+      if (signal.aborted) return;
+      if (!res.write(chunk)) await once(res, "drain", { signal });
+    }
+    res.end();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    if (isLast) await files.generated.delete([id]);
+  }
+}

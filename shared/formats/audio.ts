@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { ServiceError } from "#errors";
+import { refuse, validate } from "./errors.ts";
+import { mediaCodec } from "./images.ts";
+import { given, type JsonObject, object } from "./json.ts";
+import type { Codec } from "./types.ts";
+
+/** OpenAI's `POST /v1/audio/speech`; the model's own parameters are further top-level fields. */
+export const speechRequest = z
+  .looseObject({
+    model: z.string().min(1).describe("provider/model"),
+    input: z.string().min(1).describe("The text to speak"),
+    voice: z
+      .union([z.string().min(1), z.object({ id: z.string().min(1) })])
+      .nullish()
+      .describe("One of the model's voices; its `x_input_schema` lists them"),
+    response_format: z.string().min(1).nullish().describe("One of the model's formats, such as `mp3` or `wav`"),
+    stream_format: z.enum(["audio", "sse"]).nullish().describe("Only `audio`"),
+  })
+  .meta({ id: "SpeechRequest" });
+
+/** A call of an audio route as the job takes it: the body of `POST /v1/media/generations`, and the format of the answer. */
+export interface AudioCall {
+  readonly model: string;
+  readonly input: JsonObject;
+  readonly response_format?: string;
+}
+
+export function speechCall(body: unknown): AudioCall {
+  const { model, input: text, voice, response_format, stream_format, ...own } = validate(speechRequest, body);
+  if (stream_format === "sse") refuse("stream_format", "speech is sent as audio only");
+  const input = {
+    ...own,
+    text,
+    voice: typeof voice === "object" ? voice?.id : voice,
+    format: response_format,
+  };
+  return { model, input: given(input), ...(response_format != null && { response_format }) };
+}
+
+/** Fields of the job's input that have another name on the audio routes. */
+const routeNames: Readonly<Record<string, string>> = { text: "input", format: "response_format" };
+
+/** The job names fields of its input, and the caller knows them as fields of the body. */
+function inRouteNames(error: ServiceError): ServiceError {
+  const [, field] = /^input\.([^.[]+)/.exec(error.param ?? "") ?? [];
+  if (field === undefined) return error;
+  const name = routeNames[field] ?? field;
+  const rest = (error.param ?? "").slice("input.".length + field.length);
+  const message = error.message.replace(error.param ?? "", name + rest).replace(`"${field}"`, `"${name}"`);
+  return new ServiceError({ ...error.fields(), param: name + rest, message }, error);
+}
+
+/** Parses an `AudioCall`. */
+export const audioCodec: Codec = {
+  ...mediaCodec,
+  parse(body, bodyBytes) {
+    const { response_format: format } = object(body);
+    const call = mediaCodec.parse(body, bodyBytes);
+    return typeof format === "string" ? { ...call, answerFormat: format } : call;
+  },
+  error: (error, requestId) => mediaCodec.error(inRouteNames(error), requestId),
+};
