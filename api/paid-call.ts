@@ -11,6 +11,7 @@ import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
 import { bodyTimeoutMs } from "./http/body.ts";
+import { formTimeoutMs } from "./http/file-form.ts";
 import { localsOf } from "./http/headers.ts";
 import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
 import type { OpenCalls } from "./open-calls/index.ts";
@@ -62,14 +63,15 @@ function createReservation(deps: CallDeps, requestId: string) {
     arrive(): void {
       depart = deps.openCalls.arrive();
     },
-    async takeSlot(caller: Caller): Promise<Slot> {
-      slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
+    async takeSlot(caller: Caller, { readBody }: PaidRoute): Promise<Slot> {
+      const bodyMs = readBody ? formTimeoutMs : bodyTimeoutMs;
+      slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyMs + deps.callTimeoutMs + slotMarginMs });
       return slot;
     },
     async readBody({ readBody }: PaidRoute, req: Request, res: Response): Promise<RouteBody> {
       body =
         readBody && slot
-          ? await readBody(deps, { req, res, account: slot.caller.account })
+          ? await readBody(deps, { req, res, caller: slot.caller })
           : await deps.readBody(req, res, slot?.caller ?? "anonymous");
       return body;
     },
@@ -115,7 +117,7 @@ async function submitCall(
 
   // A caller over a limit is refused before a byte of the body is read.
   const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
-  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
+  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner, route));
   if (!keySlot) await countAnonymous(deps, req, res);
 
   const body = await reservation.readBody(route, req, res);
@@ -127,7 +129,7 @@ async function submitCall(
     ? paidByKey(route, req, keySlot.caller, body, call)
     : await payPerCall(deps, route, { req, res, body, call });
   if (!paidBy) return;
-  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller));
+  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller, route));
   const { account } = slot.caller;
 
   // No caller waits longer than this; only an answer that is stored may come later.

@@ -3,16 +3,22 @@ import type { Model } from "#catalog";
 import type { Files } from "#files";
 import type { Codec, Format } from "#formats";
 import type { PaidJobName } from "#jobs";
+import type { Caller } from "#keys";
+import type { ByteBudget } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
 import type { BodyReader, JsonBody } from "./http/body.ts";
 
 export interface RouteBodyDeps {
   readonly readBody: BodyReader;
+  readonly files: Files;
+  readonly spoolBudget: ByteBudget;
+  readonly clock: Clock;
 }
 
 export interface RouteRequest {
   readonly req: Request;
   readonly res: Response;
-  readonly account: string;
+  readonly caller: Caller;
 }
 
 /** What a route read from a request: the JSON of its job. */

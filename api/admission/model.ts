@@ -56,6 +56,7 @@ const textEndpoint = "/v1/chat/completions";
 
 const taskEndpoints: Partial<Record<Task, string>> = {
   speech: "/v1/audio/speech",
+  transcription: "/v1/audio/transcriptions",
 };
 
 const routeOf = ({ endpoint, task }: Model): string => (task && taskEndpoints[task]) ?? endpoint;

@@ -1,8 +1,12 @@
 import { once } from "node:events";
-import { fileExpired } from "#errors";
-import { type AudioCall, audioCodec, list, object, speechCall, text } from "#formats";
+import { fileExpired, invalidValue } from "#errors";
+import { type AudioCall, audioCodec, list, object, speechCall, text, transcriptionCall } from "#formats";
+import { answerJson } from "../http/answer.ts";
+import { sendContinue } from "../http/body.ts";
+import { withFileForm } from "../http/file-form.ts";
+import { localsOf } from "../http/headers.ts";
 import { prepend, readStored } from "../http/read-stored.ts";
-import type { PaidRoute, RouteAnswer, RouteBody } from "../paid-route.ts";
+import type { PaidRoute, RouteAnswer, RouteBody, RouteBodyDeps, RouteRequest } from "../paid-route.ts";
 
 /** OpenAI's routes for audio. Their jobs are those of `/v1/media/generations`. */
 export const audioRoutes: readonly PaidRoute[] = [
@@ -12,8 +16,8 @@ export const audioRoutes: readonly PaidRoute[] = [
     codec: audioCodec,
     endsAtSyncTimeout: true,
     serves: ({ task }) => task === "speech",
-    async readBody({ readBody }, { req, res, account }) {
-      const body = await readBody(req, res, { account });
+    async readBody({ readBody }, { req, res, caller }) {
+      const body = await readBody(req, res, caller);
       try {
         return jobBody(speechCall(body.value), { release: () => body.release() });
       } catch (error) {
@@ -23,7 +27,46 @@ export const audioRoutes: readonly PaidRoute[] = [
     },
     answer: writeSpeech,
   },
+  {
+    endpoint: "/v1/audio/transcriptions",
+    job: "media",
+    codec: audioCodec,
+    endsAtSyncTimeout: true,
+    serves: ({ task }) => task === "transcription",
+    readBody: readRecording,
+    answer: async (_deps, answer) => writeTranscript(answer),
+  },
 ];
+
+/** As the providers of transcription models take. */
+const recordingLimitBytes = 25 * 1024 * 1024;
+
+/** The recording of a form becomes a file of the call alone: storing it costs nothing. */
+async function readRecording({ files, spoolBudget, clock }: RouteBodyDeps, { req, res, caller }: RouteRequest) {
+  sendContinue(req, res);
+  const share = spoolBudget.share(caller.account);
+  return withFileForm(req, { limitBytes: recordingLimitBytes, share, clock }, async ({ fields, hash, ...file }) => {
+    const { input, ...call } = transcriptionCall(fields);
+    const { requestId } = localsOf(res);
+    const { id, kind } = await files.temporary.store({ ...caller, requestId }, file);
+    const cleanUp = () => files.temporary.delete(id);
+    if (kind === "image") {
+      await cleanUp();
+      throw invalidValue("file", "file: is an image, not a recording.");
+    }
+    const of = (file: string) => ({ ...call, input: { ...input, file } });
+    return jobBody(of(id), { release: () => {}, identity: JSON.stringify(of(hash)), cleanUp });
+  });
+}
+
+function writeTranscript({ res, text: answer, format }: RouteAnswer): void {
+  const output = object(object(JSON.parse(answer))["output"]);
+  if (format === "json" || format === "verbose_json") return answerJson(res.status(200), JSON.stringify(output));
+  const transcript = text(output["text"]);
+  const bytes = Buffer.from(transcript.endsWith("\n") ? transcript : `${transcript}\n`);
+  res.status(200).set({ "content-type": "text/plain; charset=utf-8", "content-length": String(bytes.length) });
+  res.end(bytes);
+}
 
 function jobBody(value: AudioCall, rest: Pick<RouteBody, "release" | "identity" | "cleanUp">): RouteBody {
   const json = JSON.stringify(value);

@@ -38,6 +38,44 @@ export function speechCall(body: unknown): AudioCall {
   return { model, input: given(input), ...(response_format != null && { response_format }) };
 }
 
+const transcriptFormats = ["json", "text", "srt", "verbose_json", "vtt"] as const;
+
+/** The fields of the form of `POST /v1/audio/transcriptions`, beside its file. */
+export const transcriptionRequest = z
+  .looseObject({
+    model: z.string().min(1).describe("provider/model"),
+    response_format: z
+      .enum(transcriptFormats)
+      .optional()
+      .describe("`json` and `text` of every model, the others as its `x_input_schema` has them"),
+    temperature: z.coerce.number().optional(),
+    stream: z.enum(["true", "false"]).optional().describe("Only `false`"),
+  })
+  .meta({ id: "TranscriptionRequest" });
+
+type Fields = readonly (readonly [name: string, value: string])[];
+
+/** Lists come as `include[]`, one field for each item. */
+function ofForm(fields: Fields): JsonObject {
+  const value = new Map<string, string | string[]>();
+  for (const [name, each] of fields) {
+    const [, listName] = /^(.+)\[\]$/s.exec(name) ?? [];
+    if (listName === undefined) value.set(name, each);
+    else value.set(listName, [...[value.get(listName) ?? []].flat(), each]);
+  }
+  return Object.fromEntries(value);
+}
+
+/** Without its file. */
+export function transcriptionCall(fields: Fields): AudioCall {
+  const { model, response_format = "json", stream, ...input } = validate(transcriptionRequest, ofForm(fields));
+  if (stream === "true") refuse("stream", "transcripts are not streamed");
+  // Every model's text can be answered in these.
+  const isPlain = response_format === "json" || response_format === "text";
+  const format = isPlain ? undefined : response_format;
+  return { model, input: given({ ...input, format }), response_format };
+}
+
 /** Fields of the job's input that have another name on the audio routes. */
 const routeNames: Readonly<Record<string, string>> = { text: "input", format: "response_format" };
 

@@ -79,10 +79,15 @@ function toneOf(character: string, samples: number, pitch: number): Buffer {
 /** As the providers of transcription models take. */
 const recordingLimitBytes = 25 * 1024 * 1024;
 
-const transcriptionInput = z.object({ file: z.string(), prompt: z.string().nullish() });
+const transcriptionInput = z.object({
+  file: z.string(),
+  prompt: z.string().nullish(),
+  language: z.string().nullish(),
+  format: z.enum(["json", "text", "srt", "verbose_json", "vtt"]).nullish(),
+});
 
 export async function transcribe(clock: Clock, call: GenerationCall): Promise<Generated> {
-  const { file: id, prompt } = parseRequest(transcriptionInput, call.input);
+  const { file: id, prompt, language, format } = parseRequest(transcriptionInput, call.input);
   const { delayMs } = triggerOf(prompt ?? "", "prompt");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const file = uploadOf(call, id, "file", ["audio", "video"]);
@@ -91,5 +96,23 @@ export async function transcribe(clock: Clock, call: GenerationCall): Promise<Ge
   const duration = await secondsOf(bytes, file.mime);
   if (duration === undefined) throw refusal("The file is no recording that can be read.", file.param);
   const text = `This is a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
-  return { output: { text, duration }, usage: { minute: Math.round((duration / 60) * 1e6) / 1e6 } };
+  const verbose = { language: language ?? "english", segments: [{ id: 0, start: 0, end: duration, text }] };
+  return {
+    output: {
+      text: subtitles[format ?? "text"]?.(text, duration) ?? text,
+      duration,
+      ...(format === "verbose_json" && verbose),
+    },
+    usage: { minute: Math.round((duration / 60) * 1e6) / 1e6 },
+  };
 }
+
+/** One line, for as long as the recording lasts. */
+const subtitles: Readonly<Record<string, (text: string, seconds: number) => string>> = {
+  srt: (text, seconds) => `1\n00:00:00,000 --> ${timeOf(seconds).replace(".", ",")}\n${text}\n\n`,
+  vtt: (text, seconds) => `WEBVTT\n\n00:00:00.000 --> ${timeOf(seconds)}\n${text}\n\n`,
+};
+
+/** `01:02:03.456`; no recording lasts a day. */
+const timeOf = (seconds: number): string =>
+  new Date(Math.min(seconds, 86_399) * 1_000).toISOString().slice("1970-01-01T".length, -1);
