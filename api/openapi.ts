@@ -234,6 +234,11 @@ const operations = {
     requestBody: recordingForm,
     responses: transcriptAnswer,
   }),
+  "POST /v1/audio/translations": operation("createTranslation", "The same in English, of the models that translate", {
+    ...storing,
+    requestBody: recordingForm,
+    responses: transcriptAnswer,
+  }),
   "POST /v1/uploads": operation("createUpload", "Upload a file as a raw body, as a form, or in parts (JSON)", {
     params: { header: idempotencyKey },
     requestBody: {

@@ -1,6 +1,15 @@
 import { once } from "node:events";
 import { fileExpired, invalidValue } from "#errors";
-import { type AudioCall, audioCodec, list, object, speechCall, text, transcriptionCall } from "#formats";
+import {
+  type AudioCall,
+  audioCodec,
+  type JsonObject,
+  list,
+  object,
+  speechCall,
+  text,
+  transcriptionCall,
+} from "#formats";
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
@@ -33,7 +42,17 @@ export const audioRoutes: readonly PaidRoute[] = [
     codec: audioCodec,
     endsAtSyncTimeout: true,
     serves: ({ task }) => task === "transcription",
-    readBody: readRecording,
+    readBody: (deps, request) => readRecording(deps, request),
+    answer: async (_deps, answer) => writeTranscript(answer),
+  },
+  {
+    endpoint: "/v1/audio/translations",
+    job: "media",
+    codec: audioCodec,
+    endsAtSyncTimeout: true,
+    serves: ({ task, media }) =>
+      task === "transcription" && object(media?.schema["properties"])["translate"] !== undefined,
+    readBody: (deps, request) => readRecording(deps, request, { translate: true }),
     answer: async (_deps, answer) => writeTranscript(answer),
   },
 ];
@@ -42,11 +61,15 @@ export const audioRoutes: readonly PaidRoute[] = [
 const recordingLimitBytes = 25 * 1024 * 1024;
 
 /** The recording of a form becomes a file of the call alone: storing it costs nothing. */
-async function readRecording({ files, spoolBudget, clock }: RouteBodyDeps, { req, res, caller }: RouteRequest) {
+async function readRecording(
+  { files, spoolBudget, clock }: RouteBodyDeps,
+  { req, res, caller }: RouteRequest,
+  own: JsonObject = {},
+) {
   sendContinue(req, res);
   const share = spoolBudget.share(caller.account);
   return withFileForm(req, { limitBytes: recordingLimitBytes, share, clock }, async ({ fields, hash, ...file }) => {
-    const { input, ...call } = transcriptionCall(fields);
+    const { input, ...call } = transcriptionCall(fields, own);
     const { requestId } = localsOf(res);
     const { id, kind } = await files.temporary.store({ ...caller, requestId }, file);
     const cleanUp = () => files.temporary.delete(id);

@@ -66,14 +66,14 @@ function ofForm(fields: Fields): JsonObject {
   return Object.fromEntries(value);
 }
 
-/** Without its file. */
-export function transcriptionCall(fields: Fields): AudioCall {
+/** Without its file. `own`: the fields that the route adds. */
+export function transcriptionCall(fields: Fields, own: JsonObject = {}): AudioCall {
   const { model, response_format = "json", stream, ...input } = validate(transcriptionRequest, ofForm(fields));
   if (stream === "true") refuse("stream", "transcripts are not streamed");
   // Every model's text can be answered in these.
   const isPlain = response_format === "json" || response_format === "text";
   const format = isPlain ? undefined : response_format;
-  return { model, input: given({ ...input, format }), response_format };
+  return { model, input: given({ ...input, format, ...own }), response_format };
 }
 
 /** Fields of the job's input that have another name on the audio routes. */

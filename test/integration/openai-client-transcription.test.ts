@@ -45,10 +45,10 @@ afterEach(async () => {
 
 const recording = (seconds = 3) => toFile(wavOf(seconds), "recording.wav");
 
-async function costOf(customer: Customer, response: Response): Promise<bigint> {
+async function costOf(customer: Customer, response: Response, endpoint = path): Promise<bigint> {
   await running.service.settled();
   const entry = await entryOf(running.service, response.headers.get("x-request-id"));
-  expect(entry.request).toMatchObject({ endpoint: path, status: "succeeded" });
+  expect(entry.request).toMatchObject({ endpoint, status: "succeeded" });
   expect(response.headers.get("x-xm-cost-usd")).toBe(entry.amount_usd.replace("-", ""));
   expect(await charges(customer)).toHaveLength(1);
   expect(nanoUsd("1.00") - nanoUsd(await customer.available())).toBe(-nanoUsd(entry.amount_usd));
@@ -115,6 +115,23 @@ test("a provider gets the file and its own names, and its segments come back", a
   ]);
 });
 
+test("a recording is translated, here and by a provider, at the price of a transcript", async () => {
+  const translations = "/v1/audio/translations";
+  const ask = async (model: string) => {
+    const customer = await running.service.account("1");
+    const { data, response } = await customer.openai.audio.translations
+      .create({ model, file: await recording() })
+      .withResponse();
+    return [data.text, await costOf(customer, response, translations)];
+  };
+  expect(await ask(local)).toEqual([expect.stringMatching(/^The English translation of a recording of 3/), 100_000n]);
+  expect(await ask(whisper)).toEqual([mockTranscript, (BigInt(mockRecordingSeconds) * 6_000_000n) / 60n]);
+  expect(running.provider.requests.map((sent) => sent.path)).toEqual([translations]);
+  const customer = await running.service.account("1");
+  const other = await post(customer, { model: "openai/gpt-transcribe" }, translations);
+  expect(await refusalOf(other)).toEqual(invalid("model", /\/v1\/audio\/transcriptions/, "model_not_supported"));
+});
+
 test("under an Idempotency-Key the same recording is answered again, and another one is a conflict", async () => {
   const customer = await running.service.account("1");
   const ask = async (seconds: number) =>
@@ -131,12 +148,12 @@ test("under an Idempotency-Key the same recording is answered again, and another
 
 type Fields = Readonly<Record<string, string | Blob | undefined>>;
 
-function post({ key }: Customer, fields: Fields): Promise<Response> {
+function post({ key }: Customer, fields: Fields, endpoint = path): Promise<Response> {
   const form = new FormData();
   const blob = new Blob([wavOf(3)]);
   for (const [name, value] of Object.entries({ model: local, file: blob, ...fields }))
     if (value !== undefined) form.append(name, value);
-  return fetch(running.service.baseUrl + path, {
+  return fetch(running.service.baseUrl + endpoint, {
     method: "POST",
     headers: { authorization: `Bearer ${key}` },
     body: form,

@@ -84,10 +84,11 @@ const transcriptionInput = z.object({
   prompt: z.string().nullish(),
   language: z.string().nullish(),
   format: z.enum(["json", "text", "srt", "verbose_json", "vtt"]).nullish(),
+  translate: z.boolean().nullish(),
 });
 
 export async function transcribe(clock: Clock, call: GenerationCall): Promise<Generated> {
-  const { file: id, prompt, language, format } = parseRequest(transcriptionInput, call.input);
+  const { file: id, prompt, language, format, translate } = parseRequest(transcriptionInput, call.input);
   const { delayMs } = triggerOf(prompt ?? "", "prompt");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const file = uploadOf(call, id, "file", ["audio", "video"]);
@@ -95,7 +96,8 @@ export async function transcribe(clock: Clock, call: GenerationCall): Promise<Ge
   call.signal.throwIfAborted();
   const duration = await secondsOf(bytes, file.mime);
   if (duration === undefined) throw refusal("The file is no recording that can be read.", file.param);
-  const text = `This is a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
+  const subject = translate ? "The English translation of" : "This is";
+  const text = `${subject} a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
   const verbose = { language: language ?? "english", segments: [{ id: 0, start: 0, end: duration, text }] };
   return {
     output: {
