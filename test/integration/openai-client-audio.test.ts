@@ -1,5 +1,8 @@
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import type OpenAI from "openai";
-import { expect, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { charges } from "../support/generation-setup.ts";
 import { mockError } from "../support/mock-openai.ts";
 import { mockMp3 } from "../support/mock-openai-media.ts";
@@ -12,6 +15,7 @@ import {
   refusal,
   refusalOf,
   serviceOfFile,
+  startWithProvider,
 } from "../support/service-setup.ts";
 
 const localSpeech = "local/speech";
@@ -112,4 +116,36 @@ test("a provider that refuses or fails: its field in the caller's words, and no 
   expect(await refusalOf(await customer.post(speech, body))).toMatchObject({ error: { param: null } });
   await expectUntouched(running.service, customer, "1.00");
   expect(await charges(customer)).toEqual([]);
+});
+
+/** Storage that writes, and cannot read a generated file. */
+async function unreadableStorage(): Promise<string> {
+  const { S3_ENDPOINT } = inject("stores");
+  const server = createServer((req, res) => {
+    const { method, headers, url } = req;
+    if (method === "GET" && url?.includes("/files/")) return void res.writeHead(403).end();
+    const forwarded = request(new URL(url ?? "/", S3_ENDPOINT), { method, headers }, (answer) => {
+      res.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(res);
+    });
+    req.pipe(forwarded);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("audio that cannot be read from storage: 503, and the charge is refunded", async () => {
+  const { service, provider } = await startWithProvider({ S3_ENDPOINT: await unreadableStorage() });
+  onTestFinished(() => provider.close());
+  const customer = await service.account("1");
+  expect(await refusalOf(await customer.post(speech, saying))).toMatchObject({
+    status: 503,
+    error: { code: "no_capacity" },
+  });
+  await expectUntouched(service, customer, "1.00");
 });
