@@ -177,6 +177,15 @@ export const mediaResponse = z
   })
   .meta({ id: "MediaResponse" });
 
+export const transcript = z
+  .looseObject({
+    text: z.string(),
+    language: z.string().optional(),
+    duration: z.number().optional().describe("Seconds"),
+    segments: z.array(z.looseObject({ start: z.number(), end: z.number(), text: z.string() })).optional(),
+  })
+  .meta({ id: "Transcript", description: "What the model says of the recording" });
+
 /** docs/api/inference.md, "Payment-required body": x402 version 2. */
 export const paymentRequired = z
   .object({

@@ -10,6 +10,8 @@ import {
   mediaRequest,
   messagesRequest,
   responsesRequest,
+  speechRequest,
+  transcriptionRequest,
 } from "#formats";
 import * as answers from "./openapi-schemas.ts";
 import { shownTypes } from "./routes/files.ts";
@@ -113,6 +115,18 @@ const file: Content = Object.fromEntries(
   ["application/octet-stream", ...shownTypes].map((type) => [type, { schema: binary }]),
 );
 
+const recordingForm = {
+  required: true,
+  content: { "multipart/form-data": { schema: transcriptionRequest.extend({ file: binary.describe("Up to 25 MB") }) } },
+};
+const transcriptAnswer = {
+  "200": {
+    description: "The transcript, in the requested format",
+    headers: storedCallHeaders,
+    content: { ...json(answers.transcript), "text/plain": { schema: z.string() } },
+  },
+};
+
 const operations = {
   "POST /v1/chat/completions": operation("createChatCompletion", "Chat, as JSON or as a stream", {
     ...storing,
@@ -207,6 +221,23 @@ const operations = {
     ...payable,
     body: mediaRequest,
     ok: ["The answer", answers.mediaResponse, payableHeaders],
+  }),
+  "POST /v1/audio/speech": operation("createSpeech", "Speech from a text, priced per character", {
+    ...storing,
+    body: speechRequest,
+    responses: {
+      "200": { description: "The audio, as the model's file", headers: storedCallHeaders, content: file },
+    },
+  }),
+  "POST /v1/audio/transcriptions": operation("createTranscription", "The text of a recording, priced per minute", {
+    ...storing,
+    requestBody: recordingForm,
+    responses: transcriptAnswer,
+  }),
+  "POST /v1/audio/translations": operation("createTranslation", "The same in English, of the models that translate", {
+    ...storing,
+    requestBody: recordingForm,
+    responses: transcriptAnswer,
   }),
   "POST /v1/uploads": operation("createUpload", "Upload a file as a raw body, as a form, or in parts (JSON)", {
     params: { header: idempotencyKey },

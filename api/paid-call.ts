@@ -6,19 +6,21 @@ import type { ClaimRequest } from "#idempotency";
 import { isTextPool, jobCatalog, type PaidCall } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
+import type { Background } from "#platform/background";
 import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
-import { type BodyReader, bodyTimeoutMs, type JsonBody } from "./http/body.ts";
+import { bodyTimeoutMs } from "./http/body.ts";
+import { formTimeoutMs } from "./http/file-form.ts";
 import { localsOf } from "./http/headers.ts";
 import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
 import type { OpenCalls } from "./open-calls/index.ts";
-import type { PaidRoute } from "./paid-route.ts";
+import type { PaidRoute, RouteBody, RouteBodyDeps } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
 
-export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps {
+export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, RouteBodyDeps {
   readonly openCalls: OpenCalls;
-  readonly readBody: BodyReader;
+  readonly background: Background;
   readonly callTimeoutMs: number;
   readonly instance: string;
   readonly publicUrl: () => string;
@@ -54,18 +56,23 @@ const slotMarginMs = 10_000;
 function createReservation(deps: CallDeps, requestId: string) {
   let depart = () => {};
   let slot: Slot | undefined;
-  let body: JsonBody | undefined;
+  let body: RouteBody | undefined;
+  let isSubmitted = false;
   let claimId: string | undefined;
   return {
     arrive(): void {
       depart = deps.openCalls.arrive();
     },
-    async takeSlot(caller: Caller): Promise<Slot> {
-      slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyTimeoutMs + deps.callTimeoutMs + slotMarginMs });
+    async takeSlot(caller: Caller, { readBody }: PaidRoute): Promise<Slot> {
+      const bodyMs = readBody ? formTimeoutMs : bodyTimeoutMs;
+      slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyMs + deps.callTimeoutMs + slotMarginMs });
       return slot;
     },
-    async readBody(req: Request, res: Response): Promise<JsonBody> {
-      body = await deps.readBody(req, res, slot?.caller ?? "anonymous");
+    async readBody({ readBody }: PaidRoute, req: Request, res: Response): Promise<RouteBody> {
+      body =
+        readBody && slot
+          ? await readBody(deps, { req, res, caller: slot.caller })
+          : await deps.readBody(req, res, slot?.caller ?? "anonymous");
       return body;
     },
     async claimKey(request: ClaimRequest, waiting: { answerBy: number; res: Response }): Promise<Claimed> {
@@ -78,6 +85,10 @@ function createReservation(deps: CallDeps, requestId: string) {
       slot = undefined;
       claimId = undefined;
     },
+    /** From here on what the job reads is deleted by what answers the call. */
+    submitted(): void {
+      isSubmitted = true;
+    },
     /** For a request that is refused. */
     async release(refusedBy: ServiceError): Promise<void> {
       if (claimId !== undefined) await releaseKey(deps, claimId, requestId);
@@ -86,6 +97,8 @@ function createReservation(deps: CallDeps, requestId: string) {
     /** For every request, once it is submitted, answered or refused. */
     end(): void {
       body?.release();
+      if (body?.cleanUp && !isSubmitted)
+        deps.background.run("deleting the file of a refused call", body.cleanUp(), { requestId });
       depart();
     },
   };
@@ -104,10 +117,10 @@ async function submitCall(
 
   // A caller over a limit is refused before a byte of the body is read.
   const keyOwner = isPayPerCall(deps, route, req) ? undefined : await authenticate(deps.keys, req, format);
-  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner));
+  const keySlot = keyOwner && (await reservation.takeSlot(keyOwner, route));
   if (!keySlot) await countAnonymous(deps, req, res);
 
-  const body = await reservation.readBody(req, res);
+  const body = await reservation.readBody(route, req, res);
   // The time of the call counts from the end of its body.
   const acceptedAt = deps.clock.now();
   const call = codec.parse(body.value, body.bytes);
@@ -116,7 +129,7 @@ async function submitCall(
     ? paidByKey(route, req, keySlot.caller, body, call)
     : await payPerCall(deps, route, { req, res, body, call });
   if (!paidBy) return;
-  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller));
+  const slot = keySlot ?? (await reservation.takeSlot(paidBy.caller, route));
   const { account } = slot.caller;
 
   // No caller waits longer than this; only an answer that is stored may come later.
@@ -129,7 +142,7 @@ async function submitCall(
     reservation.handOver();
     if (res.closed) return deps.keys.release(slot);
     res.once("close", () => void deps.keys.release(slot));
-    return answerAgain(res, claim);
+    return answerAgain(deps, route, res, call, claim);
   }
 
   // A payment has one call at a time: what is still held on its account was held for a call that died.
@@ -150,7 +163,21 @@ async function submitCall(
   };
   const { maxTokens, leased } = admitted;
   reservation.handOver();
-  const answering = { slot, codec, res, ...(leased && { leased }), ...(claim && { answerBy }) };
+  const { answer } = route;
+  const { answerFormat: wanted } = call;
+  const { cleanUp } = body;
+  const answering = {
+    slot,
+    codec,
+    res,
+    ...(leased && { leased }),
+    ...(claim && { answerBy }),
+    ...(answer && {
+      write: (text: string) => answer(deps, { res, text, format: wanted, isLast: claim === undefined }),
+    }),
+    ...(cleanUp && { cleanUp }),
+  };
+  reservation.submitted();
   await deps.openCalls.submit({ job, payload, maxTokens, ...answering }, body);
 }
 
@@ -159,7 +186,7 @@ function paidByKey(
   route: PaidRoute,
   req: Request,
   caller: Caller,
-  body: JsonBody,
+  body: RouteBody,
   { buybackToken, stream }: ParsedCall,
 ): Partial<PaidBy> & Pick<PaidBy, "caller"> {
   if (buybackToken !== undefined)
@@ -172,10 +199,13 @@ function paidByKey(
  * Of everything that decides the answer: the headers that are sent on choose among the provider's behaviors. The query is
  * not included: it changes no answer but a stream's, and may hold the API key.
  */
-function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: JsonBody): string {
+function hashOf({ endpoint, model, passed }: PaidRoute, req: Request, body: RouteBody): string {
   const headers = passedHeaders(req, passed).map((header) => header.join(": "));
   const lines = [endpoint, ...(model === undefined ? [] : [model]), ...headers, ""];
-  return createHash("sha256").update(lines.join("\n")).update(body.text).digest("base64url");
+  return createHash("sha256")
+    .update(lines.join("\n"))
+    .update(body.identity ?? body.text)
+    .digest("base64url");
 }
 
 const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, string][] =>
@@ -185,12 +215,19 @@ const passedHeaders = (req: Request, names: PaidRoute["passed"] = []): [string, 
   });
 
 /** The stored answer of an earlier request. */
-function answerAgain(res: Response, { requestId, answer }: Extract<Claimed, { kind: "answered" }>): void {
+async function answerAgain(
+  deps: CallDeps,
+  { answer: write }: PaidRoute,
+  res: Response,
+  { answerFormat: format }: ParsedCall,
+  { requestId, answer }: Extract<Claimed, { kind: "answered" }>,
+): Promise<void> {
   if (!("text" in answer)) throw new TypeError("an upload's answer under the key of a call");
   markReplayed(res, requestId);
   res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(answer.costNanoUsd) });
-  answerParts(res.status(200), [answer.text]);
   res.setTimeout(stalledMs, () => res.destroy());
+  if (write) await write(deps, { res, text: answer.text, format, isLast: false });
+  else answerParts(res.status(200), [answer.text]);
 }
 
 function payloadOf(

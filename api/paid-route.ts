@@ -1,5 +1,45 @@
+import type { Request, Response } from "express";
+import type { Model } from "#catalog";
+import type { Files } from "#files";
 import type { Codec, Format } from "#formats";
 import type { PaidJobName } from "#jobs";
+import type { Caller } from "#keys";
+import type { ByteBudget } from "#platform/byte-budget";
+import type { Clock } from "#platform/clock";
+import type { BodyReader, JsonBody } from "./http/body.ts";
+
+export interface RouteBodyDeps {
+  readonly readBody: BodyReader;
+  readonly files: Files;
+  readonly spoolBudget: ByteBudget;
+  readonly clock: Clock;
+}
+
+export interface RouteRequest {
+  readonly req: Request;
+  readonly res: Response;
+  readonly caller: Caller;
+}
+
+/** What a route read from a request: the JSON of its job. */
+export interface RouteBody extends Pick<JsonBody, "bytes" | "text" | "value"> {
+  /** Returns the memory that it takes. Idempotent. */
+  release(): void;
+  /** Decides whether two requests are the same, where the text does not. */
+  readonly identity?: string;
+  /** Deletes what the job reads beside the text, when the call has ended. */
+  readonly cleanUp?: () => Promise<void>;
+}
+
+/** The answer of a job, for a route that does not answer with the job's JSON. */
+export interface RouteAnswer {
+  readonly res: Response;
+  readonly text: string;
+  /** The format that the caller asked for. */
+  readonly format: string | undefined;
+  /** Nobody can ask for this answer again. */
+  readonly isLast: boolean;
+}
 
 export interface PaidRoute {
   readonly job: PaidJobName;
@@ -9,6 +49,12 @@ export interface PaidRoute {
   readonly format?: Format;
   /** Gemini's stream without `alt=sse`: one JSON array. */
   readonly framing?: "array";
+  /** Makes the job's JSON of a body in another shape, such as a form. */
+  readonly readBody?: (deps: RouteBodyDeps, request: RouteRequest) => Promise<RouteBody>;
+  /** The models that it takes, where that is not all of the endpoint's. */
+  readonly serves?: (model: Model) => boolean;
+  /** Resolves when the answer is written; rejects, before its head is sent, with the error to answer. */
+  readonly answer?: (deps: { readonly files: Files }, answer: RouteAnswer) => Promise<void>;
   /** Headers of the caller that are sent on to the provider. */
   readonly passed?: readonly string[];
   /** Costs nothing, counts no tokens, and ignores an `Idempotency-Key`. */

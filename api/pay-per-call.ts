@@ -5,10 +5,9 @@ import type { Caller } from "#keys";
 import type { Payments } from "#payments";
 import { type AdmissionDeps, check } from "./admission/admit.ts";
 import { answerJson } from "./http/answer.ts";
-import type { JsonBody } from "./http/body.ts";
 import { localsOf } from "./http/headers.ts";
 import { hasBegun, type IdempotencyDeps, type IdempotencyRequest } from "./idempotency.ts";
-import type { PaidRoute } from "./paid-route.ts";
+import type { PaidRoute, RouteBody } from "./paid-route.ts";
 
 export interface PayPerCallDeps extends AdmissionDeps, Pick<IdempotencyDeps, "idempotency" | "isAlive"> {
   readonly payments: Pick<Payments, "x402" | "buyback">;
@@ -36,7 +35,7 @@ export const countAnonymous = ({ keys }: Pick<PayPerCallDeps, "keys">, req: Requ
   keys.countAddress(req.socket.remoteAddress ?? "", localsOf(res).requestId);
 
 /** The same for all texts of the same request: a payment is for that request alone. */
-const hashOf = ({ method }: Request, { endpoint }: PaidRoute, body: JsonBody): string =>
+const hashOf = ({ method }: Request, { endpoint }: PaidRoute, body: RouteBody): string =>
   createHash("sha256").update(`${method} ${endpoint}\n`).update(canonicalJson(body.value)).digest("base64url");
 
 /** Throws for a call that would be refused, before anything is quoted or taken for it. */
@@ -54,7 +53,7 @@ async function priceOf(deps: PayPerCallDeps, route: PaidRoute, call: ParsedCall)
 export async function payPerCall(
   deps: PayPerCallDeps,
   route: PaidRoute,
-  { req, res, body, call }: { req: Request; res: Response; body: JsonBody; call: ParsedCall },
+  { req, res, body, call }: { req: Request; res: Response; body: RouteBody; call: ParsedCall },
 ): Promise<PaidBy | undefined> {
   const { x402 } = deps.payments;
   if (!x402) throw new TypeError("payments are switched off");

@@ -77,6 +77,7 @@ export async function startApi(deps: ProcessDeps) {
     config,
     isAlive,
     openCalls,
+    background,
     bodyBudget,
     spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),

@@ -1,4 +1,4 @@
-import type { Catalog, Model } from "#catalog";
+import type { Catalog, Model, Task } from "#catalog";
 import { modelNotFound, modelNotSupported, noCapacity, type ServiceError } from "#errors";
 import type { Format, ParsedCall } from "#formats";
 import type { Pool, WorkerRegistry } from "#jobs";
@@ -54,18 +54,26 @@ export const noSuchModel = (
 /** The endpoint that the catalog gives for models that answer in text, whatever the format. */
 const textEndpoint = "/v1/chat/completions";
 
+const taskEndpoints: Partial<Record<Task, string>> = {
+  speech: "/v1/audio/speech",
+  transcription: "/v1/audio/transcriptions",
+};
+
+const routeOf = ({ endpoint, task }: Model): string => (task && taskEndpoints[task]) ?? endpoint;
+
 export function resolveModel(
   deps: ModelDeps,
-  { endpoint, format }: PaidRoute,
+  { endpoint, format, serves }: PaidRoute,
   call: Pick<ParsedCall, "model" | "features">,
 ): Model {
-  const isAtEndpoint = (model: Model) => model.endpoint === (format === undefined ? endpoint : textEndpoint);
+  const isAtEndpoint = (model: Model) =>
+    serves ? serves(model) : model.endpoint === (format === undefined ? endpoint : textEndpoint);
   const isInFormat = (model: Model) => format === undefined || isServedIn(deps, format, model);
   const model = findModel(deps.catalog, format, call.model);
   if (!model || !isListed(deps.registry, model))
     throw noSuchModel(deps, call.model, (each) => isAtEndpoint(each) && isInFormat(each));
   if (!isAtEndpoint(model))
-    throw modelNotSupported(`The model '${model.id}' is a model of ${model.endpoint}, not of ${endpoint}.`);
+    throw modelNotSupported(`The model '${model.id}' is a model of ${routeOf(model)}, not of ${endpoint}.`);
   if (!isInFormat(model))
     throw modelNotSupported(`${endpoint} is for the models of its provider; call '${model.id}' at ${textEndpoint}.`);
   for (const [feature, param] of call.features)

@@ -12,7 +12,7 @@ import { withSpool } from "#platform/spool";
 const uploadLimitBytes = 95 * 1024 * 1024;
 
 /** For the fields beside the file, and for the boundaries and headers of the parts. */
-const framingBytes = 1024 * 1024;
+export const framingBytes = 1024 * 1024;
 
 /** How long an upload may make no progress: the caller sends nothing, or the parser of a form is stuck. */
 const idleTimeoutMs = 60_000;
@@ -96,7 +96,8 @@ function formBody(req: Request, clock: Clock, share: ByteShare): UploadBody {
   };
 }
 
-const noDisk = (cause: unknown) => noCapacity("The temporary storage for forms is full or unavailable.", 5, cause);
+export const noDisk = (cause: unknown) =>
+  noCapacity("The temporary storage for forms is full or unavailable.", 5, cause);
 const brokenOff = () => invalidValue(undefined, "The body broke off before its end.");
 const idle = () => invalidValue(undefined, "The body did not arrive: nothing came for a minute.");
 
@@ -104,7 +105,7 @@ const idle = () => invalidValue(undefined, "The body did not arrive: nothing cam
  * A request's body, at the reader's pace. Unlike the request's own iterator it leaves the connection open when the reader
  * stops early, so that an answer can still be sent, and it throws when the caller sends nothing for `idleTimeoutMs`.
  */
-async function* bytesOf(req: Request, clock: Clock): AsyncGenerator<Buffer> {
+export async function* bytesOf(req: Request, clock: Clock): AsyncGenerator<Buffer> {
   const chunks = req.iterator({ destroyOnReturn: false });
   try {
     for (;;) {

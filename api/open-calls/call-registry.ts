@@ -67,6 +67,7 @@ export function createCallRegistry(
       background("releasing the slot of a key", call, keys.release(call.slot, { usedTokens }));
       if (call.queuedJob) registry.ended(poolOf(call));
       if (call.bodyStored && !workContinues) background("deleting a stored body", call, files.deleteBody(requestId));
+      if (call.cleanUp && !workContinues) background("deleting the file of a call", call, call.cleanUp());
       const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs: clock.now() - acceptedAt };
       log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome }, "call");
       resolveIfIdle();

@@ -4,7 +4,14 @@
  *
  * An error is a decision too: it is answered once a cost of zero stands, or the cost that stands is refunded.
  */
-import { type ErrorFields, generationInProgress, noCapacity, ServiceError, upstreamTimeout } from "#errors";
+import {
+  type ErrorFields,
+  generationInProgress,
+  noCapacity,
+  ServiceError,
+  toServiceError,
+  upstreamTimeout,
+} from "#errors";
 import type { Frame } from "#jobs";
 import type { Decided, ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
@@ -21,7 +28,7 @@ import {
   type Submission,
   startOrContinueAttempt,
 } from "./open-call.ts";
-import { checkProgress, writeError, writeEvents, writeFinal, writePing } from "./write-answer.ts";
+import { checkProgress, writeError, writeEvents, writeFinal, writeOtherwise, writePing } from "./write-answer.ts";
 
 /** Larger bodies go to object storage, not into the job. */
 const maxInlineBodyBytes = 64 * 1024;
@@ -61,7 +68,10 @@ export function createOpenCalls(deps: OpenCallDeps) {
         return call.payload.stream ? writeEvents(call, data, clock.now()) : void call.parts.push(data);
       case "final":
         call.usedTokens = outcome?.tokens ?? 0;
-        return finish(call, { status: 200 }, () => writeFinal(call, frame, clock.now()));
+        return finish(call, { status: 200 }, () => {
+          if (call.write) background("answer", call, writeOrRefund(call, frame));
+          else writeFinal(call, frame, clock.now());
+        });
       case "error": {
         const error = new ServiceError(JSON.parse(data) as ErrorFields);
         if (outcome?.undecided) return background("unreadable call", call, fail(call, error));
@@ -79,6 +89,21 @@ export function createOpenCalls(deps: OpenCallDeps) {
     call.unsubscribe();
     call.state = { kind: "answered", ...end };
     write();
+  }
+
+  /** An answer that cannot be written is our failure. One that broke off in the middle has a connection that was cut. */
+  async function writeOrRefund(call: OpenCall, frame: Frame): Promise<void> {
+    try {
+      await writeOtherwise(call, frame);
+    } catch (thrown) {
+      const error = toServiceError(thrown);
+      const { account, requestId } = call.payload;
+      if (!hasIdempotencyKey(call)) await money.refund(account, requestId);
+      if (call.state.kind === "answered") call.state = { ...call.state, status: error.status, code: error.code };
+      call.res.removeHeader("x-xm-cost-usd");
+      if (call.res.headersSent) call.res.destroy();
+      else writeError(call, error);
+    }
   }
 
   const finishWithError = (call: OpenCall, error: ServiceError, ending?: string) =>

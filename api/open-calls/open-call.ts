@@ -45,6 +45,10 @@ export interface Submission {
   readonly answerBy?: number;
   readonly codec: Codec;
   readonly res: Response;
+  /** Writes the job's answer, where that is not the text itself. Rejects, before the head is sent, with the error to answer. */
+  readonly write?: (text: string) => Promise<void>;
+  /** Deletes what the job read beside its body. */
+  readonly cleanUp?: () => Promise<void>;
 }
 
 export type CallState =

@@ -60,10 +60,23 @@ export function writeFinal(call: OpenCall, { data, outcome }: Frame, now: number
     writeJoined(call);
     return void res.end();
   }
+  setCost(res, outcome);
+  answerParts(res.status(200), takeParts(call, data));
+}
+
+/** By the call's own `write`. */
+export async function writeOtherwise(call: OpenCall, { data, outcome }: Frame): Promise<void> {
+  setCost(call.res, outcome);
+  await call.write?.(takeParts(call, data).join(""));
+}
+
+const setCost = (res: OpenCall["res"], outcome: Frame["outcome"]) =>
   res.set("x-xm-cost-usd", formatUsd(BigInt(outcome?.cost ?? "0")));
-  const parts = [...call.parts, data];
+
+function takeParts(call: OpenCall, last: string): readonly string[] {
+  const parts = [...call.parts, last];
   call.parts = [];
-  answerParts(res.status(200), parts);
+  return parts;
 }
 
 /** `ending` closes a stream that has begun, where the worker knows how. */

@@ -1,11 +1,12 @@
 import { pipeline } from "node:stream/promises";
 import { type Request, type RequestHandler, type Response, Router } from "express";
-import { fileExpired, noCapacity, notFound, ServiceError } from "#errors";
+import { fileExpired, notFound } from "#errors";
 import { type Files, fileLifetimeMs, type GeneratedFile } from "#files";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { methodNotAllowed } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
+import { type Open, prepend, type Range, readStored } from "../http/read-stored.ts";
 import type { OpenCalls } from "../open-calls/index.ts";
 
 export interface FileDeps {
@@ -75,14 +76,6 @@ const serve =
     }
   };
 
-interface Range {
-  /** Both inclusive. */
-  readonly start: number;
-  readonly end: number;
-}
-
-type Open = (range: Range | undefined) => Promise<AsyncIterable<Buffer>>;
-
 async function send(req: Request<{ id: string }>, res: Response, file: GeneratedFile, now: number, open: Open) {
   const validators = {
     etag: file.etag,
@@ -98,7 +91,7 @@ async function send(req: Request<{ id: string }>, res: Response, file: Generated
     return void res.status(416).set("content-range", `bytes */${file.bytes}`).set("content-length", "0").end();
 
   const { start, end } = range ?? { start: 0, end: file.bytes - 1 };
-  const chunks = req.method === "HEAD" ? undefined : read(open, range, start, end);
+  const chunks = req.method === "HEAD" ? undefined : readStored(open, range, start, end);
   // Read before the status is sent, so that a failure of storage can still be a 503.
   const first = await chunks?.next();
   res.status(range ? 206 : 200).set({
@@ -111,31 +104,6 @@ async function send(req: Request<{ id: string }>, res: Response, file: Generated
   });
   if (!chunks || !first || first.done) return void res.end();
   await pipeline(prepend(first.value, chunks), res);
-}
-
-/**
- * Reads from `start` to `end`. Storage closes a connection that a slow caller does not read, such as a player with a full buffer.
- * Reading resumes where it stopped, as long as every attempt makes progress.
- */
-async function* read(open: Open, range: Range | undefined, start: number, end: number): AsyncGenerator<Buffer> {
-  for (let at = start; at <= end; ) {
-    const before = at;
-    try {
-      for await (const chunk of await open(at === start ? range : { start: at, end })) {
-        at += chunk.length;
-        yield chunk;
-      }
-      if (at === before) throw noCapacity("File storage has only a part of this file.");
-    } catch (error) {
-      if (at === before)
-        throw error instanceof ServiceError ? error : noCapacity("File storage is unavailable.", 5, error);
-    }
-  }
-}
-
-async function* prepend(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  yield first;
-  yield* rest;
 }
 
 function dispositionOf({ id, contentType }: GeneratedFile): string {

@@ -1,5 +1,6 @@
 import { chatCodec, embeddingsCodec, imagesCodec, mediaCodec, responsesCodec } from "#formats";
 import type { PaidRoute } from "../paid-route.ts";
+import { audioRoutes } from "./audio.ts";
 
 /** The paid routes that have one path and accept only POST. Messages and Gemini have routers of their own. */
 export const paidRoutes: readonly PaidRoute[] = [
@@ -20,4 +21,5 @@ export const paidRoutes: readonly PaidRoute[] = [
     endsAtSyncTimeout: true,
     payable: true,
   },
+  ...audioRoutes,
 ];

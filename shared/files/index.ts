@@ -9,6 +9,8 @@
  * and a charge without an active file is finished by the next completion or refunded by expiry. The record precedes the object,
  * so every object in storage is known; an upload that no caller knows of leaves no trace.
  *
+ * A temporary file is an upload of one call: active and free from the start, in no list, and deleted when the call has ended.
+ *
  * Records of uploads and generated files are stored forever: 410, not 404, after their 24 hours.
  *
  * Sizes in bytes, times in unix milliseconds, money in nano-USD. Throws the service errors that each function names, and 503
@@ -29,6 +31,7 @@ import { createGenerated } from "./generated.ts";
 import { createLifecycle, storagePrice } from "./lifecycle.ts";
 import { createRecords, uploadKey } from "./records.ts";
 import { createStorage } from "./storage.ts";
+import { createTemporary } from "./temporary.ts";
 import { createLinks, createToUpload } from "./upload-view.ts";
 import { createUploads } from "./uploads.ts";
 
@@ -74,6 +77,7 @@ export function createFiles(deps: {
     prepareBucket: () => prepareBucket({ s3, bucket, log }),
     ...createBodies({ s3, bucket, clock }),
     uploads: createUploads({ records, storage, lifecycle, links, providersReachLinks, toUpload, clock, log }),
+    temporary: createTemporary({ records, storage, lifecycle, links, toUpload, clock }),
     generated,
     /** One run of expiry, of bounded length. Safe in many workers at once. */
     async expire() {

@@ -34,7 +34,9 @@ export function createUploads(deps: Deps) {
   /** Throws an error that names the field if the upload cannot be used. */
   function usable(account: string, ref: UploadRef, record: StoredUpload | undefined): Usable {
     const { id, param, kind: wanted } = ref;
-    if (record?.account !== account || !record.announced) throw uploadNotFound(id, param);
+    // A temporary file is never announced.
+    const isKnown = record?.account === account && (record.announced || record.status === "active");
+    if (!isKnown) throw uploadNotFound(id, param);
     const status = statusAt(record, clock.now());
     if (status === "pending") throw invalidValue(param, `${param}: the upload '${id}' is not complete.`);
     if (status !== "active") throw uploadEnded(record, status, param);

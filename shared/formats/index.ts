@@ -11,6 +11,14 @@
  * OpenAI, Anthropic and Google, and the types of Anthropic's client.
  */
 
+export {
+  type AudioCall,
+  audioCodec,
+  speechCall,
+  speechRequest,
+  transcriptionCall,
+  transcriptionRequest,
+} from "./audio.ts";
 export { chatCodec, chatRequest, chatUpload, searchFields } from "./chat/codec.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
 export { invalidFrom, needText, refuse } from "./errors.ts";

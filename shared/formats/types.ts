@@ -83,6 +83,8 @@ export interface ParsedCall {
   readonly uploads: readonly UploadRef[];
   /** Only of calls for images or media. */
   readonly input?: ModelInput;
+  /** Of an audio call: the format in which the caller wants the answer. */
+  readonly answerFormat?: string;
   /** The token mint that the caller chose, unchecked. */
   readonly buybackToken?: string;
 }

@@ -62,19 +62,21 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
   const outputs: string[] = [];
   for (const example of pages.flatMap(examplesOf).filter(({ language }) => language !== "python"))
     outputs.push(await runExample(example, env));
-  const [json = "", stream, tools, native, media, upload = "", paying, ...others] = outputs;
+  const [json = "", stream, tools, native, media, spoken, transcript, upload = "", paying, ...others] = outputs;
   expect(others).toEqual([]);
   expect(JSON.parse(json)).toMatchObject({ object: "chat.completion", model: "local/chat" });
   expect(stream).toMatch(/Count to three/);
   expect(tools).toMatch(/"name":"get_weather"/);
   expect(native).toMatch(/Hello!.*\d+\n.*Hello!.*\n.*Hello!/s);
   expect(media).toMatch(/media\/file_\w+.*media\/file_\w+.*video\/mp4 0\.\d+/s);
+  expect(spoken).toBe("");
+  expect(transcript).toMatch(/^This is a recording of 0\.\d+ seconds/);
   expect(JSON.parse(upload)).toMatchObject({
     choices: [{ message: { content: expect.stringContaining("PNG image of 256 x 256") as string } }],
   });
   expect(paying).toMatch(/^200 http\S+\/media\/file_\w+ 0\.01\n\w{64,88}\n$/);
   await service.settled();
-  expect(await payer.ledger("usage")).toHaveLength(10);
+  expect(await payer.ledger("usage")).toHaveLength(13);
   expect(await payer.ledger("storage")).toHaveLength(1);
 });
 

@@ -50,6 +50,9 @@ test("it has exactly the public routes", async () => {
     "GET /v1/uploads/{id}",
     "GET /v1beta/models",
     "GET /v1beta/models/{model}",
+    "POST /v1/audio/speech",
+    "POST /v1/audio/transcriptions",
+    "POST /v1/audio/translations",
     "POST /v1/chat/completions",
     "POST /v1/embeddings",
     "POST /v1/images/generations",
@@ -188,6 +191,9 @@ test("Idempotency-Key, its answer and its conflict are described at every call t
   const posts = Object.entries(paths).flatMap(([path, { post }]) => (post ? [[path, post] as const] : []));
   const has = posts.filter(([, post]) => JSON.stringify(post).includes('"Idempotency-Key"'));
   expect(has.map(([path]) => path).toSorted()).toEqual([
+    "/v1/audio/speech",
+    "/v1/audio/transcriptions",
+    "/v1/audio/translations",
     "/v1/chat/completions",
     "/v1/embeddings",
     "/v1/images/generations",

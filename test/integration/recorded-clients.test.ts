@@ -56,8 +56,9 @@ const nothing: Counted = { input: 0, output: 0 };
 
 /** The units of a ledger entry, as answers count them. */
 function unitsOf({ request: { usage } }: Entry): Counted {
-  const { image, output = 0, ...inputs } = usage;
+  const { image, character, output = 0, ...inputs } = usage;
   if (image !== undefined) return { images: image };
+  if (character !== undefined) return { characters: character };
   return { input: sum(inputs, ...Object.keys(inputs)), output };
 }
 
@@ -77,8 +78,8 @@ function costOf(prices: Prices, { request: { model, usage } }: Entry): bigint {
   const used = Object.entries(usage).filter(([, count]) => count > 0);
   const millionths = used.reduce((total, [key, count]) => {
     const { unit = "", list_usd = "" } = prices.get(model)?.[key] ?? {};
-    expect(`${model} ${key}: ${unit}`).toMatch(/: (1M_tokens|image)$/);
-    return total + BigInt(count) * nanoUsd(list_usd) * (unit === "image" ? million : 1n);
+    expect(`${model} ${key}: ${unit}`).toMatch(/: (1M_tokens|image|character)$/);
+    return total + BigInt(count) * nanoUsd(list_usd) * (unit === "1M_tokens" ? 1n : million);
   }, 0n);
   return (millionths + million / 2n) / million;
 }

@@ -32,7 +32,14 @@ interface Job {
 }
 
 const isVideo = /^\/v1\/videos\/([^/]+)(\/content)?$/;
-const posts = ["images/generations", "images/edits", "audio/speech", "audio/transcriptions", "videos"];
+const posts = [
+  "images/generations",
+  "images/edits",
+  "audio/speech",
+  "audio/transcriptions",
+  "audio/translations",
+  "videos",
+];
 export const isMedia = ({ method, path }: MockRequest): boolean =>
   method === "POST" ? posts.includes(path.replace("/v1/", "")) : isVideo.test(path);
 
@@ -62,6 +69,7 @@ export function mediaAnswer(request: MockRequest, answer: Answer, jobs: Map<stri
       if (typeof body["input"] !== "string" || typeof body["voice"] !== "string") return problem("no input", "input");
       return fileAnswer("audio/mpeg", mockMp3);
     case "/v1/audio/transcriptions":
+    case "/v1/audio/translations":
       return transcriptionAnswer(request);
     default:
       return newVideo(request, answer, jobs);

@@ -6,7 +6,10 @@ import { eventsOf } from "./native-stream-events.ts";
 type Loose = Readonly<Record<string, never>>;
 
 /** How much an answer says that it took. */
-export type Counted = { readonly input: number; readonly output: number } | { readonly images: number };
+export type Counted =
+  | { readonly input: number; readonly output: number }
+  | { readonly images: number }
+  | { readonly characters: number };
 
 export const sum = (usage: Readonly<Record<string, number>> | undefined, ...names: string[]): number =>
   names.reduce((total, name) => total + (usage?.[name] ?? 0), 0);
@@ -51,11 +54,13 @@ const nameOf = (path: string): string =>
 /** Of a refusal and of other free answers nothing. Fails on what is not well-formed. */
 export function usageIn({ method, path, body, status }: RecordedRequest, text: string): Counted | undefined {
   const usage = method === "POST" ? usages[nameOf(path)] : undefined;
-  const isStream = (body as { stream?: boolean } | undefined)?.stream === true || path.includes("alt=sse");
+  const { stream, input } = (body ?? {}) as { stream?: boolean; input?: unknown };
+  const isStream = stream === true || path.includes("alt=sse");
   if (status !== 200) {
     expect(JSON.parse(text)).toMatchObject({ error: { message: expect.any(String) as string } });
     return undefined;
   }
+  if (nameOf(path) === "audio/speech") return { characters: Array.from(String(input)).length };
   const answer = isStream ? streams[nameOf(path)]?.(text) : (JSON.parse(text) as object);
   return usage?.(answer as Loose);
 }

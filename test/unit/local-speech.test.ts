@@ -89,7 +89,7 @@ test.each([
   ["text", { text: "👋".repeat(4097) }],
   ["text", {}],
   ["voice", { text: "a", voice: "" }],
-  ["format", { text: "a", format: "mp3" }],
+  ["format", { text: "a", format: "flac" }],
 ])("an invalid input is refused naming %s", async (param, input) => {
   const { done, stored } = begin("speech", { voice: "alto", ...input });
   await expect(done).rejects.toMatchObject({ kind: "refused", param });

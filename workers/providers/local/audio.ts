@@ -19,25 +19,44 @@ const speechInput = z.object({
     .min(1)
     .refine((text) => Array.from(text).length <= maxCharacters, `must have at most ${maxCharacters} characters`),
   voice: z.string().min(1).max(64).nullish(),
-  format: z.enum(["wav"]).nullish(),
+  format: z.enum(["wav", "mp3", "pcm"]).nullish(),
 });
 
 export async function makeSpeech(clock: Clock, call: GenerationCall): Promise<Generated> {
-  const { text, voice } = parseRequest(speechInput, call.input);
+  const { text, voice, format } = parseRequest(speechInput, call.input);
   const { delayMs } = triggerOf(text, "text");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const characters = Array.from(text);
   const seconds = Math.max(minSeconds, characters.length / charactersPerSecond);
   const perCharacter = Math.round((seconds * sampleRate) / characters.length);
-  await call.store(wavOf(characters, perCharacter, voice ?? "alto", call.signal));
-  const duration = (perCharacter * characters.length) / sampleRate;
-  return { output: { format: "wav", duration }, usage: { character: characters.length } };
+  const samples = perCharacter * characters.length;
+  const tones = () => tonesOf(characters, perCharacter, voice ?? "alto", call.signal);
+  if (format === "mp3") await call.store(silentMp3(samples));
+  else await call.store(format === "pcm" ? tones() : withHeader(samples, tones()));
+  const duration = samples / sampleRate;
+  return { output: { format: format ?? "wav", duration }, usage: { character: characters.length } };
 }
 
-async function* wavOf(characters: readonly string[], perCharacter: number, voice: string, signal: AbortSignal) {
+/** MPEG-2 layer III: 24 kHz, one channel, 32 kbit/s. */
+const mp3Head = Buffer.from("fff344c0", "hex");
+const mp3FrameBytes = 96;
+const mp3FrameSamples = 576;
+
+/** Frames whose side information is all zero are silence. */
+function silentMp3(samples: number): Buffer {
+  const file = Buffer.alloc(Math.ceil(samples / mp3FrameSamples) * mp3FrameBytes);
+  for (let at = 0; at < file.length; at += mp3FrameBytes) mp3Head.copy(file, at);
+  return file;
+}
+
+async function* withHeader(samples: number, tones: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield wavHeader(samples, sampleRate);
+  yield* tones;
+}
+
+async function* tonesOf(characters: readonly string[], perCharacter: number, voice: string, signal: AbortSignal) {
   const pitch = 300 + (hashOf(voice).readUInt32BE() % 300);
   const perPart = Math.ceil(partSamples / perCharacter);
-  yield wavHeader(perCharacter * characters.length, sampleRate);
   for (let at = 0; at < characters.length; at += perPart) {
     yield Buffer.concat(characters.slice(at, at + perPart).map((each) => toneOf(each, perCharacter, pitch)));
     await setImmediate();
@@ -60,10 +79,16 @@ function toneOf(character: string, samples: number, pitch: number): Buffer {
 /** As the providers of transcription models take. */
 const recordingLimitBytes = 25 * 1024 * 1024;
 
-const transcriptionInput = z.object({ file: z.string(), prompt: z.string().nullish() });
+const transcriptionInput = z.object({
+  file: z.string(),
+  prompt: z.string().nullish(),
+  language: z.string().nullish(),
+  format: z.enum(["json", "text", "srt", "verbose_json", "vtt"]).nullish(),
+  translate: z.boolean().nullish(),
+});
 
 export async function transcribe(clock: Clock, call: GenerationCall): Promise<Generated> {
-  const { file: id, prompt } = parseRequest(transcriptionInput, call.input);
+  const { file: id, prompt, language, format, translate } = parseRequest(transcriptionInput, call.input);
   const { delayMs } = triggerOf(prompt ?? "", "prompt");
   if (delayMs) await sleep(clock, delayMs, call.signal);
   const file = uploadOf(call, id, "file", ["audio", "video"]);
@@ -71,6 +96,25 @@ export async function transcribe(clock: Clock, call: GenerationCall): Promise<Ge
   call.signal.throwIfAborted();
   const duration = await secondsOf(bytes, file.mime);
   if (duration === undefined) throw refusal("The file is no recording that can be read.", file.param);
-  const text = `This is a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
-  return { output: { text, duration }, usage: { minute: Math.round((duration / 60) * 1e6) / 1e6 } };
+  const subject = translate ? "The English translation of" : "This is";
+  const text = `${subject} a recording of ${Math.round(duration * 1000) / 1000} seconds: ${file.mime}, ${bytes.length} bytes.`;
+  const verbose = { language: language ?? "english", segments: [{ id: 0, start: 0, end: duration, text }] };
+  return {
+    output: {
+      text: subtitles[format ?? "text"]?.(text, duration) ?? text,
+      duration,
+      ...(format === "verbose_json" && verbose),
+    },
+    usage: { minute: Math.round((duration / 60) * 1e6) / 1e6 },
+  };
 }
+
+/** One line, for as long as the recording lasts. */
+const subtitles: Readonly<Record<string, (text: string, seconds: number) => string>> = {
+  srt: (text, seconds) => `1\n00:00:00,000 --> ${timeOf(seconds).replace(".", ",")}\n${text}\n\n`,
+  vtt: (text, seconds) => `WEBVTT\n\n00:00:00.000 --> ${timeOf(seconds)}\n${text}\n\n`,
+};
+
+/** `01:02:03.456`; no recording lasts a day. */
+const timeOf = (seconds: number): string =>
+  new Date(Math.min(seconds, 86_399) * 1_000).toISOString().slice("1970-01-01T".length, -1);

@@ -113,13 +113,14 @@ const plainFormats: readonly unknown[] = ["text", "srt", "vtt"];
 
 /** Usage is the length that the provider reports, or else the measured one. */
 async function transcription(client: ProviderClient, call: GenerationCall): Promise<Generated> {
-  const { stream: _, format, response_format = format, ...fields } = call.input;
+  const { stream: _, translate, format, response_format = format, ...fields } = call.input;
   const file = call.uploads.get(String(fields.file));
   if (!file) throw refusal("A recording is needed: the id of an upload.", "file");
   const recording = await file.read(recordingLimitBytes);
   const uploads = new Map(call.uploads).set(file.id, { ...file, read: () => Promise.resolve(recording) });
   const form = await formOf({ ...fields, response_format, model: call.model }, uploads, () => recordingLimitBytes);
-  const answer = await client.send({ path: "/audio/transcriptions", form, accept: "*/*" }, call);
+  const path = translate === true ? "/audio/translations" : "/audio/transcriptions";
+  const answer = await client.send({ path, form, accept: "*/*" }, call);
   const text = await readText(answer, transcriptLimitBytes, call.signal);
   const isJson = /\bjson\b/i.test(answer.headers["content-type"] ?? "") || !plainFormats.includes(response_format);
   const parsed = isJson ? parse(text) : { text };

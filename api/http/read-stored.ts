@@ -1,0 +1,39 @@
+import { noCapacity, ServiceError } from "#errors";
+
+export interface Range {
+  /** Both inclusive. */
+  readonly start: number;
+  readonly end: number;
+}
+
+export type Open = (range: Range | undefined) => Promise<AsyncIterable<Buffer>>;
+
+/**
+ * Reads from `start` to `end`. Storage closes a connection that a slow caller does not read, such as a player with a full buffer.
+ * Reading resumes where it stopped, as long as every attempt makes progress.
+ */
+export async function* readStored(
+  open: Open,
+  range: Range | undefined,
+  start: number,
+  end: number,
+): AsyncGenerator<Buffer> {
+  for (let at = start; at <= end; ) {
+    const before = at;
+    try {
+      for await (const chunk of await open(at === start ? range : { start: at, end })) {
+        at += chunk.length;
+        yield chunk;
+      }
+      if (at === before) throw noCapacity("File storage has only a part of this file.");
+    } catch (error) {
+      if (at === before)
+        throw error instanceof ServiceError ? error : noCapacity("File storage is unavailable.", 5, error);
+    }
+  }
+}
+
+export async function* prepend(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield first;
+  yield* rest;
+}

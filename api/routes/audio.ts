@@ -1,0 +1,132 @@
+import { once } from "node:events";
+import { fileExpired, invalidValue } from "#errors";
+import {
+  type AudioCall,
+  audioCodec,
+  type JsonObject,
+  list,
+  object,
+  speechCall,
+  text,
+  transcriptionCall,
+} from "#formats";
+import { answerJson } from "../http/answer.ts";
+import { sendContinue } from "../http/body.ts";
+import { withFileForm } from "../http/file-form.ts";
+import { localsOf } from "../http/headers.ts";
+import { prepend, readStored } from "../http/read-stored.ts";
+import type { PaidRoute, RouteAnswer, RouteBody, RouteBodyDeps, RouteRequest } from "../paid-route.ts";
+
+/** OpenAI's routes for audio. Their jobs are those of `/v1/media/generations`. */
+export const audioRoutes: readonly PaidRoute[] = [
+  {
+    endpoint: "/v1/audio/speech",
+    job: "media",
+    codec: audioCodec,
+    endsAtSyncTimeout: true,
+    serves: ({ task }) => task === "speech",
+    async readBody({ readBody }, { req, res, caller }) {
+      const body = await readBody(req, res, caller);
+      try {
+        return jobBody(speechCall(body.value), { release: () => body.release() });
+      } catch (error) {
+        body.release();
+        throw error;
+      }
+    },
+    answer: writeSpeech,
+  },
+  {
+    endpoint: "/v1/audio/transcriptions",
+    job: "media",
+    codec: audioCodec,
+    endsAtSyncTimeout: true,
+    serves: ({ task }) => task === "transcription",
+    readBody: (deps, request) => readRecording(deps, request),
+    answer: async (_deps, answer) => writeTranscript(answer),
+  },
+  {
+    endpoint: "/v1/audio/translations",
+    job: "media",
+    codec: audioCodec,
+    endsAtSyncTimeout: true,
+    serves: ({ task, media }) =>
+      task === "transcription" && object(media?.schema["properties"])["translate"] !== undefined,
+    readBody: (deps, request) => readRecording(deps, request, { translate: true }),
+    answer: async (_deps, answer) => writeTranscript(answer),
+  },
+];
+
+/** As the providers of transcription models take. */
+const recordingLimitBytes = 25 * 1024 * 1024;
+
+/** The recording of a form becomes a file of the call alone: storing it costs nothing. */
+async function readRecording(
+  { files, spoolBudget, clock }: RouteBodyDeps,
+  { req, res, caller }: RouteRequest,
+  own: JsonObject = {},
+) {
+  sendContinue(req, res);
+  const share = spoolBudget.share(caller.account);
+  return withFileForm(req, { limitBytes: recordingLimitBytes, share, clock }, async ({ fields, hash, ...file }) => {
+    const { input, ...call } = transcriptionCall(fields, own);
+    const { requestId } = localsOf(res);
+    const { id, kind } = await files.temporary.store({ ...caller, requestId }, file);
+    const cleanUp = () => files.temporary.delete(id);
+    if (kind === "image") {
+      await cleanUp();
+      throw invalidValue("file", "file: is an image, not a recording.");
+    }
+    const of = (file: string) => ({ ...call, input: { ...input, file } });
+    return jobBody(of(id), { release: () => {}, identity: JSON.stringify(of(hash)), cleanUp });
+  });
+}
+
+function writeTranscript({ res, text: answer, format }: RouteAnswer): void {
+  const output = object(object(JSON.parse(answer))["output"]);
+  if (format === "json" || format === "verbose_json") return answerJson(res.status(200), JSON.stringify(output));
+  const transcript = text(output["text"]);
+  const bytes = Buffer.from(transcript.endsWith("\n") ? transcript : `${transcript}\n`);
+  res.status(200).set({ "content-type": "text/plain; charset=utf-8", "content-length": String(bytes.length) });
+  res.end(bytes);
+}
+
+function jobBody(value: AudioCall, rest: Pick<RouteBody, "release" | "identity" | "cleanUp">): RouteBody {
+  const json = JSON.stringify(value);
+  return { ...rest, value, text: json, bytes: Buffer.byteLength(json) };
+}
+
+/** Formats without a signature in their bytes. */
+const unsignedTypes: Readonly<Record<string, string>> = { pcm: "audio/pcm", mulaw: "audio/basic" };
+
+const unknownType = "application/octet-stream";
+
+/** Sends the generated file. If nobody can ask for it again, it is deleted. */
+async function writeSpeech({ files }: Parameters<NonNullable<PaidRoute["answer"]>>[0], answer: RouteAnswer) {
+  const { res, format = "", isLast } = answer;
+  const [made] = list(object(JSON.parse(answer.text))["files"]);
+  const id = text(made?.["url"]).replace(/^.*\//s, "");
+  const disconnected = new AbortController();
+  const { signal } = disconnected;
+  res.once("close", () => disconnected.abort());
+  try {
+    const file = await files.generated.find(id);
+    if (!file || file === "expired") throw fileExpired();
+    const open = (range?: { start: number; end: number }) => files.generated.open(id, range, signal);
+    const chunks = readStored(open, undefined, 0, file.bytes - 1);
+    // Read before the status is sent, so that a failure of storage can still be a 503.
+    const first = await chunks.next();
+    if (first.done) throw fileExpired();
+    const type = file.contentType === unknownType ? (unsignedTypes[format] ?? unknownType) : file.contentType;
+    res.status(200).set({ "content-type": type, "content-length": String(file.bytes) });
+    for await (const chunk of prepend(first.value, chunks)) {
+      if (signal.aborted) return;
+      if (!res.write(chunk)) await once(res, "drain", { signal });
+    }
+    res.end();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    if (isLast) await files.generated.delete([id]);
+  }
+}

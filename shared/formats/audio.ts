@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { ServiceError } from "#errors";
+import { refuse, validate } from "./errors.ts";
+import { mediaCodec } from "./images.ts";
+import { given, type JsonObject, object } from "./json.ts";
+import type { Codec } from "./types.ts";
+
+/** OpenAI's `POST /v1/audio/speech`; the model's own parameters are further top-level fields. */
+export const speechRequest = z
+  .looseObject({
+    model: z.string().min(1).describe("provider/model"),
+    input: z.string().min(1).describe("The text to speak"),
+    voice: z
+      .union([z.string().min(1), z.object({ id: z.string().min(1) })])
+      .nullish()
+      .describe("One of the model's voices; its `x_input_schema` lists them"),
+    response_format: z.string().min(1).nullish().describe("One of the model's formats, such as `mp3` or `wav`"),
+    stream_format: z.enum(["audio", "sse"]).nullish().describe("Only `audio`"),
+  })
+  .meta({ id: "SpeechRequest" });
+
+/** A call of an audio route as the job takes it: the body of `POST /v1/media/generations`, and the format of the answer. */
+export interface AudioCall {
+  readonly model: string;
+  readonly input: JsonObject;
+  readonly response_format?: string;
+}
+
+export function speechCall(body: unknown): AudioCall {
+  const { model, input: text, voice, response_format, stream_format, ...own } = validate(speechRequest, body);
+  if (stream_format === "sse") refuse("stream_format", "speech is sent as audio only");
+  const input = {
+    ...own,
+    text,
+    voice: typeof voice === "object" ? voice?.id : voice,
+    format: response_format,
+  };
+  return { model, input: given(input), ...(response_format != null && { response_format }) };
+}
+
+const transcriptFormats = ["json", "text", "srt", "verbose_json", "vtt"] as const;
+
+/** The fields of the form of `POST /v1/audio/transcriptions`, beside its file. */
+export const transcriptionRequest = z
+  .looseObject({
+    model: z.string().min(1).describe("provider/model"),
+    response_format: z
+      .enum(transcriptFormats)
+      .optional()
+      .describe("`json` and `text` of every model, the others as its `x_input_schema` has them"),
+    temperature: z.coerce.number().optional(),
+    stream: z.enum(["true", "false"]).optional().describe("Only `false`"),
+  })
+  .meta({ id: "TranscriptionRequest" });
+
+type Fields = readonly (readonly [name: string, value: string])[];
+
+/** Lists come as `include[]`, one field for each item. */
+function ofForm(fields: Fields): JsonObject {
+  const value = new Map<string, string | string[]>();
+  for (const [name, each] of fields) {
+    const [, listName] = /^(.+)\[\]$/s.exec(name) ?? [];
+    if (listName === undefined) value.set(name, each);
+    else value.set(listName, [...[value.get(listName) ?? []].flat(), each]);
+  }
+  return Object.fromEntries(value);
+}
+
+/** Without its file. `own`: the fields that the route adds. */
+export function transcriptionCall(fields: Fields, own: JsonObject = {}): AudioCall {
+  const { model, response_format = "json", stream, ...input } = validate(transcriptionRequest, ofForm(fields));
+  if (stream === "true") refuse("stream", "transcripts are not streamed");
+  // Every model's text can be answered in these.
+  const isPlain = response_format === "json" || response_format === "text";
+  const format = isPlain ? undefined : response_format;
+  return { model, input: given({ ...input, format, ...own }), response_format };
+}
+
+/** Fields of the job's input that have another name on the audio routes. */
+const routeNames: Readonly<Record<string, string>> = { text: "input", format: "response_format" };
+
+/** The job names fields of its input, and the caller knows them as fields of the body. */
+function inRouteNames(error: ServiceError): ServiceError {
+  const [, field] = /^input\.([^.[]+)/.exec(error.param ?? "") ?? [];
+  if (field === undefined) return error;
+  const name = routeNames[field] ?? field;
+  const rest = (error.param ?? "").slice("input.".length + field.length);
+  const message = error.message.replace(error.param ?? "", name + rest).replace(`"${field}"`, `"${name}"`);
+  return new ServiceError({ ...error.fields(), param: name + rest, message }, error);
+}
+
+/** Parses an `AudioCall`. */
+export const audioCodec: Codec = {
+  ...mediaCodec,
+  parse(body, bodyBytes) {
+    const { response_format: format } = object(body);
+    const call = mediaCodec.parse(body, bodyBytes);
+    return typeof format === "string" ? { ...call, answerFormat: format } : call;
+  },
+  error: (error, requestId) => mediaCodec.error(inRouteNames(error), requestId),
+};
