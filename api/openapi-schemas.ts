@@ -150,6 +150,15 @@ export const embeddingsResponse = z
   })
   .meta({ id: "EmbeddingsResponse" });
 
+const contentEmbedding = z.object({ values: z.array(z.number()) }).meta({ id: "ContentEmbedding" });
+const usageMetadata = z.object({ promptTokenCount: z.int() });
+
+export const embedded = z.object({ embedding: contentEmbedding, usageMetadata }).meta({ id: "EmbedContentResponse" });
+
+export const batchEmbedded = z
+  .object({ embeddings: z.array(contentEmbedding), usageMetadata })
+  .meta({ id: "BatchEmbedContentsResponse" });
+
 export const imageResponse = z
   .object({
     created: unixSeconds,

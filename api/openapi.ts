@@ -2,8 +2,10 @@ import { z } from "zod";
 import { createDocument, type ZodOpenApiOperationObject } from "zod-openapi";
 import { errorKinds } from "#errors";
 import {
+  batchEmbedContentsRequest,
   chatRequest,
   countTokensRequest,
+  embedContentRequest,
   embeddingsRequest,
   geminiRequest,
   imageRequest,
@@ -76,6 +78,7 @@ const paid = [400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504];
 const { callHeaders, idempotencyKey, nativeHeaders } = answers;
 const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": answers.replayed });
 const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": answers.replayed });
+const embedHeaders = storedCallHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": answers.paymentResponse });
 const imageHeaders = payableHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 
@@ -107,6 +110,7 @@ const payable = {
 const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
 const ofUpload = pathId("upl_...");
 const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
+const embeddingsModelPath = z.object({ model: z.string().meta({ example: "local/embeddings" }) });
 const binary = z.string().meta({ format: "binary" });
 /** Generators of clients drop an answer of any type, so each is named. A file of another type is read as the first. */
 const file: Content = Object.fromEntries(
@@ -174,6 +178,28 @@ const operations = {
     body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
     ok: ["The count", z.object({ totalTokens: z.int() }), answers.countHeaders],
   }),
+  "POST /v1beta/models/{model}:embedContent": operation(
+    "embedContent",
+    "The embedding of a content in Google's format, by every embeddings model; also under /v1",
+    {
+      ...gemini,
+      params: { path: embeddingsModelPath, header: idempotencyKey },
+      body: embedContentRequest,
+      ok: ["The embedding", answers.embedded, embedHeaders],
+      errors: [...paid, 409],
+    },
+  ),
+  "POST /v1beta/models/{model}:batchEmbedContents": operation(
+    "batchEmbedContents",
+    "The embeddings of up to 256 contents; also under /v1",
+    {
+      ...gemini,
+      params: { path: embeddingsModelPath, header: idempotencyKey },
+      body: batchEmbedContentsRequest,
+      ok: ["The embeddings, in the order of the requests", answers.batchEmbedded, embedHeaders],
+      errors: [...paid, 409],
+    },
+  ),
   "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
     ...gemini,
     security: [],

@@ -15,6 +15,8 @@ export interface PaidRoute {
   readonly isFree?: true;
   /** The model, where the path names it and not the body. */
   readonly model?: string;
+  /** The endpoint that the catalog gives for its models, where it is neither the route's own nor that of text. */
+  readonly modelEndpoint?: string;
   /** Without an `Idempotency-Key` a call ends after `syncTimeoutMs`. */
   readonly endsAtSyncTimeout?: true;
   /** A call without an API key may be paid for by x402. */

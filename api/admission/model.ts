@@ -56,11 +56,13 @@ const textEndpoint = "/v1/chat/completions";
 
 export function resolveModel(
   deps: ModelDeps,
-  { endpoint, format }: PaidRoute,
+  { endpoint, format, modelEndpoint }: PaidRoute,
   call: Pick<ParsedCall, "model" | "features">,
 ): Model {
-  const isAtEndpoint = (model: Model) => model.endpoint === (format === undefined ? endpoint : textEndpoint);
-  const isInFormat = (model: Model) => format === undefined || isServedIn(deps, format, model);
+  const servedAt = modelEndpoint ?? (format === undefined ? endpoint : textEndpoint);
+  const isAtEndpoint = (model: Model) => model.endpoint === servedAt;
+  const isInFormat = (model: Model) =>
+    format === undefined || servedAt !== textEndpoint || isServedIn(deps, format, model);
   const model = findModel(deps.catalog, format, call.model);
   if (!model || !isListed(deps.registry, model))
     throw noSuchModel(deps, call.model, (each) => isAtEndpoint(each) && isInFormat(each));

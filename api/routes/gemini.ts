@@ -1,5 +1,5 @@
 import type { Request, RequestHandler } from "express";
-import { geminiCodec, geminiCountCodec } from "#formats";
+import { geminiCodec, geminiCountCodec, geminiEmbedCodec } from "#formats";
 import { type CallDeps, paidRoute } from "../paid-call.ts";
 import type { PaidRoute } from "../paid-route.ts";
 
@@ -36,6 +36,9 @@ function routeOf({ model, verb }: GeminiPath, isSse: boolean): PaidRoute | undef
       };
     case "countTokens":
       return { ...common, job: "count", codec: geminiCountCodec(model), isFree: true };
+    case "embedContent":
+    case "batchEmbedContents":
+      return { ...common, job: "embeddings", codec: geminiEmbedCodec(model, verb), modelEndpoint: "/v1/embeddings" };
     default:
       return undefined;
   }

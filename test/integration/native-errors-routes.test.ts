@@ -50,7 +50,7 @@ describe("an unknown route answers in the error shape of its prefix", () => {
     [messagesFace, "POST", "/v1/messages/batches", unknown],
     [messagesFace, "GET", "/v1/messages", notAllowed, "POST"],
     [messagesFace, "PUT", "/v1/messages/count_tokens", notAllowed, "POST"],
-    [geminiFace, "POST", "/v1beta/models/local/chat:embedContent", unknown],
+    [geminiFace, "POST", "/v1beta/models/local/chat:predict", unknown],
     [geminiFace, "POST", "/v1/models/local/chat:batchGenerateContent", unknown],
     [geminiFace, "POST", "/v1beta/models/local/chat", notAllowed, "GET, HEAD"],
     [geminiFace, "GET", "/v1beta/nothing", unknown],

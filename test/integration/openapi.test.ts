@@ -59,7 +59,9 @@ test("it has exactly the public routes", async () => {
     "POST /v1/responses",
     "POST /v1/uploads",
     "POST /v1/uploads/{id}/complete",
+    "POST /v1beta/models/{model}:batchEmbedContents",
     "POST /v1beta/models/{model}:countTokens",
+    "POST /v1beta/models/{model}:embedContent",
     "POST /v1beta/models/{model}:generateContent",
     "POST /v1beta/models/{model}:streamGenerateContent",
   ]);
@@ -195,6 +197,8 @@ test("Idempotency-Key, its answer and its conflict are described at every call t
     "/v1/messages",
     "/v1/responses",
     "/v1/uploads",
+    "/v1beta/models/{model}:batchEmbedContents",
+    "/v1beta/models/{model}:embedContent",
     "/v1beta/models/{model}:generateContent",
   ]);
   for (const [path, post] of has) {

@@ -80,6 +80,11 @@ test.each([
   ],
   ["/v1beta/models/local/chat:countTokens", { contents }, { totalTokens: count }],
   [
+    "/v1beta/models/local/embeddings:embedContent",
+    { content: contents[0] },
+    { embedding: { values: expect.any(Array) as number[] } },
+  ],
+  [
     "/v1/embeddings",
     { model: "local/embeddings", input: ["one", "two"] },
     { object: "list", data: [{ index: 0 }, { index: 1, embedding: expect.arrayContaining([count]) as number[] }] },
