@@ -151,6 +151,15 @@ const operations = {
       okOrEvents: ["The response, or its events", answers.response, storedNativeHeaders],
     },
   ),
+  "POST /v1/responses/input_tokens": operation("countResponseTokens", "The input tokens of a response; free", {
+    errors: paid,
+    body: responsesRequest,
+    ok: [
+      "The count",
+      z.object({ object: z.literal("response.input_tokens"), input_tokens: z.int() }),
+      answers.countHeaders,
+    ],
+  }),
   "POST /v1beta/models/{model}:generateContent": operation(
     "generateContent",
     "Google's Gemini format, for every chat model; also under /v1",

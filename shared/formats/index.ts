@@ -48,7 +48,7 @@ export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
 export { countTokensCodec, messagesCodec, messagesHeaders } from "./messages/codec.ts";
 export { messagesUpload } from "./messages/measure.ts";
 export { countTokensRequest, messagesRequest } from "./messages/request.ts";
-export { errorEvent, eventText, responsesCodec } from "./responses/codec.ts";
+export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./responses/codec.ts";
 export { responsesUpload } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isIdleSearch, isToolsItem, isWebSearch, toolLists } from "./responses/tools.ts";

@@ -57,6 +57,7 @@ test("it has exactly the public routes", async () => {
     "POST /v1/messages",
     "POST /v1/messages/count_tokens",
     "POST /v1/responses",
+    "POST /v1/responses/input_tokens",
     "POST /v1/uploads",
     "POST /v1/uploads/{id}/complete",
     "POST /v1beta/models/{model}:batchEmbedContents",

@@ -74,6 +74,11 @@ test.each([
     { object: "response", status: "completed", output: [{ content: [{ type: "output_text", text: words }] }] },
   ],
   [
+    "/v1/responses/input_tokens",
+    { model: "local/chat", input: "Hello!" },
+    { object: "response.input_tokens", input_tokens: count },
+  ],
+  [
     "/v1beta/models/local/chat:generateContent",
     { contents },
     { candidates: [{ content: { role: "model", parts: [{ text: words }] }, finishReason: "STOP" }] },
