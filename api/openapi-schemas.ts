@@ -98,6 +98,19 @@ export const chatResponse = z
   })
   .meta({ id: "ChatResponse" });
 
+export const completion = z
+  .object({
+    id: z.string(),
+    object: z.literal("text_completion"),
+    created: unixSeconds,
+    model: z.string(),
+    choices: z.array(
+      z.object({ text: z.string(), index: z.int(), logprobs: z.null(), finish_reason: z.string().nullable() }),
+    ),
+    usage,
+  })
+  .meta({ id: "CompletionResponse" });
+
 const typed = z.array(z.looseObject({ type: z.string() }));
 
 export const message = z

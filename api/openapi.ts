@@ -4,6 +4,7 @@ import { errorKinds } from "#errors";
 import {
   batchEmbedContentsRequest,
   chatRequest,
+  completionsRequest,
   countTokensRequest,
   embedContentRequest,
   embeddingsRequest,
@@ -127,6 +128,19 @@ const operations = {
       storedCallHeaders,
     ],
   }),
+  "POST /v1/completions": operation(
+    "createCompletion",
+    "OpenAI's legacy completions, by every chat model: the prompt becomes the message of a user",
+    {
+      ...storing,
+      body: completionsRequest,
+      okOrEvents: [
+        "The text; with `stream: true` server-sent events whose last one carries usage",
+        answers.completion,
+        storedCallHeaders,
+      ],
+    },
+  ),
   "POST /v1/messages": operation(
     "createMessage",
     "Anthropic's Messages format, for that provider's models unless the operator opens it to all",

@@ -7,8 +7,8 @@ export interface PaidRoute {
   readonly codec: Codec;
   /** Of a route that answers in text. */
   readonly format?: Format;
-  /** Gemini's stream without `alt=sse`: one JSON array. */
-  readonly framing?: "array";
+  /** Gemini's stream without `alt=sse`, one JSON array; or the legacy completions, whose format is chat. */
+  readonly framing?: "array" | "completions";
   /** Headers of the caller that are sent on to the provider. */
   readonly passed?: readonly string[];
   /** Costs nothing, counts no tokens, and ignores an `Idempotency-Key`. */

@@ -13,6 +13,7 @@
  */
 
 export { chatCodec, chatRequest, chatUpload, searchFields } from "./chat/codec.ts";
+export { completionsCodec, completionsRequest, completionsToChat } from "./completions.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
 export { invalidFrom, needText, refuse } from "./errors.ts";
 export { dimensionsOf } from "./file-header.ts";

@@ -51,6 +51,7 @@ test("it has exactly the public routes", async () => {
     "GET /v1beta/models",
     "GET /v1beta/models/{model}",
     "POST /v1/chat/completions",
+    "POST /v1/completions",
     "POST /v1/embeddings",
     "POST /v1/images/generations",
     "POST /v1/media/generations",
@@ -192,6 +193,7 @@ test("Idempotency-Key, its answer and its conflict are described at every call t
   const has = posts.filter(([, post]) => JSON.stringify(post).includes('"Idempotency-Key"'));
   expect(has.map(([path]) => path).toSorted()).toEqual([
     "/v1/chat/completions",
+    "/v1/completions",
     "/v1/embeddings",
     "/v1/images/generations",
     "/v1/media/generations",

@@ -14,6 +14,7 @@ import { messagesConverter } from "./messages/index.ts";
 import { responsesConverter } from "./responses/index.ts";
 
 export { limitCacheControl } from "./cache-control.ts";
+export { completionsConverter } from "./chat/completions.ts";
 export { chunkParser, failureOfChoices, normalizeAnswer } from "./chat/index.ts";
 export {
   type CacheLifetime,
