@@ -98,6 +98,19 @@ export const chatResponse = z
   })
   .meta({ id: "ChatResponse" });
 
+export const completion = z
+  .object({
+    id: z.string(),
+    object: z.literal("text_completion"),
+    created: unixSeconds,
+    model: z.string(),
+    choices: z.array(
+      z.object({ text: z.string(), index: z.int(), logprobs: z.null(), finish_reason: z.string().nullable() }),
+    ),
+    usage,
+  })
+  .meta({ id: "CompletionResponse" });
+
 const typed = z.array(z.looseObject({ type: z.string() }));
 
 export const message = z
@@ -149,6 +162,15 @@ export const embeddingsResponse = z
     usage,
   })
   .meta({ id: "EmbeddingsResponse" });
+
+const contentEmbedding = z.object({ values: z.array(z.number()) }).meta({ id: "ContentEmbedding" });
+const usageMetadata = z.object({ promptTokenCount: z.int() });
+
+export const embedded = z.object({ embedding: contentEmbedding, usageMetadata }).meta({ id: "EmbedContentResponse" });
+
+export const batchEmbedded = z
+  .object({ embeddings: z.array(contentEmbedding), usageMetadata })
+  .meta({ id: "BatchEmbedContentsResponse" });
 
 export const imageResponse = z
   .object({

@@ -2,8 +2,11 @@ import { z } from "zod";
 import { createDocument, type ZodOpenApiOperationObject } from "zod-openapi";
 import { errorKinds } from "#errors";
 import {
+  batchEmbedContentsRequest,
   chatRequest,
+  completionsRequest,
   countTokensRequest,
+  embedContentRequest,
   embeddingsRequest,
   geminiRequest,
   imageRequest,
@@ -78,6 +81,7 @@ const paid = [400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504];
 const { callHeaders, idempotencyKey, nativeHeaders } = answers;
 const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": answers.replayed });
 const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": answers.replayed });
+const embedHeaders = storedCallHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": answers.paymentResponse });
 const imageHeaders = payableHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 
@@ -109,6 +113,7 @@ const payable = {
 const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
 const ofUpload = pathId("upl_...");
 const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
+const embeddingsModelPath = z.object({ model: z.string().meta({ example: "local/embeddings" }) });
 const binary = z.string().meta({ format: "binary" });
 /** Generators of clients drop an answer of any type, so each is named. A file of another type is read as the first. */
 const file: Content = Object.fromEntries(
@@ -137,6 +142,19 @@ const operations = {
       storedCallHeaders,
     ],
   }),
+  "POST /v1/completions": operation(
+    "createCompletion",
+    "OpenAI's legacy completions, by every chat model: the prompt becomes the message of a user",
+    {
+      ...storing,
+      body: completionsRequest,
+      okOrEvents: [
+        "The text; with `stream: true` server-sent events whose last one carries usage",
+        answers.completion,
+        storedCallHeaders,
+      ],
+    },
+  ),
   "POST /v1/messages": operation(
     "createMessage",
     "Anthropic's Messages format, for that provider's models unless the operator opens it to all",
@@ -161,6 +179,15 @@ const operations = {
       okOrEvents: ["The response, or its events", answers.response, storedNativeHeaders],
     },
   ),
+  "POST /v1/responses/input_tokens": operation("countResponseTokens", "The input tokens of a response; free", {
+    errors: paid,
+    body: responsesRequest,
+    ok: [
+      "The count",
+      z.object({ object: z.literal("response.input_tokens"), input_tokens: z.int() }),
+      answers.countHeaders,
+    ],
+  }),
   "POST /v1beta/models/{model}:generateContent": operation(
     "generateContent",
     "Google's Gemini format, for every chat model; also under /v1",
@@ -188,6 +215,28 @@ const operations = {
     body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
     ok: ["The count", z.object({ totalTokens: z.int() }), answers.countHeaders],
   }),
+  "POST /v1beta/models/{model}:embedContent": operation(
+    "embedContent",
+    "The embedding of a content in Google's format, by every embeddings model; also under /v1",
+    {
+      ...gemini,
+      params: { path: embeddingsModelPath, header: idempotencyKey },
+      body: embedContentRequest,
+      ok: ["The embedding", answers.embedded, embedHeaders],
+      errors: [...paid, 409],
+    },
+  ),
+  "POST /v1beta/models/{model}:batchEmbedContents": operation(
+    "batchEmbedContents",
+    "The embeddings of up to 256 contents; also under /v1",
+    {
+      ...gemini,
+      params: { path: embeddingsModelPath, header: idempotencyKey },
+      body: batchEmbedContentsRequest,
+      ok: ["The embeddings, in the order of the requests", answers.batchEmbedded, embedHeaders],
+      errors: [...paid, 409],
+    },
+  ),
   "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
     ...gemini,
     security: [],

@@ -47,8 +47,8 @@ export interface PaidRoute {
   readonly codec: Codec;
   /** Of a route that answers in text. */
   readonly format?: Format;
-  /** Gemini's stream without `alt=sse`: one JSON array. */
-  readonly framing?: "array";
+  /** Gemini's stream without `alt=sse`, one JSON array; or the legacy completions, whose format is chat. */
+  readonly framing?: "array" | "completions";
   /** Makes the job's JSON of a body in another shape, such as a form. */
   readonly readBody?: (deps: RouteBodyDeps, request: RouteRequest) => Promise<RouteBody>;
   /** The models that it takes, where that is not all of the endpoint's. */

@@ -68,7 +68,7 @@ export function resolveModel(
 ): Model {
   const isAtEndpoint = (model: Model) =>
     serves ? serves(model) : model.endpoint === (format === undefined ? endpoint : textEndpoint);
-  const isInFormat = (model: Model) => format === undefined || isServedIn(deps, format, model);
+  const isInFormat = (model: Model) => serves !== undefined || format === undefined || isServedIn(deps, format, model);
   const model = findModel(deps.catalog, format, call.model);
   if (!model || !isListed(deps.registry, model))
     throw noSuchModel(deps, call.model, (each) => isAtEndpoint(each) && isInFormat(each));

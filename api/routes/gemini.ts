@@ -1,5 +1,6 @@
 import type { Request, RequestHandler } from "express";
-import { geminiCodec, geminiCountCodec } from "#formats";
+import type { Model } from "#catalog";
+import { geminiCodec, geminiCountCodec, geminiEmbedCodec } from "#formats";
 import { type CallDeps, paidRoute } from "../paid-call.ts";
 import type { PaidRoute } from "../paid-route.ts";
 
@@ -21,6 +22,8 @@ function parsePath(req: Request): GeminiPath | undefined {
   return { model, verb: path.slice(colon + 1) };
 }
 
+const isForEmbeddings = ({ type }: Model) => type === "embeddings";
+
 function routeOf({ model, verb }: GeminiPath, isSse: boolean): PaidRoute | undefined {
   const endpoint = `/v1beta/models:${verb}`;
   const common = { endpoint, model, format: "gemini" } as const;
@@ -36,6 +39,9 @@ function routeOf({ model, verb }: GeminiPath, isSse: boolean): PaidRoute | undef
       };
     case "countTokens":
       return { ...common, job: "count", codec: geminiCountCodec(model), isFree: true };
+    case "embedContent":
+    case "batchEmbedContents":
+      return { ...common, job: "embeddings", codec: geminiEmbedCodec(model, verb), serves: isForEmbeddings };
     default:
       return undefined;
   }

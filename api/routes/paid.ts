@@ -1,11 +1,27 @@
-import { chatCodec, embeddingsCodec, imagesCodec, mediaCodec, responsesCodec } from "#formats";
+import {
+  chatCodec,
+  completionsCodec,
+  embeddingsCodec,
+  imagesCodec,
+  inputTokensCodec,
+  mediaCodec,
+  responsesCodec,
+} from "#formats";
 import type { PaidRoute } from "../paid-route.ts";
 import { audioRoutes } from "./audio.ts";
 
 /** The paid routes that have one path and accept only POST. Messages and Gemini have routers of their own. */
 export const paidRoutes: readonly PaidRoute[] = [
   { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat" },
+  { endpoint: "/v1/completions", job: "chat", codec: completionsCodec, format: "chat", framing: "completions" },
   { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses" },
+  {
+    endpoint: "/v1/responses/input_tokens",
+    job: "count",
+    codec: inputTokensCodec,
+    format: "responses",
+    isFree: true,
+  },
   { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec },
   {
     endpoint: "/v1/images/generations",

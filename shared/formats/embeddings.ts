@@ -1,34 +1,72 @@
 import { z } from "zod";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
+import { object } from "./json.ts";
+import { estimatedBytesPerToken } from "./measure.ts";
 import type { Codec } from "./types.ts";
 
+const maxInputs = 256;
 const input = z.string().min(1, "must not be empty");
+const texts = z.union([input, z.array(input).min(1).max(maxInputs)]);
+
+/** For one input, as many as OpenAI's models take. */
+const maxTokens = 8_192;
+/** Zod takes a second for two million numbers. */
+const isTokens = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.length <= maxTokens &&
+  value.every((each) => Number.isInteger(each) && each >= 0 && each < 2 ** 31);
+const tokens = z.custom<readonly number[]>(isTokens, `must be 1 to ${maxTokens} tokens, which are whole numbers`).meta({
+  override: { type: "array", items: { type: "integer", minimum: 0 }, minItems: 1, maxItems: maxTokens },
+});
+const tokenLists = z.array(tokens).min(1).max(maxInputs);
 
 /** docs/api/inference.md, "EmbeddingsRequest"; unknown fields pass through. */
 export const embeddingsRequest = z
   .looseObject({
     model: z.string().min(1),
-    input: z.union([input, z.array(input).min(1).max(256)]).describe("A text, or up to 256 texts"),
+    input: z.union([...texts.options, tokens, tokenLists]).describe("A text, its tokens, or up to 256 of either"),
     encoding_format: z.enum(["float", "base64"]).nullish(),
     dimensions: z.int().positive().max(65_536).nullish(),
   })
   .meta({ id: "EmbeddingsRequest" });
 
+/** Each has one kind of input, so that errors are about that kind. */
+const textRequest = embeddingsRequest.extend({ input: texts });
+const tokenRequest = embeddingsRequest.extend({ input: tokens.transform((one) => [one]) });
+const tokenListRequest = embeddingsRequest.extend({ input: tokenLists });
+
+interface Inputs {
+  readonly model: string;
+  readonly inputs: number;
+  readonly inputBytes: number;
+  readonly textBytes: number;
+}
+
+function measureInputs(body: unknown, bodyBytes: number): Inputs {
+  const { input } = object(body);
+  const first: unknown = Array.isArray(input) ? input[0] : undefined;
+  if (typeof first === "number" || Array.isArray(first)) {
+    const { model, input: lists } = validate(Array.isArray(first) ? tokenListRequest : tokenRequest, body);
+    const count = lists.reduce((sum, each) => sum + each.length, 0);
+    return { model, inputs: lists.length, inputBytes: count, textBytes: count * estimatedBytesPerToken };
+  }
+  const { model, input: given } = validate(textRequest, body);
+  const all = [given].flat();
+  const textBytes = all.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  return { model, inputs: all.length, inputBytes: bodyBytes, textBytes };
+}
+
 export const embeddingsCodec: Codec = {
   ...chatCodec,
   parse(body, bodyBytes) {
-    const { model, input } = validate(embeddingsRequest, body);
+    const { model, inputs, inputBytes, textBytes } = measureInputs(body, bodyBytes);
     return {
       model,
       stream: false,
-      textBytes: [input].flat().reduce((sum, text) => sum + Buffer.byteLength(text), 0),
-      size: {
-        inputBytes: bodyBytes,
-        messages: Array.isArray(input) ? input.length : 1,
-        parts: [],
-        choices: 1,
-      },
+      textBytes,
+      size: { inputBytes, messages: inputs, parts: [], choices: 1 },
       features: new Map(),
       uploads: [],
     };

@@ -5,6 +5,7 @@
  *
  *   geminiCodec, geminiCountCodec   the model, and whether it streams, come from the path
  *   countedRequest, countAnswer     the request inside a countTokens body, and the answer
+ *   geminiEmbedCodec, embeddingsRequestOf   embedContent and batchEmbedContents, as a request for /v1/embeddings
  *   formedRequest, ...              Gemini's fields under their one name: the provider accepts two spellings of each
  *
  * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); the public API references of
@@ -20,10 +21,17 @@ export {
   transcriptionRequest,
 } from "./audio.ts";
 export { chatCodec, chatRequest, chatUpload, searchFields } from "./chat/codec.ts";
+export { completionsCodec, completionsRequest, completionsToChat } from "./completions.ts";
 export { embeddingsCodec, embeddingsRequest } from "./embeddings.ts";
 export { invalidFrom, needText, refuse } from "./errors.ts";
 export { dimensionsOf } from "./file-header.ts";
 export { countAnswer, countedRequest, geminiCodec, geminiCountCodec } from "./gemini/codec.ts";
+export {
+  batchEmbedContentsRequest,
+  embedContentRequest,
+  embeddingsRequestOf,
+  geminiEmbedCodec,
+} from "./gemini/embed.ts";
 export { formedRequest, formedSchema, formedThinking } from "./gemini/field-names.ts";
 export { checkLink, geminiUpload, kindOf } from "./gemini/measure.ts";
 export { geminiRequest } from "./gemini/request.ts";
@@ -49,7 +57,7 @@ export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
 export { countTokensCodec, messagesCodec, messagesHeaders } from "./messages/codec.ts";
 export { messagesUpload } from "./messages/measure.ts";
 export { countTokensRequest, messagesRequest } from "./messages/request.ts";
-export { errorEvent, eventText, responsesCodec } from "./responses/codec.ts";
+export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./responses/codec.ts";
 export { responsesUpload } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isIdleSearch, isToolsItem, isWebSearch, toolLists } from "./responses/tools.ts";

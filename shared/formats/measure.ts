@@ -116,5 +116,8 @@ export function outputBytes(delta: JsonObject): number {
   return bytes;
 }
 
-/** Rough token count where the provider gives none: four bytes to a token, as in English text. */
-export const estimateTokens = (bytes: number): number => Math.ceil(bytes / 4);
+/** As in English text. */
+export const estimatedBytesPerToken = 4;
+
+/** Rough token count where the provider gives none. */
+export const estimateTokens = (bytes: number): number => Math.ceil(bytes / estimatedBytesPerToken);

@@ -22,8 +22,8 @@ export const paidCall = z.object({
   stream: z.boolean(),
   /** The caller's format, of a call that is answered in text. */
   format: z.enum(formats).optional(),
-  /** A stream in Gemini's format is one JSON array. */
-  framing: z.literal("array").optional(),
+  /** A stream in Gemini's format is one JSON array; or chat takes a prompt, and its answer is plain text. */
+  framing: z.enum(["array", "completions"]).optional(),
   /** The caller's headers that providers of the format read. */
   headers: z.record(z.string(), z.string()).optional(),
   /** The body names uploads. */

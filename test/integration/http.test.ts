@@ -53,7 +53,7 @@ describe("routes", () => {
   test.each([
     ["GET", "/"],
     ["GET", "/v1"],
-    ["POST", "/v1/completions"],
+    ["POST", "/v1/edits"],
     ["POST", "/v2/chat/completions"],
     ["GET", "/v1/chat/completions/more"],
     ["DELETE", "/nothing?key=secret"],

@@ -50,7 +50,7 @@ describe("an unknown route answers in the error shape of its prefix", () => {
     [messagesFace, "POST", "/v1/messages/batches", unknown],
     [messagesFace, "GET", "/v1/messages", notAllowed, "POST"],
     [messagesFace, "PUT", "/v1/messages/count_tokens", notAllowed, "POST"],
-    [geminiFace, "POST", "/v1beta/models/local/chat:embedContent", unknown],
+    [geminiFace, "POST", "/v1beta/models/local/chat:predict", unknown],
     [geminiFace, "POST", "/v1/models/local/chat:batchGenerateContent", unknown],
     [geminiFace, "POST", "/v1beta/models/local/chat", notAllowed, "GET, HEAD"],
     [geminiFace, "GET", "/v1beta/nothing", unknown],
@@ -103,6 +103,7 @@ test("a call past its deadline: 504 in every format, must not be retried, nothin
 describe.each([
   { face: messagesFace, path: "/v1/messages/count_tokens" },
   { face: geminiFace, path: "/v1beta/models/local/chat:countTokens" },
+  { face: responsesFace, path: "/v1/responses/input_tokens" },
 ])("$path", ({ face, path }) => {
   const asked = { ...face.ask(localModel, "hi"), path };
 
@@ -122,9 +123,8 @@ describe.each([
     expect(await refusalIn(face, await customer.post(path, "{"))).toEqual(
       refusalOf(face, invalid(null, /not valid JSON/)),
     );
-    const wrong = face.format === "gemini" ? { contents: 5 } : { messages: 5 };
-    const field = Object.keys(wrong)[0] ?? "";
-    expect(await refusalIn(face, await customer.post(path, { ...asked.body, ...wrong }))).toEqual(
+    const field = { chat: "messages", messages: "messages", responses: "input", gemini: "contents" }[face.format];
+    expect(await refusalIn(face, await customer.post(path, { ...asked.body, [field]: 5 }))).toEqual(
       refusalOf(face, invalid(field, new RegExp(field))),
     );
     expect((await send(customer, asked)).status).toBe(200);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { entryOf, localModel, providerModel, serviceOfFile } from "../support/service-setup.ts";
+import { entryOf, localModel, nanoUsd, providerModel, serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile();
 const providerEmbeddings = "openai/text-embedding-3-small";
@@ -66,6 +66,33 @@ test("numbers instead of base64, out of order, are corrected", async () => {
     [1, 0],
     [0, 1],
   ]);
+});
+
+describe("tokens in place of texts", () => {
+  test.each([
+    { input: [9906, 1070], tokens: 2, vectors: 1 },
+    { input: [[9906, 1070], [6307]], tokens: 3, vectors: 2 },
+  ])("$input: sent as they are, and billed by their number", async ({ input, tokens, vectors }) => {
+    const { openai } = await running.service.account("1");
+    const { data: answer, request_id } = await openai.embeddings
+      .create({ model: providerEmbeddings, input })
+      .withResponse();
+    expect(answer.data).toHaveLength(vectors);
+    expect(answer.usage).toEqual({ prompt_tokens: tokens, total_tokens: tokens });
+    expect(running.provider.requests.map(({ body }) => body["input"])).toEqual([input]);
+    const { request, amount_usd } = await entryOf(running.service, request_id);
+    expect(request.usage).toEqual({ input: tokens });
+    expect(nanoUsd(amount_usd)).toBe(-20n * BigInt(tokens));
+  });
+
+  test.each([[[9906, 1070]], [[[9906], [1070]]]])("the local model takes text: %j is refused", async (input) => {
+    const customer = await running.service.account("1");
+    await expect(customer.openai.embeddings.create({ model: "local/embeddings", input })).rejects.toMatchObject({
+      status: 400,
+      param: "input",
+    });
+    expect(await customer.available()).toBe("1.00");
+  });
 });
 
 describe("models", () => {

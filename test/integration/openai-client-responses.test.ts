@@ -386,3 +386,25 @@ test("hosted: an answer larger than a frame arrives whole, and so does a body to
     true,
   );
 });
+
+test("inputTokens: the whole request is counted, exactly for plain text, and nothing is charged", async () => {
+  const customer = await running.service.account("0");
+  const count = async (body: OpenAI.Responses.InputTokenCountParams) => {
+    const { data, response } = await customer.openai.responses.inputTokens.count(body).withResponse();
+    expect(response.headers.get("x-xm-token-count")).toBe("estimate");
+    expect(data.object).toBe("response.input_tokens");
+    return data.input_tokens;
+  };
+  for (const model of [localModel, nativeModel, providerModel]) {
+    // Two tokens, and seven of the template.
+    expect(await count({ model, input: hello })).toBe(9);
+    const parameters = { type: "object", properties: { city: { type: "string" } } };
+    const tools = [{ type: "function" as const, name: "get_weather", parameters, strict: false }];
+    expect(await count({ model, input: hello, instructions: "Be brief.", tools })).toBeGreaterThan(25);
+  }
+  expect(running.provider.requests).toEqual([]);
+  await running.service.settled();
+  expect(await customer.available()).toBe("0.00");
+  const stream = await customer.post("/v1/responses/input_tokens", { model: localModel, input: hello, stream: true });
+  expect(await stream.json()).toEqual({ object: "response.input_tokens", input_tokens: 9 });
+});

@@ -74,11 +74,21 @@ test.each([
     { object: "response", status: "completed", output: [{ content: [{ type: "output_text", text: words }] }] },
   ],
   [
+    "/v1/responses/input_tokens",
+    { model: "local/chat", input: "Hello!" },
+    { object: "response.input_tokens", input_tokens: count },
+  ],
+  [
     "/v1beta/models/local/chat:generateContent",
     { contents },
     { candidates: [{ content: { role: "model", parts: [{ text: words }] }, finishReason: "STOP" }] },
   ],
   ["/v1beta/models/local/chat:countTokens", { contents }, { totalTokens: count }],
+  [
+    "/v1beta/models/local/embeddings:embedContent",
+    { content: contents[0] },
+    { embedding: { values: expect.any(Array) as number[] } },
+  ],
   [
     "/v1/embeddings",
     { model: "local/embeddings", input: ["one", "two"] },

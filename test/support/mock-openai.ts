@@ -173,11 +173,13 @@ function jsonOf({ path, body }: MockRequest, { text = mockText, usage }: Answer)
 
 const choicesOf = (body: MockRequest["body"]) => (typeof body.n === "number" ? body.n : 1);
 
-/** Vectors of 8 numbers, or as many as `dimensions` requests: text number i points along axis i. */
+const tokensOf = (input: unknown): number => (Array.isArray(input) ? input.length : wordsOf(String(input)).length);
+
+/** Vectors of 8 numbers, or as many as `dimensions` requests: input number i, a text or tokens, points along axis i. */
 function embeddingsOf(body: MockRequest["body"]): unknown {
-  const inputs = Array.isArray(body.input) ? body.input : [body.input];
+  const inputs = Array.isArray(body.input) && typeof body.input[0] !== "number" ? body.input : [body.input];
   const dimensions = typeof body.dimensions === "number" ? body.dimensions : 8;
-  const words = inputs.reduce((sum: number, input) => sum + wordsOf(String(input)).length, 0);
+  const words = inputs.reduce((sum: number, input) => sum + tokensOf(input), 0);
   const data = inputs.map((_, index) => {
     const vector = Array.from({ length: dimensions }, (_, at) => (at === index % dimensions ? 1 : 0));
     const embedding =

@@ -49,7 +49,7 @@ const streams: Readonly<Record<string, (text: string) => object | undefined>> = 
 };
 
 const nameOf = (path: string): string =>
-  /:(?:streamGenerate|generate)Content/.test(path) ? "gemini" : (/^\/v1\/(.*?)(?:\?|$)/.exec(path)?.[1] ?? path);
+  /:(?:streamGenerate|generate|embed)Content/.test(path) ? "gemini" : (/^\/v1\/(.*?)(?:\?|$)/.exec(path)?.[1] ?? path);
 
 /** Of a refusal and of other free answers nothing. Fails on what is not well-formed. */
 export function usageIn({ method, path, body, status }: RecordedRequest, text: string): Counted | undefined {

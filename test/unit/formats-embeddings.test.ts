@@ -14,7 +14,14 @@ test.each<[what: string, body: unknown, param: string | undefined]>([
   ["an empty text", request({ input: "" }), "input"],
   ["an empty list", request({ input: [] }), "input"],
   ["an empty text in a list", request({ input: ["a", ""] }), "input[1]"],
-  ["tokens in place of texts", request({ input: [1, 2] }), "input[0]"],
+  ["a token among texts", request({ input: ["a", 1] }), "input[1]"],
+  ["a text among tokens", request({ input: [1, "a"] }), "input"],
+  ["a token with a fraction", request({ input: [1.5] }), "input"],
+  ["a token below 0", request({ input: [[1], [2, -1]] }), "input[1]"],
+  ["no tokens", request({ input: [[1], []] }), "input[1]"],
+  ["a text among lists of tokens", request({ input: [[1], "a"] }), "input[1]"],
+  ["8193 tokens", request({ input: Array(8_193).fill(1) }), "input"],
+  ["257 lists of tokens", request({ input: Array(257).fill([1]) }), "input"],
   ["257 texts", request({ input: Array(257).fill("a") }), "input"],
   ["an unknown encoding", request({ encoding_format: "int8" }), "encoding_format"],
   ["no dimensions", request({ dimensions: 0 }), "dimensions"],
@@ -34,6 +41,18 @@ test("measures a text and 256 texts", () => {
   });
   expect(parse(request({ input: ["é", "abc"] })).textBytes).toBe(5);
   expect(parse(request({ input: Array(256).fill("a") })).size.messages).toBe(256);
+});
+
+test("measures tokens by their number", () => {
+  const size = { parts: [], choices: 1 };
+  expect(parse(request({ input: [1, 2, 99_999] }))).toMatchObject({
+    size: { ...size, inputBytes: 3, messages: 1 },
+    textBytes: 12,
+  });
+  expect(parse(request({ input: [[1, 2], [3], Array(8_192).fill(0)] }))).toMatchObject({
+    size: { ...size, inputBytes: 8_195, messages: 3 },
+    textBytes: 4 * 8_195,
+  });
 });
 
 const answer = (...embeddings: unknown[]) => ({

@@ -9,7 +9,9 @@ const answer = z.looseObject({
 /** The provider's answer in the requested encoding, ordered. Throws `upstreamError` if it is incomplete. */
 export function completeEmbeddings(response: unknown, request: Readonly<Record<string, unknown>>, model: string) {
   const parsed = answer.safeParse(response);
-  const expected = Array.isArray(request["input"]) ? request["input"].length : 1;
+  const { input } = request;
+  // The tokens of one text are a list, too.
+  const expected = Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
   const data = parsed.success ? parsed.data.data.toSorted((a, b) => a.index - b.index) : [];
   if (data.length !== expected || data.some((item, index) => item.index !== index))
     throw upstreamError("The upstream's answer is not a list of embeddings.");

@@ -14,6 +14,7 @@ import { messagesConverter } from "./messages/index.ts";
 import { responsesConverter } from "./responses/index.ts";
 
 export { limitCacheControl } from "./cache-control.ts";
+export { completionsConverter } from "./chat/completions.ts";
 export { chunkParser, failureOfChoices, normalizeAnswer } from "./chat/index.ts";
 export {
   type CacheLifetime,
@@ -38,6 +39,21 @@ export const converters: Readonly<Record<Format, FormatConverter>> = {
   gemini: geminiConverter,
 };
 
+/** Nested fields have other paths in the caller's format, so that only the top-level field is named. */
+const callerField =
+  (fields: FormatConverter["callerFields"]) =>
+  (chatField: string): string => {
+    const [field = chatField] = /^\w+/.exec(chatField) ?? [];
+    return (Object.hasOwn(fields, field) && fields[field]) || chatField;
+  };
+
+/** The same error; a refusal that names a field names the caller's instead. */
+export function withCallerFields(error: unknown, fields: FormatConverter["callerFields"]): unknown {
+  if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
+  const param = callerField(fields)(error.param);
+  return param === error.param ? error : invalidValue(param, error.message.replace(error.param, param));
+}
+
 /**
  * Converts the caller's request for a provider of another format, through chat. Throws `invalidValue` naming the caller's
  * field for what changes the meaning and cannot be converted; ignored parameters have the caller's names, too.
@@ -48,22 +64,19 @@ export function convertRequest(
   request: JsonObject,
   target: UpstreamTarget,
 ): ConvertedRequest {
-  // Nested fields have other paths in the caller's format, so that only the top-level field is named.
-  const callerField = (chatField: string): string => {
-    const [field = chatField] = /^\w+/.exec(chatField) ?? [];
-    return (Object.hasOwn(caller.callerFields, field) && caller.callerFields[field]) || chatField;
-  };
   const limited = limitCacheControl(request, target.cacheLifetime);
   const chat = caller.requestToChat(limited.request);
   try {
     const converted = provider.requestFromChat(toUpstream(chat.request, target), target);
     const ignored = ignoredParams();
-    for (const name of [...limited.ignored, ...chat.ignored, ...converted.ignored.map(callerField)])
+    for (const name of [
+      ...limited.ignored,
+      ...chat.ignored,
+      ...converted.ignored.map(callerField(caller.callerFields)),
+    ])
       ignored.add(name, true);
     return { request: converted.request, ignored: ignored.names() };
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) throw error;
-    const param = callerField(error.param);
-    throw param === error.param ? error : invalidValue(param, error.message.replace(error.param, param));
+    throw withCallerFields(error, caller.callerFields);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * How many tokens a prompt has, where its provider has no endpoint that counts: for the Messages interface's `count_tokens` and Gemini's
- * `:countTokens`. An estimate, in tokens: text by OpenAI's o200k_base, templates and media by the rules in prompt.ts and
+ * How many tokens a prompt has, where its provider has no endpoint that counts: for the Messages interface's `count_tokens`,
+ * Responses' `input_tokens` and Gemini's `:countTokens`. An estimate, in tokens: text by OpenAI's o200k_base, templates and media by the rules in prompt.ts and
  * media.ts. It is exact for plain text to OpenAI's models since GPT-4o; other providers' tokenizers differ by 5 to 20 % in
  * English, by more in code and other scripts.
  *

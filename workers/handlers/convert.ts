@@ -2,6 +2,7 @@ import type { ServiceError } from "#errors";
 import { estimateTokens, type Format, outputBytes } from "#formats";
 import {
   type CacheLifetime,
+  completionsConverter,
   completionTokens,
   converters,
   convertRequest,
@@ -40,13 +41,15 @@ export const callerFormat = ({ format = "chat" }: CallContext["payload"]): Forma
 export const upstreamFormat = ({ formats }: Candidate, caller: Format): Format =>
   formats.includes(caller) ? caller : (formats[0] ?? "chat");
 
+const framed = { array: geminiArrayConverter, completions: completionsConverter };
+
 export const callerConverter = (payload: CallContext["payload"]): FormatConverter =>
-  payload.framing === "array" ? geminiArrayConverter : converters[callerFormat(payload)];
+  payload.framing ? framed[payload.framing] : converters[callerFormat(payload)];
 
 /** The request in chat shape, to count or inspect it; undefined where it cannot be converted. */
 export function chatRequestOf({ payload, request }: CallContext): JsonObject | undefined {
   try {
-    return converters[callerFormat(payload)].requestToChat(request).request;
+    return callerConverter(payload).requestToChat(request).request;
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { invalidValue, ServiceError } from "#errors";
-import { countAnswer, countedRequest } from "#formats";
+import { countAnswer, countedRequest, type Format } from "#formats";
 import { converters, convertRequest } from "../conversion/index.ts";
 import { type JsonObject, type Provider, UpstreamFailure } from "../providers/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
@@ -13,8 +13,12 @@ const providerTimeoutMs = 10_000;
 export async function count(call: CallContext): Promise<Answer> {
   const { tokens, isExact } = await countInput(call);
   call.reply.announce({ "x-xm-token-count": isExact ? "provider" : "estimate" });
-  const body = callerFormat(call.payload) === "gemini" ? countAnswer(tokens) : { input_tokens: tokens };
-  return { text: JSON.stringify(body), usage: {}, estimated: !isExact };
+  return { text: JSON.stringify(answerOf(callerFormat(call.payload), tokens)), usage: {}, estimated: !isExact };
+}
+
+function answerOf(format: Format, tokens: number): JsonObject {
+  if (format === "gemini") return countAnswer(tokens);
+  return { ...(format === "responses" && { object: "response.input_tokens" }), input_tokens: tokens };
 }
 
 /** The input tokens of a call, as a provider counts them where one can, else by an estimate. */

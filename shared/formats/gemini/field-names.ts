@@ -75,6 +75,8 @@ const innerFields = {
 const request = shape(fields, innerFields);
 /** The body of `countTokens`: contents, or a whole request. */
 const countRequest = shape(fields, { ...innerFields, generateContentRequest: request });
+const embedRequest = shape("model taskType title outputDimensionality autoTruncate", { content });
+const batchEmbedRequest = shape("", { requests: [embedRequest] });
 const schema = shape(
   "type format title description nullable enum items maxItems minItems properties required minProperties " +
     "maxProperties minimum maximum minLength maxLength pattern example anyOf propertyOrdering default " +
@@ -120,5 +122,7 @@ function normalizeList(value: unknown, form: Shape, path: string): unknown {
 
 export const formedRequest = (value: unknown): unknown => normalize(value, request, "");
 export const formedCount = (value: unknown): unknown => normalize(value, countRequest, "");
+export const formedEmbed = (value: unknown): unknown => normalize(value, embedRequest, "");
+export const formedBatchEmbed = (value: unknown): unknown => normalize(value, batchEmbedRequest, "");
 export const formedThinking = (value: unknown): JsonObject => object(normalize(value, thinkingConfig, ""));
 export const formedSchema = (value: unknown, path: string): JsonObject => rename(object(value), schema, path);

@@ -35,6 +35,12 @@ function featuresOf(request: ResponsesRequest): Map<Feature, string> {
   return features;
 }
 
+/** A count is never a stream. */
+export const inputTokensCodec: Codec = {
+  ...chatCodec,
+  parse: (body, bodyBytes) => ({ ...responsesCodec.parse(body, bodyBytes), stream: false }),
+};
+
 export const responsesCodec: Codec = {
   ...chatCodec,
   parse(body, bodyBytes) {

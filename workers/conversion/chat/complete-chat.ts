@@ -6,7 +6,7 @@ import { indexOf } from "./fields.ts";
 import { jsonAround, putBetween, RepeatedChunk } from "./repeated-chunk.ts";
 
 /** The provider's usage if it is plausible, else the estimate. Equals what is billed, so that it includes reasoning. */
-function completeUsage(usage: unknown, estimate: TokenEstimate) {
+export function completeUsage(usage: unknown, estimate: TokenEstimate) {
   const counted = tokenUsage(usage);
   const prompt = counted ? promptTokens(counted) : estimate.input;
   const completion = counted ? completionTokens(counted) : estimate.output;

@@ -10,7 +10,8 @@ const batchSize = 100;
 export async function embed(client: ProviderClient, call: UpstreamCall): Promise<JsonObject> {
   const { input, dimensions } = call.body;
   const texts = Array.isArray(input) ? input : [input];
-  if (!texts.every((text) => typeof text === "string")) throw refusal("input: this model takes only text.", "input");
+  if (!texts.every((text) => typeof text === "string"))
+    throw refusal("input: this model takes text, not tokens.", "input");
   const vectors: (readonly number[])[] = [];
   let tokens: number | undefined = 0;
   for (let from = 0; from < texts.length; from += batchSize) {

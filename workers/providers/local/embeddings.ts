@@ -10,7 +10,7 @@ const contextTokens = 8_192;
 
 const request = z.object({
   model: z.string(),
-  input: z.union([z.string(), z.array(z.string())]),
+  input: z.union([z.string(), z.array(z.string())], "this model takes text, not tokens"),
   encoding_format: z.enum(["float", "base64"]).nullish(),
   dimensions: z.int().min(1).max(3072).nullish(),
 });

@@ -1,0 +1,69 @@
+import { z } from "zod";
+import { invalidValue } from "#errors";
+import { validate } from "../errors.ts";
+import { type JsonObject, list, object, refuseDeep, text } from "../json.ts";
+import type { Codec } from "../types.ts";
+import { geminiCodec } from "./codec.ts";
+import { formedBatchEmbed, formedEmbed } from "./field-names.ts";
+
+const embedPart = z.strictObject({ text: z.string().min(1, "must not be empty") });
+
+/** Fields in camelCase. Other fields, such as `taskType` and `title`, are ignored. */
+export const embedContentRequest = z
+  .looseObject({
+    content: z.looseObject({ parts: z.array(embedPart).min(1) }),
+    outputDimensionality: z.int().positive().max(65_536).nullish(),
+  })
+  .meta({ id: "EmbedContentRequest" });
+
+export const batchEmbedContentsRequest = z
+  .looseObject({ requests: z.array(embedContentRequest).min(1).max(256) })
+  .meta({ id: "BatchEmbedContentsRequest" });
+
+type EmbedVerb = "embedContent" | "batchEmbedContents";
+
+/** Of the models at `/v1/embeddings`. */
+export const geminiEmbedCodec = (model: string, verb: EmbedVerb): Codec => ({
+  ...geminiCodec(model, false, false),
+  parse(body, bodyBytes) {
+    refuseDeep(body);
+    const requests =
+      verb === "embedContent"
+        ? [validate(embedContentRequest, formedEmbed(body))]
+        : validate(batchEmbedContentsRequest, formedBatchEmbed(body)).requests;
+    const dimensions = requests[0]?.outputDimensionality ?? undefined;
+    const other = requests.findIndex((each) => (each.outputDimensionality ?? undefined) !== dimensions);
+    if (other !== -1) {
+      const param = `requests[${other}].outputDimensionality`;
+      throw invalidValue(param, `${param}: must be the same in every request.`);
+    }
+    const texts = requests.flatMap(({ content }) => content.parts.map((part) => part.text));
+    return {
+      model,
+      stream: false,
+      textBytes: texts.reduce((sum, each) => sum + Buffer.byteLength(each), 0),
+      size: { inputBytes: bodyBytes, messages: requests.length, parts: [], choices: 1 },
+      features: new Map(),
+      uploads: [],
+    };
+  },
+});
+
+const usedFields: readonly string[] = ["model", "content", "outputDimensionality"];
+
+/** A checked request as one for `/v1/embeddings`, and the names of its other fields. */
+export function embeddingsRequestOf(body: unknown, isBatch: boolean) {
+  const requests = isBatch ? list(object(formedBatchEmbed(body))["requests"]) : [object(formedEmbed(body))];
+  const dimensions = requests[0]?.["outputDimensionality"] ?? undefined;
+  const request: JsonObject = {
+    input: requests.map(({ content }) =>
+      list(object(content)["parts"])
+        .map((part) => text(part["text"]))
+        .join("\n"),
+    ),
+    encoding_format: "float",
+    ...(dimensions !== undefined && { dimensions }),
+  };
+  const others = requests.flatMap((each) => Object.entries(each).filter(([name]) => !usedFields.includes(name)));
+  return { request, others };
+}
