@@ -105,6 +105,7 @@ const payable = {
 };
 
 const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
+const ofResponse = pathId("resp_...");
 const ofUpload = pathId("upl_...");
 const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
 const binary = z.string().meta({ format: "binary" });
@@ -140,11 +141,37 @@ const operations = {
   }),
   "POST /v1/responses": operation(
     "createResponse",
-    "OpenAI's Responses format, for that provider's models unless the operator opens it to all; nothing is stored",
+    "OpenAI's Responses format, for that provider's models unless the operator opens it to all; stored for 24 hours unless `store` is false",
     {
       ...storing,
       body: responsesRequest,
       okOrEvents: ["The response, or its events", answers.response, storedNativeHeaders],
+    },
+  ),
+  "GET /v1/responses/{id}": operation("getResponse", "A stored response of the account", {
+    params: ofResponse,
+    ok: ["The response", answers.response],
+    errors: [400, 401, 404, 500, 503],
+  }),
+  "DELETE /v1/responses/{id}": operation("deleteResponse", "Delete a stored response at once", {
+    params: ofResponse,
+    ok: ["It is gone", answers.deletedResponse],
+    errors: [401, 404, 500, 503],
+  }),
+  "GET /v1/responses/{id}/input_items": operation(
+    "listInputItems",
+    "The input of a stored response, with all that it referred to",
+    {
+      params: {
+        ...ofResponse,
+        query: z.object({
+          limit: z.int().min(1).max(100).optional(),
+          after: z.string().min(1).max(200).optional().describe("`last_id` of the page before"),
+          order: z.enum(["asc", "desc"]).optional().describe("The default is desc"),
+        }),
+      },
+      ok: ["A page of items", answers.inputItems],
+      errors: [400, 401, 404, 500, 503],
     },
   ),
   "POST /v1beta/models/{model}:generateContent": operation(

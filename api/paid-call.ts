@@ -15,8 +15,9 @@ import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey 
 import type { OpenCalls } from "./open-calls/index.ts";
 import type { PaidRoute } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
+import { type ResolveDeps, resolveStored } from "./stored-responses.ts";
 
-export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps {
+export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, ResolveDeps {
   readonly openCalls: OpenCalls;
   readonly readBody: BodyReader;
   readonly callTimeoutMs: number;
@@ -110,7 +111,10 @@ async function submitCall(
   const body = await reservation.readBody(req, res);
   // The time of the call counts from the end of its body.
   const acceptedAt = deps.clock.now();
-  const call = codec.parse(body.value, body.bytes);
+  const parse = () => codec.parse(body.value, body.bytes);
+  // Before anything is measured: what is held and sent on covers the whole input.
+  const stored = route.refersToStored && keyOwner ? await resolveStored(deps, keyOwner.account, body) : undefined;
+  const call = stored ? stored.parse(parse) : parse();
 
   const paidBy = keySlot
     ? paidByKey(route, req, keySlot.caller, body, call)
@@ -146,6 +150,7 @@ async function submitCall(
     ...payloadOf(deps, route, req, slot, call, admitted),
     acceptedAt,
     deadlineAt,
+    ...(stored?.previousResponseId !== undefined && { previousResponseId: stored.previousResponseId }),
     ...(claim && { idempotencyKeyId: claim.id }),
   };
   const { maxTokens, leased } = admitted;

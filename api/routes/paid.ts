@@ -4,7 +4,7 @@ import type { PaidRoute } from "../paid-route.ts";
 /** The paid routes that have one path and accept only POST. Messages and Gemini have routers of their own. */
 export const paidRoutes: readonly PaidRoute[] = [
   { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat" },
-  { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses" },
+  { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses", refersToStored: true },
   { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec },
   {
     endpoint: "/v1/images/generations",

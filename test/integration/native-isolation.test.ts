@@ -77,7 +77,7 @@ const rows: readonly (readonly [face: Face, model: string, rows: readonly Row[]]
           ],
         },
       ],
-      ["input[0].type", { input: [{ type: "item_reference", id: "msg_1" }] }],
+      ["input[0].id", { input: [{ type: "item_reference", id: "msg_1" }] }],
       ["input[0].id", { input: [{ id: "msg_1" }] }],
       ["input[0].type", { input: [{ type: "file_search_call", id: "fs_1", queries: [], results: [] }] }],
       ["input[0].type", { input: [{ type: "mcp_approval_response", approval_request_id: "1", approve: true }] }],
@@ -222,28 +222,31 @@ describe("store", () => {
     return { path, body: { ...body, ...(store !== undefined && { store }) } } satisfies Asked;
   };
 
-  test.each([true, false, undefined])("%s: the provider receives false, and the answer says so", async (store) => {
-    const customer = await running.service.account("1");
-    const native = await send(customer, stored(responsesFace, responsesModel, store));
-    expect([native.status, await native.json()]).toEqual([200, expect.objectContaining({ store: false })]);
-    const streamed = await send(customer, responsesFace.stream(responsesModel, "hi", { store }));
-    expect(await streamed.text()).not.toContain('"store":true');
-    const chat = await send(customer, stored(chatFace, providerModel, store));
-    expect(chat.status).toBe(200);
-    expect(running.provider.requests.map(({ path, body }) => [path, body["store"]])).toEqual([
-      ["/v1/responses", false],
-      ["/v1/responses", false],
-      ["/v1/chat/completions", false],
-    ]);
-  });
+  test.each([true, false, undefined])(
+    "%s: the provider receives false, and the answer says what is stored here",
+    async (store) => {
+      const customer = await running.service.account("1");
+      const native = await send(customer, stored(responsesFace, responsesModel, store));
+      expect([native.status, await native.json()]).toEqual([200, expect.objectContaining({ store: store !== false })]);
+      const streamed = await send(customer, responsesFace.stream(responsesModel, "hi", { store }));
+      expect(await streamed.text()).not.toContain(`"store":${store === false}`);
+      const chat = await send(customer, stored(chatFace, providerModel, store));
+      expect(chat.status).toBe(200);
+      expect(running.provider.requests.map(({ path, body }) => [path, body["store"]])).toEqual([
+        ["/v1/responses", false],
+        ["/v1/responses", false],
+        ["/v1/chat/completions", false],
+      ]);
+    },
+  );
 
-  test.each([localModel, relayedModel])("%s: accepted, and the response says false", async (model) => {
+  test.each([localModel, relayedModel])("%s: the response says true, and no provider learns of it", async (model) => {
     const customer = await running.service.account("1");
     const response = await send(customer, stored(responsesFace, model, true));
-    expect([response.status, await response.json()]).toEqual([200, expect.objectContaining({ store: false })]);
+    expect([response.status, await response.json()]).toEqual([200, expect.objectContaining({ store: true })]);
     const streamed = await (await send(customer, responsesFace.stream(model, "hi", { store: true }))).text();
-    expect(streamed).toContain('"store":false');
-    expect(streamed).not.toContain('"store":true');
+    expect(streamed).toContain('"store":true');
+    expect(streamed).not.toContain('"store":false');
     // A provider that does not know the field does not receive it.
     const sent = running.provider.requests.map(({ body }) => "store" in body);
     expect(sent).toEqual(model === relayedModel ? [false, false] : []);

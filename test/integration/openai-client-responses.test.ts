@@ -21,7 +21,7 @@ describe.each([localModel, nativeModel, providerModel, hostedModel])("%s", (mode
       object: "response",
       model: catalogId(model),
       status: "completed",
-      store: false,
+      store: true,
       error: null,
       incomplete_details: null,
       previous_response_id: null,
@@ -67,7 +67,7 @@ describe.each([localModel, nativeModel, providerModel, hostedModel])("%s", (mode
     expect(events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join("")).toBe(
       output_text,
     );
-    expect(JSON.stringify(events)).not.toMatch(/"store":true|mock-model|"model":"gpt/);
+    expect(JSON.stringify(events)).not.toMatch(/"store":false|mock-model|"model":"gpt/);
   });
 
   test("the streaming helper: its events, and the final response", async () => {

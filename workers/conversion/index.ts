@@ -21,6 +21,7 @@ export {
   ignoredParams,
   type ResolvedUpload,
   type ResponseIdentity,
+  type StoreState,
   type StreamWriter,
   type TokenEstimate,
 } from "./converter.ts";

@@ -5,6 +5,7 @@ import { Aborted, isHandedOver } from "../running.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, tokensOf, usageOrEstimate } from "./convert.ts";
 import { countInput, refuseDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
+import { storeResponse } from "./store-response.ts";
 
 /** A call that is answered in text, in whatever format the caller speaks. */
 export async function chat(call: CallContext): Promise<Answer> {
@@ -25,7 +26,9 @@ async function answerWhole(call: CallContext): Promise<Answer> {
     return { converted, response: await provider.answer({ ...converted.call, signal, log: call.log }) };
   });
   const { body, counted } = converted.answer(response);
-  return { ...counted, text: JSON.stringify(body), ...ignoredHeaders(converted) };
+  const isStored = await storeResponse(call, body);
+  const answer = isStored || body["store"] !== true ? body : { ...body, store: false };
+  return { ...counted, text: JSON.stringify(answer), ...ignoredHeaders(converted) };
 }
 
 async function answerStream(call: CallContext): Promise<Answer> {
@@ -59,7 +62,9 @@ async function answerStream(call: CallContext): Promise<Answer> {
     }
     if (interruption.reason() !== undefined) throw interruption.reason();
     const counted = usageOrEstimate(call, stream.usage(), () => stream?.outputBytes() ?? 0);
-    return { ...counted, text: stream.end(tokensOf(counted)) };
+    const tokens = tokensOf(counted);
+    const isStored = await storeResponse(call, stream.response?.(tokens));
+    return { ...counted, text: stream.end(tokens, isStored) };
   } catch (error) {
     const reason = failureReason(call.signal, interruption.reason() ?? error);
     // What the worker itself ended costs nothing, whatever the provider did.

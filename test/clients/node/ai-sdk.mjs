@@ -119,11 +119,7 @@ test("openai responses, native: tools until the answer, without storing", () =>
   checkTools(gpt, { providerOptions: { openai: { store: false } } }));
 
 // By default it refers to a reasoning model's items by their ids.
-test(
-  "openai responses, native: tools until the answer, by reference",
-  { todo: "answers are not stored for their account yet" },
-  () => checkTools(gpt),
-);
+test("openai responses, native: tools until the answer, by reference", () => checkTools(gpt));
 
 test("an image as input, in each format", async () => {
   const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==";

@@ -156,6 +156,18 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     return emitState("response.created", {}) + emitState("response.in_progress", {});
   };
 
+  let closed: { readonly events: string; readonly state: ResponseState } | undefined;
+  /** The events that close what is open, and the last state: the same however often it is asked for. */
+  const close = (estimate: TokenEstimate) => {
+    if (closed) return closed;
+    const end = mapFinishReasonFromChat(lastChoice);
+    const events = begin() + output.close(lastStatus(end.status));
+    const completed_at = completedAt(identity, end.status);
+    const usageAtEnd = convertUsageFromChat(usage, estimate);
+    closed = { events, state: { ...end, completed_at, output: output.items(), usage: usageAtEnd } };
+    return closed;
+  };
+
   return {
     write(chunk) {
       if (chunk["usage"] != null) usage = chunk["usage"];
@@ -177,13 +189,11 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     },
     usage: () => usage,
     outputBytes: output.bytes,
-    end(estimate) {
-      const end = mapFinishReasonFromChat(lastChoice);
-      const closed = begin() + output.close(lastStatus(end.status));
-      const state = { ...end, output: output.items(), usage: convertUsageFromChat(usage, estimate) };
-      return (
-        closed + emitState(`response.${end.status}`, { ...state, completed_at: completedAt(identity, end.status) })
-      );
+    response: (estimate) => ({ ...settings, ...initialState, ...close(estimate).state }),
+    end(estimate, isStored = false) {
+      const { events, state } = close(estimate);
+      const response = { ...settings, ...initialState, ...state, store: isStored };
+      return events + emit(`response.${state.status}`, { response });
     },
     fail(error) {
       const begun = begin();
