@@ -33,8 +33,7 @@ export async function resolveStored(
   account: string,
   body: JsonBody,
 ): Promise<Resolved | undefined> {
-  const { [previousField]: previous, ...request } = object(body.value);
-  const { input } = request;
+  const { [previousField]: previous, input } = object(body.value);
   const ids = referencesIn(input);
   if (!isSet(previous) && ids.length === 0) return undefined;
   if (isSet(previous) && typeof previous !== "string")
@@ -61,6 +60,7 @@ export async function resolveStored(
   const resolved = Array.isArray(current)
     ? [...before, ...current.map((item: unknown) => items?.get(text(object(item)["id"])) ?? item)]
     : current;
+  const { [previousField]: _, ...request } = object(body.value);
   const value = { ...request, input: resolved };
   body.replace(writeJson(value, "input"), value);
   return {

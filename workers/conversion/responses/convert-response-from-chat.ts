@@ -148,7 +148,7 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   let hasBegun = false;
 
   const settings = responseSettings(request, identity);
-  const emitState = (type: string, state: Partial<ResponseState>): string =>
+  const emitState = (type: string, state: Partial<ResponseState> & { store?: false }): string =>
     emit(type, { response: { ...settings, ...initialState, ...state } });
   const begin = (): string => {
     if (hasBegun) return "";
@@ -200,7 +200,8 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
       const items = output
         .items()
         .map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
-      const failed = emitState("response.failed", { status: "failed", error: responseError(error), output: items });
+      const state = { status: "failed", store: false, error: responseError(error), output: items } as const;
+      const failed = emitState("response.failed", state);
       return begun + failed + errorEvent(error, nextNumber());
     },
   };

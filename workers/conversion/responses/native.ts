@@ -68,7 +68,12 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
   const fail: Required<StreamWriter>["fail"] = (error) => {
     if (hasEnded) return writeLast(false);
     hasEnded = true;
-    const failed = { ...response, status: "failed", error: responseError(error) };
+    const failed = {
+      ...response,
+      status: "failed",
+      ...(identity.state && { store: false }),
+      error: responseError(error),
+    };
     return (
       eventText({ type: "response.failed", sequence_number: nextNumber++, response: failed }) +
       errorEvent(error, nextNumber++)
@@ -84,6 +89,7 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
       if (typeof event["response"] !== "object" || event["response"] === null) return eventText(event);
       response = { ...event["response"], model: identity.model, ...stateOf(identity) };
       usage = convertUsageToChat(response["usage"]) ?? usage;
+      if (type === "response.failed" && identity.state) response = { ...response, store: false };
       if (identity.state?.store && storableEvents.includes(type)) {
         last = event;
         return "";
