@@ -1,8 +1,9 @@
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
-import { invalidValue, notFound } from "#errors";
+import { invalidValue, noCapacity, notFound } from "#errors";
 import { type JsonObject, text } from "#formats";
 import type { Caller, Keys } from "#keys";
+import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { StoredResponses } from "#stored-responses";
 import { authenticate } from "../admission/authenticate.ts";
 import { methodNotAllowed } from "../http/errors.ts";
@@ -11,7 +12,11 @@ import { parse, wholeNumber } from "../http/input.ts";
 export interface ResponseDeps {
   readonly keys: Keys;
   readonly responses: StoredResponses;
+  readonly bodyBudget: ByteBudget;
 }
+
+/** The text and the value of a stored response, and the text of the answer. */
+const responseCopies = 4;
 
 const noSuchResponse = () => notFound("response");
 
@@ -23,15 +28,23 @@ const itemsQuery = z.looseObject({
 });
 
 /** The stored responses of an account, mounted at `/v1/responses`. */
-export function responsesRoutes({ keys, responses }: ResponseDeps): Router {
-  type Handle = (req: Request<{ id: string }>, caller: Caller) => Promise<object>;
+export function responsesRoutes({ keys, responses, bodyBudget }: ResponseDeps): Router {
+  type Handle = (req: Request<{ id: string }>, caller: Caller, memory: ByteShare) => Promise<object>;
   const handler =
     (handle: Handle): RequestHandler<{ id: string }> =>
     async (req, res) => {
-      res.json(await handle(req, await authenticate(keys, req)));
+      let memory: ByteShare | undefined;
+      res.once("close", () => memory?.close());
+      const caller = await authenticate(keys, req);
+      if (res.closed) return;
+      memory = bodyBudget.share(caller.account);
+      res.json(await handle(req, caller, memory));
     };
-  async function find({ account }: Caller, id: string) {
-    const found = await responses.find(account, id);
+  async function find({ account }: Caller, id: string, memory: ByteShare) {
+    const found = await responses.find(account, id, (textBytes) => {
+      if (!memory.take(responseCopies * textBytes))
+        throw noCapacity("Too many large responses are being read right now.", 2);
+    });
     if (!found) throw noSuchResponse();
     return found;
   }
@@ -39,9 +52,9 @@ export function responsesRoutes({ keys, responses }: ResponseDeps): Router {
   const router = Router();
   router.get(
     "/:id",
-    handler(async ({ params, query }, caller) => {
+    handler(async ({ params, query }, caller, memory) => {
       if (query["stream"] === "true") throw invalidValue("stream", "stream: a stored response is read as JSON only.");
-      return (await find(caller, params.id)).response;
+      return (await find(caller, params.id, memory)).response;
     }),
   );
   router.delete(
@@ -54,9 +67,9 @@ export function responsesRoutes({ keys, responses }: ResponseDeps): Router {
   router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
   router.get(
     "/:id/input_items",
-    handler(async ({ params: { id }, query }, caller) => {
+    handler(async ({ params: { id }, query }, caller, memory) => {
       const page = parse(itemsQuery, query);
-      return pageOf(namedItems(id, (await find(caller, id)).input), page);
+      return pageOf(namedItems(id, (await find(caller, id, memory)).input), page);
     }),
   );
   router.all("/:id/input_items", methodNotAllowed("GET", "HEAD"));
