@@ -16,6 +16,7 @@ import { type JsonObject, list, text } from "#formats";
 import { type Clock, dayMs } from "#platform/clock";
 import { openCollection } from "#platform/collection";
 import { compress, decompress } from "#platform/compression";
+import { groupCommit } from "#platform/group-commit";
 import type { Logger } from "#platform/logger";
 import { answered, type Mongo } from "#platform/mongo";
 import { createQuota, type Quota } from "./quota.ts";
@@ -48,6 +49,8 @@ const maxInlineBytes = 64 * 1024;
 /** Of JSON. A larger answer is not stored. */
 const maxTextBytes = 16 * 1024 * 1024;
 const maxItems = 1_000;
+/** Documents of up to 64 KB in one write. */
+const maxGroup = 64;
 const maxIdLength = 200;
 /** A conversation needs its last answer only. */
 const maxSearched = 100;
@@ -89,6 +92,18 @@ export function createStoredResponses(deps: {
     return { responses: Number(found?.["responses"] ?? 0), bytes: Number(found?.["bytes"] ?? 0) };
   }
   const fitsQuota = createQuota({ quota, clock, count });
+
+  /** One write for what is stored while another is under way: every default call of the format stores. */
+  const write = groupCommit<Stored, true>({
+    limit: maxGroup,
+    async write(_, group) {
+      const replacements = group.map((stored) => ({
+        replaceOne: { filter: { _id: stored._id }, replacement: stored, upsert: true },
+      }));
+      await collection.bulkWrite(replacements, { ordered: false });
+      return group.map(() => true as const);
+    },
+  });
 
   async function read({ requestId, zstd }: Stored): Promise<StoredResponse> {
     const bytes = zstd ?? (await files.getAnswer(objectName(requestId)));
@@ -162,7 +177,7 @@ export function createStoredResponses(deps: {
       textBytes,
       ...(isInline && { zstd }),
     };
-    await answered(collection.replaceOne({ _id }, stored, { upsert: true }));
+    await answered(write("", _id, stored));
     return true;
   }
 
