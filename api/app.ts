@@ -14,6 +14,7 @@ import { healthRoutes } from "./routes/health.ts";
 import { messagesRoutes } from "./routes/messages.ts";
 import { geminiModelRoutes, modelRoutes } from "./routes/models.ts";
 import { paidRoutes } from "./routes/paid.ts";
+import { responsesRoutes } from "./routes/responses.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
 
 export interface AppDeps extends CallDeps {
@@ -38,6 +39,7 @@ export function createApp(deps: AppDeps): Express {
   app.use("/admin/v1", createAdminRouter(deps));
 
   app.use("/v1/messages", messagesRoutes(deps));
+  app.use("/v1/responses", responsesRoutes(deps));
   app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
   app.post(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
   app.use("/v1/models", modelRoutes(deps));

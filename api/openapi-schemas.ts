@@ -136,6 +136,16 @@ export const response = z
   })
   .meta({ id: "ResponsesAnswer" });
 
+export const deletedResponse = z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) });
+
+export const inputItems = z.object({
+  object: z.literal("list"),
+  data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+});
+
 export const generated = z
   .looseObject({
     candidates: z.array(z.looseObject({})).optional(),

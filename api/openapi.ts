@@ -111,6 +111,7 @@ const payable = {
 };
 
 const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
+const ofResponse = pathId("resp_...");
 const ofUpload = pathId("upl_...");
 const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
 const embeddingsModelPath = z.object({ model: z.string().meta({ example: "local/embeddings" }) });
@@ -172,7 +173,7 @@ const operations = {
   }),
   "POST /v1/responses": operation(
     "createResponse",
-    "OpenAI's Responses format, for that provider's models unless the operator opens it to all; nothing is stored",
+    "OpenAI's Responses format, for that provider's models unless the operator opens it to all; stored for 24 hours unless `store` is false",
     {
       ...storing,
       body: responsesRequest,
@@ -188,6 +189,32 @@ const operations = {
       answers.countHeaders,
     ],
   }),
+  "GET /v1/responses/{id}": operation("getResponse", "A stored response of the account", {
+    params: ofResponse,
+    ok: ["The response", answers.response],
+    errors: [400, 401, 404, 500, 503],
+  }),
+  "DELETE /v1/responses/{id}": operation("deleteResponse", "Delete a stored response at once", {
+    params: ofResponse,
+    ok: ["It is gone", answers.deletedResponse],
+    errors: [401, 404, 500, 503],
+  }),
+  "GET /v1/responses/{id}/input_items": operation(
+    "listInputItems",
+    "The input of a stored response, with all that it referred to",
+    {
+      params: {
+        ...ofResponse,
+        query: z.object({
+          limit: z.int().min(1).max(100).optional(),
+          after: z.string().min(1).max(200).optional().describe("`last_id` of the page before"),
+          order: z.enum(["asc", "desc"]).optional().describe("The default is desc"),
+        }),
+      },
+      ok: ["A page of items", answers.inputItems],
+      errors: [400, 401, 404, 500, 503],
+    },
+  ),
   "POST /v1beta/models/{model}:generateContent": operation(
     "generateContent",
     "Google's Gemini format, for every chat model; also under /v1",

@@ -10,15 +10,16 @@ import type { Background } from "#platform/background";
 import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
-import { bodyTimeoutMs } from "./http/body.ts";
+import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { formTimeoutMs } from "./http/file-form.ts";
 import { localsOf } from "./http/headers.ts";
 import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
 import type { OpenCalls } from "./open-calls/index.ts";
 import type { PaidRoute, RouteBody, RouteBodyDeps } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
+import { type ResolveDeps, resolveStored } from "./stored-responses.ts";
 
-export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, RouteBodyDeps {
+export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, RouteBodyDeps, ResolveDeps {
   readonly openCalls: OpenCalls;
   readonly background: Background;
   readonly callTimeoutMs: number;
@@ -26,6 +27,8 @@ export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps
   readonly publicUrl: () => string;
   readonly syncTimeoutMs: number;
 }
+
+const isReplaceable = (body: RouteBody & Partial<JsonBody>): body is RouteBody & JsonBody => "replace" in body;
 
 /** A paid route. Its calls are answered by `OpenCalls` once they are submitted, and here if they are refused. */
 export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
@@ -68,7 +71,7 @@ function createReservation(deps: CallDeps, requestId: string) {
       slot = await deps.keys.takeSlot(caller, { requestId, ttlMs: bodyMs + deps.callTimeoutMs + slotMarginMs });
       return slot;
     },
-    async readBody({ readBody }: PaidRoute, req: Request, res: Response): Promise<RouteBody> {
+    async readBody({ readBody }: PaidRoute, req: Request, res: Response): Promise<RouteBody & Partial<JsonBody>> {
       body =
         readBody && slot
           ? await readBody(deps, { req, res, caller: slot.caller })
@@ -123,7 +126,13 @@ async function submitCall(
   const body = await reservation.readBody(route, req, res);
   // The time of the call counts from the end of its body.
   const acceptedAt = deps.clock.now();
-  const call = codec.parse(body.value, body.bytes);
+  const parse = () => codec.parse(body.value, body.bytes);
+  // Before anything is measured: what is held and sent on covers the whole input.
+  const stored =
+    route.refersToStored && keyOwner && isReplaceable(body)
+      ? await resolveStored(deps, keyOwner.account, body)
+      : undefined;
+  const call = stored ? stored.parse(parse) : parse();
 
   const paidBy = keySlot
     ? paidByKey(route, req, keySlot.caller, body, call)
@@ -159,6 +168,7 @@ async function submitCall(
     ...payloadOf(deps, route, req, slot, call, admitted),
     acceptedAt,
     deadlineAt,
+    ...(stored?.previousResponseId !== undefined && { previousResponseId: stored.previousResponseId }),
     ...(claim && { idempotencyKeyId: claim.id }),
   };
   const { maxTokens, leased } = admitted;

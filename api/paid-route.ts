@@ -61,6 +61,8 @@ export interface PaidRoute {
   readonly isFree?: true;
   /** The model, where the path names it and not the body. */
   readonly model?: string;
+  /** Its requests may refer to responses that are stored for the account. */
+  readonly refersToStored?: true;
   /** Without an `Idempotency-Key` a call ends after `syncTimeoutMs`. */
   readonly endsAtSyncTimeout?: true;
   /** A call without an API key may be paid for by x402. */

@@ -80,6 +80,7 @@ export async function startApi(deps: ProcessDeps) {
     background,
     bodyBudget,
     spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),
+    bodyLimitBytes: config.BODY_LIMIT_BYTES,
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),
     instance: reader.instance,
     backlogLimit: config.BACKLOG_LIMIT,

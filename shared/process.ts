@@ -10,6 +10,7 @@ import { type Config, ConfigError, loadConfig } from "#platform/config";
 import { createProcessLogger, type Logger } from "#platform/logger";
 import { connectMongo } from "#platform/mongo";
 import { onShutdown, type Step } from "#platform/shutdown";
+import { createStoredResponses } from "#stored-responses";
 
 export interface ProcessDeps {
   readonly config: Config;
@@ -45,9 +46,10 @@ export async function createServices({ config, clock, log }: ProcessDeps) {
   await Promise.all([money.prepare(), payments.prepare()]);
   const files = createFiles({ config, mongo, money, clock, log });
   const idempotency = createIdempotencyStore({ mongo, money, files, clock });
-  await Promise.all([files.prepare(), idempotency.prepare()]);
+  const responses = createStoredResponses({ mongo, files, clock, log });
+  await Promise.all([files.prepare(), idempotency.prepare(), responses.prepare()]);
   const background = createBackground({ log });
   /** Work that is under way; without MongoDB it may never end. */
   const settled = () => Promise.all([background.settled(), money.settled()]);
-  return { catalog, mongo, money, payments, files, idempotency, background, settled, clock, log };
+  return { catalog, mongo, money, payments, files, idempotency, responses, background, settled, clock, log };
 }

@@ -74,8 +74,12 @@ function encodingOf(req: Request): Encoding | undefined {
 }
 
 function reserve(share: ByteShare, bytes: number): void {
-  if (!share.resize(bytes)) throw noCapacity("Too many large requests are being read right now.", 2);
+  if (!share.resize(bytes)) throw tooManyLarge();
 }
+
+const tooManyLarge = () => noCapacity("Too many large requests are being read right now.", 2);
+/** The text and the value, with two bytes for each character. */
+const copies = 4;
 
 /** Returns the memory at once: the garbage collector may run much later. */
 const free = ({ buffer }: Uint8Array<ArrayBuffer>): void => void buffer.transfer(0);
@@ -171,13 +175,26 @@ function parse(bytes: Uint8Array<ArrayBuffer>): { readonly text: string; readonl
 /** A JSON body: its text, and the value that it was parsed to once. */
 function createJsonBody(text: string, value: unknown, bytes: number, share: ByteShare) {
   let content: { readonly text: string; readonly value: unknown } | undefined = { text, value };
+  let size = bytes;
   return {
-    bytes,
+    get bytes(): number {
+      return size;
+    },
     get text(): string {
       return content?.text ?? "";
     },
     get value(): unknown {
       return content?.value;
+    },
+    /** Takes memory for a text of this size and what it is parsed to, until `replace` or `release`. Throws 503. */
+    reserve(textBytes: number): void {
+      if (!share.take(copies * textBytes)) throw tooManyLarge();
+    },
+    /** The body is another from here on. Throws 503. */
+    replace(newText: string, newValue: unknown): void {
+      size = Buffer.byteLength(newText);
+      content = { text: newText, value: newValue };
+      reserve(share, copies * size);
     },
     /** Drops the text and the value, and returns their memory to the budget. Idempotent. */
     release(): void {

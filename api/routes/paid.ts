@@ -14,13 +14,14 @@ import { audioRoutes } from "./audio.ts";
 export const paidRoutes: readonly PaidRoute[] = [
   { endpoint: "/v1/chat/completions", job: "chat", codec: chatCodec, format: "chat" },
   { endpoint: "/v1/completions", job: "chat", codec: completionsCodec, format: "chat", framing: "completions" },
-  { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses" },
+  { endpoint: "/v1/responses", job: "chat", codec: responsesCodec, format: "responses", refersToStored: true },
   {
     endpoint: "/v1/responses/input_tokens",
     job: "count",
     codec: inputTokensCodec,
     format: "responses",
     isFree: true,
+    refersToStored: true,
   },
   { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec },
   {

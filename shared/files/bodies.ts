@@ -13,7 +13,7 @@ const prefixes = ["bodies/", "answers/"] as const;
 const bodyKey = (requestId: string) => `bodies/${requestId}`;
 const answerKey = (requestId: string) => `answers/${requestId}`;
 
-/** Request bodies too large for a job, and answers of an `Idempotency-Key` too large for a MongoDB document. */
+/** Request bodies too large for a job, and stored answers too large for a MongoDB document. */
 export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock }) {
   const { s3, bucket, clock } = deps;
 
@@ -25,6 +25,10 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
     const options = signal ? { abortSignal: signal } : {};
     const object = await s3.send(new GetObjectCommand({ Bucket: bucket, Key }), options);
     return Buffer.from((await object.Body?.transformToByteArray()) ?? []);
+  }
+
+  async function remove(Key: string): Promise<void> {
+    await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key }));
   }
 
   async function expire(prefix: string): Promise<number> {
@@ -49,11 +53,10 @@ export function createBodies(deps: { s3: S3Client; bucket: string; clock: Clock 
   return {
     putBody: (requestId: string, json: string) => put(bodyKey(requestId), Buffer.from(json)),
     getBody: async (requestId: string, signal: AbortSignal) => (await get(bodyKey(requestId), signal)).toString("utf8"),
-    async deleteBody(requestId: string): Promise<void> {
-      await s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: bodyKey(requestId) }));
-    },
+    deleteBody: (requestId: string) => remove(bodyKey(requestId)),
     putAnswer: (requestId: string, bytes: Uint8Array) => put(answerKey(requestId), bytes),
     getAnswer: (requestId: string) => get(answerKey(requestId)),
+    deleteAnswer: (requestId: string) => remove(answerKey(requestId)),
     /** Deletes bodies and answers older than 24 hours; returns how many. */
     async expireBodies(): Promise<number> {
       let removed = 0;

@@ -49,6 +49,8 @@ export const paidCall = z.object({
   publicUrl: z.string().optional(),
   /** The `Idempotency-Key` under which the answer is stored. Such a call goes on when its caller disconnects. */
   idempotencyKeyId: z.string().optional(),
+  /** The stored response that the body's input continues, as the caller named it. */
+  previousResponseId: z.string().optional(),
   /** The mint for the buyback of its charge: the account's, or the caller's choice. */
   buybackToken: z.string().optional(),
   body: z.union([

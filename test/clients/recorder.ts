@@ -71,7 +71,8 @@ function note({ method = "", url = "", headers }: IncomingMessage, body: Buffer,
     key: keyPlace(url, headers),
     headers: noted,
     ...(body.length > 0 && { body: stable(JSON.parse(body.toString("utf8"))) }),
-    status,
+    // What it refers to is not stored for whoever sends it again.
+    status: /"(?:item_reference|previous_response_id)":?/.test(body.toString("utf8")) ? 400 : status,
   };
 }
 

@@ -29,8 +29,8 @@ async function startAlone() {
   clock.later(60_000);
   const counting = createCounting({ clock, log });
   onTestFinished(() => counting.close());
-  const { money, files, idempotency } = bank;
-  const stores = { money, files, idempotency, replies };
+  const { money, files, idempotency, responses } = bank;
+  const stores = { money, files, idempotency, responses, replies };
   return { ...bank, deps: { catalog, upstreams, ...stores, cancellations, running, counting, clock, log } };
 }
 

@@ -77,7 +77,7 @@ const rows: readonly (readonly [face: Face, model: string, rows: readonly Row[]]
           ],
         },
       ],
-      ["input[0].type", { input: [{ type: "item_reference", id: "msg_1" }] }],
+      ["input[0].id", { input: [{ type: "item_reference", id: "msg_1" }] }],
       ["input[0].id", { input: [{ id: "msg_1" }] }],
       ["input[0].type", { input: [{ type: "file_search_call", id: "fs_1", queries: [], results: [] }] }],
       ["input[0].type", { input: [{ type: "mcp_approval_response", approval_request_id: "1", approve: true }] }],

@@ -42,10 +42,13 @@ test("it has exactly the public routes", async () => {
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
   expect(described.toSorted()).toEqual([
+    "DELETE /v1/responses/{id}",
     "DELETE /v1/uploads/{id}",
     "GET /media/{id}",
     "GET /v1/models",
     "GET /v1/models/{id}",
+    "GET /v1/responses/{id}",
+    "GET /v1/responses/{id}/input_items",
     "GET /v1/uploads",
     "GET /v1/uploads/{id}",
     "GET /v1beta/models",
@@ -95,8 +98,9 @@ interface Parameter {
 }
 
 test("the query of each list has the bounds that the description says", async () => {
-  const { key } = await running.service.account("1");
+  const { key, openai } = await running.service.account("1");
   const headers = { authorization: `Bearer ${key}` };
+  const { id } = await openai.responses.create({ model: "local/chat", input: "x" });
   const { paths } = (await (await get("/openapi.json")).json()) as Description;
   const parameters = Object.entries(paths).flatMap(([path, { get: list }]) =>
     ((list as { parameters?: readonly Parameter[] } | undefined)?.parameters ?? [])
@@ -104,6 +108,9 @@ test("the query of each list has the bounds that the description says", async ()
       .map(({ name, schema }) => ({ path, name, ...schema })),
   );
   expect(parameters.map(({ path, name }) => `${path} ${name}`)).toEqual([
+    "/v1/responses/{id}/input_items limit",
+    "/v1/responses/{id}/input_items after",
+    "/v1/responses/{id}/input_items order",
     "/v1beta/models pageSize",
     "/v1beta/models pageToken",
     "/v1/uploads limit",
@@ -119,7 +126,7 @@ test("the query of each list has the bounds that the description says", async ()
     ];
   });
   for (const [path, name, value, status] of cases) {
-    const response = await fetch(`${running.service.baseUrl}${path}?${name}=${value}`, { headers });
+    const response = await fetch(`${running.service.baseUrl}${path.replace("{id}", id)}?${name}=${value}`, { headers });
     const isNamed = (await response.text()).includes(name);
     expect([path, name, value, response.status, isNamed]).toEqual([path, name, value, status, status === 400]);
   }

@@ -10,6 +10,7 @@ import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
 import { newRequestId } from "../../shared/platform/ids.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createStoredResponses } from "../../shared/stored-responses/index.ts";
 import { images, providerImages } from "./generation-setup.ts";
 import { decisionOf, held, holdOf, openAccount, startMoney } from "./money-setup.ts";
 import { type Stores, testStores } from "./servers.ts";
@@ -21,14 +22,15 @@ export async function openIdempotency(stores: Stores, clock: Clock = systemClock
   const log = createLogger("test", "silent");
   const files = createFiles({ config: loadConfig({ ...stores }), mongo, money, clock, log });
   const idempotency = createIdempotencyStore({ mongo, money, files, clock });
-  await Promise.all([files.prepare(), idempotency.prepare()]);
-  return { money, files, idempotency };
+  const responses = createStoredResponses({ mongo, files, clock, log });
+  await Promise.all([files.prepare(), idempotency.prepare(), responses.prepare()]);
+  return { money, files, idempotency, responses, mongo };
 }
 
 /** A new database, a process on it, and an account. */
 export async function startIdempotency(clock: Clock = systemClock, given?: Stores) {
   const stores = given ?? (await testStores());
-  const { money, files, idempotency } = await openIdempotency(stores, clock);
+  const { money, files, idempotency, responses } = await openIdempotency(stores, clock);
   const account = await openAccount(money, 1_000_000n);
   const ask = (fields: Partial<ClaimRequest> = {}): ClaimRequest => ({
     account,
@@ -44,7 +46,17 @@ export async function startIdempotency(clock: Clock = systemClock, given?: Store
     const hold = await held(money, holdOf(account, 1_000n, { requestId }));
     await money.settle(decisionOf(hold, cost, { status }));
   };
-  return { stores, money, files, idempotency, account, ask, decide, another: () => openIdempotency(stores, clock) };
+  return {
+    stores,
+    money,
+    files,
+    idempotency,
+    responses,
+    account,
+    ask,
+    decide,
+    another: () => openIdempotency(stores, clock),
+  };
 }
 
 export const alive = () => Promise.resolve(true);

@@ -8,6 +8,8 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** What a test may script of the usual response. */
 export interface ResponseScript {
+  /** Of the response, instead of the usual one. */
+  readonly id?: string;
   /** All items of the output, instead of the usual ones. A stream sends each in parts. */
   readonly output?: readonly Fields[];
   /** Why the response breaks off early. */
@@ -22,7 +24,7 @@ export interface ResponseScript {
  */
 export function responsesAnswer(
   { body }: MockRequest,
-  { text, usage, output, incomplete, failed }: ResponseScript & { text?: string; usage?: Fields | false },
+  { id, text, usage, output, incomplete, failed }: ResponseScript & { text?: string; usage?: Fields | false },
   usual: string,
 ): Usual {
   const refusal = refusalOf(body);
@@ -32,7 +34,7 @@ export function responsesAnswer(
     id: item["id"] ?? idOf(item, index),
   }));
   const status = failed ? "failed" : incomplete ? "incomplete" : "completed";
-  const begun = responseOf(body);
+  const begun = { ...responseOf(body), ...(id !== undefined && { id }) };
   const response = {
     ...begun,
     status,

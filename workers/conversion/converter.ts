@@ -2,6 +2,12 @@ import type { Quirks } from "#catalog";
 import type { ServiceError } from "#errors";
 import { isSet, type JsonObject, type UploadRef } from "#formats";
 
+/** Of a response that the account may refer to later. Its own `store` is false: the provider stores nothing. */
+export interface StoreState {
+  readonly store: boolean;
+  readonly previousResponseId?: string;
+}
+
 /** Our fields of every response: the model by our id, and defaults for what the provider leaves out. */
 export interface ResponseIdentity {
   readonly model: string;
@@ -13,6 +19,8 @@ export interface ResponseIdentity {
   readonly id: string;
   /** Of the prompt, for formats that show its tokens before the provider has counted them. */
   readonly inputEstimate?: number;
+  /** Of a response that is to be stored, or that continues a stored one. */
+  readonly state?: StoreState;
 }
 
 /** The content of an upload: an address (which may be a data address), or base64. */
@@ -30,6 +38,8 @@ export interface StreamWriter {
   usage(soFar?: boolean): unknown;
   /** UTF-8 bytes of output written so far: text, reasoning, tool names and arguments. */
   outputBytes(): number;
+  /** The response that the last event will have, of a stream whose response is to be stored. */
+  readonly response?: (estimate: TokenEstimate) => JsonObject | undefined;
   /** The last events of a completed stream; `estimate` replaces usage that the provider did not send. */
   end(estimate: TokenEstimate): string;
   /** The last events of a failed stream, for formats whose final event repeats the response so far. */

@@ -22,6 +22,7 @@ export {
   ignoredParams,
   type ResolvedUpload,
   type ResponseIdentity,
+  type StoreState,
   type StreamWriter,
   type TokenEstimate,
 } from "./converter.ts";

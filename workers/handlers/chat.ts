@@ -5,6 +5,7 @@ import { Aborted, isHandedOver } from "../running.ts";
 import { type ConvertedCall, chatRequestOf, convertCall, tokensOf, usageOrEstimate } from "./convert.ts";
 import { countInput, refuseDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
+import { storeResponse } from "./store-response.ts";
 
 /** A call that is answered in text, in whatever format the caller speaks. */
 export async function chat(call: CallContext): Promise<Answer> {
@@ -25,6 +26,7 @@ async function answerWhole(call: CallContext): Promise<Answer> {
     return { converted, response: await provider.answer({ ...converted.call, signal, log: call.log }) };
   });
   const { body, counted } = converted.answer(response);
+  await storeResponse(call, body);
   return { ...counted, text: JSON.stringify(body), ...ignoredHeaders(converted) };
 }
 
@@ -59,7 +61,9 @@ async function answerStream(call: CallContext): Promise<Answer> {
     }
     if (interruption.reason() !== undefined) throw interruption.reason();
     const counted = usageOrEstimate(call, stream.usage(), () => stream?.outputBytes() ?? 0);
-    return { ...counted, text: stream.end(tokensOf(counted)) };
+    const tokens = tokensOf(counted);
+    await storeResponse(call, stream.response?.(tokens));
+    return { ...counted, text: stream.end(tokens) };
   } catch (error) {
     const reason = failureReason(call.signal, interruption.reason() ?? error);
     // What the worker itself ended costs nothing, whatever the provider did.

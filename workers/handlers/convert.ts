@@ -20,6 +20,7 @@ import type { JsonObject, TextCall } from "../providers/index.ts";
 import type { CallContext, Counted } from "../run-call/context.ts";
 import type { Candidate } from "../upstreams/index.ts";
 import { capFor } from "./output-cap.ts";
+import { responseState } from "./store-response.ts";
 import { withTenantIds } from "./tenant-ids.ts";
 import { withUploads } from "./uploads.ts";
 
@@ -61,6 +62,7 @@ export async function convertCall(call: CallContext) {
   const { headers = {} } = payload;
   const caller = callerConverter(payload);
   const format = callerFormat(payload);
+  const state = responseState(call);
   const now = () => Math.floor(clock.now() / 1000);
   const identity: ResponseIdentity = {
     model: payload.model,
@@ -68,6 +70,7 @@ export async function convertCall(call: CallContext) {
     now,
     id: `chatcmpl-${payload.requestId}`,
     inputEstimate: payload.inputEstimate,
+    ...(state && { state }),
   };
   const requestFor = await withUploads(call, caller);
 

@@ -6,6 +6,7 @@ import type { Cancellations, PaidCall, Replies, Reply } from "#jobs";
 import type { Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import type { StoredResponses } from "#stored-responses";
 import type { Counting } from "../counting/index.ts";
 import { Aborted, type Running } from "../running.ts";
 import type { AttemptRecord, Upstreams } from "../upstreams/index.ts";
@@ -16,6 +17,7 @@ export interface CallDeps {
   readonly money: Money;
   readonly files: Files;
   readonly idempotency: IdempotencyStore;
+  readonly responses: StoredResponses;
   readonly replies: Replies;
   readonly cancellations: Cancellations;
   readonly running: Running;
@@ -33,7 +35,8 @@ export interface Delivery {
 }
 
 /** One delivery of a call, as the work of a job sees it. */
-export interface CallContext extends Pick<CallDeps, "catalog" | "upstreams" | "files" | "counting" | "clock" | "log"> {
+export interface CallContext
+  extends Pick<CallDeps, "catalog" | "upstreams" | "files" | "responses" | "counting" | "clock" | "log"> {
   readonly payload: PaidCall;
   readonly account: string;
   readonly model: Model;

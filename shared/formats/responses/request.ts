@@ -24,10 +24,13 @@ export const responsesRequest = z
     reasoning: z
       .looseObject({ effort: z.string().nullish(), summary: z.string().nullish(), mode: z.string().nullish() })
       .nullish(),
+    previous_response_id: z.string().nullish().describe("A stored response of the account, which the input continues"),
     include: z.array(z.string()).nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
     metadata: z.looseObject({}).nullish(),
-    store: flag.describe("Accepted, but nothing is stored: the response says false"),
+    store: flag.describe(
+      "Unless false, the response is stored for the account for 24 hours; in the response: whether it is",
+    ),
     background: flag,
     service_tier: z.string().nullish(),
     stream_options: z.looseObject({}).nullish(),

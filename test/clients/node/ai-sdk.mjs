@@ -119,11 +119,17 @@ test("openai responses, native: tools until the answer, without storing", () =>
   checkTools(gpt, { providerOptions: { openai: { store: false } } }));
 
 // By default it refers to a reasoning model's items by their ids.
-test(
-  "openai responses, native: tools until the answer, by reference",
-  { todo: "answers are not stored for their account yet" },
-  () => checkTools(gpt),
-);
+test("openai responses, native: tools until the answer, by reference", () => checkTools(gpt));
+
+test("openai responses, native: three turns, by reference", async () => {
+  const messages = [];
+  for (const content of ["Good morning", "And now?", "The end"]) {
+    messages.push({ role: "user", content });
+    const { text, response } = await generateText({ ...options, model: gpt, messages });
+    assert.ok(text.length > 0);
+    messages.push(...response.messages);
+  }
+});
 
 test("an image as input, in each format", async () => {
   const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==";

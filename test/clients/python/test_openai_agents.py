@@ -52,6 +52,17 @@ async def test_text_and_stream(make):
     await check_text_and_stream(make("local/chat"))
 
 
+@pytest.mark.parametrize("name", ["local/chat", "gpt-5.5"])
+async def test_three_turns_by_previous_response_id(name):
+    agent = Agent(name="Guide", instructions="Be brief.", model=responses(name))
+    previous = None
+    for prompt in ["Good morning", "And now?", "The end"]:
+        result = await Runner.run(agent, prompt, previous_response_id=previous)
+        assert result.final_output
+        previous = result.last_response_id
+        assert previous
+
+
 @pytest.mark.parametrize(("make", "name"), [(chat, "openai/gpt-4.1-mini"), (responses, "gpt-5.5")])
 async def test_native_text_and_stream(make, name):
     await check_text_and_stream(make(name))

@@ -148,12 +148,24 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
   let hasBegun = false;
 
   const settings = responseSettings(request, identity);
-  const emitState = (type: string, state: Partial<ResponseState>): string =>
+  const emitState = (type: string, state: Partial<ResponseState> & { store?: false }): string =>
     emit(type, { response: { ...settings, ...initialState, ...state } });
   const begin = (): string => {
     if (hasBegun) return "";
     hasBegun = true;
     return emitState("response.created", {}) + emitState("response.in_progress", {});
+  };
+
+  let closed: { readonly events: string; readonly state: ResponseState } | undefined;
+  /** The events that close what is open, and the last state: the same however often it is asked for. */
+  const close = (estimate: TokenEstimate) => {
+    if (closed) return closed;
+    const end = mapFinishReasonFromChat(lastChoice);
+    const events = begin() + output.close(lastStatus(end.status));
+    const completed_at = completedAt(identity, end.status);
+    const usageAtEnd = convertUsageFromChat(usage, estimate);
+    closed = { events, state: { ...end, completed_at, output: output.items(), usage: usageAtEnd } };
+    return closed;
   };
 
   return {
@@ -177,20 +189,19 @@ export function convertStreamFromChat(identity: ResponseIdentity, request: JsonO
     },
     usage: () => usage,
     outputBytes: output.bytes,
+    response: (estimate) => ({ ...settings, ...initialState, ...close(estimate).state }),
     end(estimate) {
-      const end = mapFinishReasonFromChat(lastChoice);
-      const closed = begin() + output.close(lastStatus(end.status));
-      const state = { ...end, output: output.items(), usage: convertUsageFromChat(usage, estimate) };
-      return (
-        closed + emitState(`response.${end.status}`, { ...state, completed_at: completedAt(identity, end.status) })
-      );
+      const { events, state } = close(estimate);
+      const response = { ...settings, ...initialState, ...state };
+      return events + emit(`response.${state.status}`, { response });
     },
     fail(error) {
       const begun = begin();
       const items = output
         .items()
         .map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
-      const failed = emitState("response.failed", { status: "failed", error: responseError(error), output: items });
+      const state = { status: "failed", store: false, error: responseError(error), output: items } as const;
+      const failed = emitState("response.failed", state);
       return begun + failed + errorEvent(error, nextNumber());
     },
   };

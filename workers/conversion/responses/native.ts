@@ -36,6 +36,12 @@ export const resolveUploads: FormatConverter["resolveUploads"] = (request, resol
   return mapParts(mapParts(request, ["input", "content"], resolvePart), ["input", "output"], resolvePart);
 };
 
+/** The provider stores nothing, and gets the whole input in place of the previous response's id. */
+const stateOf = ({ state }: ResponseIdentity): JsonObject =>
+  state?.previousResponseId === undefined ? {} : { previous_response_id: state.previousResponseId };
+
+/** The last events of an answer that can be stored. */
+const storableEvents: readonly string[] = ["response.completed", "response.incomplete"];
 const finalEvents: readonly string[] = ["response.completed", "response.incomplete", "response.failed", "error"];
 
 /** Only deltas count: the events at the end repeat them. */
@@ -51,9 +57,16 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
   let usage: JsonObject | undefined;
   let bytes = 0;
   let hasEnded = false;
+  /** Waits until the response is stored, so that the caller's next request can refer to it. */
+  let last = "";
 
+  const writeLast = (): string => {
+    const written = last;
+    last = "";
+    return written;
+  };
   const fail: Required<StreamWriter>["fail"] = (error) => {
-    if (hasEnded) return "";
+    if (hasEnded) return writeLast();
     hasEnded = true;
     const failed = { ...response, status: "failed", error: responseError(error) };
     return (
@@ -69,14 +82,18 @@ function stream(identity: ResponseIdentity): Required<StreamWriter> {
       hasEnded ||= finalEvents.includes(type);
       bytes += outputBytes(event);
       if (typeof event["response"] !== "object" || event["response"] === null) return eventText(event);
-      response = { ...event["response"], model: identity.model };
+      response = { ...event["response"], model: identity.model, ...stateOf(identity) };
       usage = convertUsageToChat(response["usage"]) ?? usage;
-      return eventText({ ...event, response });
+      const written = eventText({ ...event, response });
+      if (!identity.state?.store || !storableEvents.includes(type)) return written;
+      last = written;
+      return "";
     },
     usage: () => usage,
     outputBytes: () => bytes,
     /** The provider writes the last event itself; without one the stream was cut short. */
-    end: () => (hasEnded ? "" : fail(upstreamError("The model's stream ended unexpectedly."))),
+    response: () => (last ? response : undefined),
+    end: () => (hasEnded ? writeLast() : fail(upstreamError("The model's stream ended unexpectedly."))),
     fail,
   };
 }
@@ -105,7 +122,7 @@ export const native: FormatConverter["native"] = {
       store: false,
     };
   },
-  finish: (response, { model }) => ({ ...response, model }),
+  finish: (response, identity) => ({ ...response, model: identity.model, ...stateOf(identity) }),
   usage: ({ usage }) => convertUsageToChat(usage),
   stream,
 };

@@ -33,7 +33,7 @@ export function responseSettings(request: JsonObject, identity: ResponseIdentity
     model: identity.model,
     parallel_tool_calls: setting("parallel_tool_calls", true),
     presence_penalty: setting("presence_penalty", 0),
-    previous_response_id: null,
+    previous_response_id: identity.state?.previousResponseId ?? null,
     prompt_cache_key: setting("prompt_cache_key", null),
     reasoning: { effort: effort ?? null, summary: summary ?? null },
     safety_identifier: setting("safety_identifier", null),

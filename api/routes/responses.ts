@@ -1,0 +1,108 @@
+import { type Request, type RequestHandler, Router } from "express";
+import { z } from "zod";
+import { invalidValue, noCapacity, notFound } from "#errors";
+import { type JsonObject, text } from "#formats";
+import type { Caller, Keys } from "#keys";
+import type { ByteBudget, ByteShare } from "#platform/byte-budget";
+import type { StoredResponses } from "#stored-responses";
+import { authenticate } from "../admission/authenticate.ts";
+import { methodNotAllowed } from "../http/errors.ts";
+import { parse, wholeNumber } from "../http/input.ts";
+
+export interface ResponseDeps {
+  readonly keys: Keys;
+  readonly responses: StoredResponses;
+  readonly bodyBudget: ByteBudget;
+}
+
+/** The text and the value of a stored response, and the text of the answer. */
+const responseCopies = 4;
+
+const noSuchResponse = () => notFound("response");
+
+/** The query of the list of input items, as OpenAI has it. `include` changes nothing: all that is stored is shown. */
+const itemsQuery = z.looseObject({
+  limit: wholeNumber.pipe(z.int().min(1).max(100)).default(20),
+  after: z.string().min(1).max(200).optional(),
+  order: z.enum(["asc", "desc"]).default("desc"),
+});
+
+/** The stored responses of an account, mounted at `/v1/responses`. */
+export function responsesRoutes({ keys, responses, bodyBudget }: ResponseDeps): Router {
+  type Handle = (req: Request<{ id: string }>, caller: Caller, memory: ByteShare) => Promise<object>;
+  const handler =
+    (handle: Handle): RequestHandler<{ id: string }> =>
+    async (req, res) => {
+      let memory: ByteShare | undefined;
+      res.once("close", () => memory?.close());
+      const caller = await authenticate(keys, req);
+      if (res.closed) return;
+      memory = bodyBudget.share(caller.account);
+      res.json(await handle(req, caller, memory));
+    };
+  async function find({ account }: Caller, id: string, memory: ByteShare) {
+    const found = await responses.find(account, id, (textBytes) => {
+      if (!memory.take(responseCopies * textBytes))
+        throw noCapacity("Too many large responses are being read right now.", 2);
+    });
+    if (!found) throw noSuchResponse();
+    return found;
+  }
+
+  const router = Router();
+  router.get(
+    "/:id",
+    handler(async ({ params, query }, caller, memory) => {
+      if (query["stream"] === "true") throw invalidValue("stream", "stream: a stored response is read as JSON only.");
+      return (await find(caller, params.id, memory)).response;
+    }),
+  );
+  router.delete(
+    "/:id",
+    handler(async ({ params: { id } }, { account }) => {
+      if (!(await responses.delete(account, id))) throw noSuchResponse();
+      return { id, object: "response", deleted: true };
+    }),
+  );
+  router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
+  router.get(
+    "/:id/input_items",
+    handler(async ({ params: { id }, query }, caller, memory) => {
+      const page = parse(itemsQuery, query);
+      return pageOf(namedItems(id, (await find(caller, id, memory)).input), page);
+    }),
+  );
+  router.all("/:id/input_items", methodNotAllowed("GET", "HEAD"));
+  return router;
+}
+
+/** Every item of a list has an id of its own, or pages would repeat: those without one, and those that came twice, are numbered. */
+function namedItems(responseId: string, input: readonly JsonObject[]): readonly JsonObject[] {
+  const seen = new Set<string>();
+  return input.map((item, index) => {
+    const { id, type = "message", role, content } = item;
+    const own = text(id);
+    const named = own && !seen.has(own) ? own : `msg_${responseId.replace(/^resp_/, "")}_input_${index}`;
+    seen.add(named);
+    return { ...item, id: named, type, ...(typeof content === "string" && { content: partsOf(role, content) }) };
+  });
+}
+
+const partsOf = (role: unknown, written: string): readonly JsonObject[] =>
+  role === "assistant"
+    ? [{ type: "output_text", annotations: [], text: written }]
+    : [{ type: "input_text", text: written }];
+
+function pageOf(items: readonly JsonObject[], { limit, after, order }: z.infer<typeof itemsQuery>): object {
+  const ordered = order === "asc" ? items : items.toReversed();
+  const start = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && start === 0) throw invalidValue("after", "after: there is no such item.");
+  const data = ordered.slice(start, start + limit);
+  return {
+    object: "list",
+    data,
+    first_id: data[0]?.["id"] ?? null,
+    last_id: data.at(-1)?.["id"] ?? null,
+    has_more: start + limit < ordered.length,
+  };
+}

@@ -1,0 +1,207 @@
+/**
+ * Answers of the Responses format, stored for their account for 24 hours, so that a later request can refer to them or to
+ * their items (docs/guides/formats.md, "Stored responses"). Providers store nothing. Owns the collection `responses`: one
+ * document for each answer, found by its account and id, or by its account and the id of an output item.
+ *
+ * A document has the whole input of its request, resolved, beside the answer: a conversation goes on from its last answer
+ * alone, and any earlier one may be deleted. It is compressed, and over 64 KB it is in object storage.
+ *
+ * Ids are a provider's or ours, and are looked up only together with the account: another account's is unknown.
+ */
+import { createHash } from "node:crypto";
+import { Schema } from "mongoose";
+import { noCapacity } from "#errors";
+import type { Files } from "#files";
+import { type JsonObject, list, text } from "#formats";
+import { type Clock, dayMs } from "#platform/clock";
+import { openCollection } from "#platform/collection";
+import { compress, decompress } from "#platform/compression";
+import { groupCommit } from "#platform/group-commit";
+import type { Logger } from "#platform/logger";
+import { answered, type Mongo } from "#platform/mongo";
+import { createQuota, type Quota } from "./quota.ts";
+
+export interface StoredResponse {
+  readonly input: readonly JsonObject[];
+  /** The answer as its caller received it. */
+  readonly response: JsonObject;
+}
+
+/** Before a response is read: takes memory for its text. May throw. */
+type Reserve = (textBytes: number) => void;
+
+interface Stored {
+  readonly _id: string;
+  readonly account: string;
+  readonly requestId: string;
+  /** Ids of output items. */
+  readonly items: readonly string[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  /** Compressed. */
+  readonly bytes: number;
+  readonly textBytes: number;
+  /** Absent if it is in object storage. */
+  readonly zstd?: Buffer;
+}
+
+const maxInlineBytes = 64 * 1024;
+/** Of JSON. A larger answer is not stored. */
+const maxTextBytes = 16 * 1024 * 1024;
+const maxItems = 1_000;
+/** Documents of up to 64 KB in one write. */
+const maxGroup = 64;
+const maxIdLength = 200;
+/** A conversation needs its last answer only. */
+const maxSearched = 100;
+const defaultQuota: Quota = { responses: 50_000, bytes: 512 * 1024 * 1024 };
+
+// Documents are written by the driver, which casts nothing: the schema is for the indexes alone.
+const schema = new Schema({}, { collection: "responses", strict: "throw", versionKey: false });
+schema.index({ account: 1, items: 1, createdAt: -1 });
+schema.index({ account: 1, expiresAt: 1, bytes: 1 });
+schema.index({ expiresAt: 1 }, { expireAfterSeconds: 0 });
+
+const documentId = (account: string, id: string) =>
+  createHash("sha256")
+    .update(JSON.stringify([account, id]))
+    .digest("base64url");
+
+const objectName = (requestId: string) => `${requestId}.response`;
+const isId = (id: string) => id !== "" && id.length <= maxIdLength;
+const unavailable = (cause: unknown): never => {
+  throw noCapacity("Stored responses are unavailable.", 2, cause);
+};
+
+export function createStoredResponses(deps: {
+  mongo: Mongo;
+  files: Pick<Files, "putAnswer" | "getAnswer" | "deleteAnswer">;
+  clock: Clock;
+  log: Logger;
+  quota?: Quota;
+}) {
+  const { mongo, files, clock, log, quota = defaultQuota } = deps;
+  const { collection, prepare } = openCollection<Stored>(mongo, "responses", schema);
+  const living = () => ({ expiresAt: { $gt: new Date(clock.now()) } });
+
+  async function count(account: string): Promise<Quota> {
+    const totals = { _id: null, responses: { $sum: 1 }, bytes: { $sum: "$bytes" } };
+    const [found] = await answered(
+      collection.aggregate([{ $match: { account, ...living() } }, { $group: totals }]).toArray(),
+    );
+    return { responses: Number(found?.["responses"] ?? 0), bytes: Number(found?.["bytes"] ?? 0) };
+  }
+  const fitsQuota = createQuota({ quota, clock, count });
+
+  /** One write for what is stored while another is under way: every default call of the format stores. */
+  const write = groupCommit<Stored, true>({
+    limit: maxGroup,
+    async write(_, group) {
+      const replacements = group.map((stored) => ({
+        replaceOne: { filter: { _id: stored._id }, replacement: stored, upsert: true },
+      }));
+      await collection.bulkWrite(replacements, { ordered: false });
+      return group.map(() => true as const);
+    },
+  });
+
+  async function read({ requestId, zstd }: Stored): Promise<StoredResponse> {
+    const bytes = zstd ?? (await files.getAnswer(objectName(requestId)));
+    return JSON.parse(await decompress(bytes)) as StoredResponse;
+  }
+
+  async function find(account: string, id: string, reserve?: Reserve): Promise<StoredResponse | undefined> {
+    if (!isId(id)) return undefined;
+    const filter = { _id: documentId(account, id), ...living() };
+    const stored = await answered(collection.findOne(filter, { promoteBuffers: true })).catch(unavailable);
+    if (!stored) return undefined;
+    reserve?.(stored.textBytes);
+    return read(stored).catch(unavailable);
+  }
+
+  /** Those of the items that are found. The newest answers are read first, and usually one has all. */
+  async function findItems(
+    account: string,
+    ids: ReadonlySet<string>,
+    reserve: Reserve,
+  ): Promise<ReadonlyMap<string, JsonObject>> {
+    const found = new Map<string, JsonObject>();
+    const wanted = new Set([...ids].filter(isId));
+    const filter = { account, items: { $in: [...wanted] }, ...living() };
+    const options = { projection: { items: 1, requestId: 1, textBytes: 1 } };
+    const candidates = await answered(
+      collection.find(filter, options).sort({ createdAt: -1 }).limit(maxSearched).toArray(),
+    ).catch(unavailable);
+    for (const { _id, items, textBytes } of candidates) {
+      if (!items.some((id) => wanted.has(id))) continue;
+      reserve(textBytes);
+      const stored = await answered(collection.findOne({ _id }, { promoteBuffers: true })).catch(unavailable);
+      if (!stored) continue;
+      const { input, response } = await read(stored).catch(unavailable);
+      for (const item of [...input, ...list(response["output"])].toReversed()) {
+        const id = text(item["id"]);
+        if (wanted.delete(id)) found.set(id, item);
+      }
+      if (wanted.size === 0) break;
+    }
+    return found;
+  }
+
+  /** False: it is too large, or the account has too much stored. Rejects if a store is unavailable. */
+  async function put(
+    { account, requestId }: Pick<Stored, "account" | "requestId">,
+    { input, response }: StoredResponse,
+  ): Promise<boolean> {
+    const id = text(response["id"]);
+    const items = [...new Set(list(response["output"]).map((item) => text(item["id"])))].filter((each) => each !== "");
+    if (![id, ...items].every(isId) || items.length > maxItems) return false;
+    const json = JSON.stringify({ input, response } satisfies StoredResponse);
+    const textBytes = Buffer.byteLength(json);
+    if (textBytes > maxTextBytes) return false;
+    const zstd = await compress(json);
+    const bytes = zstd.length;
+    if (!(await fitsQuota(account, bytes))) return false;
+    const isInline = bytes <= maxInlineBytes;
+    if (!isInline) await files.putAnswer(objectName(requestId), zstd);
+    const createdAt = new Date(clock.now());
+    const expiresAt = new Date(clock.now() + dayMs);
+    const _id = documentId(account, id);
+    const stored = {
+      _id,
+      account,
+      requestId,
+      items,
+      createdAt,
+      expiresAt,
+      bytes,
+      textBytes,
+      ...(isInline && { zstd }),
+    };
+    await answered(write("", _id, stored));
+    return true;
+  }
+
+  return {
+    prepare,
+    put,
+    find,
+    findItems,
+    /** False: there is none. */
+    async delete(account: string, id: string): Promise<boolean> {
+      if (!isId(id)) return false;
+      const filter = { _id: documentId(account, id), ...living() };
+      const stored = await answered(collection.findOneAndDelete(filter, { projection: { zstd: 0 } })).catch(
+        unavailable,
+      );
+      if (!stored) return false;
+      const { requestId, bytes } = stored;
+      if (bytes > maxInlineBytes)
+        await files.deleteAnswer(objectName(requestId)).catch((error: Error) => {
+          log.warn({ err: error.message, requestId }, "a deleted response will be removed by expiry");
+        });
+      return true;
+    },
+  };
+}
+
+export type StoredResponses = ReturnType<typeof createStoredResponses>;

@@ -1,0 +1,40 @@
+import { type JsonObject, list, text } from "#formats";
+import { unlessAborted } from "#platform/unless-aborted";
+import type { StoreState } from "../conversion/index.ts";
+import type { CallContext } from "../run-call/context.ts";
+
+/** A store that hangs delays an answer by no more than this. */
+const storeTimeoutMs = 5_000;
+const storable: readonly unknown[] = ["completed", "incomplete"];
+
+/** What an answer of the Responses format says of storing; undefined where nothing is to be said. */
+export function responseState({ payload, request }: Pick<CallContext, "payload" | "request">): StoreState | undefined {
+  const { format, previousResponseId } = payload;
+  if (format !== "responses") return undefined;
+  const store = request["store"] !== false;
+  if (!store && previousResponseId === undefined) return undefined;
+  return { store, ...(previousResponseId !== undefined && { previousResponseId }) };
+}
+
+/**
+ * Stores a response before its last byte is written, so that the caller's next request finds it. One that could not be stored,
+ * for whatever reason, goes out all the same. One whose call is then not decided as a success is of no use to anyone: nobody
+ * learns its id.
+ */
+export async function storeResponse(call: CallContext, response: JsonObject | undefined): Promise<void> {
+  const { responses, payload, request, log } = call;
+  if (!response || !storable.includes(response["status"]) || !responseState(call)?.store) return;
+  const { input } = request;
+  const stored = {
+    input: typeof input === "string" ? [{ type: "message", role: "user", content: input }] : list(input),
+    response,
+  };
+  const { account, requestId } = payload;
+  try {
+    const signal = AbortSignal.timeout(storeTimeoutMs);
+    const isStored = await unlessAborted(signal, () => responses.put({ account, requestId }, stored));
+    if (!isStored) log.info({ account, response: text(response["id"]) }, "a response was too large to be stored");
+  } catch (error) {
+    log.warn({ err: (error as Error).message }, "a response was not stored");
+  }
+}
