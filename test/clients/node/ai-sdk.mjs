@@ -167,10 +167,11 @@ for (const [name, provider] of [
   });
 }
 
-test("google: embeddings", { todo: "embedContent is not served yet" }, async () => {
+test("google: embeddings", async () => {
   const model = google.embeddingModel("local/embeddings");
   const { embedding } = await embed({ ...options, model, value: "one" });
-  assert.ok(embedding.length > 100);
+  const { embeddings } = await embedMany({ ...options, model, values: ["one", "two"] });
+  assert.deepEqual(embeddings[0], embedding);
 });
 
 test("openai: speech", async () => {
