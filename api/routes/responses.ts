@@ -6,7 +6,7 @@ import type { Caller, Keys } from "#keys";
 import type { ByteBudget, ByteShare } from "#platform/byte-budget";
 import type { StoredResponses } from "#stored-responses";
 import { authenticate } from "../admission/authenticate.ts";
-import { methodNotAllowed } from "../http/errors.ts";
+import { methodNotAllowed, noSuchRoute } from "../http/errors.ts";
 import { parse, wholeNumber } from "../http/input.ts";
 
 export interface ResponseDeps {
@@ -64,6 +64,8 @@ export function responsesRoutes({ keys, responses, bodyBudget }: ResponseDeps): 
       return { id, object: "response", deleted: true };
     }),
   );
+  // OpenAI has no such route: an id may be meant for another one.
+  router.post("/:id", noSuchRoute);
   router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
   router.get(
     "/:id/input_items",

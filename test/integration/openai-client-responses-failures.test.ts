@@ -122,7 +122,6 @@ describe.each([nativeModel, hostedModel])("%s", (model) => {
         type: "response.failed",
         response: {
           status: "failed",
-          store: false,
           error: { code: "server_error" },
           model: expect.stringMatching(/^openai\//) as string,
         },
