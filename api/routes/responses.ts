@@ -64,7 +64,7 @@ export function responsesRoutes({ keys, responses, bodyBudget }: ResponseDeps): 
       return { id, object: "response", deleted: true };
     }),
   );
-  // OpenAI has no such route: an id may be meant for another one.
+  // As in OpenAI's API a POST below `/v1/responses` is an unknown route, not a method that a response lacks.
   router.post("/:id", noSuchRoute);
   router.all("/:id", methodNotAllowed("GET", "HEAD", "DELETE"));
   router.get(

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAdminClient } from "../../infra/cli/admin-client.ts";
-import { createProgram, expectOk, freePort, startEmbedded } from "../../infra/embedded/index.ts";
+import { createProgram, expectOk, freePort, startEmbedded, until } from "../../infra/embedded/index.ts";
 import { startMockAnthropic } from "../support/mock-anthropic.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
 import { startMockOpenai } from "../support/mock-openai.ts";
@@ -88,13 +88,11 @@ function operate(admin: ReturnType<typeof createAdminClient>) {
       return String((await admin("POST", `/accounts/${id}/keys`, { name }))["key"]);
     },
     async checkLedger() {
-      const deadline = Date.now() + settleWithinMs;
-      for (;;) {
+      await until(async () => {
         const check = await admin("GET", "/ledger/check");
-        if (check["ok"] === true && check["open_holds"] === 0) return;
-        if (Date.now() > deadline) throw new Error(`The ledger does not match: ${JSON.stringify(check)}`);
-        await new Promise((resolve) => setTimeout(resolve, 250));
-      }
+        if (check["ok"] !== true || check["open_holds"] !== 0)
+          throw new Error(`The ledger does not match: ${JSON.stringify(check)}`);
+      }, AbortSignal.timeout(settleWithinMs));
     },
   };
 }
