@@ -1,7 +1,7 @@
 import { Router, static as serveStatic } from "express";
 // The package's main module needs a browser.
 import absolutePath from "swagger-ui-dist/absolute-path.js";
-import { openApiDocument } from "../openapi.ts";
+import { openApiDocument } from "../openapi/index.ts";
 
 const page = `<!doctype html>
 <html lang="en">
