@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { embeddingsRequest } from "#formats";
 import { storedCallHeaders } from "./headers.ts";
-import { operation, storing } from "./operation.ts";
+import { type Group, operation, storing } from "./operation.ts";
 import { usage } from "./usage.ts";
 
 const embeddingsResponse = z
@@ -19,10 +19,21 @@ const embeddingsResponse = z
   })
   .meta({ id: "EmbeddingsResponse" });
 
-export const embeddings = {
-  "POST /v1/embeddings": operation("createEmbeddings", "Embeddings of a text, or of up to 256 texts", {
-    ...storing,
-    body: embeddingsRequest,
-    ok: ["The embeddings", embeddingsResponse, storedCallHeaders],
-  }),
+export const embeddings: Group = {
+  name: "Embeddings",
+  description: "Vectors of texts in OpenAI's format",
+  operations: {
+    "POST /v1/embeddings": operation("createEmbeddings", "Embeddings of a text, or of up to 256 texts", {
+      ...storing,
+      body: embeddingsRequest,
+      examples: {
+        texts: { summary: "Two texts", value: { model: "local/embeddings", input: ["one", "two"], dimensions: 4 } },
+        base64: {
+          summary: "A text, in base64",
+          value: { model: "local/embeddings", input: "one", encoding_format: "base64", dimensions: 4 },
+        },
+      },
+      ok: ["The embeddings", embeddingsResponse, storedCallHeaders],
+    }),
+  },
 };

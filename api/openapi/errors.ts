@@ -1,5 +1,7 @@
 import { z } from "zod";
+import type { ZodOpenApiResponseObject } from "zod-openapi";
 import { errorKinds } from "#errors";
+import { authenticate, messagesRequestId, rateLimits, requestId, retryAfter, shouldRetry } from "./headers.ts";
 
 /** docs/api/inference.md, "Error body". */
 export const errorBody = z
@@ -7,9 +9,78 @@ export const errorBody = z
     error: z.object({
       message: z.string(),
       type: z.enum([...new Set(Object.values(errorKinds).map(({ type }) => type))]),
-      code: z.enum(Object.keys(errorKinds)).nullable(),
+      code: z.enum(Object.keys(errorKinds)).describe("The descriptions of the responses say what each means"),
       param: z.string().nullable().describe("The field at fault"),
     }),
     request_id: z.string(),
   })
   .meta({ id: "Error" });
+
+const messagesError = z
+  .object({
+    type: z.literal("error"),
+    error: z.object({ type: z.string(), message: z.string() }),
+    request_id: z.string(),
+  })
+  .meta({ id: "MessagesError" });
+
+const geminiError = z
+  .object({ error: z.object({ code: z.int().describe("The status"), message: z.string(), status: z.string() }) })
+  .meta({ id: "GeminiError" });
+
+/** What an answer's errors look like. */
+export type ErrorFormat = keyof typeof bodies;
+
+const bodies = {
+  common: errorBody,
+  messages: messagesError,
+  gemini: geminiError,
+  /** Of the list of models, which has the format of the client that asks. */
+  byHeader: z.union([errorBody, messagesError, geminiError]),
+};
+
+/** The meanings of the error codes of a status. */
+export const meaningsOf = (status: number) =>
+  Object.entries(errorKinds)
+    .filter(([, kind]) => kind.status === status)
+    .map(([code, { when }]) => `\`${code}\`: ${when}.`)
+    .join(" ");
+
+/** Before a call is admitted nothing is known of its limits. */
+const beforeAdmission: readonly number[] = [401, 402, 403, 404, 408, 409, 410, 411, 413, 415];
+const finalErrors: readonly number[] = [402, 409, 429, 504];
+
+export const errorHeaders = (status: number, format: ErrorFormat, isCall: boolean) =>
+  z.object({
+    ...requestId,
+    ...(format === "messages" && messagesRequestId),
+    ...(status === 401 && authenticate),
+    ...((status === 429 || status === 503) && retryAfter),
+    ...(finalErrors.includes(status) && shouldRetry),
+    ...(isCall && !beforeAdmission.includes(status) && rateLimits),
+  });
+
+const names: Readonly<Record<ErrorFormat, string>> = {
+  common: "Error",
+  messages: "MessagesError",
+  gemini: "GeminiError",
+  byHeader: "ModelsError",
+};
+
+/** `isCall`: of a call that costs money or counts tokens. Each response is a component of the document. */
+export function errorResponse(status: number, format: ErrorFormat, isCall: boolean): ZodOpenApiResponseObject {
+  const id = `${isCall ? "Call" : ""}${names[format]}${status}`;
+  const existing = made.get(id);
+  if (existing) return existing;
+  const response = {
+    id,
+    description: meaningsOf(status),
+    headers: errorHeaders(status, format, isCall),
+    content: { "application/json": { schema: bodies[format] } },
+  };
+  made.set(id, response);
+  return response;
+}
+
+/** One object for each component: two under one name would be two definitions. */
+const made = new Map<string, ZodOpenApiResponseObject>();

@@ -1,30 +1,36 @@
 import { z } from "zod";
 import { batchEmbedContentsRequest, embedContentRequest, geminiRequest } from "#formats";
-import {
-  countHeaders,
-  idempotencyKey,
-  ignoredParams,
-  nativeHeaders,
-  storedCallHeaders,
-  storedNativeHeaders,
-} from "./headers.ts";
-import { operation, paidErrors } from "./operation.ts";
+import { countHeaders, idempotencyKey, storedConvertedHeaders, streamHeaders } from "./headers.ts";
+import { geminiModel, geminiModelList, geminiModelQuery } from "./model-lists.ts";
+import { type Group, operation, paidErrors } from "./operation.ts";
 
-const geminiError = z
-  .object({ error: z.object({ code: z.int(), message: z.string(), status: z.string() }) })
-  .meta({ id: "GeminiError" });
+const tokens = z.int().optional();
 
 const generated = z
   .looseObject({
-    candidates: z.array(z.looseObject({})).optional(),
+    candidates: z
+      .array(
+        z.looseObject({
+          content: geminiRequest.shape.contents.element.optional(),
+          finishReason: z.string().optional().describe("`STOP`, `MAX_TOKENS`, `SAFETY`, or another of Google's"),
+          finishMessage: z.string().optional(),
+          index: z.int().optional(),
+        }),
+      )
+      .optional(),
     usageMetadata: z
-      .looseObject({ promptTokenCount: z.int().optional(), totalTokenCount: z.int().optional() })
+      .looseObject({
+        promptTokenCount: tokens,
+        candidatesTokenCount: tokens,
+        totalTokenCount: tokens,
+        cachedContentTokenCount: tokens,
+        thoughtsTokenCount: tokens,
+      })
       .optional(),
     modelVersion: z.string().optional(),
+    responseId: z.string().optional(),
   })
-  .meta({ id: "GeminiAnswer" });
-
-const geminiModel = z.looseObject({ name: z.string() });
+  .meta({ id: "GeminiAnswer", description: "Of a stream: one event, or one element of the array" });
 
 const contentEmbedding = z.object({ values: z.array(z.number()) }).meta({ id: "ContentEmbedding" });
 const usageMetadata = z.object({ promptTokenCount: z.int() });
@@ -37,82 +43,101 @@ const batchEmbedded = z
 
 const native = {
   security: [{ geminiKey: [] }, { geminiQueryKey: [] }, { bearer: [] }],
-  errors: paidErrors,
-  errorBody: geminiError,
+  errorFormat: "gemini" as const,
+  isCall: true,
 };
 
 const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) });
 const embeddingsModelPath = z.object({ model: z.string().meta({ example: "local/embeddings" }) });
 
-const embedHeaders = storedCallHeaders.extend({ "x-ignored-params": ignoredParams });
+const question = { contents: [{ role: "user", parts: [{ text: "Say hello." }] }] };
+const content = { parts: [{ text: "A text" }] };
 
-export const gemini = {
-  "POST /v1beta/models/{model}:generateContent": operation(
-    "generateContent",
-    "Google's Gemini format, for every chat model; also under /v1",
-    {
+export const gemini: Group = {
+  name: "Gemini",
+  description: "Google's Gemini format, by every model for chat or embeddings; also under `/v1`",
+  operations: {
+    "POST /v1beta/models/{model}:generateContent": operation("generateContent", "An answer of a chat model", {
       ...native,
       params: { path: modelPath, header: idempotencyKey },
       body: geminiRequest,
-      ok: ["The answer", generated, storedNativeHeaders],
+      examples: {
+        text: { summary: "A question", value: question },
+        tools: {
+          summary: "A function that the model must call",
+          value: {
+            contents: [{ role: "user", parts: [{ text: "How is the weather in Oslo?" }] }],
+            tools: [
+              {
+                functionDeclarations: [
+                  {
+                    name: "get_weather",
+                    parameters: { type: "OBJECT", properties: { city: { type: "STRING" } }, required: ["city"] },
+                  },
+                ],
+              },
+            ],
+            toolConfig: { functionCallingConfig: { mode: "ANY" } },
+          },
+        },
+      },
+      ok: ["The answer", generated, storedConvertedHeaders],
       errors: [...paidErrors, 409],
-    },
-  ),
-  "POST /v1beta/models/{model}:streamGenerateContent": operation(
-    "streamGenerateContent",
-    "The same as a stream: server-sent events with `alt=sse`, else one JSON array",
-    {
+    }),
+    "POST /v1beta/models/{model}:streamGenerateContent": operation(
+      "streamGenerateContent",
+      "The same as a stream: server-sent events with `alt=sse`, else one JSON array",
+      {
+        ...native,
+        params: { path: modelPath, query: z.object({ alt: z.enum(["sse", "json"]).optional() }) },
+        body: geminiRequest,
+        examples: { text: { summary: "A question", value: question } },
+        okOrEvents: ["Pieces of the answer", z.array(generated), streamHeaders],
+        event: generated,
+        errors: paidErrors,
+      },
+    ),
+    "POST /v1beta/models/{model}:countTokens": operation("countTokens", "The tokens of a request; free", {
       ...native,
-      params: { path: modelPath, query: z.object({ alt: z.enum(["sse", "json"]).optional() }) },
-      body: geminiRequest,
-      okOrEvents: ["Pieces of the answer", z.array(generated), nativeHeaders],
-    },
-  ),
-  "POST /v1beta/models/{model}:countTokens": operation("countTokens", "The tokens of a request; free", {
-    ...native,
-    params: { path: modelPath },
-    body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
-    ok: ["The count", z.object({ totalTokens: z.int() }), countHeaders],
-  }),
-  "POST /v1beta/models/{model}:embedContent": operation(
-    "embedContent",
-    "The embedding of a content in Google's format, by every embeddings model; also under /v1",
-    {
+      params: { path: modelPath },
+      body: z.union([geminiRequest, z.looseObject({ generateContentRequest: geminiRequest })]),
+      examples: { text: { summary: "A question", value: question } },
+      ok: ["The count", z.object({ totalTokens: z.int() }), countHeaders],
+      errors: paidErrors,
+    }),
+    "POST /v1beta/models/{model}:embedContent": operation("embedContent", "The embedding of a content", {
       ...native,
       params: { path: embeddingsModelPath, header: idempotencyKey },
       body: embedContentRequest,
-      ok: ["The embedding", embedded, embedHeaders],
+      examples: { text: { summary: "A text", value: { content, outputDimensionality: 4 } } },
+      ok: ["The embedding", embedded, storedConvertedHeaders],
       errors: [...paidErrors, 409],
-    },
-  ),
-  "POST /v1beta/models/{model}:batchEmbedContents": operation(
-    "batchEmbedContents",
-    "The embeddings of up to 256 contents; also under /v1",
-    {
-      ...native,
-      params: { path: embeddingsModelPath, header: idempotencyKey },
-      body: batchEmbedContentsRequest,
-      ok: ["The embeddings, in the order of the requests", batchEmbedded, embedHeaders],
-      errors: [...paidErrors, 409],
-    },
-  ),
-  "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
-    ...native,
-    security: [],
-    params: {
-      query: z.object({
-        pageSize: z.int32().min(0).optional().describe("0: the default, 50; more than 1000 is 1000"),
-        pageToken: z.string().optional().describe("The `nextPageToken` of the page before"),
-      }),
-    },
-    ok: ["A page of models", z.looseObject({ models: z.array(geminiModel) })],
-    errors: [400],
-  }),
-  "GET /v1beta/models/{model}": operation("getGeminiModel", "One of them", {
-    ...native,
-    security: [],
-    params: { path: modelPath },
-    ok: ["The model", geminiModel],
-    errors: [404],
-  }),
+    }),
+    "POST /v1beta/models/{model}:batchEmbedContents": operation(
+      "batchEmbedContents",
+      "The embeddings of up to 256 contents",
+      {
+        ...native,
+        params: { path: embeddingsModelPath, header: idempotencyKey },
+        body: batchEmbedContentsRequest,
+        examples: { text: { summary: "Two texts", value: { requests: [{ content }, { content }] } } },
+        ok: ["The embeddings, in the order of the requests", batchEmbedded, storedConvertedHeaders],
+        errors: [...paidErrors, 409],
+      },
+    ),
+    "GET /v1beta/models": operation("listGeminiModels", "The chat models as Google's API lists them", {
+      security: [],
+      errorFormat: "gemini",
+      params: { query: geminiModelQuery },
+      ok: ["A page of models", geminiModelList],
+      errors: [400],
+    }),
+    "GET /v1beta/models/{model}": operation("getGeminiModel", "One of them", {
+      security: [],
+      errorFormat: "gemini",
+      params: { path: modelPath },
+      ok: ["The model", geminiModel],
+      errors: [404],
+    }),
+  },
 };

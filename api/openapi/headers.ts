@@ -1,32 +1,121 @@
 import { z } from "zod";
 
+/** Headers of requests and answers. Those of answers are components of the document, each described once. */
+
 export const idempotencyKey = z.object({
   "Idempotency-Key": z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("The same key and body joins the running work or gets its answer, for 24 hours; a stream ignores it"),
+    .describe(
+      "The same key and body joins the running work or gets its stored answer, for 24 hours; another body is a 409. A stream ignores it",
+    ),
 });
 
-const replayed = z
-  .literal("true")
-  .optional()
-  .describe("The stored answer of an earlier request with the same Idempotency-Key, whose id `x-request-id` names");
+const header = <T extends z.ZodType>(id: string, description: string, schema: T): T =>
+  schema.meta({ description, header: { id } });
 
-export const callHeaders = z.object({
-  "x-request-id": z.string(),
-  "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
+const text = z.string();
+const quantity = z.int().min(0).optional();
+const seconds = z
+  .string()
+  .regex(/^\d+s$/)
+  .optional();
+
+export const requestId = {
+  "x-request-id": header("x-request-id", "Names the request, its charge and its log lines", text),
+};
+
+/** Of the Messages format, whose clients read it. */
+export const messagesRequestId = {
+  "request-id": header("request-id", "The same as `x-request-id`", text),
+};
+
+/** Of every call that was admitted, however it ended, and of one that is over a limit. */
+export const rateLimits = {
+  "x-ratelimit-limit-requests": header("x-ratelimit-limit-requests", "Requests a minute of the key", quantity),
+  "x-ratelimit-remaining-requests": header(
+    "x-ratelimit-remaining-requests",
+    "Requests that the key may make at once",
+    quantity,
+  ),
+  "x-ratelimit-reset-requests": header(
+    "x-ratelimit-reset-requests",
+    "Until all requests are available again, such as `12s`",
+    seconds,
+  ),
+  "x-ratelimit-limit-tokens": header("x-ratelimit-limit-tokens", "Tokens a minute of the key", quantity),
+  "x-ratelimit-remaining-tokens": header(
+    "x-ratelimit-remaining-tokens",
+    "Tokens that the key may use at once",
+    quantity,
+  ),
+  "x-ratelimit-reset-tokens": header(
+    "x-ratelimit-reset-tokens",
+    "Until all tokens are available again, such as `12s`",
+    seconds,
+  ),
+};
+
+export const retryAfter = {
+  "Retry-After": header("Retry-After", "Seconds to wait before the next try", z.int().min(1).max(60)),
+};
+
+export const shouldRetry = {
+  "x-should-retry": header(
+    "x-should-retry",
+    "Sent where a retry cannot succeed, or would be charged twice; official clients obey it",
+    z.literal("false").optional(),
+  ),
+};
+
+export const authenticate = {
+  "www-authenticate": header("www-authenticate", "How to send a key", z.literal("Bearer")),
+};
+
+const replayed = {
+  "idempotent-replayed": header(
+    "idempotent-replayed",
+    "The stored answer of an earlier request with the same Idempotency-Key, whose id `x-request-id` names; it has no rate limits",
+    z.literal("true").optional(),
+  ),
+};
+
+const cost = {
+  "x-xm-cost-usd": header(
+    "x-xm-cost-usd",
+    "What the request cost, an exact decimal; absent on streams",
+    z
+      .string()
+      .regex(/^\d+\.\d{2,9}$/)
+      .optional(),
+  ),
+};
+
+export const ignoredParams = {
+  "x-ignored-params": header(
+    "x-ignored-params",
+    "Hints of the request that the model or its upstream does not take",
+    z.string().optional(),
+  ),
+};
+
+/** Of a call's 200 answer. */
+const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
+
+/** With an answer that is stored for an `Idempotency-Key`. */
+export const storedCallHeaders = callHeaders.extend(replayed);
+
+/** Of a stream. */
+export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredParams });
+
+/** Of a call that may be converted to the upstream's format. */
+export const storedConvertedHeaders = storedCallHeaders.extend(ignoredParams);
+
+export const uploadHeaders = z.object({ ...requestId, ...cost });
+export const storedUploadHeaders = uploadHeaders.extend(replayed);
+
+export const countHeaders = callHeaders.extend({
+  "x-xm-token-count": header("x-xm-token-count", "Who counted", z.enum(["provider", "estimate"])),
 });
-
-export const ignoredParams = z.string().optional().describe("Hints that the model or its upstream does not take");
-
-export const nativeHeaders = callHeaders.extend({ "x-ignored-params": ignoredParams });
-
-export const countHeaders = z.object({
-  "x-request-id": z.string(),
-  "x-xm-token-count": z.enum(["provider", "estimate"]).describe("Who counted"),
-});
-
-export const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": replayed });
-export const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": replayed });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { imageRequest } from "#formats";
 import { ignoredParams } from "./headers.ts";
-import { operation, unixSeconds } from "./operation.ts";
+import { type Group, operation, unixSeconds } from "./operation.ts";
 import { payable, payableHeaders } from "./payable.ts";
 
 const imageResponse = z
@@ -19,12 +19,23 @@ const imageResponse = z
   })
   .meta({ id: "ImageResponse" });
 
-const imageHeaders = payableHeaders.extend({ "x-ignored-params": ignoredParams });
+const imageHeaders = payableHeaders.extend(ignoredParams);
 
-export const images = {
-  "POST /v1/images/generations": operation("createImage", "Images from a prompt, priced per image", {
-    ...payable,
-    body: imageRequest,
-    ok: ["The answer", imageResponse, imageHeaders],
-  }),
+export const images: Group = {
+  name: "Images",
+  description: "Images in OpenAI's format; with a key, or paid by x402 where the service takes that",
+  operations: {
+    "POST /v1/images/generations": operation("createImage", "Images from a prompt, priced per image", {
+      ...payable,
+      body: imageRequest,
+      examples: {
+        url: { summary: "An image", value: { model: "local/image", prompt: "A sunrise", size: "64x64" } },
+        base64: {
+          summary: "Two images in base64",
+          value: { model: "local/image", prompt: "A sunrise", size: "16x16", n: 2, response_format: "b64_json" },
+        },
+      },
+      ok: ["The answer", imageResponse, imageHeaders],
+    }),
+  },
 };

@@ -7,49 +7,68 @@ import { images } from "./images.ts";
 import { media } from "./media.ts";
 import { messages } from "./messages.ts";
 import { models } from "./models.ts";
+import type { Group } from "./operation.ts";
 import { responses } from "./responses.ts";
 import { uploads } from "./uploads.ts";
 
-const operations = {
-  ...chat,
-  ...messages,
-  ...responses,
-  ...gemini,
-  ...embeddings,
-  ...images,
-  ...media,
-  ...audio,
-  ...uploads,
-  ...models,
-};
+const groups: readonly Group[] = [chat, messages, responses, gemini, embeddings, images, media, audio, uploads, models];
 
 function groupByPath() {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
-  for (const [name, described] of Object.entries(operations)) {
-    const [method = "", path = ""] = name.split(" ");
-    paths[path] = { ...paths[path], [method.toLowerCase()]: described };
-  }
+  for (const { name: tag, operations } of groups)
+    for (const [name, described] of Object.entries(operations)) {
+      const [method = "", path = ""] = name.split(" ");
+      paths[path] = { ...paths[path], [method.toLowerCase()]: { tags: [tag], ...described } };
+    }
   return paths;
 }
 
-/** OpenAPI 3.1 of the public interface, generated from the schemas that validate requests. */
+const description = `Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.
+
+**What changes the shape of an answer**
+
+- The path: chat-completions, Messages, Responses and Gemini each have their own requests, answers, events and errors.
+- \`stream: true\` in the body, or Gemini's \`streamGenerateContent\`: server-sent events. The schema of \`text/event-stream\` is that of the data of one event. Status and headers come with the first event, so an earlier failure has its own status and a JSON body.
+- \`anthropic-version\`, or \`x-goog-api-key\` or \`x-goog-api-client\`, on \`GET /v1/models\`: the list in that provider's format.
+- \`Idempotency-Key\`: the stored answer of the first request, with \`idempotent-replayed\`.
+- \`Accept\` changes nothing.
+
+**Errors of every route**, beside its own: 405 \`method_not_allowed\` with \`Allow\`, 417 \`expectation_failed\`, 431 \`headers_too_large\`.`;
+
+/** OpenAPI 3.1 of the public interface. Most generators of clients do not read 3.2 yet, which could describe streams by item. */
 export const openApiDocument = (serverUrl: string) =>
   createDocument({
     openapi: "3.1.0",
     info: {
       title: "Inference service",
       version: "1.0.0",
-      description:
-        "Text, image, video, audio and embedding models behind one address and one key, prepaid by balance. Images and media also without a key, paid one by one by x402, where the service takes that.",
+      description,
+      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
     },
     servers: [{ url: serverUrl }],
+    tags: groups.map(({ name, description }) => ({ name, description })),
     security: [{ bearer: [] }],
     components: {
       securitySchemes: {
-        bearer: { type: "http", scheme: "bearer" },
-        anthropicKey: { type: "apiKey", in: "header", name: "x-api-key" },
-        geminiKey: { type: "apiKey", in: "header", name: "x-goog-api-key" },
-        geminiQueryKey: { type: "apiKey", in: "query", name: "key" },
+        bearer: { type: "http", scheme: "bearer", description: "An API key of the account, `live_...`" },
+        anthropicKey: {
+          type: "apiKey",
+          in: "header",
+          name: "x-api-key",
+          description: "The same key, as Anthropic's clients send it",
+        },
+        geminiKey: {
+          type: "apiKey",
+          in: "header",
+          name: "x-goog-api-key",
+          description: "The same key, as Google's clients send it",
+        },
+        geminiQueryKey: {
+          type: "apiKey",
+          in: "query",
+          name: "key",
+          description: "The same key in the address, which logs of proxies may hold; prefer a header",
+        },
       },
     },
     paths: groupByPath(),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { mediaRequest } from "#formats";
-import { file, operation, pathId, unixSeconds } from "./operation.ts";
+import { file, type Group, operation, pathId, unixSeconds } from "./operation.ts";
 import { payable, payableHeaders } from "./payable.ts";
 
 const mediaResponse = z
@@ -29,24 +29,36 @@ const fileHeaders = z.object({
 
 const partHeaders = fileHeaders.extend({ "Content-Range": z.string() });
 
-export const media = {
-  "POST /v1/media/generations": operation("createMedia", "Video, audio and other media, priced per unit of output", {
-    ...payable,
-    body: mediaRequest,
-    ok: ["The answer", mediaResponse, payableHeaders],
-  }),
-  "GET /media/{id}": operation("getFile", "A generated file; takes Range", {
-    security: [],
-    params: { ...pathId("file_..."), header: fileConditions },
-    errors: [404, 410, 500, 503],
-    responses: {
-      "200": { description: "The file", headers: fileHeaders, content: file },
-      "206": { description: "The part that was asked for", headers: partHeaders, content: file },
-      "304": { description: "It is the one that the caller has", headers: fileHeaders.pick({ ETag: true }) },
-      "416": {
-        description: "The file ends before that part",
-        headers: partHeaders.pick({ "Content-Range": true }),
+export const media: Group = {
+  name: "Media",
+  description:
+    "Video, audio and other media by one endpoint, and the files that models generate; a preview, whose shapes may change",
+  operations: {
+    "POST /v1/media/generations": operation("createMedia", "Video, audio and other media, priced per unit of output", {
+      ...payable,
+      body: mediaRequest,
+      examples: {
+        video: {
+          summary: "A video of a second",
+          value: { model: "local/video", input: { prompt: "A sunrise", duration: 1, resolution: "320x240" } },
+        },
+        speech: { summary: "Speech", value: { model: "local/speech", input: { text: "Hello." } } },
       },
-    },
-  }),
+      ok: ["The answer", mediaResponse, payableHeaders],
+    }),
+    "GET /media/{id}": operation("getFile", "A generated file; takes Range", {
+      security: [],
+      params: { ...pathId("file_..."), header: fileConditions },
+      errors: [404, 410, 500, 503],
+      responses: {
+        "200": { description: "The file", headers: fileHeaders, content: file },
+        "206": { description: "The part that was asked for", headers: partHeaders, content: file },
+        "304": { description: "It is the one that the caller has", headers: fileHeaders.pick({ ETag: true }) },
+        "416": {
+          description: "The file ends before that part",
+          headers: partHeaders.pick({ "Content-Range": true }),
+        },
+      },
+    }),
+  },
 };

@@ -1,48 +1,79 @@
 import { z } from "zod";
 import { countTokensRequest, messagesRequest } from "#formats";
-import { countHeaders, storedNativeHeaders } from "./headers.ts";
-import { operation, paidErrors, storing, typed } from "./operation.ts";
+import { countHeaders, idempotencyKey, messagesRequestId, storedConvertedHeaders } from "./headers.ts";
+import { blocks, message, messageEvent } from "./messages-schemas.ts";
+import { type Group, operation, paidErrors } from "./operation.ts";
 
-const messagesError = z
-  .object({
-    type: z.literal("error"),
-    error: z.object({ type: z.string(), message: z.string() }),
-    request_id: z.string(),
-  })
-  .meta({ id: "MessagesError" });
-
-const message = z
-  .looseObject({
-    id: z.string(),
-    type: z.literal("message"),
-    role: z.literal("assistant"),
-    model: z.string(),
-    content: typed,
-    stop_reason: z.string().nullable(),
-    usage: z.looseObject({ input_tokens: z.int(), output_tokens: z.int() }),
-  })
-  .meta({ id: "MessagesAnswer" });
+const clientHeaders = z.object({
+  "anthropic-version": z.string().optional().describe("Any is accepted; sent on where the provider is Anthropic"),
+  "anthropic-beta": z.string().optional().describe("Sent on where the provider is Anthropic"),
+});
 
 const native = {
   security: [{ anthropicKey: [] }, { bearer: [] }],
-  errors: paidErrors,
-  errorBody: messagesError,
+  errorFormat: "messages" as const,
+  isCall: true,
 };
 
-export const messages = {
-  "POST /v1/messages": operation(
-    "createMessage",
-    "Anthropic's Messages format, for that provider's models unless the operator opens it to all",
-    {
+const question = { model: "local/chat", messages: [{ role: "user", content: "Say hello." }] };
+const weatherTool = {
+  name: "get_weather",
+  description: "The weather in a city",
+  input_schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+};
+
+export const messages: Group = {
+  name: "Messages",
+  description: "Text in Anthropic's Messages format, by that provider's models unless the operator opens it to all",
+  operations: {
+    "POST /v1/messages": operation("createMessage", "A message, as JSON or as a stream", {
       ...native,
-      ...storing,
-      body: messagesRequest,
-      okOrEvents: ["The message, or its events", message, storedNativeHeaders],
-    },
-  ),
-  "POST /v1/messages/count_tokens": operation("countMessageTokens", "The tokens of a message; free", {
-    ...native,
-    body: countTokensRequest,
-    ok: ["The count", z.object({ input_tokens: z.int() }), countHeaders],
-  }),
+      params: { header: clientHeaders.extend(idempotencyKey.shape) },
+      errors: [...paidErrors, 409],
+      body: messagesRequest.extend(blocks).meta({ id: "MessagesRequest" }),
+      examples: {
+        text: { summary: "A question", value: { ...question, max_tokens: 100 } },
+        stream: { summary: "A stream", value: { ...question, max_tokens: 100, stream: true } },
+        tools: {
+          summary: "A tool that the model must call",
+          value: {
+            model: "local/chat",
+            max_tokens: 100,
+            messages: [{ role: "user", content: [{ type: "text", text: "How is the weather in Oslo?" }] }],
+            tools: [weatherTool],
+            tool_choice: { type: "any" },
+          },
+        },
+        toolResult: {
+          summary: "The result of a tool",
+          value: {
+            model: "local/chat",
+            max_tokens: 100,
+            messages: [
+              { role: "user", content: "How is the weather in Oslo?" },
+              {
+                role: "assistant",
+                content: [{ type: "tool_use", id: "toolu_1", name: "get_weather", input: { city: "Oslo" } }],
+              },
+              {
+                role: "user",
+                content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "Rain, 8 degrees" }],
+              },
+            ],
+            tools: [weatherTool],
+          },
+        },
+      },
+      okOrEvents: ["The message, or its events", message, storedConvertedHeaders.extend(messagesRequestId)],
+      event: messageEvent,
+    }),
+    "POST /v1/messages/count_tokens": operation("countMessageTokens", "The tokens of a message; free", {
+      ...native,
+      params: { header: clientHeaders },
+      errors: paidErrors,
+      body: countTokensRequest.extend(blocks).meta({ id: "CountTokensRequest" }),
+      examples: { text: { summary: "A question", value: question } },
+      ok: ["The count", z.object({ input_tokens: z.int() }), countHeaders.extend(messagesRequestId)],
+    }),
+  },
 };

@@ -1,71 +1,78 @@
 import { z } from "zod";
-import type { ZodOpenApiOperationObject } from "zod-openapi";
-import { errorKinds } from "#errors";
+import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject } from "zod-openapi";
 import { shownTypes } from "../routes/files.ts";
-import { errorBody } from "./errors.ts";
-import { idempotencyKey } from "./headers.ts";
+import { type ErrorFormat, errorResponse } from "./errors.ts";
+import { idempotencyKey, requestId } from "./headers.ts";
+
+/** The operations of one tag: `"POST /v1/..."` and what it does. */
+export interface Group {
+  readonly name: string;
+  readonly description: string;
+  readonly operations: Readonly<Record<string, ZodOpenApiOperationObject>>;
+}
 
 interface Details {
+  readonly description?: string;
   readonly security?: Record<string, string[]>[];
   readonly params?: { readonly path?: z.ZodObject; readonly query?: z.ZodObject; readonly header?: z.ZodObject };
-  /** A required JSON body; `requestBody` describes any other. */
+  /** A required JSON body, with examples that succeed; `requestBody` describes any other. */
   readonly body?: z.ZodType;
+  readonly examples?: Examples;
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
   /** The 200 response in JSON, or in JSON and as events. */
   readonly ok?: Ok;
   readonly okOrEvents?: Ok;
+  /** The answer to the first example of the request, or the one to a GET. */
+  readonly okExample?: unknown;
+  /** The data of each event. */
+  readonly event?: z.ZodType;
   readonly errors?: readonly number[];
-  readonly errorBody?: z.ZodType;
+  readonly errorFormat?: ErrorFormat;
+  /** A call that costs money or counts tokens: its answers have the key's limits. */
+  readonly isCall?: boolean;
   /** Responses that the other fields do not describe. */
   readonly responses?: ZodOpenApiOperationObject["responses"];
 }
-export type Content = Record<string, { readonly schema: z.ZodType }>;
+
+export type Content = Record<string, ZodOpenApiMediaTypeObject>;
+type Examples = Record<string, { readonly summary: string; readonly value: unknown }>;
 type Ok = readonly [description: string, schema: z.ZodType, headers?: z.ZodObject];
 
-export const json = (schema: z.ZodType): Content => ({ "application/json": { schema } });
-
-const events: Content = { "text/event-stream": { schema: z.string() } };
-const retryAfter = z.object({ "Retry-After": z.int().min(1).max(60).optional().describe("Seconds") });
-
-function okResponse([description, schema, headers]: Ok, more: Content = {}) {
-  return { "200": { description, ...(headers && { headers }), content: { ...json(schema), ...more } } };
-}
-
-/** The meanings of the error codes of a status. */
-export const meaningsOf = (status: number) =>
-  Object.entries(errorKinds)
-    .filter(([, kind]) => kind.status === status)
-    .map(([code, { when }]) => `\`${code}\`: ${when}.`)
-    .join(" ");
+export const json = (schema: z.ZodType, more: Omit<ZodOpenApiMediaTypeObject, "schema"> = {}): Content => ({
+  "application/json": { schema, ...more },
+});
 
 export function operation(operationId: string, summary: string, details: Details): ZodOpenApiOperationObject {
-  const { security, params, body, ok, okOrEvents, errors = [], errorBody: body4xx = errorBody, responses } = details;
-  const requestBody = details.requestBody ?? (body && { required: true, content: json(body) });
-  const error = (status: number) => ({
-    description: meaningsOf(status),
-    content: json(body4xx),
-    ...((status === 429 || status === 503) && { headers: retryAfter }),
-  });
+  const { description, security, params, body, examples, ok, okOrEvents, okExample, event = z.string() } = details;
+  const { errors = [], errorFormat = "common", isCall = false, responses } = details;
+  const requestBody =
+    details.requestBody ?? (body && { required: true, content: json(body, examples && { examples }) });
+  const answer = ok ?? okOrEvents;
+  const [meaning = "", schema = z.unknown(), headers = z.object(requestId)] = answer ?? [];
+  const content = {
+    ...json(schema, okExample === undefined ? {} : { example: okExample }),
+    ...(okOrEvents && { "text/event-stream": { schema: event } }),
+  };
   return {
     operationId,
     summary,
+    ...(description && { description }),
     ...(security && { security }),
     ...(params && { requestParams: params }),
     ...(requestBody && { requestBody }),
     responses: {
-      ...(ok && okResponse(ok)),
-      ...(okOrEvents && okResponse(okOrEvents, events)),
-      ...Object.fromEntries(errors.map((status) => [status, error(status)])),
+      ...(answer && { "200": { description: meaning, headers, content } }),
+      ...Object.fromEntries(errors.map((status) => [status, errorResponse(status, errorFormat, isCall)])),
       ...responses,
     },
   };
 }
 
 /** The statuses of the errors of every paid route. */
-export const paidErrors = [400, 401, 402, 403, 404, 408, 413, 415, 429, 500, 502, 503, 504];
+export const paidErrors = [400, 401, 402, 403, 404, 408, 410, 413, 415, 429, 500, 502, 503, 504];
 
 /** Calls whose answers are stored for an `Idempotency-Key`. */
-export const storing = { params: { header: idempotencyKey }, errors: [...paidErrors, 409] };
+export const storing = { params: { header: idempotencyKey }, errors: [...paidErrors, 409], isCall: true };
 
 export const pathId = (example: string) => ({ path: z.object({ id: z.string().meta({ example }) }) });
 export const binary = z.string().meta({ format: "binary" });
@@ -76,5 +83,3 @@ export const file: Content = Object.fromEntries(
 );
 
 export const unixSeconds = z.int().describe("unix seconds");
-
-export const typed = z.array(z.looseObject({ type: z.string() }));

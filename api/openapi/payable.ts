@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { errorBody } from "./errors.ts";
+import { errorBody, errorHeaders, meaningsOf } from "./errors.ts";
 import { idempotencyKey, storedCallHeaders } from "./headers.ts";
-import { json, meaningsOf, paidErrors } from "./operation.ts";
+import { json, paidErrors } from "./operation.ts";
 
 /** docs/api/inference.md, "Payment-required body": x402 version 2. */
 const paymentRequired = z
@@ -66,11 +66,12 @@ export const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": pay
 export const payable = {
   security: [{ bearer: [] }, {}],
   params: { header: idempotencyKey.extend({ "PAYMENT-SIGNATURE": paymentSignature }) },
-  errors: [...paidErrors, 409, 410],
+  errors: [...paidErrors, 409],
+  isCall: true,
   responses: {
     "402": {
       description: `Without a key: what to pay, or why the payment was not taken. ${meaningsOf(402)}`,
-      headers: paymentHeaders,
+      headers: errorHeaders(402, "common", true).extend(paymentHeaders.shape),
       content: json(z.union([paymentRequired, errorBody])),
     },
   },

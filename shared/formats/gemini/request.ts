@@ -7,22 +7,24 @@ const open = z.looseObject({}).nullish();
 const inlineData = z.looseObject({ mimeType: z.string().min(1), data: z.string() }).nullish();
 const fileData = z.looseObject({ fileUri: z.string().min(1), mimeType: word }).nullish();
 
-const part = z.looseObject({
-  text: word,
-  thought: flag,
-  thoughtSignature: word,
-  inlineData,
-  fileData,
-  functionCall: z.looseObject({ id: word, name: z.string().min(1), args: open }).nullish(),
-  functionResponse: z
-    .looseObject({
-      id: word,
-      name: z.string().min(1),
-      response: open,
-      parts: z.array(z.looseObject({ inlineData, fileData })).nullish(),
-    })
-    .nullish(),
-});
+const part = z
+  .looseObject({
+    text: word,
+    thought: flag,
+    thoughtSignature: word,
+    inlineData,
+    fileData,
+    functionCall: z.looseObject({ id: word, name: z.string().min(1), args: open }).nullish(),
+    functionResponse: z
+      .looseObject({
+        id: word,
+        name: z.string().min(1),
+        response: open,
+        parts: z.array(z.looseObject({ inlineData, fileData })).nullish(),
+      })
+      .nullish(),
+  })
+  .meta({ id: "GeminiPart" });
 
 const content = z
   .looseObject({
@@ -34,12 +36,14 @@ const content = z
   })
   .meta({ id: "GeminiContent" });
 
-const declaration = z.looseObject({
-  name: z.string().min(1),
-  description: word,
-  parameters: open,
-  parametersJsonSchema: open,
-});
+const declaration = z
+  .looseObject({
+    name: z.string().min(1),
+    description: word,
+    parameters: open,
+    parametersJsonSchema: open,
+  })
+  .meta({ id: "FunctionDeclaration" });
 
 const count = z.int().positive().max(1e9).nullish();
 
