@@ -51,7 +51,7 @@ const modelPath = z.object({ model: z.string().meta({ example: "local/chat" }) }
 const embeddingsModelPath = z.object({ model: z.string().meta({ example: "local/embeddings" }) });
 
 const question = { contents: [{ role: "user", parts: [{ text: "Say hello." }] }] };
-const content = { parts: [{ text: "A text" }] };
+const text4 = { content: { parts: [{ text: "A text" }] }, outputDimensionality: 4 };
 
 export const gemini: Group = {
   name: "Gemini",
@@ -109,7 +109,7 @@ export const gemini: Group = {
       ...native,
       params: { path: embeddingsModelPath, header: idempotencyKey },
       body: embedContentRequest,
-      examples: { text: { summary: "A text", value: { content, outputDimensionality: 4 } } },
+      examples: { text: { summary: "A text", value: text4 } },
       ok: ["The embedding", embedded, storedConvertedHeaders],
       errors: [...paidErrors, 409],
     }),
@@ -120,7 +120,7 @@ export const gemini: Group = {
         ...native,
         params: { path: embeddingsModelPath, header: idempotencyKey },
         body: batchEmbedContentsRequest,
-        examples: { text: { summary: "Two texts", value: { requests: [{ content }, { content }] } } },
+        examples: { text: { summary: "Two texts", value: { requests: [text4, text4] } } },
         ok: ["The embeddings, in the order of the requests", batchEmbedded, storedConvertedHeaders],
         errors: [...paidErrors, 409],
       },

@@ -1,8 +1,12 @@
 import { z } from "zod";
 import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject } from "zod-openapi";
 import { shownTypes } from "../routes/files.ts";
+import answers from "./answers.json" with { type: "json" };
 import { type ErrorFormat, errorResponse } from "./errors.ts";
 import { idempotencyKey, requestId } from "./headers.ts";
+
+/** By operation, what it answered to the first example of its request: test/integration/openapi-answers.test.ts. */
+const recorded: Readonly<Record<string, unknown>> = answers;
 
 /** The operations of one tag: `"POST /v1/..."` and what it does. */
 export interface Group {
@@ -22,8 +26,6 @@ interface Details {
   /** The 200 response in JSON, or in JSON and as events. */
   readonly ok?: Ok;
   readonly okOrEvents?: Ok;
-  /** The answer to the first example of the request, or the one to a GET. */
-  readonly okExample?: unknown;
   /** The data of each event. */
   readonly event?: z.ZodType;
   readonly errors?: readonly number[];
@@ -43,14 +45,14 @@ export const json = (schema: z.ZodType, more: Omit<ZodOpenApiMediaTypeObject, "s
 });
 
 export function operation(operationId: string, summary: string, details: Details): ZodOpenApiOperationObject {
-  const { description, security, params, body, examples, ok, okOrEvents, okExample, event = z.string() } = details;
+  const { description, security, params, body, examples, ok, okOrEvents, event = z.string() } = details;
   const { errors = [], errorFormat = "common", isCall = false, responses } = details;
   const requestBody =
     details.requestBody ?? (body && { required: true, content: json(body, examples && { examples }) });
   const answer = ok ?? okOrEvents;
   const [meaning = "", schema = z.unknown(), headers = z.object(requestId)] = answer ?? [];
   const content = {
-    ...json(schema, okExample === undefined ? {} : { example: okExample }),
+    ...json(schema, operationId in recorded ? { example: recorded[operationId] } : {}),
     ...(okOrEvents && { "text/event-stream": { schema: event } }),
   };
   return {

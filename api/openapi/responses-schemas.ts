@@ -190,7 +190,12 @@ export const response = z
     incomplete_details: z.looseObject({ reason: z.string() }).nullable(),
     output: z.array(outputItem),
     previous_response_id: z.string().nullish(),
-    store: z.boolean().optional().describe("Whether it is stored for the account"),
+    store: z
+      .boolean()
+      .optional()
+      .describe(
+        "Always false: the provider stores nothing. This service stores the response unless the request said `false`",
+      ),
     usage: usage.nullable().describe("null until the end"),
   })
   .meta({ id: "ResponsesAnswer" });

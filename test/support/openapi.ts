@@ -85,5 +85,5 @@ export async function readDocument(baseUrl: string) {
 /** The path with an id or a model in it. */
 export const pathWith = (path: string): string =>
   path
-    .replace("{model}", path.includes("mbedContent") ? "local/embeddings" : "local/chat")
+    .replace("{model}", /embed/i.test(path) ? "local/embeddings" : "local/chat")
     .replace("{id}", path.startsWith("/v1/models") ? "local/chat" : "none");

@@ -28,9 +28,7 @@ export const responsesRequest = z
     include: z.array(z.string()).nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
     metadata: z.looseObject({}).nullish(),
-    store: flag.describe(
-      "Unless false, the response is stored for the account for 24 hours; in the response: whether it is",
-    ),
+    store: flag.describe("Unless false, the response is stored for the account for 24 hours"),
     background: flag,
     service_tier: z.string().nullish(),
     stream_options: z.looseObject({}).nullish(),
