@@ -18,7 +18,7 @@ import {
 } from "#formats";
 import * as answers from "./openapi-schemas.ts";
 import { shownTypes } from "./routes/files.ts";
-import { modelList, modelObject } from "./routes/models.ts";
+import { modelList, modelObject } from "./routes/model-views.ts";
 import { completion, deletedUpload, newUpload, uploadList, uploadObject } from "./routes/upload-object.ts";
 
 interface Details {
