@@ -39,7 +39,7 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
 
 /** Connects to MongoDB and prepares everything that both kinds of process build on it. */
 export async function createServices({ config, clock, log }: ProcessDeps) {
-  const catalog = loadCatalog(config.CATALOG_FILE);
+  const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY);
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
   const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const payments = createPayments({ config, mongo, money, clock, log });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { modelList, modelObject } from "../routes/models.ts";
+import { modelList, modelObject } from "../routes/model-views.ts";
 
 /** The lists of models as Anthropic and Google have them. */
 

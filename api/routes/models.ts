@@ -1,11 +1,17 @@
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
-import type { Catalog, Model } from "#catalog";
+import type { Model } from "#catalog";
 import { invalidValue } from "#errors";
+import type { Clock } from "#platform/clock";
 import { findModel, isListed, isServedIn, type ModelDeps, noSuchModel } from "../admission/model.ts";
 import { methodNotAllowed, modelListFormat, noSuchRoute } from "../http/errors.ts";
 import { localsOf } from "../http/headers.ts";
 import { parse, wholeNumber } from "../http/input.ts";
+import { chatModel, geminiModel, lifecycleOf, messagesModel, type modelList, nameFor } from "./model-views.ts";
+
+export interface ModelListDeps extends ModelDeps {
+  readonly clock: Clock;
+}
 
 /** The models in one API's format. Throws 400 for a bad parameter, 404 for an unknown model. */
 interface ModelList {
@@ -24,7 +30,7 @@ function listedOr404(
 }
 
 /** `GET /v1/models` and `GET /v1/models/{id}`, in the format that the headers indicate. No key is needed. */
-export function modelRoutes(deps: ModelDeps): Router {
+export function modelRoutes(deps: ModelListDeps): Router {
   const lists = { chat: chatModels(deps), messages: messagesModels(deps), gemini: geminiModels(deps) };
   return routes((req) => lists[modelListFormat(req)], [formatHeaders]);
 }
@@ -58,61 +64,15 @@ const formatHeaders: RequestHandler = (req, res, next) => {
   next();
 };
 
-const price = z.object({
-  unit: z.string(),
-  list_usd: z.string().describe("USD per unit"),
-  elite_usd: z.string().describe("USD per unit, for Elite accounts"),
-});
-
-/** docs/api/inference.md, "Model". */
-export const modelObject = z
-  .object({
-    id: z.string().describe("provider/model"),
-    object: z.literal("model"),
-    created: z.int().describe("unix seconds"),
-    owned_by: z.string(),
-    name: z.string(),
-    type: z.enum(["text", "image", "video", "audio", "embeddings", "other"]),
-    endpoint: z.string(),
-    context_length: z.int(),
-    max_output_tokens: z.int().optional(),
-    features: z.array(z.string()),
-    x_elite_discount_bps: z.int(),
-    x_pricing: z.record(z.string(), price),
-    x_input_schema: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe("JSON Schema of the parameters, for models of images and media"),
-  })
-  .meta({ id: "Model" });
-
-export const modelList = z.object({ object: z.literal("list"), data: z.array(modelObject) }).meta({ id: "ModelList" });
-
-const renderChat = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => ({
-  id: model.id,
-  object: "model",
-  created: model.created,
-  owned_by: model.ownedBy,
-  name: model.name,
-  type: model.type,
-  endpoint: model.endpoint,
-  context_length: model.contextLength,
-  ...(model.maxOutputTokens > 0 && { max_output_tokens: model.maxOutputTokens }),
-  features: [...model.features],
-  x_elite_discount_bps: model.eliteDiscountBps,
-  x_pricing: { ...catalog.pricing(model) },
-  ...(model.inputSchema && { x_input_schema: model.inputSchema }),
-});
-
 const chatModels = (deps: ModelDeps): ModelList => ({
   list() {
     const { catalog, registry } = deps;
     const listed = catalog.list().filter((model) => isListed(registry, model));
-    return { object: "list", data: listed.map((model) => renderChat(catalog, model)) } satisfies z.infer<
+    return { object: "list", data: listed.map((model) => chatModel(catalog, model)) } satisfies z.infer<
       typeof modelList
     >;
   },
-  get: (id) => renderChat(deps.catalog, listedOr404(deps, id, deps.catalog.find(id))),
+  get: (id) => chatModel(deps.catalog, listedOr404(deps, id, deps.catalog.find(id))),
 });
 
 /** A place in the order of the lists, even if the model at it is no longer listed. */
@@ -128,10 +88,6 @@ const newestFirst = (models: readonly Model[]): readonly Model[] => models.toSor
 
 const comesAfter = (model: Place, place: Place): boolean => compare(model, place) > 0;
 
-/** A provider's own models are listed under that provider's names for them. */
-const nameFor = (provider: string, { id, ownedBy, aliases: [alias = id] }: Model) =>
-  ownedBy === provider ? alias : id;
-
 const stage = z.enum(["active", "deprecated", "retired"]);
 const stages = z.union([stage, z.array(stage).max(3)]).optional();
 
@@ -145,25 +101,9 @@ const messagesQuery = z.object({
   "lifecycle[]": stages,
 });
 
-/** The fields of `ModelInfo` in the official client; null is what the catalog does not know. */
-const renderMessages = (model: Model) => ({
-  type: "model",
-  id: nameFor("anthropic", model),
-  display_name: model.name,
-  created_at: new Date(model.created * 1000).toISOString().replace(".000Z", "Z"),
-  max_input_tokens: model.contextLength,
-  max_tokens: model.maxOutputTokens,
-  // Its members can only say `supported: false`, which would be wrong of requests that pass through.
-  capabilities: null,
-  lifecycle: "active",
-  deprecated_at: null,
-  retires_at: null,
-  line: null,
-});
-
 /** `GET /v1/models` of Anthropic's API: the models that the Messages format serves. */
-function messagesModels(deps: ModelDeps): ModelList {
-  const { catalog, registry } = deps;
+function messagesModels(deps: ModelListDeps): ModelList {
+  const { catalog, registry, clock } = deps;
   const isServed = (model: Model) => isServedIn(deps, "messages", model);
   const models = newestFirst(catalog.list().filter(isServed));
   const find = (id: string) => models.find((model) => model === findModel(catalog, "messages", id));
@@ -183,18 +123,19 @@ function messagesModels(deps: ModelDeps): ModelList {
       const wanted = [filters.lifecycle ?? [], filters["lifecycle[]"] ?? []].flat();
       const start = after_id === undefined ? 0 : placeOf("after_id", after_id) + 1;
       const end = before_id === undefined ? undefined : placeOf("before_id", before_id);
-      const isWanted = wanted.length === 0 || wanted.includes("active");
-      const available = isWanted ? models.slice(start, end).filter((model) => isListed(registry, model)) : [];
+      const now = clock.now();
+      const isWanted = (model: Model) => wanted.length === 0 || wanted.includes(lifecycleOf(model, now));
+      const available = models.slice(start, end).filter((model) => isListed(registry, model) && isWanted(model));
       const page = before_id === undefined ? available.slice(0, limit) : available.slice(-limit);
       const [first, last] = [page.at(0), page.at(-1)];
       return {
-        data: page.map(renderMessages),
+        data: page.map((model) => messagesModel(model, now)),
         has_more: page.length < available.length,
         first_id: first ? nameFor("anthropic", first) : null,
         last_id: last ? nameFor("anthropic", last) : null,
       };
     },
-    get: (id) => renderMessages(listedOr404(deps, id, find(id), isServed)),
+    get: (id) => messagesModel(listedOr404(deps, id, find(id), isServed), clock.now()),
   };
 }
 
@@ -217,15 +158,6 @@ function placeOf(token: string): Place {
   return place;
 }
 
-/** Google's list does not name streaming as a method. */
-const renderGemini = (model: Model) => ({
-  name: `models/${nameFor("google", model)}`,
-  displayName: model.name,
-  inputTokenLimit: model.contextLength,
-  outputTokenLimit: model.maxOutputTokens,
-  supportedGenerationMethods: ["generateContent", "countTokens"],
-});
-
 /** `models.list` and `models.get` of the Gemini API: every model for text. */
 function geminiModels(deps: ModelDeps): ModelList {
   const { catalog, registry } = deps;
@@ -239,11 +171,11 @@ function geminiModels(deps: ModelDeps): ModelList {
       const remaining = place ? listed.filter((model) => comesAfter(model, place)) : listed;
       const page = remaining.slice(0, pageSize);
       const last = page.length < remaining.length ? page.at(-1) : undefined;
-      return { models: page.map(renderGemini), ...(last && { nextPageToken: tokenOf(last) }) };
+      return { models: page.map(geminiModel), ...(last && { nextPageToken: tokenOf(last) }) };
     },
     get(id) {
       const model = findModel(catalog, "gemini", id.replace(/^models\//, ""));
-      return renderGemini(listedOr404(deps, id, model && isServed(model) ? model : undefined, isServed));
+      return geminiModel(listedOr404(deps, id, model && isServed(model) ? model : undefined, isServed));
     },
   };
 }

@@ -96,7 +96,7 @@ const columnsOf = ({ columns }: View) =>
   });
 
 /** Lines whose cells are aligned: columns are as wide as their widest cell. */
-function aligned(rows: readonly (readonly string[])[]): string {
+export function aligned(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, n) => Math.max(...rows.map((row) => row[n]?.length ?? 0))) ?? [];
   const lines = rows.map((row) => row.map((cell, n) => cell.padEnd(widths[n] ?? 0)).join("  "));
   return lines.map((line) => `${line.trimEnd()}\n`).join("");

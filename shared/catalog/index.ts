@@ -8,6 +8,9 @@
  *   upstreams           by name: provider, address and key variables, concurrency, timeouts
  *   models              id, type, limits, features, prices as decimal strings in USD per unit, upstreams in order
  *
+ * An overlay is merged over the file by id (`overlay.ts`). What can be derived of what a model takes and makes
+ * (`capabilities.ts`: modalities, parameters) is not in the file.
+ *
  * Units: a million tokens for `input`, `cached_input`, `cache_write`, `cache_write_1h`, `audio_input`, `output` and
  * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request` and `input_image`, an image in
  * the input (unit `image`). A count whose key has no price is billed as `input` or `output` (`cache_write_1h` as `cache_write`
@@ -29,30 +32,28 @@
  * Money is bigint nano-USD. Prices are exact rationals. A cost is rounded once, half up; seconds and minutes have six decimals.
  * Elite prices are exactly list x (10000 - bps) / 10000.
  */
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { z } from "zod";
 import { boundOfTokens } from "./bound.ts";
 import type { Input } from "./input.ts";
 import { billed, boundOfUnits, checkInput, costOfMedia, ignoredInput, unitsOf } from "./media.ts";
 import { type Model, modelOf, upstreamOf } from "./model.ts";
 import { costOf, withRequest } from "./prices.ts";
-import { catalogFile } from "./schema.ts";
-import { CatalogError, type Tier, type Usage } from "./types.ts";
+import { readCatalog } from "./read-catalog.ts";
+import type { Tier, Usage } from "./types.ts";
 
 export type { Input } from "./input.ts";
 export type { Model, Upstream } from "./model.ts";
 export { noQuirks, type Quirks } from "./quirks.ts";
-export { type Bound, CatalogError, type PriceKey, type Task, type Tier, type Usage } from "./types.ts";
+export { type CatalogEntries, readCatalog } from "./read-catalog.ts";
+export { type Bound, CatalogError, modalities, type PriceKey, type Task, type Tier, type Usage } from "./types.ts";
 
 export type Catalog = ReturnType<typeof loadCatalog>;
 
-const shippedFile = fileURLToPath(new URL("models.json", import.meta.url));
-
-/** Reads a file, by default the shipped one. Throws CatalogError with a line for each fault. */
-export function loadCatalog(file: string | undefined) {
-  const { elite_discount_bps, upstreams, models } = parse(file ?? shippedFile);
-  const list: readonly Model[] = models.map((entry) => modelOf(entry, entry.elite_discount_bps ?? elite_discount_bps));
+/** Reads a file, by default the shipped one, and its overlay. Throws CatalogError with a line for each fault. */
+export function loadCatalog(file: string | undefined, overlay?: string) {
+  const { elite_discount_bps, upstreams, models } = readCatalog(file, overlay);
+  const list: readonly Model[] = models.map((entry) =>
+    modelOf(entry, entry.elite_discount_bps ?? elite_discount_bps, upstreams),
+  );
   const byId = new Map(list.map((model) => [model.id, model]));
   const byAlias = new Map(list.flatMap((model) => model.aliases.map((alias) => [alias, model])));
   return {
@@ -101,30 +102,4 @@ export function upstreamVariables(catalog: Catalog): readonly { name: string; de
       );
   }
   return [...variables].map(([name, description]) => ({ name, description }));
-}
-
-function parse(file: string): z.infer<typeof catalogFile> {
-  let content: unknown;
-  try {
-    content = JSON.parse(readFileSync(file, "utf8"));
-  } catch (error) {
-    throw new CatalogError(`The catalog ${file} cannot be read: ${(error as Error).message}`);
-  }
-  const parsed = catalogFile.safeParse(content);
-  if (parsed.success) return parsed.data;
-  const lines = parsed.error.issues.map((issue) => `${describePath(issue.path, content)}: ${issue.message}`);
-  throw new CatalogError(`The catalog ${file} is not valid.\n  ${lines.join("\n  ")}`);
-}
-
-const withIds = z.looseObject({ models: z.array(z.looseObject({ id: z.string() }).catch({ id: "" })) });
-
-/** `["models", 3, "pricing", "input"]` becomes "model openai/gpt-5: pricing.input". */
-function describePath(path: readonly PropertyKey[], content: unknown): string {
-  const [list, at, ...field] = path.map(String);
-  if (list === undefined) return "the file";
-  if (at === undefined) return list;
-  const known = withIds.safeParse(content);
-  const id = list === "models" && known.success ? known.data.models[Number(at)]?.id : undefined;
-  const entry = list === "upstreams" ? `upstream ${at}` : id ? `model ${id}` : `${list}[${at}]`;
-  return [entry, ...(field.length > 0 ? [field.join(".")] : [])].join(": ");
 }

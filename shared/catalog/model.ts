@@ -1,4 +1,5 @@
 import type { Feature } from "#formats";
+import { inputModalities, outputModalities, reasoningOf, supportedParameters } from "./capabilities.ts";
 import { inputCheck } from "./input.ts";
 import { priceBook, pricesOf, pricingOf } from "./prices.ts";
 import { noQuirks } from "./quirks.ts";
@@ -8,7 +9,11 @@ export type Model = ReturnType<typeof modelOf>;
 export type Upstream = ReturnType<typeof upstreamOf>;
 
 /** The parsed entry of a model: its prices as amounts, its input schema as a check. */
-export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
+export function modelOf(
+  entry: ModelEntry,
+  eliteDiscountBps: number,
+  upstreams: Readonly<Record<string, UpstreamEntry>>,
+) {
   const { task, input_schema, units, media_tokens } = entry;
   const bands = [
     { aboveInputTokens: -1, pricing: entry.pricing },
@@ -20,6 +25,7 @@ export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
     /** `provider/model`: the slash is part of it. */
     id: entry.id,
     name: entry.name,
+    description: entry.description ?? "",
     ownedBy: entry.owned_by,
     type: entry.type,
     /** The path of the main interface that serves it. */
@@ -30,6 +36,10 @@ export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
     maxOutputTokens: entry.max_output_tokens ?? 0,
     outputCapField: entry.output_cap_field ?? "max_tokens",
     hiddenReasoning: entry.hidden_reasoning ?? false,
+    reasoning: reasoningOf(entry),
+    inputModalities: inputModalities(entry),
+    outputModalities: outputModalities(entry),
+    supportedParameters: supportedParameters(entry, upstreams),
     eliteDiscountBps,
     features,
     /** Maximum tokens of one part. A kind that is missing here is refused. */
@@ -45,6 +55,8 @@ export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
     aliases: entry.aliases,
     /** Unix seconds. */
     created: Date.parse(entry.released) / 1000,
+    /** Unix seconds, possibly in the future; the model is served all the same. */
+    deprecatedAt: entry.deprecated_at === undefined ? null : Date.parse(entry.deprecated_at) / 1000,
     /** In the order in which they are tried. */
     upstreams: entry.upstreams,
     ...(task && { task }),

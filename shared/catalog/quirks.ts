@@ -31,8 +31,11 @@ export const quirks = z.strictObject({
   system_messages: z.enum(["any", "first"]).default("any"),
   /** `basic`: messages with nothing but role, content, and what calls of tools need. */
   message_fields: z.enum(["pass", "basic"]).default("pass"),
-  /** `drop`: assistant messages without content and calls are refused. */
-  empty_messages: z.enum(["pass", "drop"]).default("pass"),
+  /**
+   * `drop`: assistant messages without content and calls are refused, and so is empty text beside calls. `text`: the same, but
+   * beside calls empty text is what the server takes, and null is refused.
+   */
+  empty_messages: z.enum(["pass", "drop", "text"]).default("pass"),
   /** `nine`: ids of tool calls are nine letters and digits. Others are replaced by a hash. */
   tool_call_ids: z.enum(["any", "nine"]).default("any"),
   /** `bridge`: a user message may not follow a tool's; an assistant message is put between them. */

@@ -2,7 +2,16 @@ import { z } from "zod";
 import type { Feature } from "#formats";
 import { checkMedia, mediaFields } from "./media-schema.ts";
 import { type ListPrices, parsePrice, pricePattern } from "./prices.ts";
-import { type Complain, inputKeys, type ModelType, modelTypes, type PriceKey, priceKeys } from "./types.ts";
+import {
+  type Complain,
+  efforts,
+  inputKeys,
+  type ModelType,
+  modelTypes,
+  type PriceKey,
+  parameters,
+  priceKeys,
+} from "./types.ts";
 import { checkServing, checkUpstream, formatList, upstreamEntry } from "./upstream-schema.ts";
 
 /** The path of the main interface for each type. */
@@ -64,6 +73,7 @@ const pricing = z.strictObject(
   Object.fromEntries(priceKeys.map((key) => [key, price.optional()])) as Record<PriceKey, z.ZodOptional<typeof price>>,
 );
 
+const day = z.iso.date("must be YYYY-MM-DD");
 /** Less than the whole price. */
 const discount = z.int().min(0).max(9_999);
 const unique = (values: readonly unknown[]) => new Set(values).size === values.length;
@@ -71,16 +81,29 @@ const unique = (values: readonly unknown[]) => new Set(values).size === values.l
 const modelEntry = z.strictObject({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must have the form provider/model"),
   name: z.string().min(1),
+  /** One sentence. */
+  description: z.string().min(1).max(300).optional(),
   owned_by: z.string().min(1),
   type: z.enum(modelTypes),
   endpoint: z.string().optional(),
   /** The day, or the month if the day is unknown, of its release. */
   released: z.union([z.iso.date(), z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/)], "must be YYYY-MM-DD or YYYY-MM"),
+  /** The day from which its provider calls it deprecated. It is still served. */
+  deprecated_at: day.optional(),
   context_length: tokens.optional(),
   max_output_tokens: tokens.optional(),
   output_cap_field: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
   /** The model bills reasoning that its stream does not fully contain; on Responses it is asked for the state of it. */
   hidden_reasoning: z.boolean().optional(),
+  /** Present if the model reasons: the efforts that a caller can choose, and the provider's default. */
+  reasoning: z
+    .strictObject({
+      efforts: z.array(z.enum(efforts)).refine(unique, "names an effort twice").default([]),
+      default: z.enum(efforts).optional(),
+    })
+    .optional(),
+  /** What the model refuses or ignores of the parameters that its upstreams and features promise. */
+  unsupported_parameters: z.array(z.enum(parameters)).refine(unique, "names a parameter twice").default([]),
   features: z.array(z.enum(features)).refine(unique, "names a feature twice").default([]),
   max_part_tokens: z
     .strictObject({ image: tokens.optional(), audio: tokens.optional(), file: tokens.optional() })
@@ -167,10 +190,16 @@ function checkModel(entry: ModelEntry, complain: Complain) {
   if ((isText || entry.type === "embeddings") && entry.context_length === undefined)
     complain(["context_length"], "is missing");
   if (isText && entry.max_output_tokens === undefined) complain(["max_output_tokens"], "is missing");
-  for (const field of ["max_output_tokens", "output_cap_field", "hidden_reasoning"] as const)
+  for (const field of ["max_output_tokens", "output_cap_field", "hidden_reasoning", "reasoning"] as const)
     if (!isText && entry[field] !== undefined) complain([field], `does not fit a model of type '${entry.type}'`);
   if ((entry.max_output_tokens ?? 0) >= (entry.context_length ?? Number.POSITIVE_INFINITY))
     complain(["max_output_tokens"], "must be less than context_length, which holds the prompt too");
+  if (entry.deprecated_at !== undefined && entry.deprecated_at < entry.released)
+    complain(["deprecated_at"], "is before the release");
+  if (entry.reasoning?.default !== undefined && !entry.reasoning.efforts.includes(entry.reasoning.default))
+    complain(["reasoning", "default"], "is not among the efforts");
+  if (!isText && entry.unsupported_parameters.length > 0)
+    complain(["unsupported_parameters"], `do not fit a model of type '${entry.type}'`);
   if (!isText && entry.features.length > 0) complain(["features"], `do not fit a model of type '${entry.type}'`);
   if (entry.type !== "image" && entry.default_response_format !== undefined)
     complain(["default_response_format"], `does not fit a model of type '${entry.type}'`);

@@ -21,6 +21,36 @@ export type ModelType = (typeof modelTypes)[number];
 export const tasks = ["images", "speech", "transcription", "video", "music"] as const;
 export type Task = (typeof tasks)[number];
 
+/** In the names and the order of OpenRouter's `input_modalities` and `output_modalities`. */
+export const modalities = ["text", "image", "file", "audio", "video", "embeddings"] as const;
+export type Modality = (typeof modalities)[number];
+
+/** Parameters of a chat request that a model may support, in the names of OpenRouter's `supported_parameters`. */
+export const parameters = [
+  "max_tokens",
+  "max_completion_tokens",
+  "temperature",
+  "top_p",
+  "stop",
+  "seed",
+  "frequency_penalty",
+  "presence_penalty",
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "response_format",
+  "structured_outputs",
+  "logprobs",
+  "top_logprobs",
+  "reasoning_effort",
+  "web_search_options",
+] as const;
+export type Parameter = (typeof parameters)[number];
+
+/** Values of `reasoning_effort`. */
+export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type Effort = (typeof efforts)[number];
+
 export const providers = ["openai", "anthropic", "gemini", "replicate", "fal", "local"] as const;
 
 /** In 10^-10 nano-USD per token, image, second and so on; keys without a price of their own have that of their fallback. */

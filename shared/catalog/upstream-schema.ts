@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Format, formats } from "#formats";
 import { dayMs } from "#platform/clock";
 import { quirks } from "./quirks.ts";
-import { type Complain, type ModelType, providers } from "./types.ts";
+import { type Complain, type ModelType, parameters, providers } from "./types.ts";
 
 const media = ["image", "video", "audio", "other"] as const;
 
@@ -51,6 +51,8 @@ export const upstreamEntry = z.strictObject({
   /** The provider stores chat answers by default, so `store: false` is always sent. */
   stores_answers: z.boolean().default(false),
   quirks: quirks.optional(),
+  /** Parameters of chat requests that the server refuses or ignores, beside those that `quirks` drop. */
+  unsupported_parameters: z.array(z.enum(parameters)).default([]),
   concurrency: z.int().positive().max(100_000).default(512),
   /** Long, because reasoning models send nothing for minutes. */
   first_byte_timeout_ms: milliseconds.default(600_000),

@@ -42,6 +42,9 @@ export const environment = z.object({
     .optional()
     .describe("Bearer token of the admin interface; without it the interface answers 404"),
   CATALOG_FILE: text.optional().describe("Catalog of models; default: the shipped one in shared/catalog"),
+  CATALOG_OVERLAY: text
+    .optional()
+    .describe("JSON file that is merged over the catalog by id: changed prices, new, changed and removed models"),
   LOG_LEVEL: z
     .enum(["trace", "debug", "info", "warn", "error", "silent"])
     .default("info")

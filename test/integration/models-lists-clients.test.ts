@@ -10,6 +10,9 @@ interface Ours {
   readonly id: string;
   readonly owned_by: string;
   readonly name: string;
+  readonly description: string;
+  readonly reasoning: object | null;
+  readonly deprecated_at: number | null;
   readonly type: string;
   readonly created: number;
   readonly context_length: number;
@@ -112,6 +115,8 @@ describe.each(["v1beta", "v1"])("@google/genai at /%s", (version) => {
   const modelOf = (model: Ours) => ({
     name: `models/${model.owned_by === "google" ? bare(model) : model.id}`,
     displayName: model.name,
+    description: model.description,
+    thinking: model.reasoning !== null,
     inputTokenLimit: model.context_length,
     outputTokenLimit: model.max_output_tokens,
     supportedActions: ["generateContent", "countTokens"],

@@ -42,6 +42,7 @@ const models = {
   fireworks: "qwen/qwen3.8-max",
   groq: "openai/gpt-oss-120b",
   novita: "meta/llama-4-scout",
+  xai: "xai/grok-4.7",
 } as const satisfies Record<keyof typeof strictServers, string>;
 /** Novita's models call no tools. */
 const upstreams = Object.entries(models).filter(([upstream]) => upstream !== "novita");
@@ -136,6 +137,7 @@ test.each([
   ["groq", { reasoning: "Two and two." }],
   ["mistral", {}],
   ["openai", {}],
+  ["xai", {}],
 ] as const)("%s gets its reasoning back in the field that it takes, and in no other", async (upstream, expected) => {
   await ask(models[upstream], conversation());
   const [body] = sentTo(upstream) as { messages: Record<string, unknown>[] }[];
@@ -233,6 +235,7 @@ test("hints that a server refuses are dropped and named; what it takes arrives",
     moonshot: "temperature,presence_penalty",
     groq: "metadata,store,safety_identifier",
     zai: "",
+    xai: "presence_penalty",
   };
   for (const [upstream, names] of Object.entries(refused)) {
     const { ignored } = await ask(models[upstream as keyof typeof refused], { ...conversation(), ...hints });
@@ -260,6 +263,55 @@ test("without a caller's cap the lesser of the model's and of what the context l
   const { status, text } = await ask(models.groq, { messages: conversation().messages, max_tokens: 9_000 });
   expect([status, (JSON.parse(text) as { error: { code: string } }).error.code]).toEqual([429, "rate_limit_exceeded"]);
   expect(await ask(models.groq, { messages: conversation().messages, max_tokens: 100 })).toMatchObject({ status: 200 });
+});
+
+test("Grok's reasoning is billed though its count of the answer leaves it out, cached and long prompts at their prices", async () => {
+  const usage = (prompt: number, cached: number) => ({
+    prompt_tokens: prompt,
+    completion_tokens: 1,
+    total_tokens: prompt + 229,
+    prompt_tokens_details: { cached_tokens: cached },
+    completion_tokens_details: { reasoning_tokens: 228 },
+  });
+  const choices = [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }];
+  running.servers["xai"]?.respond(
+    { body: { choices, usage: usage(12, 2) } },
+    { body: { choices, usage: usage(199_999, 0) } },
+    { body: { choices, usage: usage(200_000, 0) } },
+  );
+  const messages = [{ role: "user", content: "word ".repeat(50_000) }];
+  const entries = [];
+  for (const _ of [1, 2, 3]) entries.push((await ask(models.xai, { messages })).entry);
+  expect(entries[0]?.request).toMatchObject({ usage: { input: 10, cached_input: 2, output: 229 } });
+  // 10 x $2 + 2 x $0.50 + 229 x $6 for a million; from 200,000 tokens on all at twice the price.
+  expect(entries.map((entry) => entry?.amount_usd)).toEqual(["-0.001395", "-0.401372", "-0.802748"]);
+});
+
+test("what xAI refuses and a caller means is the caller's 400, and costs nothing", async () => {
+  for (const refused of [{ stop: ["END"] }, { reasoning_effort: "none" }]) {
+    const { status, text } = await ask(models.xai, { ...conversation(), ...refused });
+    const { error } = JSON.parse(text) as { error: { message: string } };
+    expect([status, error.message]).toEqual([400, expect.stringMatching(/not support/)]);
+  }
+});
+
+test.each([
+  "mistralai/mistral-large-2512",
+  "mistralai/ministral-3b-2512",
+  "meta/llama-4-maverick",
+  "meta/llama-4-scout",
+  "xai/grok-4.3",
+])("%s gets an image as it is, and a document is refused", async (model) => {
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+  const file = { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0xLjQ=" } };
+  const asking = (part: object) => ({ messages: [{ role: "user", content: [{ type: "text", text: "What?" }, part] }] });
+  expect(await ask(model, asking(image))).toMatchObject({ status: 200 });
+  const sent = Object.keys(models).flatMap(sentTo) as { messages: { content: unknown[] }[] }[];
+  expect(sent.map(({ messages }) => messages[0]?.content[1])).toEqual([image]);
+  expect(await ask(model, asking(file))).toMatchObject({
+    status: 400,
+    text: expect.stringContaining("'file'") as string,
+  });
 });
 
 test("a balance that covers less than the model's cap is the cap, also where none would be sent", async () => {

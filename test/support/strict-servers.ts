@@ -120,6 +120,19 @@ export const strictServers: Readonly<Record<string, (request: MockRequest) => Us
   },
 
   novita: () => undefined,
+
+  xai({ body }) {
+    const field = ["presence_penalty", "frequency_penalty", "stop"].find((each) => each in body);
+    if (field) return xaiError(`Argument not supported on this model: ${field}`);
+    if (body["reasoning_effort"] === "none")
+      return xaiError("This model does not support the reasoning effort 'none'.");
+    const messages = messagesOf(body);
+    if (messages.some(({ content }) => content == null || (Array.isArray(content) && content.length === 0)))
+      return xaiError("Invalid request content: Each message must have at least one content element.");
+    if (messages.some((each) => each.content === "" && !callsTools(each)))
+      return xaiError("An empty message was provided. Every message needs at least one non-empty content element.");
+    return undefined;
+  },
 };
 
 interface Message {
@@ -158,6 +171,11 @@ const mistralFields = new Set(
     "guardrails prompt_cache_key"
   ).split(" "),
 );
+
+const xaiError = (error: string): Usual => ({
+  status: 400,
+  body: { code: "Client specified an invalid argument", error },
+});
 
 /** How servers that validate by pydantic answer to an unknown field. */
 const pydantic = (loc: readonly unknown[]): Usual => ({

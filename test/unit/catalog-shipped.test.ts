@@ -53,10 +53,10 @@ describe("the catalog that is shipped", () => {
         .map(({ id }) => id),
     );
     const texts = catalog.list().filter((model) => model.type === "text");
-    // OpenAI's since GPT-5, Claude since 4, Gemini since 2.5; and what a caller can tell its host not to show.
+    // OpenAI's since GPT-5, Claude since 4, Gemini since 2.5, Grok since 4; and what a caller can tell its host not to show.
     const expected = texts.filter(
       ({ id, upstreams }) =>
-        /^(openai\/gpt-([5-9]|oss)|anthropic\/|google\/)/.test(id) ||
+        /^(openai\/gpt-([5-9]|oss)|anthropic\/|google\/|xai\/)/.test(id) ||
         upstreams.some(({ upstream }) => upstream === "groq"),
     );
     expect([...hiding]).toEqual(expected.map(({ id }) => id));

@@ -94,11 +94,11 @@ const bridgeUsers = (messages: readonly JsonObject[]): readonly JsonObject[] =>
     message["role"] === "user" && messages[m - 1]?.["role"] === "tool" ? [bridge, message] : [message],
   );
 
-function withoutEmpty(messages: readonly JsonObject[]): readonly JsonObject[] {
+function withoutEmpty(messages: readonly JsonObject[], besideCalls: "" | null): readonly JsonObject[] {
   const isEmpty = (message: JsonObject) => isAssistant(message) && contentText(message["content"]) === "";
   return messages.flatMap((message) => {
     if (!isEmpty(message)) return [message];
-    return hasCalls(message) ? [{ ...message, content: null }] : [];
+    return hasCalls(message) ? [{ ...message, content: besideCalls }] : [];
   });
 }
 
@@ -113,7 +113,7 @@ export function adaptMessages(messages: readonly unknown[], quirks: Quirks, igno
     if (missing_reasoning === "space") message = withReasoning(message);
     return message;
   });
-  if (quirks.empty_messages === "drop") adapted = withoutEmpty(adapted);
+  if (quirks.empty_messages !== "pass") adapted = withoutEmpty(adapted, quirks.empty_messages === "text" ? "" : null);
   if (quirks.system_messages === "first") adapted = joinSystem(adapted);
   return quirks.user_after_tool === "bridge" ? bridgeUsers(adapted) : adapted;
 }

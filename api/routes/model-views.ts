@@ -1,0 +1,114 @@
+import { z } from "zod";
+import { type Catalog, type Model, modalities } from "#catalog";
+
+/** A model as each of the lists shows it. */
+
+const price = z.object({
+  unit: z.string(),
+  list_usd: z.string().describe("USD per unit"),
+  elite_usd: z.string().describe("USD per unit, for Elite accounts"),
+});
+
+const modality = z.enum(modalities);
+
+/** As in OpenRouter's list. */
+const reasoning = z.object({
+  mandatory: z.boolean().describe("no effort turns reasoning off"),
+  supported_efforts: z.array(z.string()).describe("values of `reasoning_effort`; empty if it cannot be chosen"),
+  default_effort: z.string().nullable().describe("null: the provider does not say"),
+});
+
+/** docs/api/inference.md, "Model". */
+export const modelObject = z
+  .object({
+    id: z.string().describe("provider/model"),
+    object: z.literal("model"),
+    created: z.int().describe("unix seconds"),
+    owned_by: z.string(),
+    name: z.string(),
+    description: z.string().describe("one sentence, or empty"),
+    type: z.enum(["text", "image", "video", "audio", "embeddings", "other"]),
+    endpoint: z.string(),
+    context_length: z.int(),
+    max_output_tokens: z.int().optional(),
+    features: z.array(z.string()),
+    input_modalities: z.array(modality).describe("what a request may contain"),
+    output_modalities: z.array(modality),
+    supported_parameters: z
+      .array(z.string())
+      .describe("parameters that every upstream of the model takes: of a chat request, or of `x_input_schema`"),
+    reasoning: reasoning.nullable().describe("null: it does not reason"),
+    deprecated_at: z
+      .int()
+      .nullable()
+      .describe("unix seconds from which its provider calls it deprecated, possibly in the future; it is still served"),
+    x_elite_discount_bps: z.int(),
+    x_pricing: z.record(z.string(), price),
+    x_input_schema: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe("JSON Schema of the parameters, for models of images and media"),
+  })
+  .meta({ id: "Model" });
+
+export const modelList = z.object({ object: z.literal("list"), data: z.array(modelObject) }).meta({ id: "ModelList" });
+
+export const chatModel = (catalog: Catalog, model: Model): z.infer<typeof modelObject> => ({
+  id: model.id,
+  object: "model",
+  created: model.created,
+  owned_by: model.ownedBy,
+  name: model.name,
+  description: model.description,
+  type: model.type,
+  endpoint: model.endpoint,
+  context_length: model.contextLength,
+  ...(model.maxOutputTokens > 0 && { max_output_tokens: model.maxOutputTokens }),
+  features: [...model.features],
+  input_modalities: [...model.inputModalities],
+  output_modalities: [...model.outputModalities],
+  supported_parameters: [...model.supportedParameters],
+  reasoning: model.reasoning && { ...model.reasoning, supported_efforts: [...model.reasoning.supported_efforts] },
+  deprecated_at: model.deprecatedAt,
+  x_elite_discount_bps: model.eliteDiscountBps,
+  x_pricing: { ...catalog.pricing(model) },
+  ...(model.inputSchema && { x_input_schema: model.inputSchema }),
+});
+
+/** A provider's own models are listed under that provider's names for them. */
+export const nameFor = (provider: string, { id, ownedBy, aliases: [alias = id] }: Model) =>
+  ownedBy === provider ? alias : id;
+
+const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
+
+const isDeprecated = (model: Model, now: number): model is Model & { readonly deprecatedAt: number } =>
+  model.deprecatedAt !== null && model.deprecatedAt * 1000 <= now;
+
+export const lifecycleOf = (model: Model, now: number) => (isDeprecated(model, now) ? "deprecated" : "active");
+
+/** The fields of `ModelInfo` in the official client; null is what the catalog does not know. */
+export const messagesModel = (model: Model, now: number) => ({
+  type: "model",
+  id: nameFor("anthropic", model),
+  display_name: model.name,
+  created_at: dateOf(model.created),
+  max_input_tokens: model.contextLength,
+  max_tokens: model.maxOutputTokens,
+  // Its members can only say `supported: false`, which would be wrong of requests that pass through.
+  capabilities: null,
+  lifecycle: lifecycleOf(model, now),
+  deprecated_at: isDeprecated(model, now) ? dateOf(model.deprecatedAt) : null,
+  retires_at: null,
+  line: null,
+});
+
+/** Google's list does not name streaming as a method. */
+export const geminiModel = (model: Model) => ({
+  name: `models/${nameFor("google", model)}`,
+  displayName: model.name,
+  ...(model.description !== "" && { description: model.description }),
+  inputTokenLimit: model.contextLength,
+  outputTokenLimit: model.maxOutputTokens,
+  thinking: model.reasoning !== null,
+  supportedGenerationMethods: ["generateContent", "countTokens"],
+});

@@ -1,0 +1,61 @@
+import { z } from "zod";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** By id: a patch of an entry, a whole new entry, or null, which removes it. */
+const patches = z.record(z.string(), z.record(z.string(), z.unknown()).nullable()).default({});
+
+/** The file of `CATALOG_OVERLAY`. What it makes of the catalog is checked after the merge. */
+export const overlayFile = z.strictObject({
+  elite_discount_bps: z.unknown().optional(),
+  upstreams: patches,
+  models: patches,
+});
+type Overlay = z.infer<typeof overlayFile>;
+
+/** JSON merge patch (RFC 7396): objects are merged, null removes a field, anything else replaces it. */
+function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch;
+  const merged = new Map(isObject(target) ? Object.entries(target) : []);
+  for (const [field, value] of Object.entries(patch))
+    if (value === null) merged.delete(field);
+    else merged.set(field, mergePatch(merged.get(field), value));
+  return Object.fromEntries(merged);
+}
+
+type Patches = z.infer<typeof patches>;
+
+/** A new id is added at the end. `kind` is for the faults. */
+function patchEntries(entries: Map<string, unknown>, given: Patches, kind: string): string[] {
+  const faults: string[] = [];
+  for (const [id, patch] of Object.entries(given)) {
+    if (patch !== null) entries.set(id, mergePatch(entries.get(id), patch));
+    // A typing error would leave a model on sale that was to be removed.
+    else if (!entries.delete(id)) faults.push(`${kind} ${id}: is not in the catalog, so it cannot be removed`);
+  }
+  return faults;
+}
+
+/** The content of the catalog with the overlay merged over it, and what cannot be merged. */
+export function mergeOverlay(content: unknown, { upstreams, models, ...rest }: Overlay) {
+  const base = isObject(content) ? content : {};
+  const byName = new Map(isObject(base["upstreams"]) ? Object.entries(base["upstreams"]) : []);
+  const list: readonly unknown[] = Array.isArray(base["models"]) ? base["models"] : [];
+  // Entries without an id, or with one that is taken, stay for the check to find.
+  const byId = new Map<string, unknown>();
+  list.forEach((entry, at) => {
+    const id = isObject(entry) ? entry["id"] : undefined;
+    byId.set(typeof id === "string" && !byId.has(id) ? id : `[${at}]`, entry);
+  });
+  const faults = [...patchEntries(byName, upstreams, "upstream"), ...patchEntries(byId, models, "model")];
+  for (const [id, patch] of Object.entries(models)) {
+    const entry = byId.get(id);
+    if (patch !== null && isObject(entry)) byId.set(id, { id, ...entry });
+    if (patch !== null && (patch["id"] ?? id) !== id) faults.push(`model ${id}: id: differs from its key`);
+  }
+  const merged = { upstreams: Object.fromEntries(byName), models: [...byId.values()] };
+  return { content: mergePatch({ ...base, ...merged }, rest), faults };
+}
