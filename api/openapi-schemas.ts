@@ -173,6 +173,49 @@ export const embeddingsResponse = z
   })
   .meta({ id: "EmbeddingsResponse" });
 
+export const moderationResponse = z
+  .object({
+    id: z.string(),
+    model: z.string(),
+    results: z
+      .array(
+        z.object({
+          flagged: z.boolean(),
+          categories: z.record(z.string(), z.boolean().nullable()),
+          category_scores: z.record(z.string(), z.number().nullable()),
+          category_applied_input_types: z.record(z.string(), z.array(z.string())).optional(),
+        }),
+      )
+      .describe("One for each text, or one for the parts of an input"),
+  })
+  .meta({ id: "ModerationResponse" });
+
+export const rerankResponse = z
+  .object({
+    id: z.string(),
+    object: z.literal("list"),
+    model: z.string(),
+    results: z
+      .array(
+        z.object({
+          index: z.int().describe("Of the document in the request"),
+          relevance_score: z.number(),
+          document: z.looseObject({}).optional().describe("With `return_documents`: the text, or the object as it was"),
+        }),
+      )
+      .describe("The most relevant first"),
+    meta: z.object({
+      api_version: z.object({ version: z.string() }),
+      billed_units: z.object({ search_units: z.int().optional(), input_tokens: z.int().optional() }),
+    }),
+    usage: z.object({
+      search_units: z.int().optional(),
+      prompt_tokens: z.int().optional(),
+      total_tokens: z.int().optional(),
+    }),
+  })
+  .meta({ id: "RerankResponse" });
+
 const contentEmbedding = z.object({ values: z.array(z.number()) }).meta({ id: "ContentEmbedding" });
 const usageMetadata = z.object({ promptTokenCount: z.int() });
 

@@ -12,6 +12,8 @@ import {
   imageRequest,
   mediaRequest,
   messagesRequest,
+  moderationRequest,
+  rerankRequest,
   responsesRequest,
   speechRequest,
   transcriptionRequest,
@@ -82,6 +84,7 @@ const { callHeaders, idempotencyKey, nativeHeaders } = answers;
 const storedCallHeaders = callHeaders.extend({ "idempotent-replayed": answers.replayed });
 const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": answers.replayed });
 const embedHeaders = storedCallHeaders.extend({ "x-ignored-params": answers.ignoredParams });
+const moderationHeaders = callHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": answers.paymentResponse });
 const imageHeaders = payableHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 
@@ -132,6 +135,12 @@ const transcriptAnswer = {
     content: { ...json(answers.transcript), "text/plain": { schema: z.string() } },
   },
 };
+
+const rerank = {
+  ...storing,
+  body: rerankRequest,
+  ok: ["The results", answers.rerankResponse, embedHeaders],
+} satisfies Details;
 
 const operations = {
   "POST /v1/chat/completions": operation("createChatCompletion", "Chat, as JSON or as a stream", {
@@ -288,6 +297,17 @@ const operations = {
     body: embeddingsRequest,
     ok: ["The embeddings", answers.embeddingsResponse, storedCallHeaders],
   }),
+  "POST /v1/moderations": operation("createModeration", "Whether texts or images are harmful, by category; free", {
+    errors: paid,
+    body: moderationRequest,
+    ok: ["The moderations", answers.moderationResponse, moderationHeaders],
+  }),
+  "POST /v1/rerank": operation(
+    "rerank",
+    "Documents by their relevance to a query, in Cohere's and Jina's shape; priced per search or per token",
+    rerank,
+  ),
+  "POST /v2/rerank": operation("rerankV2", "The same, at the path of Cohere's clients", rerank),
   "POST /v1/images/generations": operation("createImage", "Images from a prompt, priced per image", {
     ...payable,
     body: imageRequest,
