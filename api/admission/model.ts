@@ -69,7 +69,10 @@ export function resolveModel(
   const isAtEndpoint = (model: Model) =>
     serves ? serves(model) : model.endpoint === (format === undefined ? endpoint : textEndpoint);
   const isInFormat = (model: Model) => serves !== undefined || format === undefined || isServedIn(deps, format, model);
-  const model = findModel(deps.catalog, format, call.model);
+  const model =
+    call.model === ""
+      ? deps.catalog.list().find((each) => isAtEndpoint(each) && isListed(deps.registry, each))
+      : findModel(deps.catalog, format, call.model);
   if (!model || !isListed(deps.registry, model))
     throw noSuchModel(deps, call.model, (each) => isAtEndpoint(each) && isInFormat(each));
   if (!isAtEndpoint(model))

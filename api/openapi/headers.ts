@@ -111,6 +111,7 @@ export const storedCallHeaders = callHeaders.extend(replayed);
 export const streamHeaders = z.object({ ...requestId, ...rateLimits, ...ignoredParams });
 
 /** Of a call that may be converted to the upstream's format. */
+export const convertedHeaders = callHeaders.extend(ignoredParams);
 export const storedConvertedHeaders = storedCallHeaders.extend(ignoredParams);
 
 export const uploadHeaders = z.object({ ...requestId, ...cost });

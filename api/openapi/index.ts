@@ -7,11 +7,26 @@ import { images } from "./images.ts";
 import { media } from "./media.ts";
 import { messages } from "./messages.ts";
 import { models } from "./models.ts";
+import { moderations } from "./moderations.ts";
 import type { Group } from "./operation.ts";
+import { rerank } from "./rerank.ts";
 import { responses } from "./responses.ts";
 import { uploads } from "./uploads.ts";
 
-const groups: readonly Group[] = [chat, messages, responses, gemini, embeddings, images, media, audio, uploads, models];
+const groups: readonly Group[] = [
+  chat,
+  messages,
+  responses,
+  gemini,
+  embeddings,
+  moderations,
+  rerank,
+  images,
+  media,
+  audio,
+  uploads,
+  models,
+];
 
 function groupByPath() {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};

@@ -5,6 +5,8 @@ import {
   imagesCodec,
   inputTokensCodec,
   mediaCodec,
+  moderationsCodec,
+  rerankCodec,
   responsesCodec,
 } from "#formats";
 import type { PaidRoute } from "../paid-route.ts";
@@ -24,6 +26,10 @@ export const paidRoutes: readonly PaidRoute[] = [
     refersToStored: true,
   },
   { endpoint: "/v1/embeddings", job: "embeddings", codec: embeddingsCodec },
+  { endpoint: "/v1/moderations", job: "moderation", codec: moderationsCodec, isFree: true },
+  { endpoint: "/v1/rerank", job: "rerank", codec: rerankCodec },
+  // The path of Cohere's clients.
+  { endpoint: "/v2/rerank", job: "rerank", codec: rerankCodec, serves: ({ task }) => task === "rerank" },
   {
     endpoint: "/v1/images/generations",
     job: "image",

@@ -61,6 +61,8 @@ const messageTokens = 16;
 function maxInputTokens(model: Model, size: CallSize): number {
   let tokens = size.inputBytes + baseTokens + messageTokens * size.messages;
   for (const part of size.parts) tokens += maxTokensOfPart(model, part);
+  // Documents that are too long for the model are split, and the query is read again with each part.
+  if (model.task === "rerank") return tokens;
   // Every input of an embeddings call has its own context.
   const contexts = model.type === "embeddings" ? Math.max(1, size.messages) : 1;
   return Math.min(tokens, model.contextLength * contexts);
@@ -76,12 +78,14 @@ function highestInputPrice({ automaticCacheWrites }: Model, size: CallSize, { de
 }
 
 export function boundOfTokens(model: Model, size: CallSize, tier: Tier): Bound {
-  if (model.type !== "text" && model.type !== "embeddings")
-    throw new TypeError(`${model.id} is not billed by tokens: its cost has no bound in tokens`);
+  if (model.media) throw new TypeError(`${model.id} is not billed by tokens: its cost has no bound in tokens`);
   const inputTokens = maxInputTokens(model, size);
   const band = bandAt(model.prices[tier], inputTokens);
   const { dearest } = band;
-  const fixed = BigInt(inputTokens) * highestInputPrice(model, size, band) + dearest.request;
+  const fixed =
+    BigInt(inputTokens) * highestInputPrice(model, size, band) +
+    dearest.request +
+    BigInt(size.searches ?? 0) * dearest.search;
   /** The cost of one more output token for every choice. */
   const step = BigInt(size.choices) * dearest.output;
   const outputCap = Math.min(size.outputCap ?? model.maxOutputTokens, model.maxOutputTokens, model.contextLength);

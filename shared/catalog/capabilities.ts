@@ -13,6 +13,8 @@ const outputOf = {
   transcription: ["text"],
   video: ["video"],
   music: ["audio"],
+  moderation: ["moderation"],
+  rerank: ["rerank"],
 } as const satisfies Record<Task, readonly Modality[]>;
 
 const inOrder = (found: ReadonlySet<Modality>): readonly Modality[] => modalities.filter((each) => found.has(each));

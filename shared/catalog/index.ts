@@ -12,8 +12,8 @@
  * (`capabilities.ts`: modalities, parameters) is not in the file.
  *
  * Units: a million tokens for `input`, `cached_input`, `cache_write`, `cache_write_1h`, `audio_input`, `output` and
- * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request` and `input_image`, an image in
- * the input (unit `image`). A count whose key has no price is billed as `input` or `output` (`cache_write_1h` as `cache_write`
+ * `audio_output` (`1M_tokens`); one piece for `image`, `second`, `character`, `minute`, `request`, `search` (a query with up to
+ * 100 documents, of rerank models) and `input_image`, an image in the input (unit `image`). A count whose key has no price is billed as `input` or `output` (`cache_write_1h` as `cache_write`
  * first). `tiers` depend on the length of the prompt: the last tier whose `above_input_tokens` the prompt exceeds prices all
  * tokens of the prompt and of its answer.
  *
@@ -64,7 +64,7 @@ export function loadCatalog(file: string | undefined, overlay?: string) {
     /** In the order of the file. */
     list: () => list,
     upstreams: new Map(Object.entries(upstreams).map(([id, entry]) => [id, upstreamOf(id, entry)])),
-    /** The bound of a call of a `text` or `embeddings` model. Throws TypeError for other models. */
+    /** The bound of a call of a model without an input schema. Throws TypeError for other models. */
     bound: boundOfTokens,
     // The next four are for models with an input schema, and throw TypeError for others.
     checkInput,

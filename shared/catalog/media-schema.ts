@@ -4,6 +4,7 @@ import { type ListPrices, parsePrice } from "./prices.ts";
 import {
   type Complain,
   condition,
+  isJsonTask,
   type ModelType,
   type PriceKey,
   priceKeys,
@@ -20,7 +21,7 @@ const tasksOf = {
   image: ["images"],
   video: ["video"],
   audio: ["speech", "transcription", "music"],
-  other: ["images", "speech", "transcription", "video", "music"],
+  other: tasks,
 } as const satisfies Record<ModelType, readonly Task[]>;
 
 /** The rules that each price key accepts. */
@@ -181,13 +182,17 @@ function checkVariants(entry: MediaEntry, schema: JsonSchema, complain: Complain
   });
 }
 
+const describe = ({ type, task }: MediaEntry): string =>
+  isJsonTask(task) ? `a model with the task '${task}'` : `a model of type '${type}'`;
+
 export function checkMedia(entry: MediaEntry, complain: Complain) {
   const fitting: readonly Task[] = tasksOf[entry.type];
-  if (fitting.length === 0) {
-    for (const name of ["task", "input_schema"] as const)
-      if (entry[name] !== undefined) complain([name], `does not fit a model of type '${entry.type}'`);
+  if (entry.task !== undefined && fitting.length === 0)
+    complain(["task"], `does not fit a model of type '${entry.type}'`);
+  if (fitting.length === 0 || (entry.type === "other" && isJsonTask(entry.task))) {
+    if (entry.input_schema !== undefined) complain(["input_schema"], `does not fit ${describe(entry)}`);
     for (const name of ["units", "variants"] as const)
-      if (Object.keys(entry[name]).length > 0) complain([name], `do not fit a model of type '${entry.type}'`);
+      if (Object.keys(entry[name]).length > 0) complain([name], `do not fit ${describe(entry)}`);
     return;
   }
   if (entry.task === undefined || !fitting.includes(entry.task))

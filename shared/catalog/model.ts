@@ -29,7 +29,7 @@ export function modelOf(
     ownedBy: entry.owned_by,
     type: entry.type,
     /** The path of the main interface that serves it. */
-    endpoint: endpointOf(entry.type),
+    endpoint: endpointOf(entry),
     /** Maximum tokens of prompt and answer together; of one input for embeddings; 0 for media. */
     contextLength: entry.context_length ?? 0,
     /** 0 for models that produce no text. */

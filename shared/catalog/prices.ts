@@ -88,6 +88,7 @@ function bandsOf(list: readonly ListBand[], discountBps: number): Bands {
         audioInput: highest(below?.audioInput, prices.audio_input),
         output: highest(below?.output, prices.output, prices.audio_output),
         request: highest(below?.request, prices.request),
+        search: highest(below?.search, prices.search),
       },
     });
   }

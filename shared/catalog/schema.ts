@@ -6,6 +6,8 @@ import {
   type Complain,
   efforts,
   inputKeys,
+  isJsonTask,
+  type JsonTask,
   type ModelType,
   modelTypes,
   type PriceKey,
@@ -24,6 +26,20 @@ const endpoints = {
   other: "/v1/media/generations",
 } as const satisfies Record<ModelType, string>;
 
+const taskEndpoints = {
+  moderation: "/v1/moderations",
+  rerank: "/v1/rerank",
+} as const satisfies Record<JsonTask, string>;
+
+export const endpointOf = ({ type, task }: Pick<ModelEntry, "type" | "task">): string =>
+  isJsonTask(task) ? taskEndpoints[task] : endpoints[type];
+
+interface PriceKeys {
+  readonly all: readonly PriceKey[];
+  readonly one: readonly PriceKey[];
+  readonly may: readonly PriceKey[];
+}
+
 /** Price keys of each type: `all` are required, one of `one` is required, `may` are optional. */
 const keysOf = {
   text: {
@@ -36,7 +52,13 @@ const keysOf = {
   video: { all: [], one: ["second", "minute", "request"], may: ["input_image", "character"] },
   audio: { all: [], one: ["second", "character", "minute", "request"], may: [] },
   other: { all: [], one: ["image", "second", "character", "minute", "request"], may: ["input_image"] },
-} as const satisfies Record<ModelType, Record<"all" | "one" | "may", readonly PriceKey[]>>;
+} as const satisfies Record<ModelType, PriceKeys>;
+
+/** In place of those of the type. */
+const keysOfTask = {
+  moderation: { all: ["request"], one: [], may: [] },
+  rerank: { all: [], one: ["input", "search"], may: [] },
+} as const satisfies Record<JsonTask, PriceKeys>;
 
 /** Without `service_tier`, because no price key covers its cost. */
 const features = [
@@ -145,7 +167,7 @@ export type ModelEntry = z.infer<typeof modelEntry>;
 export type { UpstreamEntry } from "./upstream-schema.ts";
 
 function checkPrices(entry: ModelEntry, given: ListPrices, path: readonly (string | number)[], complain: Complain) {
-  const { all, one, may } = keysOf[entry.type];
+  const { all, one, may }: PriceKeys = isJsonTask(entry.task) ? keysOfTask[entry.task] : keysOf[entry.type];
   const fitting: ReadonlySet<PriceKey> = new Set([...all, ...one, ...may]);
   for (const key of all) if (given[key] === undefined) complain([...path, key], "is missing: the model has no price");
   if (one.length > 0 && one.every((key) => given[key] === undefined))
@@ -185,9 +207,11 @@ function checkTiers(entry: ModelEntry, complain: Complain) {
 
 function checkModel(entry: ModelEntry, complain: Complain) {
   const isText = entry.type === "text";
-  if (entry.endpoint !== undefined && entry.endpoint !== endpoints[entry.type])
-    complain(["endpoint"], `contradicts type '${entry.type}', which is served by ${endpoints[entry.type]}`);
-  if ((isText || entry.type === "embeddings") && entry.context_length === undefined)
+  if (entry.endpoint !== undefined && entry.endpoint !== endpointOf(entry))
+    complain(["endpoint"], `contradicts type '${entry.type}', which is served by ${endpointOf(entry)}`);
+  if (entry.task === "moderation" && !entry.free.includes("request"))
+    complain(["free"], "must name 'request': moderations cost nothing");
+  if ((isText || entry.type === "embeddings" || isJsonTask(entry.task)) && entry.context_length === undefined)
     complain(["context_length"], "is missing");
   if (isText && entry.max_output_tokens === undefined) complain(["max_output_tokens"], "is missing");
   for (const field of ["max_output_tokens", "output_cap_field", "hidden_reasoning", "reasoning"] as const)
@@ -250,10 +274,8 @@ export const catalogFile = z
       entry.upstreams.forEach((served, each) => {
         const upstream = Object.hasOwn(file.upstreams, served.upstream) ? file.upstreams[served.upstream] : undefined;
         const complainOfServing: Complain = (path, message) => complain(["upstreams", each, ...path], message);
-        if (upstream) checkServing(entry.type, served, upstream, complainOfServing);
+        if (upstream) checkServing(entry, served, upstream, complainOfServing);
         else complainOfServing(["upstream"], `'${served.upstream}' is not among the catalog's upstreams`);
       });
     });
   });
-
-export const endpointOf = (type: ModelType): string => endpoints[type];

@@ -7,7 +7,7 @@ export type Tier = "standard" | "elite";
 export const inputKeys = ["input", "cached_input", "cache_write", "cache_write_1h", "audio_input"] as const;
 export const outputKeys = ["output", "audio_output"] as const;
 /** Price keys that count pieces: units of the same names, except that the unit of `input_image` is `image`. */
-const pieceKeys = ["image", "input_image", "second", "character", "minute", "request"] as const;
+const pieceKeys = ["image", "input_image", "second", "character", "minute", "request", "search"] as const;
 export const priceKeys = [...inputKeys, ...outputKeys, ...pieceKeys] as const;
 export type PriceKey = (typeof priceKeys)[number];
 
@@ -17,12 +17,16 @@ export type Usage = Readonly<Partial<Record<PriceKey, number>>>;
 export const modelTypes = ["text", "image", "video", "audio", "embeddings", "other"] as const;
 export type ModelType = (typeof modelTypes)[number];
 
-/** The kind of call that a media model serves; selects the provider's route. */
-export const tasks = ["images", "speech", "transcription", "video", "music"] as const;
+/** Tasks of models of type `other` that have an endpoint of their own, with JSON in and out. */
+export const jsonTasks = ["moderation", "rerank"] as const;
+export type JsonTask = (typeof jsonTasks)[number];
+/** The kind of call that a model serves, if it is not text or embeddings; selects the provider's route. */
+export const tasks = ["images", "speech", "transcription", "video", "music", ...jsonTasks] as const;
 export type Task = (typeof tasks)[number];
+export const isJsonTask = (task: Task | undefined): task is JsonTask => jsonTasks.some((each) => each === task);
 
 /** In the names and the order of OpenRouter's `input_modalities` and `output_modalities`. */
-export const modalities = ["text", "image", "file", "audio", "video", "embeddings"] as const;
+export const modalities = ["text", "image", "file", "audio", "video", "embeddings", "moderation", "rerank"] as const;
 export type Modality = (typeof modalities)[number];
 
 /** Parameters of a chat request that a model may support, in the names of OpenRouter's `supported_parameters`. */
@@ -62,7 +66,7 @@ export interface Band {
   readonly prices: Prices;
   /** The highest price of one token in this band or in a lower one; `input` is of uncached and cached input. */
   readonly dearest: Readonly<
-    Record<"input" | "cacheWrite" | "cacheWriteLong" | "audioInput" | "output" | "request", bigint>
+    Record<"input" | "cacheWrite" | "cacheWriteLong" | "audioInput" | "output" | "request" | "search", bigint>
   >;
 }
 

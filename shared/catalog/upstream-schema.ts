@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Format, formats } from "#formats";
 import { dayMs } from "#platform/clock";
 import { quirks } from "./quirks.ts";
-import { type Complain, type ModelType, parameters, providers } from "./types.ts";
+import { type Complain, isJsonTask, type JsonTask, type ModelType, parameters, providers, type Task } from "./types.ts";
 
 const media = ["image", "video", "audio", "other"] as const;
 
@@ -15,6 +15,12 @@ const servedBy = {
   fal: media,
   local: ["text", "embeddings", ...media],
 } as const satisfies Record<(typeof providers)[number], readonly ModelType[]>;
+
+/** Those that serve tasks with an endpoint of their own. */
+const taskServers: Readonly<Record<JsonTask, readonly (typeof providers)[number][]>> = {
+  moderation: ["openai", "local"],
+  rerank: ["openai", "local"],
+};
 
 /** OpenAI-compatible servers differ in their formats; every other provider has one fixed set. */
 const openaiFormats: readonly Format[] = ["chat", "responses"];
@@ -87,8 +93,15 @@ interface Served {
 }
 
 /** Checks that the upstream can serve the model, in the formats that the entry lists. */
-export function checkServing(type: ModelType, served: Served, upstream: UpstreamEntry, complain: Complain) {
+export function checkServing(
+  { type, task }: { readonly type: ModelType; readonly task?: Task | undefined },
+  served: Served,
+  upstream: UpstreamEntry,
+  complain: Complain,
+) {
   const { provider } = upstream;
+  if (isJsonTask(task) && !taskServers[task].includes(provider))
+    complain(["upstream"], `'${served.upstream}' serves no model with the task '${task}'`);
   const types: readonly ModelType[] = servedBy[provider];
   if (!types.includes(type))
     complain(

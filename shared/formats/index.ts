@@ -57,6 +57,8 @@ export { audioFormat, audioMime, inlineOf, mimeOfLink } from "./media-types.ts";
 export { countTokensCodec, messagesCodec, messagesHeaders } from "./messages/codec.ts";
 export { messagesUpload } from "./messages/measure.ts";
 export { countTokensRequest, messagesRequest } from "./messages/request.ts";
+export { moderationOf, moderationRequest, moderationsCodec } from "./moderations.ts";
+export { rerankCodec, rerankOf, rerankRequest, rerankSize } from "./rerank.ts";
 export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./responses/codec.ts";
 export { responsesUpload } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";

@@ -44,8 +44,10 @@ export interface MediaPart {
 export interface CallSize {
   /** UTF-8 bytes of the body without its media parts' own bytes (data addresses, base64). */
   readonly inputBytes: number;
-  /** Messages, or inputs of an embeddings call: each adds an allowance to the bound. */
+  /** Messages, inputs of an embeddings call, documents of a rerank call: each adds an allowance to the bound. */
   readonly messages: number;
+  /** Of a rerank call: the most searches that it can be billed as. */
+  readonly searches?: number;
   readonly parts: readonly MediaPart[];
   /** Set if the request writes to the prompt cache: the longest lifetime that it names. */
   readonly cacheWrites?: "short" | "long";
@@ -73,6 +75,7 @@ export interface ModelInput {
 
 /** What admission needs to know of a call of any format. */
 export interface ParsedCall {
+  /** Empty if the caller named none: the first one of the endpoint. */
   readonly model: string;
   readonly stream: boolean;
   readonly size: CallSize;

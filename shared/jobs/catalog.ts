@@ -78,6 +78,8 @@ export const jobCatalog = {
   chat: { pool: "chat", payload: paidCall },
   count: { pool: "chat", payload: paidCall },
   embeddings: { pool: "embeddings", payload: paidCall },
+  moderation: { pool: "embeddings", payload: paidCall },
+  rerank: { pool: "embeddings", payload: paidCall },
   image: { pool: "image", payload: paidCall },
   media: { pool: "media", payload: paidCall },
   "sweep-holds": { pool: "maintenance", payload: noPayload, everyMs: 15_000 },

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { endLocks, gathering } from "../support/chaos-generation-setup.ts";
 import {
   ask,
@@ -20,6 +20,8 @@ import {
   startProcesses,
   startProvider,
 } from "../support/chaos-setup.ts";
+import { startMockOpenai } from "../support/mock-openai.ts";
+import { startMockCohere } from "../support/mock-rerank.ts";
 import { testStores } from "../support/servers.ts";
 import { eventually, spawnApi, spawnWorker } from "../support/service.ts";
 
@@ -60,6 +62,33 @@ test("a worker killed before and during output: one clear error, nothing charged
   }
   expect(await availableUsd(client, customer)).toBe("1.00");
   expect(provider.requests).toHaveLength(2);
+});
+
+test("a worker killed during a rerank and a moderation: an error each, nothing charged, no provider asked again", async () => {
+  const stores = await testStores();
+  const [cohere, openai] = [await startMockCohere(), await startMockOpenai()];
+  onTestFinished(() => Promise.all([cohere.close(), openai.close()]).then(() => {}));
+  const env = {
+    COHERE_API_KEY: "co-operator",
+    COHERE_BASE_URL: cohere.url,
+    OPENAI_API_KEY: "sk-operator",
+    OPENAI_BASE_URL: openai.url,
+  };
+  const { client, worker } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  cohere.always({ beforeHeaders: never });
+  openai.always({ beforeHeaders: never });
+  const rerank = { model: "cohere/rerank-v4.0-pro", query: "a", documents: ["a", "b"] };
+  const moderation = { model: "openai/omni-moderation-latest", input: "a" };
+  const calls = [customer.post("/v1/rerank", rerank), customer.post("/v1/moderations", moderation)].map(outcomeOf);
+  await Promise.all([cohere.request(0), openai.request(0)]);
+  await spawnWorker(stores, env);
+  worker.kill("SIGKILL");
+  for (const call of calls) expect(await call).toMatchObject({ status: 503, code: "no_capacity", retryAfter: "1" });
+  await client.settled();
+  expect(await availableUsd(client, customer)).toBe("1.00");
+  expect([cohere.requests.length, openai.requests.length]).toEqual([1, 1]);
 });
 
 test("a worker killed between decision and answer: the caller gets an error and the cost back", async () => {

@@ -72,6 +72,8 @@ test("it has exactly the public routes", async () => {
     "POST /v1/media/generations",
     "POST /v1/messages",
     "POST /v1/messages/count_tokens",
+    "POST /v1/moderations",
+    "POST /v1/rerank",
     "POST /v1/responses",
     "POST /v1/responses/input_tokens",
     "POST /v1/uploads",
@@ -81,6 +83,7 @@ test("it has exactly the public routes", async () => {
     "POST /v1beta/models/{model}:embedContent",
     "POST /v1beta/models/{model}:generateContent",
     "POST /v1beta/models/{model}:streamGenerateContent",
+    "POST /v2/rerank",
   ]);
   const routes = readFileSync(new URL("../../api/app.ts", import.meta.url), "utf8");
   for (const [path = ""] of routes.matchAll(/(?<=")\/v1[^"*]*(?=")/g))
@@ -231,11 +234,13 @@ test("Idempotency-Key, its answer and its conflict are described at every call t
     "/v1/images/generations",
     "/v1/media/generations",
     "/v1/messages",
+    "/v1/rerank",
     "/v1/responses",
     "/v1/uploads",
     "/v1beta/models/{model}:batchEmbedContents",
     "/v1beta/models/{model}:embedContent",
     "/v1beta/models/{model}:generateContent",
+    "/v2/rerank",
   ]);
   for (const { path, operation } of has) {
     const [answer, conflict] = [responseOf(operation, 200), responseOf(operation, 409)];

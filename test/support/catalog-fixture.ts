@@ -30,6 +30,22 @@ export const embeddingsModel: Json = {
   upstreams: [{ upstream: "acme", model: "vectors" }],
 };
 
+export const rerankModel: Json = {
+  ...embeddingsModel,
+  id: "acme/ranks",
+  type: "other",
+  task: "rerank",
+  pricing: { search: "0.002" },
+};
+
+export const moderationModel: Json = {
+  ...rerankModel,
+  id: "acme/moderates",
+  task: "moderation",
+  pricing: { request: "0" },
+  free: ["request"],
+};
+
 export const imageModel: Json = {
   id: "acme/image",
   name: "Image",

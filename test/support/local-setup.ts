@@ -60,6 +60,24 @@ export const embed = async (body: JsonObject) =>
     usage: { prompt_tokens: number; total_tokens: number };
   };
 
+const asJson = (model: string, body: JsonObject) => ({ model, body: { model, ...body }, signal: none, log });
+
+export const rerank = async (body: JsonObject) =>
+  (await provider.rerank?.(asJson("rerank", body))) as unknown as {
+    results: { index: number; relevance_score: number }[];
+    meta: { billed_units: { search_units: number } };
+    usage: { total_tokens: number };
+  };
+
+export const moderate = async (body: JsonObject) =>
+  (await provider.moderate?.(asJson("moderation", body))) as unknown as {
+    results: {
+      categories: Record<string, boolean>;
+      category_scores: Record<string, number>;
+      category_applied_input_types: Record<string, string[]>;
+    }[];
+  };
+
 export const sayOf = ({ choices }: Completion) => choices[0]?.message.content ?? "";
 export const callsOf = ({ choices }: Completion) =>
   (choices[0]?.message.tool_calls ?? []).map(({ function: { name, arguments: given } }) => ({

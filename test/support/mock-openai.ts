@@ -14,7 +14,7 @@ export type { MockRequest } from "./mock-provider.ts";
 
 /**
  * Stands in for the OpenAI API: `POST /v1/chat/completions` (JSON and streams), `POST /v1/responses`
- * (mock-openai-responses.ts), `POST /v1/embeddings`, images, speech, transcriptions and videos (mock-openai-media.ts), in
+ * (mock-openai-responses.ts), `POST /v1/embeddings` and `/v1/moderations`, images, speech, transcriptions and videos (mock-openai-media.ts), in
  * the shapes of https://platform.openai.com/docs/api-reference. Without a script it answers as OpenAI does; a test scripts
  * one answer a request with `respond`, or all further ones with `always` (mock-provider.ts). Its `url` has the `/v1`.
  */
@@ -121,7 +121,8 @@ export function startMockOpenai({
 }
 
 const responses = "/v1/responses";
-const posts = ["/v1/chat/completions", responses, "/v1/embeddings"];
+const moderations = "/v1/moderations";
+const posts = ["/v1/chat/completions", responses, "/v1/embeddings", moderations];
 
 function refusalOf(request: MockRequest): Usual | undefined {
   const { method, path, headers, body } = request;
@@ -154,6 +155,7 @@ function refusalOfFields({ body }: MockRequest, { refuses = [], demandsReasoning
 
 function jsonOf({ path, body }: MockRequest, { text = mockText, usage }: Answer): unknown {
   if (path === "/v1/embeddings") return embeddingsOf(body);
+  if (path === moderations) return moderationOf(body);
   return {
     id,
     object: "chat.completion",
@@ -187,6 +189,21 @@ function embeddingsOf(body: MockRequest["body"]): unknown {
     return { object: "embedding", index, embedding };
   });
   return { object: "list", data, model: body.model, usage: { prompt_tokens: words, total_tokens: words } };
+}
+
+/** Flags texts with the word "kill", and every image. */
+function moderationOf({ input, model }: MockRequest["body"]): unknown {
+  const inputs = Array.isArray(input) && typeof input[0] === "string" ? input : [input];
+  const results = inputs.map((each: unknown) => {
+    const flagged = /kill|image_url/.test(JSON.stringify(each));
+    return {
+      flagged,
+      categories: { violence: flagged, illicit: null },
+      category_scores: { violence: flagged ? 0.97 : 0.01, illicit: 0 },
+      category_applied_input_types: { violence: ["text"], illicit: ["text"] },
+    };
+  });
+  return { id: "modr-mock", model, results };
 }
 
 function eventsOf({ body }: MockRequest, { text = mockText, usage }: Answer, reportsUsage: boolean): unknown[] {

@@ -2,7 +2,14 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PriceKey, Tier } from "#catalog";
 import type { CallSize, MediaPart } from "#formats";
-import { catalogWith, embeddingsModel, imageModel, type Json, textModel } from "../support/catalog-fixture.ts";
+import {
+  catalogWith,
+  embeddingsModel,
+  imageModel,
+  type Json,
+  rerankModel,
+  textModel,
+} from "../support/catalog-fixture.ts";
 
 const part = (kind: MediaPart["kind"], over: Omit<MediaPart, "kind"> = {}): MediaPart => ({ kind, ...over });
 const sizeOf = (over: Partial<CallSize> = {}): CallSize => ({
@@ -279,6 +286,19 @@ describe("bound", () => {
     expect(bound.minNanoUsd).toBe(bound.maxNanoUsd);
     expect(bound.capFor(bound.maxNanoUsd - 1n)).toBe(0);
     expect(catalog.bound(model, sizeOf({ inputBytes: 10, messages: 1 }), "standard").inputTokens).toBe(538);
+  });
+
+  test("bounds a rerank call by its searches, and by its bytes whatever the context: long documents are split", () => {
+    const size = sizeOf({ inputBytes: 5_000, messages: 2, searches: 3 });
+    const bound = (pricing: object) => {
+      const { catalog, model } = catalogWith({ ...rerankModel, pricing });
+      const { maxNanoUsd, minNanoUsd, inputTokens } = catalog.bound(model, size, "standard");
+      expect(minNanoUsd).toBe(maxNanoUsd);
+      return [maxNanoUsd, inputTokens];
+    };
+    expect(bound({ search: "0.002" })).toEqual([6_000_000n, 5_544]);
+    expect(bound({ input: "1" })).toEqual([5_544_000n, 5_544]);
+    expect(bound({ input: "1", search: "0.002" })).toEqual([11_544_000n, 5_544]);
   });
 
   test("refuses a model that is not billed by tokens", () => {

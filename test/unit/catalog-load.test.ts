@@ -5,6 +5,8 @@ import {
   embeddingsModel,
   imageModel,
   type Json,
+  moderationModel,
+  rerankModel,
   speechModel,
   textModel,
   transcriptionModel,
@@ -77,6 +79,31 @@ describe("a model that stops the load", () => {
       "max_output_tokens: does not fit",
     ],
     ["embeddings with features", { ...embeddingsModel, features: ["tools"] }, "features: do not fit"],
+    ["rerank without a price", { ...rerankModel, pricing: {} }, "pricing: needs a price for one of input, search"],
+    ["rerank by pieces", { ...rerankModel, pricing: { search: "1", image: "1" } }, "pricing.image: does not fit"],
+    ["rerank without a context length", without(rerankModel, "context_length"), "context_length: is missing"],
+    ["rerank at another endpoint", { ...rerankModel, endpoint: "/v1/media/generations" }, "served by /v1/rerank"],
+    [
+      "rerank with an input schema",
+      { ...rerankModel, input_schema: {} },
+      "input_schema: does not fit a model with the",
+    ],
+    [
+      "rerank of another type",
+      { ...rerankModel, type: "embeddings" },
+      "task: does not fit a model of type 'embeddings'",
+    ],
+    [
+      "media priced by searches",
+      { ...imageModel, pricing: { image: "1", search: "1" } },
+      "pricing.search: does not fit",
+    ],
+    [
+      "moderation that costs",
+      { ...moderationModel, pricing: { request: "1" }, free: [] },
+      "free: must name 'request': moderations cost nothing",
+    ],
+    ["moderation without a price", { ...moderationModel, pricing: {}, free: [] }, "pricing.request: is missing"],
     [
       "an image model without a price for images",
       { ...imageModel, pricing: {} },
@@ -185,13 +212,18 @@ describe("a model on an upstream that cannot serve it stops the load", () => {
     );
   });
 
+  test.each([rerankModel, moderationModel])("$task on a host of other vendors' models", (entry) => {
+    const complaint = `'acme' serves no model with the task '${String(entry["task"])}'`;
+    expect(() => catalogOf([entry], on("replicate"))).toThrow(complaint);
+  });
+
   test.each([
     ["anthropic", [textModel]],
     ["gemini", [textModel, embeddingsModel, imageModel, videoModel, speechModel]],
     ["replicate", [imageModel, videoModel, speechModel, transcriptionModel]],
     ["fal", [imageModel, videoModel, speechModel, transcriptionModel]],
-    ["openai", [textModel, embeddingsModel, imageModel, videoModel, speechModel]],
-    ["local", [textModel, embeddingsModel, imageModel, videoModel, speechModel]],
+    ["openai", [textModel, embeddingsModel, imageModel, videoModel, speechModel, rerankModel, moderationModel]],
+    ["local", [textModel, embeddingsModel, imageModel, videoModel, speechModel, rerankModel, moderationModel]],
   ])("but not the types that %s has", (provider, entries) => {
     expect(catalogOf(entries, on(provider)).list()).toHaveLength(entries.length);
   });

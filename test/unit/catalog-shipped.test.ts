@@ -120,7 +120,11 @@ describe("the catalog that is shipped", () => {
   test("gives elite accounts a lower price for every model", () => {
     const lines = catalog.list().flatMap((model) => Object.values(catalog.pricing(model)));
     expect(lines.length).toBeGreaterThan(100);
-    expect(lines.filter(({ list_usd, elite_usd }) => Number(elite_usd) >= Number(list_usd))).toEqual([]);
+    const isFree = ({ list_usd }: { list_usd: string }) => Number(list_usd) === 0;
+    expect(lines.filter((line) => Number(line.elite_usd) >= Number(line.list_usd) && !isFree(line))).toEqual([]);
+    // Nothing but moderations is free.
+    const free = catalog.list().filter((model) => Object.values(catalog.pricing(model)).some(isFree));
+    expect(free.map(({ endpoint }) => endpoint)).toEqual(free.map(() => "/v1/moderations"));
   });
 });
 

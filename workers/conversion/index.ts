@@ -29,6 +29,8 @@ export {
 export { completeEmbeddings } from "./embeddings-response.ts";
 export { geminiArrayConverter } from "./gemini/index.ts";
 export { type GeneratedFile, imageResponse, mediaResponse } from "./media-responses.ts";
+export { completeModeration } from "./moderation-response.ts";
+export { completeRerank, rerankUsage } from "./rerank-response.ts";
 export { responsesFailure } from "./responses/index.ts";
 export { callDelta, callTracker } from "./tool-calls.ts";
 export { completionTokens, promptTokens, tokenUsage } from "./usage.ts";

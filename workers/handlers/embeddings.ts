@@ -1,12 +1,13 @@
 import { embeddingsRequestOf, type JsonObject } from "#formats";
-import { completeEmbeddings, ignoredParams, promptTokens, tokenUsage, withCallerFields } from "../conversion/index.ts";
+import { completeEmbeddings, promptTokens, tokenUsage, withCallerFields } from "../conversion/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
+import { jsonCall } from "./json-call.ts";
 import { withTenantIds } from "./tenant-ids.ts";
 
 interface EmbeddingsCall {
   /** For `/v1/embeddings`. */
   readonly request: JsonObject;
-  readonly ignored: readonly string[];
+  readonly ignored: readonly (readonly [name: string, value: unknown])[];
   readonly answer: (completed: ReturnType<typeof completeEmbeddings>, tokens: number) => JsonObject;
 }
 
@@ -15,11 +16,9 @@ const geminiFields = { input: "content", dimensions: "outputDimensionality" };
 
 function geminiCall(body: JsonObject, isBatch: boolean): EmbeddingsCall {
   const { request, others } = embeddingsRequestOf(body, isBatch);
-  const ignored = ignoredParams();
-  for (const [name, value] of others) ignored.add(name, value);
   return {
     request,
-    ignored: ignored.names(),
+    ignored: others,
     answer({ data }, promptTokenCount) {
       const embeddings = data.map(({ embedding }) => ({ values: embedding }));
       return { ...(isBatch ? { embeddings } : { embedding: embeddings[0] }), usageMetadata: { promptTokenCount } };
@@ -36,27 +35,27 @@ function callOf({ payload, request }: CallContext): EmbeddingsCall {
   };
 }
 
-/** An embeddings call on an upstream that speaks the embeddings format. */
-export async function embeddings(call: CallContext): Promise<Answer> {
-  const { payload, account, upstreams, disconnected, log } = call;
+const embed = jsonCall("embed", (call) => {
+  const { payload, account } = call;
   const { request, ignored, answer } = callOf(call);
-  const body = withTenantIds(request, account);
-  const response = await upstreams
-    .once(call, async ({ upstream, model }, signal) => {
-      // After a failure no other upstream is tried for a disconnected caller.
-      disconnected.throwIfAborted();
-      return upstream.provider.embed({ model, body: { ...body, model }, signal, log });
-    })
-    .catch((error: unknown) => {
-      throw payload.format === "gemini" ? withCallerFields(error, geminiFields) : error;
-    });
-  const completed = completeEmbeddings(response, request, payload.model);
-  const reported = tokenUsage(completed.usage);
-  const input = reported ? promptTokens(reported) : payload.inputEstimate;
   return {
-    text: JSON.stringify(answer(completed, input)),
-    usage: { input },
-    estimated: reported === undefined,
-    ...(ignored.length > 0 && { headers: { "x-ignored-params": ignored.join(", ") } }),
+    body: withTenantIds(request, account),
+    ignored,
+    answer(response) {
+      const completed = completeEmbeddings(response, request, payload.model);
+      const reported = tokenUsage(completed.usage);
+      const input = reported ? promptTokens(reported) : payload.inputEstimate;
+      return {
+        text: JSON.stringify(answer(completed, input)),
+        usage: { input },
+        estimated: reported === undefined,
+      };
+    },
   };
-}
+});
+
+/** An embeddings call on an upstream that speaks the embeddings format. */
+export const embeddings = (call: CallContext): Promise<Answer> =>
+  embed(call).catch((error: unknown) => {
+    throw call.payload.format === "gemini" ? withCallerFields(error, geminiFields) : error;
+  });

@@ -12,6 +12,8 @@ import { count } from "./count.ts";
 import { embeddings } from "./embeddings.ts";
 import { expireBodies, expireFiles } from "./expire.ts";
 import { image, media } from "./generate.ts";
+import { moderation } from "./moderation.ts";
+import { rerank } from "./rerank.ts";
 
 export interface HandlerDeps extends CallDeps {
   readonly queues: Queues;
@@ -69,6 +71,8 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   chat: paid(chat),
   count: paid(count),
   embeddings: paid(embeddings),
+  moderation: paid(moderation),
+  rerank: paid(rerank),
   image: paid(image),
   media: paid(media),
   "sweep-holds": async ({ money, queues, replies, log }) => {

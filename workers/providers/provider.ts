@@ -16,7 +16,7 @@ export interface Target extends Pick<Upstream, "concurrency" | "storesAnswers"> 
 export interface UpstreamCall {
   /** The upstream's own name for the model. */
   readonly model: string;
-  /** A text call's is in its `format`, with the output cap set; else it has the shape of OpenAI's embeddings. */
+  /** A text call's is in its `format`, with the output cap set; else it has the shape that its method names. */
   readonly body: JsonObject;
   /** Once aborted, the call rejects with its reason at once and releases everything that it holds. */
   readonly signal: AbortSignal;
@@ -113,8 +113,12 @@ export interface Provider {
   stream(call: TextCall): AsyncIterable<readonly JsonObject[]>;
   /** Tokens of the request, counted by the provider. Absent where it has no endpoint for it. */
   count?(call: TextCall): Promise<number>;
-  /** The list of embeddings. */
+  /** The list of embeddings, in the shape of OpenAI's. */
   embed(call: UpstreamCall): Promise<JsonObject>;
+  /** Results in the shape of OpenAI's moderations. Absent where the provider has none, as is `rerank`. */
+  moderate?(call: UpstreamCall): Promise<JsonObject>;
+  /** Results in the shape of Cohere's or Jina's rerank, with the usage of either. */
+  rerank?(call: UpstreamCall): Promise<JsonObject>;
   /** Files go to `store` as they arrive. */
   generate(call: GenerationCall): Promise<Generated>;
   /** Whether text calls may name uploads by a link that the provider fetches; else they carry the bytes. */

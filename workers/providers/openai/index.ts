@@ -1,6 +1,6 @@
 /**
  * Any OpenAI-compatible server (https://platform.openai.com/docs/api-reference): chat completions, responses where the
- * catalog says so, embeddings, images and their edits, speech, transcriptions, videos. Bodies of text calls are sent unchanged,
+ * catalog says so, embeddings, moderations, rerank (Cohere's and Jina's), images and their edits, speech, transcriptions, videos. Bodies of text calls are sent unchanged,
  * but for the option that makes a stream report its usage; media.ts has the calls that generate or read files. Answers are
  * untrusted: one has at most 64 MB (with images 128 MB), an event of a stream 8 MB, and redirects are not followed. Callers see
  * the provider's message only if their request is at fault.
@@ -28,7 +28,12 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const client = connectProvider({ baseUrl, concurrency, headers }, clock);
 
-  const json = async (path: string, body: object, call: UpstreamCall, field: "choices" | "data" | "output") => {
+  const json = async (
+    path: string,
+    body: object,
+    call: UpstreamCall,
+    field: "choices" | "data" | "output" | "results",
+  ) => {
     const answer = await client.sendForJson({ path, json: body }, call);
     const list = answer[field];
     // A failed response has status 200 and a list, too.
@@ -64,6 +69,8 @@ export function createOpenai(target: Target, { clock }: { clock: Clock }): Provi
     },
     stream,
     embed: (call) => json("/embeddings", call.body, call, "data"),
+    moderate: (call) => json("/moderations", call.body, call, "results"),
+    rerank: (call) => json("/rerank", call.body, call, "results"),
     generate: (call) => generate(client, call),
     takesLinks: true,
     close: () => client.close(),

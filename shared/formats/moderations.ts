@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { requestTooLarge } from "#errors";
+import { chatCodec } from "./chat/codec.ts";
+import { validate } from "./errors.ts";
+import { isSet, type JsonObject } from "./json.ts";
+import type { Codec } from "./types.ts";
+
+/** A call is free, so its size is limited: images are sent as links, or as small data URLs. */
+const limitBytes = 1024 * 1024;
+const maxInputs = 256;
+const maxParts = 32;
+
+const part = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("text"), text: z.string() }),
+  z.object({
+    type: z.literal("image_url"),
+    image_url: z.object({
+      url: z.string().regex(/^(https?:\/\/|data:image\/)/i, "must be an http or https link, or a data URL of an image"),
+    }),
+  }),
+]);
+const texts = z.array(z.string()).min(1).max(maxInputs);
+const parts = z.array(part).min(1).max(maxParts);
+
+/** docs/api/inference.md, "ModerationRequest". */
+export const moderationRequest = z
+  .looseObject({
+    model: z.string().min(1).nullish().describe("The default is the first moderation model that can be called"),
+    input: z.union([z.string(), texts, parts]).describe("A text, up to 256 texts, or the parts of one input"),
+  })
+  .meta({ id: "ModerationRequest" });
+
+/** Each has one kind of input, so that errors are about that kind. */
+const textRequest = moderationRequest.extend({ input: z.union([z.string(), texts]) });
+const partsRequest = moderationRequest.extend({ input: parts });
+
+export interface Moderation {
+  readonly input: string | readonly string[] | readonly JsonObject[];
+  /** How many results it has: the parts of an input have one together. */
+  readonly results: number;
+  /** Fields that mean nothing here, by name. */
+  readonly others: readonly (readonly [name: string, value: unknown])[];
+}
+
+const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
+
+/** A checked body. Throws `invalidValue` naming the field at fault. */
+export function moderationOf(body: unknown): Moderation & { readonly model: string | undefined } {
+  const given: unknown = isSet(body) ? (body as JsonObject)["input"] : undefined;
+  const hasParts = isList(given) && typeof given[0] === "object";
+  const { model, input, ...others } = validate(hasParts ? partsRequest : textRequest, body);
+  return {
+    model: model ?? undefined,
+    input,
+    results: isList(input) && !hasParts ? input.length : 1,
+    others: Object.entries(others),
+  };
+}
+
+export const moderationsCodec: Codec = {
+  ...chatCodec,
+  parse(body, bodyBytes) {
+    if (bodyBytes > limitBytes) throw requestTooLarge(limitBytes);
+    const { model = "", results } = moderationOf(body);
+    return {
+      model,
+      stream: false,
+      textBytes: bodyBytes,
+      size: { inputBytes: bodyBytes, messages: results, parts: [], choices: 1 },
+      features: new Map(),
+      uploads: [],
+    };
+  },
+};

@@ -1,0 +1,113 @@
+import { z } from "zod";
+import { invalidValue } from "#errors";
+import { chatCodec } from "./chat/codec.ts";
+import { refuse, validate } from "./errors.ts";
+import { isSet, type JsonObject, refuseDeep } from "./json.ts";
+import type { Codec } from "./types.ts";
+
+const maxDocuments = 1_000;
+const whole = z.int().positive().max(1e9);
+const document = z.union([z.string(), z.looseObject({})]);
+
+/** Cohere's request (v1 and v2) and Jina's. docs/api/inference.md, "RerankRequest". */
+export const rerankRequest = z
+  .looseObject({
+    model: z.string().min(1),
+    query: z.string().min(1, "must not be empty"),
+    documents: z
+      .array(document)
+      .min(1)
+      .max(maxDocuments)
+      .describe("Texts, objects with a text, or objects that have one of the rank_fields"),
+    top_n: whole.nullish().describe("The number of results; the default is all"),
+    return_documents: z.boolean().nullish().describe("Results have their document; the default is false"),
+    rank_fields: z.array(z.string().min(1)).min(1).max(100).nullish().describe("The fields of objects that are ranked"),
+    max_tokens_per_doc: whole.nullish().describe("Longer documents are cut, by models that do that"),
+  })
+  .meta({ id: "RerankRequest" });
+
+type RerankRequest = z.infer<typeof rerankRequest>;
+
+const known: ReadonlySet<string> = new Set(Object.keys(rerankRequest.shape));
+
+const imageFields = ["image", "image_url"];
+const isScalar = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
+
+/** The text of a document that is ranked. */
+function textOf(document: string | JsonObject, at: string, fields: RerankRequest["rank_fields"]): string {
+  if (typeof document === "string") return document.trim() === "" ? refuse(at, "must not be empty") : document;
+  const named = fields ?? ["text"];
+  const image = (fields ?? imageFields).find((field) => imageFields.includes(field) && isSet(document[field]));
+  if (image) throw invalidValue(`${at}.${image}`, `${at}.${image}: images cannot be ranked; send texts.`);
+  const values = named.flatMap((field) => (isScalar(document[field]) ? [String(document[field])] : []));
+  const text = values.join("\n");
+  if (text.trim() === "") refuse(fields ? at : `${at}.text`, fields ? "has none of the rank_fields" : "must be a text");
+  return text;
+}
+
+export interface Rerank {
+  readonly query: string;
+  /** The texts to rank. */
+  readonly texts: readonly string[];
+  /** As the caller sent them. */
+  readonly documents: readonly (string | JsonObject)[];
+  readonly topN: number;
+  readonly returnsDocuments: boolean;
+  readonly maxTokensPerDoc: number | undefined;
+  /** Fields that mean nothing here, by name. */
+  readonly others: readonly (readonly [name: string, value: unknown])[];
+}
+
+/** A checked body. Throws `invalidValue` naming the field at fault. */
+export function rerankOf(body: unknown): Rerank & { readonly model: string } {
+  refuseDeep(body);
+  const request = validate(rerankRequest, body);
+  const { model, query, documents, top_n, return_documents, rank_fields, max_tokens_per_doc } = request;
+  return {
+    model,
+    query,
+    texts: documents.map((each, index) => textOf(each, `documents[${index}]`, rank_fields)),
+    documents,
+    topN: Math.min(top_n ?? documents.length, documents.length),
+    returnsDocuments: return_documents ?? false,
+    maxTokensPerDoc: max_tokens_per_doc ?? undefined,
+    others: Object.entries(request).filter(([name]) => !known.has(name)),
+  };
+}
+
+/** Cohere's unit (https://docs.cohere.com/docs/how-does-cohere-pricing-work): a query with up to so many documents, ... */
+const searchDocuments = 100;
+/** ... where a document that has, with the query, more tokens than this counts as several. */
+const chunkTokens = 500;
+
+/**
+ * What a call is read as: every chunk of a document together with the query. `tokensOf` is exact, an estimate or, for the
+ * bound of a cost, the number of bytes.
+ */
+export function rerankSize({ query, texts, maxTokensPerDoc }: Rerank, tokensOf: (text: string) => number) {
+  const queryTokens = tokensOf(query);
+  let chunks = 0;
+  let documentTokens = 0;
+  for (const text of texts) {
+    const tokens = Math.min(tokensOf(text), maxTokensPerDoc ?? Number.POSITIVE_INFINITY);
+    documentTokens += tokens;
+    chunks += Math.max(1, Math.ceil((tokens + queryTokens) / chunkTokens));
+  }
+  return { tokens: documentTokens + chunks * queryTokens, searches: Math.ceil(chunks / searchDocuments) };
+}
+
+export const rerankCodec: Codec = {
+  ...chatCodec,
+  parse(body) {
+    const call = rerankOf(body);
+    const { tokens: inputBytes, searches } = rerankSize(call, (text) => Buffer.byteLength(text));
+    return {
+      model: call.model,
+      stream: false,
+      textBytes: inputBytes,
+      size: { inputBytes, messages: call.texts.length, searches, parts: [], choices: 1 },
+      features: new Map(),
+      uploads: [],
+    };
+  },
+};

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import { times } from "../support/money-setup.ts";
+import { entriesOf, entryOf, refusal, refusalOf, serviceOfFile, startWithProvider } from "../support/service-setup.ts";
+
+const running = serviceOfFile();
+const path = "/v1/moderations";
+const hosted = "openai/omni-moderation-latest";
+
+describe.each(["local/moderation", hosted])("%s", (model) => {
+  test("the official client gets a result for each text, and one for the parts of an input; all of it is free", async () => {
+    const { openai, ...customer } = await running.service.account("0");
+    const { data: single, request_id } = await openai.moderations
+      .create({ model, input: "I will kill you" })
+      .withResponse();
+    expect(single).toMatchObject({ id: `modr-${request_id}`, model });
+    expect(single.results).toHaveLength(1);
+    expect(single.results[0]).toMatchObject({ flagged: true, categories: { violence: true } });
+    expect(single.results[0]?.category_scores.violence).toBeGreaterThanOrEqual(0.5);
+    expect(single.results[0]?.category_applied_input_types.violence).toEqual(["text"]);
+    const batch = await openai.moderations.create({ model, input: ["Good morning", "kill", ""] });
+    expect(batch.results.map(({ flagged }) => flagged)).toEqual([false, true, false]);
+    const input = ["Good", "morning"].map((text) => ({ type: "text" as const, text }));
+    expect((await openai.moderations.create({ model, input })).results.map(({ flagged }) => flagged)).toEqual([false]);
+
+    const entry = await entryOf(running.service, request_id);
+    expect(entry).toMatchObject({
+      amount_usd: "0.00",
+      request: { endpoint: path, model, status: "succeeded", usage: {} },
+    });
+    expect(await entriesOf(running.service, { openai, ...customer })).toHaveLength(3);
+    expect(await customer.available()).toBe("0.00");
+  });
+});
+
+test("nothing but the input goes to the provider", async () => {
+  const { openai, ...customer } = await running.service.account("0");
+  const image = { type: "image_url" as const, image_url: { url: "https://pictures.test/a.png" } };
+  const input = [{ type: "text" as const, text: "Look" }, image];
+  const response = await customer.post(path, { model: hosted, input, user: "ann", store: true, metadata: { a: "b" } });
+  expect(response.status).toBe(200);
+  expect(response.headers.get("x-ignored-params")).toBe("user, store, metadata");
+  expect(running.provider.requests.map(({ body }) => body)).toEqual([{ model: "omni-moderation-latest", input }]);
+  await expect(openai.moderations.create({ model: "local/moderation", input })).rejects.toMatchObject({ status: 400 });
+});
+
+test("without a model the first one in the catalog answers that a worker has a key for", async () => {
+  const { openai } = await running.service.account("0");
+  expect((await openai.moderations.create({ input: "Hi" })).model).toBe(hosted);
+  const { service } = await startWithProvider({ OPENAI_API_KEY: "" });
+  const keyless = await service.account("0");
+  expect((await keyless.openai.moderations.create({ input: "Hi" })).model).toBe("local/moderation");
+});
+
+const part = (url: string) => [{ type: "image_url", image_url: { url } }];
+test.each<[what: string, input: unknown, param: string]>([
+  ["no input", undefined, "input"],
+  ["no texts", [], "input"],
+  ["257 texts", Array(257).fill("a"), "input"],
+  ["a part among texts", ["a", { type: "text", text: "b" }], "input[1]"],
+  ["a text among parts", [{ type: "text", text: "b" }, "a"], "input[1]"],
+  ["33 parts", Array(33).fill({ type: "text", text: "b" }), "input"],
+  ["a part of another type", [{ type: "input_audio" }], "input[0].type"],
+  ["a link of another kind", part("file:///etc/passwd"), "input[0].image_url.url"],
+  ["an upload", part("upl_abc"), "input[0].image_url.url"],
+])("refuses %s, and names the field", async (_what, input, param) => {
+  const customer = await running.service.account("0");
+  expect(await refusalOf(await customer.post(path, { model: hosted, input }))).toEqual(
+    refusal({ status: 400, type: "invalid_request_error", code: "invalid_value", param }),
+  );
+  expect(running.provider.requests).toEqual([]);
+});
+
+test("a body of more than a megabyte is refused, because nobody pays for it", async () => {
+  const customer = await running.service.account("0");
+  const response = await customer.post(path, { model: hosted, input: "a".repeat(1024 * 1024) });
+  expect(await refusalOf(response)).toMatchObject({ status: 413, error: { code: "request_too_large" } });
+});
+
+test("counts in the request limit, and not in the one of tokens", async () => {
+  const limits = { requests_per_minute: 2, tokens_per_minute: 1 };
+  const customer = await running.service.account("0", { limits });
+  const ask = () => customer.post(path, { model: "local/moderation", input: "a long text ".repeat(100) });
+  expect([(await ask()).status, (await ask()).status]).toEqual([200, 200]);
+  expect(await refusalOf(await ask())).toMatchObject({ status: 429, error: { code: "rate_limit_exceeded" } });
+});
+
+test("a frozen account is refused", async () => {
+  const customer = await running.service.account("0");
+  await running.service.admin("PATCH", `/accounts/${customer.id}`, { frozen: true });
+  const response = await customer.post(path, { model: hosted, input: "Hi" });
+  expect(await refusalOf(response)).toMatchObject({ status: 403, error: { code: "account_frozen" } });
+  expect(running.provider.requests).toEqual([]);
+});
+
+const result = { flagged: false, categories: { violence: false }, category_scores: { violence: 0 } };
+test.each<[what: string, body: unknown]>([
+  ["no results", {}],
+  ["too few", { results: [result] }],
+  ["too many", { results: [result, result, result] }],
+  ["a score that is no number", { results: [result, { ...result, category_scores: { violence: "1" } }] }],
+  [
+    "a score without bound",
+    `{"results": [${JSON.stringify(result)}, {"flagged": false, "categories": {}, "category_scores": {"a": 1e999}}]}`,
+  ],
+])("an answer with %s is the upstream's error", async (_what, body) => {
+  const customer = await running.service.account("0");
+  running.provider.respond({ body });
+  const response = await customer.post(path, { model: hosted, input: ["a", "b"] });
+  expect(await refusalOf(response)).toMatchObject({ status: 502, error: { code: "upstream_error" } });
+  const [{ request } = { request: undefined }] = await entriesOf(running.service, customer);
+  expect(request).toMatchObject({ status: "failed", error: "upstream_error" });
+});
+
+test("200 side by side leave nothing held and nothing charged", async () => {
+  const customer = await running.service.account("0");
+  const answers = await Promise.all(
+    times(200, () => customer.post(path, { model: "local/moderation", input: ["Hi", "I will kill you"] })),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  const check = await running.service.settled();
+  expect(check).toMatchObject({ ok: true, open_holds: 0, difference_usd: "0.00" });
+  expect(await customer.available()).toBe("0.00");
+});

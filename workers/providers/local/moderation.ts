@@ -1,0 +1,81 @@
+import { setImmediate } from "node:timers/promises";
+import { z } from "zod";
+import { type Clock, sleep } from "#platform/clock";
+import type { JsonObject, UpstreamCall } from "../provider.ts";
+import { parseRequest, triggerOf } from "./request.ts";
+
+const textPart = z.object({ type: z.literal("text", "this model classifies text, not images"), text: z.string() });
+const request = z.object({
+  model: z.string(),
+  input: z.union([z.string(), z.array(z.string()), z.array(textPart)], "this model classifies text, not images"),
+});
+
+/**
+ * Words and phrases by category, as `plain` leaves them. A test model: it shows what an answer looks like and flags what is
+ * plainly meant, and nothing more.
+ */
+const phrases = {
+  harassment: ["idiot", "moron", "you are worthless", "nobody likes you", "shut up", "loser"],
+  "harassment/threatening": ["i will hurt you", "i will kill you", "i will find you", "watch your back"],
+  hate: ["hate all", "inferior race", "subhuman", "vermin"],
+  "hate/threatening": ["kill all", "exterminate them", "wipe them out"],
+  illicit: ["buy drugs", "sell drugs", "steal a car", "launder money", "fake passport", "hack into"],
+  "illicit/violent": ["build a bomb", "make a bomb", "buy an illegal gun", "hire an assassin"],
+  "self-harm": ["kill myself", "suicide", "cut myself", "hurt myself", "self harm"],
+  "self-harm/intent": ["i want to die", "i will kill myself", "i want to kill myself", "end my life"],
+  "self-harm/instructions": ["how to kill myself", "ways to kill yourself", "how to cut myself"],
+  sexual: ["porn", "naked", "nude", "sex scene", "erotic"],
+  "sexual/minors": ["child porn", "underage sex", "naked child", "nude child"],
+  violence: ["kill", "murder", "stab", "shoot", "bomb", "strangle", "beat him up"],
+  "violence/graphic": ["blood everywhere", "severed", "guts", "gore", "dismembered"],
+} as const;
+
+/** Lower case, without accents, with letters for the digits that stand for them, and single blanks between words. */
+const letters: Readonly<Record<string, string>> = { "0": "o", "1": "i", "3": "e", "4": "a", "5": "s", "7": "t" };
+const plain = (text: string): string =>
+  text
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[@$]/g, (sign) => (sign === "@" ? "a" : "s"))
+    .replace(/(?<=\p{L})[013457]|[013457](?=\p{L})/gu, (digit) => letters[digit] ?? digit)
+    .replace(/[^\p{L}\p{N}]+/gu, " ");
+
+/** Every further phrase halves what is missing to 1; two are flagged as one is. */
+const flaggedFrom = 0.5;
+const scoreOf = (found: number): number => 1 - 0.5 ** Math.min(found, 20);
+
+function classify(text: string): JsonObject {
+  const padded = ` ${plain(text).trim()} `;
+  const scored = Object.entries(phrases).map(([category, list]) => {
+    const found = list.filter((phrase) => padded.includes(` ${phrase} `)).length;
+    return [category, scoreOf(found)] as const;
+  });
+  return {
+    flagged: scored.some(([, score]) => score >= flaggedFrom),
+    categories: Object.fromEntries(scored.map(([category, score]) => [category, score >= flaggedFrom])),
+    category_scores: Object.fromEntries(scored),
+    category_applied_input_types: Object.fromEntries(scored.map(([category]) => [category, ["text"]])),
+  };
+}
+
+/** The parts of an input are classified together, texts one by one. */
+export async function moderate(clock: Clock, { body, signal }: UpstreamCall): Promise<JsonObject> {
+  const { model, input } = parseRequest(request, body);
+  const [first] = input;
+  const texts =
+    typeof input === "string"
+      ? [input]
+      : typeof first === "object"
+        ? [input.map((part) => (typeof part === "object" ? part.text : part)).join("\n")]
+        : input.map(String);
+  const { delayMs } = triggerOf(texts[0] ?? "", "input");
+  if (delayMs) await sleep(clock, delayMs, signal);
+  const results: JsonObject[] = [];
+  for (const text of texts) {
+    results.push(classify(text));
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+  return { model, results };
+}

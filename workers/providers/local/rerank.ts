@@ -1,0 +1,77 @@
+import { setImmediate } from "node:timers/promises";
+import { z } from "zod";
+import { type Clock, sleep } from "#platform/clock";
+import type { JsonObject, UpstreamCall } from "../provider.ts";
+import { parseRequest, triggerOf } from "./request.ts";
+import { tokenize } from "./tokens.ts";
+
+const request = z.object({
+  model: z.string(),
+  query: z.string(),
+  documents: z.array(z.string()),
+  top_n: z.int().positive(),
+  max_tokens_per_doc: z.int().positive().nullish(),
+});
+
+/** At most so many tokens of a document are read. */
+const contextTokens = 4_096;
+/** As Cohere counts (https://docs.cohere.com/docs/how-does-cohere-pricing-work). */
+const chunkTokens = 500;
+const searchDocuments = 100;
+
+/** BM25 (Okapi, by Robertson and others, 1994) over the words of the given documents, as numbers from 0 to less than 1. */
+export async function rerank(clock: Clock, { body, signal }: UpstreamCall): Promise<JsonObject> {
+  const { model, query, documents, top_n, max_tokens_per_doc } = parseRequest(request, body);
+  const { delayMs } = triggerOf(query, "query");
+  if (delayMs) await sleep(clock, delayMs, signal);
+  const queryTokens = tokenize(query, contextTokens).length;
+  const limit = Math.min(contextTokens, max_tokens_per_doc ?? contextTokens);
+  const read: ReadonlyMap<string, number>[] = [];
+  let tokens = 0;
+  let chunks = 0;
+  for (const document of documents) {
+    const own = tokenize(document, limit);
+    tokens += own.length + queryTokens;
+    chunks += Math.max(1, Math.ceil((own.length + queryTokens) / chunkTokens));
+    read.push(countWords(own.join("")));
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+  const results = scores([...countWords(query).keys()], read)
+    .map((score, index) => ({ index, relevance_score: score / (score + 1) }))
+    .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+    .slice(0, top_n);
+  return {
+    model,
+    results,
+    meta: { billed_units: { search_units: Math.ceil(chunks / searchDocuments) } },
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  };
+}
+
+function countWords(text: string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{M}\p{N}]{1,64}/gu))
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
+}
+
+/** The usual parameters: how soon repetition counts less, and how much length does. */
+const saturation = 1.2;
+const lengthWeight = 0.75;
+
+function scores(words: readonly string[], documents: readonly ReadonlyMap<string, number>[]): readonly number[] {
+  const lengths = documents.map((document) => [...document.values()].reduce((sum, count) => sum + count, 0));
+  const average = lengths.reduce((sum, length) => sum + length, 0) / documents.length || 1;
+  const weights = words.map((word) => {
+    const having = documents.filter((document) => document.has(word)).length;
+    return Math.log(1 + (documents.length - having + 0.5) / (having + 0.5));
+  });
+  return documents.map((document, at) => {
+    const penalty = saturation * (1 - lengthWeight + (lengthWeight * (lengths[at] ?? 0)) / average);
+    return words.reduce((sum, word, w) => {
+      const count = document.get(word) ?? 0;
+      return sum + ((weights[w] ?? 0) * count * (saturation + 1)) / (count + penalty);
+    }, 0);
+  });
+}
