@@ -194,6 +194,10 @@ export const imageResponse = z
         expires_at: unixSeconds,
       }),
     ),
+    usage: z
+      .looseObject({})
+      .optional()
+      .describe("The tokens that the provider counted, if it did; the cost is by image"),
   })
   .meta({ id: "ImageResponse" });
 

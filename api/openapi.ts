@@ -9,7 +9,11 @@ import {
   embedContentRequest,
   embeddingsRequest,
   geminiRequest,
+  imageEditForm,
+  imageEditRequest,
   imageRequest,
+  imageVariationForm,
+  imageVariationRequest,
   mediaRequest,
   messagesRequest,
   responsesRequest,
@@ -84,6 +88,7 @@ const storedNativeHeaders = nativeHeaders.extend({ "idempotent-replayed": answer
 const embedHeaders = storedCallHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 const payableHeaders = storedCallHeaders.extend({ "PAYMENT-RESPONSE": answers.paymentResponse });
 const imageHeaders = payableHeaders.extend({ "x-ignored-params": answers.ignoredParams });
+const editHeaders = storedCallHeaders.extend({ "x-ignored-params": answers.ignoredParams });
 
 /** Calls whose answers are stored for an `Idempotency-Key`. */
 const storing = { params: { header: idempotencyKey }, errors: [...paid, 409] };
@@ -132,6 +137,12 @@ const transcriptAnswer = {
     content: { ...json(answers.transcript), "text/plain": { schema: z.string() } },
   },
 };
+
+const imageFile = binary.describe("Up to 50 MB; 100 MB of all files together");
+const imageForm = (form: z.ZodType, body: z.ZodType) => ({
+  required: true,
+  content: { "multipart/form-data": { schema: form }, ...json(body) },
+});
 
 const operations = {
   "POST /v1/chat/completions": operation("createChatCompletion", "Chat, as JSON or as a stream", {
@@ -293,6 +304,26 @@ const operations = {
     body: imageRequest,
     ok: ["The answer", answers.imageResponse, imageHeaders],
   }),
+  "POST /v1/images/edits": operation("createImageEdit", "Images from up to 16 images and a prompt, priced per image", {
+    ...storing,
+    requestBody: imageForm(
+      imageEditForm.extend({
+        image: z.union([imageFile, z.array(imageFile).max(16)]).describe("Several are sent as `image[]`"),
+        mask: imageFile.optional(),
+      }),
+      imageEditRequest,
+    ),
+    ok: ["The answer", answers.imageResponse, editHeaders],
+  }),
+  "POST /v1/images/variations": operation(
+    "createImageVariation",
+    "Variations of an image, of the models that have `variation` in their input schema",
+    {
+      ...storing,
+      requestBody: imageForm(imageVariationForm.extend({ image: imageFile }), imageVariationRequest),
+      ok: ["The answer", answers.imageResponse, editHeaders],
+    },
+  ),
   "POST /v1/media/generations": operation("createMedia", "Video, audio and other media, priced per unit of output", {
     ...payable,
     body: mediaRequest,
