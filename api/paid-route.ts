@@ -31,6 +31,12 @@ export interface RouteBody extends Pick<JsonBody, "bytes" | "text" | "value"> {
   readonly cleanUp?: () => Promise<void>;
 }
 
+/** The body of a route that made the JSON of its job itself. */
+export function jobBody(value: object, rest: Pick<RouteBody, "release" | "identity" | "cleanUp">): RouteBody {
+  const json = JSON.stringify(value);
+  return { ...rest, value, text: json, bytes: Buffer.byteLength(json) };
+}
+
 /** The answer of a job, for a route that does not answer with the job's JSON. */
 export interface RouteAnswer {
   readonly res: Response;

@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
 import type { Request } from "express";
 import { requestTimeout, requestTooLarge, unsupportedMediaType } from "#errors";
 import type { ByteShare } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import { withSpool } from "#platform/spool";
-import { bytesOf, createForm, framingBytes, mediaTypeOf, noDisk, readForm } from "./upload-body.ts";
+import { createForm, type FormFile, type FormRules, framingBytes, readForm } from "./form.ts";
+import { bytesOf, mediaTypeOf, noDisk } from "./upload-body.ts";
 
 /** From the start of reading a form to its last byte. */
 export const formTimeoutMs = 5 * 60_000;
@@ -12,10 +14,7 @@ export const formTimeoutMs = 5 * 60_000;
 /** Longer than the signature of any file. */
 const headBytes = 8 * 1024;
 
-/** The fields of a form in their order, and its file. */
-interface FileForm {
-  readonly fields: readonly (readonly [name: string, value: string])[];
-  readonly bytes: number;
+interface SpooledFile extends FormFile {
   /** SHA-256 of the file. */
   readonly hash: string;
   /** The first bytes of the file. */
@@ -23,39 +22,44 @@ interface FileForm {
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** Passes a form with one file, in the field `file`, to `use`. The file is on disk meanwhile. Throws 400, 408, 413, 415, 503. */
+/** The fields of a form, and its files, each in their order. */
+export interface FileForm {
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  readonly files: readonly SpooledFile[];
+}
+
+/** Passes a form with files to `use`. The files are on disk meanwhile. Throws 400, 408, 413, 415, 503. */
 export async function withFileForm<T>(
   req: Request,
-  { limitBytes, share, clock }: { limitBytes: number; share: ByteShare; clock: Clock },
+  { rules, share, clock }: { rules: FormRules; share: ByteShare; clock: Clock },
   use: (form: FileForm) => Promise<T>,
 ): Promise<T> {
   if (mediaTypeOf(req) !== "multipart/form-data" || !/^(identity)?$/i.test(req.headers["content-encoding"] ?? ""))
     throw unsupportedMediaType("The file must be sent as multipart/form-data, without a content encoding.");
-  if (Number(req.headers["content-length"] ?? 0) > limitBytes + framingBytes) throw requestTooLarge(limitBytes, "file");
-  const form = createForm(req.headers["content-type"] ?? "", limitBytes);
+  if (Number(req.headers["content-length"] ?? 0) > rules.formBytes + framingBytes)
+    throw requestTooLarge(rules.formBytes, Object.keys(rules.files)[0]);
+  const form = createForm(req.headers["content-type"] ?? "", rules);
   const fields: [string, string][] = [];
   form.on("field", (name, value) => fields.push([name, value]));
   try {
     return await withSpool(noDisk, async (spool) => {
-      const hash = createHash("sha256");
-      let head = Buffer.alloc(0);
+      const spooled: Omit<SpooledFile, keyof FormFile>[] = [];
       let written = 0;
-      const bytes = await readForm(
-        form,
-        limitBytes,
-        inTime(bytesOf(req, clock), clock),
-        async (file) => {
-          for await (const chunk of file as AsyncIterable<Buffer>) {
-            written += chunk.length;
-            if (!share.resize(written)) throw noDisk(new Error("the budget of temporary bytes is used up"));
-            hash.update(chunk);
-            if (head.length < headBytes) head = Buffer.concat([head, chunk.subarray(0, headBytes - head.length)]);
-            await spool.write(chunk);
-          }
-        },
-        clock,
-      );
-      return use({ fields, bytes, hash: hash.digest("base64url"), head, body: spool.read() });
+      const take = async (file: Readable) => {
+        const start = written;
+        const hash = createHash("sha256");
+        let head = Buffer.alloc(0);
+        for await (const chunk of file as AsyncIterable<Buffer>) {
+          written += chunk.length;
+          if (!share.resize(written)) throw noDisk(new Error("the budget of temporary bytes is used up"));
+          hash.update(chunk);
+          if (head.length < headBytes) head = Buffer.concat([head, chunk.subarray(0, headBytes - head.length)]);
+          await spool.write(chunk);
+        }
+        spooled.push({ hash: hash.digest("base64url"), head, body: spool.read(start, written) });
+      };
+      const files = await readForm(form, rules, inTime(bytesOf(req, clock), clock), take, clock);
+      return use({ fields, files: spooled.map((file, index) => ({ ...file, ...(files[index] as FormFile) })) });
     });
   } finally {
     share.resize(0);

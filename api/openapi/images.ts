@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { imageRequest } from "#formats";
-import { ignoredParams } from "./headers.ts";
-import { type Group, operation, unixSeconds } from "./operation.ts";
+import { imageEditForm, imageEditRequest, imageRequest, imageVariationForm, imageVariationRequest } from "#formats";
+import { ignoredParams, storedConvertedHeaders } from "./headers.ts";
+import { binary, type Group, json, operation, storing, unixSeconds } from "./operation.ts";
 import { payable, payableHeaders } from "./payable.ts";
 
 const imageResponse = z
@@ -16,10 +16,28 @@ const imageResponse = z
         expires_at: unixSeconds,
       }),
     ),
+    usage: z
+      .looseObject({})
+      .optional()
+      .describe("The tokens that the provider counted, if it did; the cost is by image"),
   })
   .meta({ id: "ImageResponse" });
 
 const imageHeaders = payableHeaders.extend(ignoredParams);
+
+const imageFile = binary.describe("Up to 50 MB; 100 MB of all files together");
+/** 16 by 16, blue. */
+const blue =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mNwaDhAEmIY1TCqYfhqAACldYAQpric7gAAAABJRU5ErkJggg==";
+
+/** The files and fields as a form, or links, uploads and data URLs in JSON. */
+const imageBody = (form: z.ZodType, body: z.ZodType, value: object) => ({
+  required: true,
+  content: {
+    ...json(body, { examples: { json: { summary: "An image in base64", value: { ...value, image: blue } } } }),
+    "multipart/form-data": { schema: form },
+  },
+});
 
 export const images: Group = {
   name: "Images",
@@ -37,5 +55,33 @@ export const images: Group = {
       },
       ok: ["The answer", imageResponse, imageHeaders],
     }),
+    "POST /v1/images/edits": operation(
+      "createImageEdit",
+      "Images from up to 16 images and a prompt, priced per image",
+      {
+        ...storing,
+        requestBody: imageBody(
+          imageEditForm.extend({
+            image: z.union([imageFile, z.array(imageFile).max(16)]).describe("Several are sent as `image[]`"),
+            mask: imageFile.optional(),
+          }),
+          imageEditRequest,
+          { model: "local/image", prompt: "A sunrise", size: "16x16" },
+        ),
+        ok: ["The answer", imageResponse, storedConvertedHeaders],
+      },
+    ),
+    "POST /v1/images/variations": operation(
+      "createImageVariation",
+      "Variations of an image, of the models that have `variation` in their input schema",
+      {
+        ...storing,
+        requestBody: imageBody(imageVariationForm.extend({ image: imageFile }), imageVariationRequest, {
+          model: "local/image",
+          size: "16x16",
+        }),
+        ok: ["The answer", imageResponse, storedConvertedHeaders],
+      },
+    ),
   },
 };

@@ -1,21 +1,13 @@
 import { once } from "node:events";
 import { fileExpired, invalidValue } from "#errors";
-import {
-  type AudioCall,
-  audioCodec,
-  type JsonObject,
-  list,
-  object,
-  speechCall,
-  text,
-  transcriptionCall,
-} from "#formats";
+import { detect, unsupportedFile } from "#files";
+import { audioCodec, type JsonObject, list, object, speechCall, text, transcriptionCall } from "#formats";
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
 import { localsOf } from "../http/headers.ts";
 import { prepend, readStored } from "../http/read-stored.ts";
-import type { PaidRoute, RouteAnswer, RouteBody, RouteBodyDeps, RouteRequest } from "../paid-route.ts";
+import { jobBody, type PaidRoute, type RouteAnswer, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
 
 /** OpenAI's routes for audio. Their jobs are those of `/v1/media/generations`. */
 export const audioRoutes: readonly PaidRoute[] = [
@@ -59,6 +51,7 @@ export const audioRoutes: readonly PaidRoute[] = [
 
 /** As the providers of transcription models take. */
 const recordingLimitBytes = 25 * 1024 * 1024;
+const recordingForm = { fileBytes: recordingLimitBytes, formBytes: recordingLimitBytes, files: { file: 1 } };
 
 /** The recording of a form becomes a file of the call alone: storing it costs nothing. */
 async function readRecording(
@@ -68,17 +61,16 @@ async function readRecording(
 ) {
   sendContinue(req, res);
   const share = spoolBudget.share(caller.account);
-  return withFileForm(req, { limitBytes: recordingLimitBytes, share, clock }, async ({ fields, hash, ...file }) => {
+  return withFileForm(req, { rules: recordingForm, share, clock }, async ({ fields, files: [file] }) => {
     const { input, ...call } = transcriptionCall(fields, own);
+    const type = file && (await detect(file.head));
+    if (!type) throw unsupportedFile("file");
+    if (type.kind === "image") throw invalidValue("file", "file: is an image, not a recording.");
     const { requestId } = localsOf(res);
-    const { id, kind } = await files.temporary.store({ ...caller, requestId }, file);
-    const cleanUp = () => files.temporary.delete(id);
-    if (kind === "image") {
-      await cleanUp();
-      throw invalidValue("file", "file: is an image, not a recording.");
-    }
-    const of = (file: string) => ({ ...call, input: { ...input, file } });
-    return jobBody(of(id), { release: () => {}, identity: JSON.stringify(of(hash)), cleanUp });
+    const ids = await files.temporary.store({ ...caller, requestId }, [{ ...file, type }]);
+    const of = (id = "") => ({ ...call, input: { ...input, file: id } });
+    const cleanUp = () => files.temporary.delete(ids);
+    return jobBody(of(ids[0]), { release: () => {}, identity: JSON.stringify(of(file.hash)), cleanUp });
   });
 }
 
@@ -89,11 +81,6 @@ function writeTranscript({ res, text: answer, format }: RouteAnswer): void {
   const bytes = Buffer.from(transcript.endsWith("\n") ? transcript : `${transcript}\n`);
   res.status(200).set({ "content-type": "text/plain; charset=utf-8", "content-length": String(bytes.length) });
   res.end(bytes);
-}
-
-function jobBody(value: AudioCall, rest: Pick<RouteBody, "release" | "identity" | "cleanUp">): RouteBody {
-  const json = JSON.stringify(value);
-  return { ...rest, value, text: json, bytes: Buffer.byteLength(json) };
 }
 
 /** Formats without a signature in their bytes. */

@@ -11,6 +11,7 @@ import {
 } from "#formats";
 import type { PaidRoute } from "../paid-route.ts";
 import { audioRoutes } from "./audio.ts";
+import { imageRoutes } from "./images.ts";
 
 /** The paid routes that have one path and accept only POST. Messages and Gemini have routers of their own. */
 export const paidRoutes: readonly PaidRoute[] = [
@@ -37,6 +38,7 @@ export const paidRoutes: readonly PaidRoute[] = [
     endsAtSyncTimeout: true,
     payable: true,
   },
+  ...imageRoutes,
   {
     endpoint: "/v1/media/generations",
     job: "media",

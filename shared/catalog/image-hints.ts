@@ -2,7 +2,7 @@ import { isSet } from "#formats";
 import { fieldSchema, type Input, type JsonSchema } from "./input.ts";
 
 /** Fields of OpenAI's image API that ask for a manner of drawing. A model that lacks one draws in its own. */
-const hints = ["background", "moderation", "output_compression", "output_format", "quality", "style"];
+const hints = ["background", "input_fidelity", "moderation", "output_compression", "output_format", "quality", "style"];
 
 /** Fields of that API for which `auto` means the model's own choice. */
 const automatic = ["background", "moderation", "quality", "size"];

@@ -1,11 +1,10 @@
-import { detect, type MediaType, unsupportedFile } from "./media-types.ts";
+import type { MediaType } from "./media-types.ts";
 import { fileLifetimeMs, newRecord, type StoredUpload, type UploadRequest, uploadKey } from "./records.ts";
 import type { UploadDeps } from "./upload-view.ts";
 
 interface TemporaryFile {
+  readonly type: MediaType;
   readonly bytes: number;
-  /** Its first bytes. */
-  readonly head: Buffer;
   readonly body: AsyncIterable<Buffer>;
 }
 
@@ -13,11 +12,15 @@ interface TemporaryFile {
  * Files of one call each: uploads that cost nothing and that no caller knows of. They are deleted when their call has ended,
  * or by expiry if the process dies.
  */
-export const createTemporary = ({ records, storage, lifecycle, clock }: UploadDeps) => ({
-  /** Throws 415, 503. */
-  async store(request: UploadRequest, { bytes, head, body }: TemporaryFile): Promise<MediaType & { id: string }> {
-    const type = await detect(head);
-    if (!type) throw unsupportedFile("file");
+export const createTemporary = ({ records, storage, lifecycle, clock }: UploadDeps) => {
+  /** What a rejection leaves behind is deleted by expiry. */
+  async function remove(ids: readonly string[]): Promise<void> {
+    const removed: string[] = [];
+    for (const id of ids) if (await records.remove(id)) removed.push(id);
+    await lifecycle.expiry.cleanUp(removed);
+  }
+
+  async function storeOne(request: UploadRequest, { type, bytes, body }: TemporaryFile): Promise<string> {
     const now = clock.now();
     // Active before its object exists: there is no charge to settle, and expiry knows of the object.
     const record: StoredUpload = {
@@ -35,10 +38,23 @@ export const createTemporary = ({ records, storage, lifecycle, clock }: UploadDe
       await records.remove(record._id);
       throw error;
     }
-    return { id: record._id, ...type };
-  },
-  /** What a rejection leaves behind is deleted by expiry. */
-  async delete(id: string): Promise<void> {
-    if (await records.remove(id)) await lifecycle.expiry.cleanUp([id]);
-  },
-});
+    return record._id;
+  }
+
+  return {
+    /** The ids of the files in their order. Throws 503, and then stores none. */
+    async store(request: UploadRequest, files: readonly TemporaryFile[]): Promise<readonly string[]> {
+      const ids: string[] = [];
+      try {
+        // Records have different request ids.
+        for (const file of files)
+          ids.push(await storeOne({ ...request, requestId: `${request.requestId}.${ids.length}` }, file));
+        return ids;
+      } catch (error) {
+        await remove(ids);
+        throw error;
+      }
+    },
+    delete: remove,
+  };
+};

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ServiceError } from "#errors";
 import { refuse, validate } from "./errors.ts";
+import { type FormFields, ofForm } from "./form-fields.ts";
 import { mediaCodec } from "./images.ts";
 import { given, type JsonObject, object } from "./json.ts";
 import type { Codec } from "./types.ts";
@@ -53,21 +54,8 @@ export const transcriptionRequest = z
   })
   .meta({ id: "TranscriptionRequest" });
 
-type Fields = readonly (readonly [name: string, value: string])[];
-
-/** Lists come as `include[]`, one field for each item. */
-function ofForm(fields: Fields): JsonObject {
-  const value = new Map<string, string | string[]>();
-  for (const [name, each] of fields) {
-    const [, listName] = /^(.+)\[\]$/s.exec(name) ?? [];
-    if (listName === undefined) value.set(name, each);
-    else value.set(listName, [...[value.get(listName) ?? []].flat(), each]);
-  }
-  return Object.fromEntries(value);
-}
-
 /** Without its file. `own`: the fields that the route adds. */
-export function transcriptionCall(fields: Fields, own: JsonObject = {}): AudioCall {
+export function transcriptionCall(fields: FormFields, own: JsonObject = {}): AudioCall {
   const { model, response_format = "json", stream, ...input } = validate(transcriptionRequest, ofForm(fields));
   if (stream === "true") refuse("stream", "transcripts are not streamed");
   // Every model's text can be answered in these.

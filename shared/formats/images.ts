@@ -32,6 +32,12 @@ export const imageRequest = z
   })
   .meta({ id: "ImageRequest" });
 
+/** Of the models that make variations of an image without a prompt. */
+export const variedImageRequest = imageRequest.extend({
+  prompt: imageRequest.shape.prompt.nullish(),
+  variation: z.literal(true),
+});
+
 /** docs/api/inference.md, "MediaRequest". */
 export const mediaRequest = z
   .looseObject({
@@ -64,7 +70,8 @@ export const imagesCodec: Codec = {
   parse(body) {
     // Before validation, which is slow on a million fields.
     const uploads = findUploads(body, "", "image", plainFields);
-    const { model, buyback_token, response_format: _, stream, user: __, ...input } = validate(imageRequest, body);
+    const request = object(body)["variation"] === true ? variedImageRequest : imageRequest;
+    const { model, buyback_token, response_format: _, stream, user: __, ...input } = validate(request, body);
     if (stream) throw invalidValue("stream", "stream: images cannot be streamed.");
     return media({ model, input: { value: given(input), at: "" }, uploads }, buyback_token);
   },

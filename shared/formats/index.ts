@@ -35,6 +35,20 @@ export {
 export { formedRequest, formedSchema, formedThinking } from "./gemini/field-names.ts";
 export { checkLink, geminiUpload, kindOf } from "./gemini/measure.ts";
 export { geminiRequest } from "./gemini/request.ts";
+export {
+  fileInAddress,
+  imageEditCall,
+  imageEditFields,
+  imageEditForm,
+  imageEditRequest,
+  imageVariationCall,
+  imageVariationFields,
+  imageVariationForm,
+  imageVariationRequest,
+  maxImages,
+  type NamedImage,
+  withImages,
+} from "./image-edits.ts";
 export { imageRequest, imagesCodec, mediaCodec, mediaRequest } from "./images.ts";
 export {
   byteLength,

@@ -7,8 +7,8 @@ import { randomBase62 } from "./ids.ts";
 export interface Spool {
   /** Appends. Resolves when the chunk is written. */
   write(chunk: Buffer): Promise<void>;
-  /** Everything written, from the start. */
-  read(): AsyncIterable<Buffer>;
+  /** Everything written, or a part of it. `end` is exclusive. */
+  read(start?: number, end?: number): AsyncIterable<Buffer>;
 }
 
 const chunkBytes = 64 * 1024;
@@ -30,7 +30,7 @@ export async function withSpool<T>(
     await unlink(path).catch(failed);
     return await use({
       write: (chunk) => file.appendFile(chunk).catch(failed),
-      read: () => chunksOf(file),
+      read: (start = 0, end = Number.POSITIVE_INFINITY) => chunksOf(file, start, end),
     });
   } finally {
     await file.close();
@@ -38,9 +38,10 @@ export async function withSpool<T>(
 }
 
 /** Not a stream of the handle, because closing the handle would wait for the stream's end. */
-async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer, void, undefined> {
-  for (let at = 0; ; ) {
-    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(chunkBytes), 0, chunkBytes, at);
+async function* chunksOf(file: FileHandle, start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
+  for (let at = start; at < end; ) {
+    const length = Math.min(chunkBytes, end - at);
+    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(length), 0, length, at);
     if (bytesRead === 0) return;
     at += bytesRead;
     yield buffer.subarray(0, bytesRead);

@@ -4,22 +4,36 @@ import { createManualClock } from "../support/manual-clock.ts";
 
 const sound = wavOf(100_000);
 
-const store = ({ files, ask }: Pick<Archive, "files" | "ask">, bytes = sound) =>
-  files.temporary.store(ask(), {
-    bytes: bytes.length,
-    head: bytes.subarray(0, 4_096),
-    body: (async function* () {
-      yield bytes;
-    })(),
-  });
+const type = { mime: "audio/wav", kind: "audio" } as const;
+
+const fileOf = (content = sound) => ({
+  type,
+  bytes: content.length,
+  body: (async function* () {
+    yield content;
+  })(),
+});
+
+const broken = () => ({
+  type,
+  bytes: sound.length,
+  body: (async function* () {
+    yield sound.subarray(0, 50_000);
+    throw new Error("the disk failed");
+  })(),
+});
+
+const store = async ({ files, ask }: Pick<Archive, "files" | "ask">) => {
+  const [id = ""] = await files.temporary.store(ask(), [fileOf()]);
+  return id;
+};
 
 const refTo = (id: string) => [{ id, param: "file" }];
 
 test("a temporary file is free and in no list; its account's calls read it until it is deleted", async () => {
   const archive = await startArchive();
   const { files, account } = archive;
-  const { id, mime, kind } = await store(archive);
-  expect({ mime, kind }).toEqual({ mime: "audio/wav", kind: "audio" });
+  const id = await store(archive);
   expect(await files.uploads.list(account, { limit: 10 })).toEqual({ data: [], hasMore: false });
   await expect(files.uploads.find(account, id)).rejects.toMatchObject({ code: "upload_not_found" });
   await expect(files.uploads.delete(account, id)).rejects.toMatchObject({ code: "upload_not_found" });
@@ -28,8 +42,8 @@ test("a temporary file is free and in no list; its account's calls read it until
   await expect(files.uploads.check("acc_other", refTo(id))).rejects.toMatchObject({ code: "upload_not_found" });
   await archive.expectMoney(0n);
 
-  await files.temporary.delete(id);
-  await files.temporary.delete(id);
+  await files.temporary.delete([id]);
+  await files.temporary.delete([id]);
   await expect(files.uploads.check(account, refTo(id))).rejects.toMatchObject({ code: "upload_not_found" });
   expect(await archive.records()).toEqual([]);
   await archive.expectNothing();
@@ -48,16 +62,23 @@ test("the file of a process that died expires after a day, without a trace", asy
   await archive.expectNothing();
 });
 
-test("a file that breaks off is removed by expiry, and one of no type is not stored", async () => {
+test("a call has several files, which are deleted together", async () => {
+  const archive = await startArchive();
+  const { files, account } = archive;
+  const contents = [1, 2, 3].map((seconds) => wavOf(seconds * 1_000));
+  const ids = await files.temporary.store(archive.ask(), contents.map(fileOf));
+  const resolved = await files.uploads.resolve(account, ids.flatMap(refTo), forever);
+  const read = await Array.fromAsync(ids, (id) => resolved.get(id)?.read(sound.length));
+  expect(read).toEqual(contents);
+  await files.temporary.delete(ids);
+  expect(await archive.records()).toEqual([]);
+  await archive.expectNothing();
+});
+
+test("if one file breaks off none of its call remains", async () => {
   const archive = await startArchive();
   const { files, ask } = archive;
-  const body = (async function* () {
-    yield sound.subarray(0, 50_000);
-    throw new Error("the disk failed");
-  })();
-  const head = sound.subarray(0, 4_096);
-  await expect(files.temporary.store(ask(), { bytes: sound.length, head, body })).rejects.toThrow("disk");
-  await expect(store(archive, Buffer.from("Hello"))).rejects.toMatchObject({ code: "unsupported_media_type" });
+  await expect(files.temporary.store(ask(), [fileOf(), broken(), fileOf()])).rejects.toThrow("disk");
   await files.expire();
   expect(await archive.records()).toEqual([]);
   await archive.expectNothing();

@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { createForm, readForm } from "../../api/http/upload-body.ts";
+import { createForm, readForm } from "../../api/http/form.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
-const limit = 1_000_000;
+const rules = { fileBytes: 1_000_000, formBytes: 1_000_000, files: { file: 1 } };
 const fileHead = '--B\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n';
 
 async function* chunksOf(chunks: readonly (string | Buffer)[]) {
@@ -19,8 +19,9 @@ function reading(chunks: readonly (string | Buffer)[], take?: (file: Readable) =
   const keep = async (file: Readable) => {
     for await (const chunk of file) taken.push(chunk as Buffer);
   };
-  const form = createForm("multipart/form-data; boundary=B", limit);
-  return { clock, taken, read: readForm(form, limit, chunksOf(chunks), take ?? keep, clock) };
+  const form = createForm("multipart/form-data; boundary=B", rules);
+  const read = readForm(form, rules, chunksOf(chunks), take ?? keep, clock).then(([file]) => file?.bytes);
+  return { clock, taken, read };
 }
 
 test("a form may end long before its body does", async () => {

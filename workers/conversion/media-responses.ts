@@ -15,14 +15,19 @@ type Lifetime = Pick<GeneratedFile, "expiresAt"> & { readonly createdAt: number 
 type GeneratedImage = (Pick<GeneratedFile, "url" | "expiresAt"> | { readonly b64_json: string }) &
   Pick<GeneratedFile, "about">;
 
-/** docs/api/inference.md, "ImageResponse". */
-export const imageResponse = ({ createdAt, expiresAt }: Lifetime, images: readonly GeneratedImage[]) => ({
+/** docs/api/inference.md, "ImageResponse". `usage`: the tokens that the provider counted, if it did. */
+export const imageResponse = (
+  { createdAt, expiresAt }: Lifetime,
+  images: readonly GeneratedImage[],
+  { usage }: Readonly<Record<string, unknown>> = {},
+) => ({
   created: seconds(createdAt),
   expires_at: seconds(expiresAt),
   data: images.map(({ about, ...image }) => {
     const { expiresAt: imageExpiresAt, ...content } = { expiresAt, ...image };
     return { ...about, ...content, expires_at: seconds(imageExpiresAt) };
   }),
+  ...(typeof usage === "object" && usage !== null && { usage }),
 });
 
 /** docs/api/inference.md, "MediaResponse". */

@@ -21,12 +21,12 @@ export async function image(call: CallContext, memory: ByteShare): Promise<Answe
   const ignored = catalog.ignoredInput(model, request);
   const headers = ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
   if ((request["response_format"] ?? model.defaultResponseFormat) === "b64_json") {
-    const { files, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
-    return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call), files)) };
+    const { files, output, ...rest } = await generate(call, parsed, inlineImages(call, memory), memory);
+    return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call), files, output)) };
   }
-  const { files, ...rest } = await generate(call, parsed, storedFiles(call), memory);
+  const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
   const images = files.map(({ url, expiresAt, about }) => ({ url, expiresAt, about }));
-  return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call, files), images)) };
+  return { ...rest, ...headers, text: JSON.stringify(imageResponse(lifeOf(call, files), images, output)) };
 }
 
 /** Any other call that generates files, or reads one. */

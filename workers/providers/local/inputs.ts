@@ -20,7 +20,7 @@ export async function readImage(call: GenerationCall, id: string, field: string)
   const bytes = await file.read(imageLimitBytes);
   call.signal.throwIfAborted();
   const description = describeImageFile(bytes, file.param);
-  return { description, hash: hashOf(description, bytes.subarray(0, hashedBytes)) };
+  return { bytes, param: file.param, description, hash: hashOf(description, bytes.subarray(0, hashedBytes)) };
 }
 
 /** SHA-256 of the parts with their lengths. Generated files depend only on such hashes, so equal inputs make equal files. */
@@ -47,11 +47,13 @@ const signatures = [
 /** As many bytes as `dimensionsOf` reads. */
 const dimensionBytes = 96 * 1024;
 
+export const dimensionsIn = (bytes: Buffer) => dimensionsOf(bytes.toString("base64", 0, dimensionBytes));
+
 function describeImageFile(bytes: Buffer, param: string): string {
   const head = bytes.toString("latin1", 0, 12);
   const [kind] = signatures.find(([, signature]) => signature.test(head)) ?? [];
   if (!kind) throw refusal("The image is not a PNG, JPEG, GIF or WebP file.", param);
-  const size = dimensionsOf(bytes.toString("base64", 0, dimensionBytes));
+  const size = dimensionsIn(bytes);
   return `a ${kind} image${size ? ` of ${size.width} x ${size.height} pixels` : ""}, ${bytes.length} bytes`;
 }
 

@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import type { Model } from "#catalog";
+import { invalidValue } from "#errors";
+import { detect } from "#files";
+import {
+  fileInAddress,
+  imageEditCall,
+  imageEditFields,
+  imagesCodec,
+  imageVariationCall,
+  imageVariationFields,
+  type JsonObject,
+  maxImages,
+  type NamedImage,
+  object,
+  withImages,
+} from "#formats";
+import { sendContinue } from "../http/body.ts";
+import { withFileForm } from "../http/file-form.ts";
+import { localsOf } from "../http/headers.ts";
+import { mediaTypeOf } from "../http/upload-body.ts";
+import { jobBody, type PaidRoute, type RouteBody, type RouteBodyDeps, type RouteRequest } from "../paid-route.ts";
+
+const takes = ({ task, media }: Model, field: string): boolean =>
+  task === "images" && Object.hasOwn(object(media?.schema["properties"]), field);
+
+/** OpenAI's routes that start from images. Their job is that of `/v1/images/generations`. */
+export const imageRoutes: readonly PaidRoute[] = [
+  {
+    endpoint: "/v1/images/edits",
+    job: "image",
+    codec: imagesCodec,
+    endsAtSyncTimeout: true,
+    serves: (model) => takes(model, "image"),
+    readBody: (deps, request) =>
+      readImages(deps, request, {
+        ofJson: imageEditCall,
+        ofForm: imageEditFields,
+        files: { image: maxImages, mask: 1 },
+      }),
+  },
+  {
+    endpoint: "/v1/images/variations",
+    job: "image",
+    codec: imagesCodec,
+    endsAtSyncTimeout: true,
+    serves: (model) => takes(model, "variation"),
+    readBody: (deps, request) =>
+      readImages(deps, request, { ofJson: imageVariationCall, ofForm: imageVariationFields, files: { image: 1 } }),
+  },
+];
+
+interface Shapes {
+  readonly ofJson: typeof imageEditCall;
+  readonly ofForm: typeof imageEditFields;
+  readonly files: Readonly<Record<string, number>>;
+}
+
+const megabyte = 1024 * 1024;
+/** OpenAI takes as much of an image. */
+const limits = { fileBytes: 50 * megabyte, formBytes: 100 * megabyte };
+
+async function readImages(deps: RouteBodyDeps, request: RouteRequest, { ofJson, ofForm, files }: Shapes) {
+  const { req, res, caller } = request;
+  if (mediaTypeOf(req) === "multipart/form-data") {
+    sendContinue(req, res);
+    const { spoolBudget, clock } = deps;
+    const form = { rules: { ...limits, files }, share: spoolBudget.share(caller.account), clock };
+    return withFileForm(req, form, (sent) => {
+      const call = ofForm(sent.fields);
+      const images = sent.files.map(({ field, param, ...file }) => ({ field, param, file }));
+      const hashes = sent.files.map(({ hash }) => hash);
+      return bodyOf(deps, request, call, images, { release: () => {}, identity: identityOf(call, images, hashes) });
+    });
+  }
+  const body = await deps.readBody(req, res, caller);
+  try {
+    const { call, images } = ofJson(body.value);
+    const inline = images.map(({ address, ...image }) => {
+      if (!/^data:/i.test(address)) return { ...image, address };
+      const file = fileInAddress(address);
+      if (!file) throw invalidValue(image.param, `${image.param}: a data URL must have its data in base64.`);
+      return { ...image, file };
+    });
+    // Not the text itself, which would be in memory until the call has ended.
+    const identity = createHash("sha256").update(body.text).digest("base64url");
+    return await bodyOf(deps, request, call, inline, { release: () => body.release(), identity });
+  } catch (error) {
+    body.release();
+    throw error;
+  }
+}
+
+const identityOf = (call: JsonObject, images: readonly NamedImage[], hashes: readonly string[]): string =>
+  JSON.stringify(withImages(call, images, hashes));
+
+interface ImageFile {
+  readonly bytes: number;
+  readonly head: Buffer;
+  readonly body: AsyncIterable<Buffer>;
+}
+
+type GivenImage = NamedImage & ({ readonly address: string } | { readonly file: ImageFile });
+
+/** The images that came with the request become files of the call alone: storing them costs nothing. */
+async function bodyOf(
+  { files }: RouteBodyDeps,
+  { res, caller }: RouteRequest,
+  call: JsonObject,
+  images: readonly GivenImage[],
+  rest: Pick<RouteBody, "release" | "identity">,
+): Promise<RouteBody> {
+  const sent = [];
+  for (const image of images) {
+    if (!("file" in image)) continue;
+    const type = await detect(image.file.head);
+    if (type?.kind !== "image") throw invalidValue(image.param, `${image.param}: is not an image file.`);
+    sent.push({ ...image.file, type });
+  }
+  const ids = await files.temporary.store({ ...caller, requestId: localsOf(res).requestId }, sent);
+  const unused = [...ids];
+  const addresses = images.map((image) => ("file" in image ? (unused.shift() ?? "") : image.address));
+  const cleanUp = () => files.temporary.delete(ids);
+  return jobBody(withImages(call, images, addresses), { ...rest, cleanUp });
+}
