@@ -41,6 +41,8 @@ describe("a model for images or media", () => {
       ["local/speech", true],
       ["local/transcription", true],
       ["local/video", true],
+      ["local/moderation", false],
+      ["local/rerank", false],
     ]);
   });
 });
