@@ -5,6 +5,7 @@
  */
 import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";
+import type { Counting } from "../counting/index.ts";
 import { createAnthropic } from "./anthropic/index.ts";
 import { createFal } from "./fal/index.ts";
 import { createGemini } from "./gemini/index.ts";
@@ -21,7 +22,7 @@ export {
   UpstreamFailure,
 } from "./provider.ts";
 
-type Factory = (target: Target, deps: { clock: Clock }) => Provider;
+type Factory = (target: Target, deps: { clock: Clock; counting: Counting }) => Provider;
 
 export const providers: Readonly<Record<Upstream["provider"], Factory>> = {
   openai: createOpenai,

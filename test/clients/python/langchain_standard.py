@@ -62,14 +62,3 @@ class StandardTests(ChatModelIntegrationTests):
     @property
     def model_override_value(self):
         return "openai/gpt-5.5"
-
-    @pytest.mark.xfail(strict=True, reason="without a schema, the test model's JSON has only the key message")
-    def test_json_mode(self, model):
-        super().test_json_mode(model)
-
-    @pytest.mark.xfail(
-        strict=True, reason="the test model calls the tools that a prompt names, and this one names none"
-    )
-    @pytest.mark.parametrize("model", [{}, {"output_version": "v1"}], indirect=True)
-    def test_agent_loop(self, model):
-        super().test_agent_loop(model)
