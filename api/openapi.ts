@@ -302,7 +302,12 @@ const operations = {
     ...storing,
     body: speechRequest,
     responses: {
-      "200": { description: "The audio, as the model's file", headers: storedCallHeaders, content: file },
+      "200": {
+        description:
+          "The audio while it is generated, or, for `stream_format: sse`, the events `speech.audio.delta` and `speech.audio.done`. Under an `Idempotency-Key` the whole file",
+        headers: storedCallHeaders,
+        content: { ...file, ...events },
+      },
     },
   }),
   "POST /v1/audio/transcriptions": operation("createTranscription", "The text of a recording, priced per minute", {

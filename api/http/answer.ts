@@ -77,8 +77,9 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
 }
 
 export const beginStream = (res: Response, contentType = "text/event-stream; charset=utf-8"): void => {
+  // A worker may have said what it streams.
+  if (!res.hasHeader("content-type")) res.setHeader("content-type", contentType);
   res.writeHead(200, {
-    "content-type": contentType,
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
   });

@@ -36,6 +36,7 @@ import { createLinks, createToUpload } from "./upload-view.ts";
 import { createUploads } from "./uploads.ts";
 
 export type { ProviderJob } from "./generated.ts";
+export { detect as detectMediaType } from "./media-types.ts";
 export { fileLifetimeMs } from "./records.ts";
 export type { Upload } from "./upload-view.ts";
 

@@ -15,6 +15,8 @@ import type { Provider, Target } from "./provider.ts";
 import { createReplicate } from "./replicate/index.ts";
 
 export {
+  type Generated,
+  type GenerationCall,
   type InputFile,
   type JsonObject,
   type Provider,
