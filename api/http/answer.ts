@@ -12,6 +12,8 @@ function errorHeaders(res: Response, error: ServiceError): void {
   res.status(error.status);
   if (error.retryAfterSeconds !== undefined) res.set("retry-after", String(error.retryAfterSeconds));
   if (error.status === 401) res.set("www-authenticate", "Bearer");
+  // RFC 9110, section 15.5.22: it names the protocol to use.
+  if (error.status === 426) res.set("upgrade", "HTTP/1.1");
   if (error.shouldRetry === false) res.set("x-should-retry", "false");
 }
 

@@ -1,16 +1,26 @@
 /** What every call that generates files, or reads one, has in common. */
+
+import type { Model } from "#catalog";
 import { invalidValue, noCapacity, ServiceError } from "#errors";
-import type { ParsedCall } from "#formats";
+import { type JsonObject, object, type ParsedCall } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 import type { CallContext } from "../run-call/context.ts";
 
 export async function prepare({ payload, catalog, model, files, signal }: CallContext, parsed: ParsedCall) {
   // With the model's defaults, so that what is priced is what is requested.
-  const input = parsed.input ? catalog.checkInput(model, parsed.input) : {};
+  const input = parsed.input ? withoutOnlyFormat(model, catalog.checkInput(model, parsed.input)) : {};
   const { task } = model;
   if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
   const uploads = await files.uploads.resolve(payload.account, parsed.uploads, signal);
   return { input, task, uploads };
+}
+
+/** The only format that a model has is named by OpenAI's clients, and unknown to its provider. */
+function withoutOnlyFormat({ media }: Model, input: JsonObject): JsonObject {
+  const formats = object(object(media?.schema["properties"])["format"])["enum"];
+  if (!Array.isArray(formats) || formats.length !== 1) return input;
+  const { format: _, ...rest } = input;
+  return rest;
 }
 
 export const holdIn = (memory: ByteShare) => (bytes: number) => {
