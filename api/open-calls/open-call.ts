@@ -72,8 +72,8 @@ export type CallState =
 /** One paid call from its admission to its last byte. */
 export const openCall = (submission: Submission, memory: ByteBudget, now: number) => ({
   ...submission,
-  /** Of bytes that the caller has not read yet. */
-  unsent: memory.share(submission.payload.account),
+  /** Of bytes that the caller has not read yet, if the stream is binary. */
+  unsent: submission.isBinary && memory.share(submission.payload.account),
   state: { kind: "preparing" } as CallState,
   /** Ends the subscription to the call's frames. */
   unsubscribe: () => {},

@@ -43,10 +43,9 @@ function write(call: OpenCall, text: string): void {
 }
 
 /** Audio may be generated much faster than a caller can read it. */
-function mayWrite({ res, isBinary, unsent }: OpenCall): boolean {
-  const bytes = res.writableLength;
-  if (bytes <= maxUnsentBytes) return unsent.resize(0);
-  return isBinary === true && unsent.resize(bytes);
+function mayWrite({ res: { writableLength }, unsent }: OpenCall): boolean {
+  if (writableLength <= maxUnsentBytes) return unsent?.resize(0) ?? true;
+  return unsent?.resize(writableLength) ?? false;
 }
 
 /** Once a second: cuts the connection of a caller who has read nothing for `stalledMs`. */

@@ -4,6 +4,8 @@ https://reference.langchain.com/python/langchain-tests/ : a subclass for each AP
 """
 
 import base64
+import io
+import wave
 
 import httpx
 import pytest
@@ -12,8 +14,18 @@ from langchain_openai import ChatOpenAI
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 
 
+def recording():
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setparams((1, 2, 16000, 0, "NONE", ""))
+        writer.writeframes(bytes(16000))
+    return file.getvalue()
+
+
 class FetchedFile:
-    content = base64.b64decode(PNG)
+    def __init__(self, url):
+        page = b"%PDF-1.4\n1 0 obj<</Type/Page>>endobj\n%%EOF\n"
+        self.content = {"wav": recording(), "pdf": page}.get(url.rsplit(".", 1)[-1], base64.b64decode(PNG))
 
 
 class StandardTests(ChatModelIntegrationTests):
@@ -22,7 +34,7 @@ class StandardTests(ChatModelIntegrationTests):
     @pytest.fixture(autouse=True)
     def files_without_a_network(self, monkeypatch):
         """The tests fetch their images."""
-        monkeypatch.setattr(httpx, "get", lambda *_, **__: FetchedFile())
+        monkeypatch.setattr(httpx, "get", lambda url, **_: FetchedFile(url))
 
     @property
     def chat_model_class(self):
@@ -41,6 +53,18 @@ class StandardTests(ChatModelIntegrationTests):
 
     @property
     def supports_image_inputs(self):
+        return True
+
+    @property
+    def supports_audio_inputs(self):
+        return True
+
+    @property
+    def supports_pdf_inputs(self):
+        return True
+
+    @property
+    def supports_pdf_tool_message(self):
         return True
 
     @property
