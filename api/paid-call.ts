@@ -156,7 +156,7 @@ async function submitCall(
 
   // A payment has one call at a time: what is still held on its account was held for a call that died.
   if (!keySlot) await deps.money.releaseAll(account);
-  const endsEarly = route.endsAtSyncTimeout && !claim;
+  const endsEarly = route.endsAtSyncTimeout && !claim && !call.stream;
   const timeoutMs = endsEarly ? Math.min(deps.syncTimeoutMs, deps.callTimeoutMs) : deps.callTimeoutMs;
   const deadlineAt = acceptedAt + timeoutMs;
   // An answer under a key is decided without this process, too.
@@ -182,9 +182,11 @@ async function submitCall(
     res,
     ...(leased && { leased }),
     ...(claim && { answerBy }),
-    ...(answer && {
-      write: (text: string) => answer(deps, { res, text, format: wanted, isLast: claim === undefined }),
-    }),
+    ...(call.isBinary && { isBinary: call.isBinary }),
+    ...(answer &&
+      !call.stream && {
+        write: (text: string) => answer(deps, { res, text, format: wanted }),
+      }),
     ...(cleanUp && { cleanUp }),
   };
   reservation.submitted();
@@ -236,7 +238,7 @@ async function answerAgain(
   markReplayed(res, requestId);
   res.set({ ...answer.headers, "x-xm-cost-usd": formatUsd(answer.costNanoUsd) });
   res.setTimeout(stalledMs, () => res.destroy());
-  if (write) await write(deps, { res, text: answer.text, format, isLast: false });
+  if (write) await write(deps, { res, text: answer.text, format });
   else answerParts(res.status(200), [answer.text]);
 }
 

@@ -43,8 +43,6 @@ export interface RouteAnswer {
   readonly text: string;
   /** The format that the caller asked for. */
   readonly format: string | undefined;
-  /** Nobody can ask for this answer again. */
-  readonly isLast: boolean;
 }
 
 export interface PaidRoute {

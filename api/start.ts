@@ -64,14 +64,19 @@ export async function startApi(deps: ProcessDeps) {
   const leases = money.createLeases({ registration, recalls });
 
   const services = { ...common, registry, queues, reader, keys, leases };
-  const openCalls = createOpenCalls({ ...services, background, pingIntervalMs: config.PING_INTERVAL_MS });
+  const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
+  const openCalls = createOpenCalls({
+    ...services,
+    background,
+    pingIntervalMs: config.PING_INTERVAL_MS,
+    memory: bodyBudget,
+  });
   redis.on("ready", () => openCalls.reconnected());
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
     (await reader.instanceLives(instance)) ||
     (isPool(pool) && (await queues.isPending(pool, requestId)));
   const state = { draining: false, publicUrl: "" };
-  const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
   const app = createApp({
     ...services,
     config,

@@ -81,6 +81,7 @@ export const errorKinds = {
     when: "the body or file is not of an accepted type or encoding",
   },
   expectation_failed: { status: 417, type: invalid, when: "`Expect` asks for something other than `100-continue`" },
+  upgrade_required: { status: 426, type: invalid, when: "a WebSocket is asked for: every route speaks plain HTTP" },
   rate_limit_exceeded: {
     status: 429,
     type: "rate_limit_error",
@@ -196,6 +197,8 @@ export const unsupportedMediaType = (message: string, param?: string) =>
   make("unsupported_media_type", message, { param });
 export const expectationFailed = () =>
   make("expectation_failed", "Expect: only 100-continue is supported.", { param: "expect" });
+export const noWebSocket = () =>
+  make("upgrade_required", "There are no WebSockets here: send a POST, and stream by server-sent events.");
 export const headersTooLarge = () =>
   make("headers_too_large", "The address and the headers are over the limit of 16 KB.");
 export const rateLimited = (message: string, retryAfterSeconds: number) =>

@@ -36,8 +36,8 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
   const replies = createReplies({ redis, clock });
   const cancellations = createCancellations({ subscriber, commands: redis, clock, log });
   const running = createRunning({ cancellations, replies, clock, log });
-  const upstreams = createUpstreams({ catalog: common.catalog, env, clock });
   const counting = createCounting({ clock, log });
+  const upstreams = createUpstreams({ catalog: common.catalog, env, clock, counting });
   const ending = new AbortController();
   const handlerDeps = {
     ...common,

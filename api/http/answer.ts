@@ -12,6 +12,8 @@ function errorHeaders(res: Response, error: ServiceError): void {
   res.status(error.status);
   if (error.retryAfterSeconds !== undefined) res.set("retry-after", String(error.retryAfterSeconds));
   if (error.status === 401) res.set("www-authenticate", "Bearer");
+  // RFC 9110, section 15.5.22: it names the protocol to use.
+  if (error.status === 426) res.set("upgrade", "HTTP/1.1");
   if (error.shouldRetry === false) res.set("x-should-retry", "false");
 }
 
@@ -77,8 +79,9 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
 }
 
 export const beginStream = (res: Response, contentType = "text/event-stream; charset=utf-8"): void => {
+  // A worker may have said what it streams.
+  if (!res.hasHeader("content-type")) res.setHeader("content-type", contentType);
   res.writeHead(200, {
-    "content-type": contentType,
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
   });

@@ -1,6 +1,6 @@
 import type { NextFunction, Request, Response } from "express";
 import helmet from "helmet";
-import { expectationFailed, invalidValue, type ServiceError } from "#errors";
+import { expectationFailed, invalidValue, noWebSocket, type ServiceError } from "#errors";
 import type { Clock } from "#platform/clock";
 import { newRequestId } from "#platform/ids";
 
@@ -49,10 +49,12 @@ export function checkHead(req: Request, res: Response, next: NextFunction): void
   next(error);
 }
 
-function errorOfHead({ rawHeaders, headers: { expect } }: Request): ServiceError | undefined {
+function errorOfHead({ rawHeaders, headers: { expect, upgrade } }: Request): ServiceError | undefined {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === "host") hosts++;
   if (hosts !== 1) return invalidValue("host", "The request must have one Host header.");
+  // Clients such as Codex try a WebSocket first, and change to HTTP on this status alone.
+  if (upgrade !== undefined && /\bwebsocket\b/i.test(upgrade)) return noWebSocket();
   return expect === undefined || /^100-continue$/i.test(expect.trim()) ? undefined : expectationFailed();
 }
 

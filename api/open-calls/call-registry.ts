@@ -60,6 +60,7 @@ export function createCallRegistry(
       if (call.state.kind === "ended") return;
       call.state = { kind: "ended" };
       call.unsubscribe();
+      call.unsent?.close();
       const { requestId, account, keyId, endpoint, model, stream, acceptedAt } = call.payload;
       calls.delete(requestId);
       countCall(call, -1);

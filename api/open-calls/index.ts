@@ -229,7 +229,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
 
     /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
     async submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void> {
-      const call = openCall(submission, clock.now());
+      const call = openCall(submission, deps.memory, clock.now());
       const { payload } = call;
       open.add(call);
       call.unsubscribe = reader.expect(payload.requestId, (frame) => onFrame(call, frame));

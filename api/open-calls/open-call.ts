@@ -15,6 +15,7 @@ import {
 import type { Keys, Slot } from "#keys";
 import type { Leased, Money } from "#money";
 import type { Background } from "#platform/background";
+import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 
@@ -29,6 +30,8 @@ export interface OpenCallDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly pingIntervalMs: number;
+  /** For what callers of binary streams have not read yet. */
+  readonly memory: ByteBudget;
 }
 
 /** An admitted call, before its job is on the queue. */
@@ -45,6 +48,8 @@ export interface Submission {
   readonly answerBy?: number;
   readonly codec: Codec;
   readonly res: Response;
+  /** The stream is of bytes, and its frames have them in base64. */
+  readonly isBinary?: true;
   /** Writes the job's answer, where that is not the text itself. Rejects, before the head is sent, with the error to answer. */
   readonly write?: (text: string) => Promise<void>;
   /** Deletes what the job read beside its body. */
@@ -65,8 +70,10 @@ export type CallState =
   | { readonly kind: "ended" };
 
 /** One paid call from its admission to its last byte. */
-export const openCall = (submission: Submission, now: number) => ({
+export const openCall = (submission: Submission, memory: ByteBudget, now: number) => ({
   ...submission,
+  /** Of bytes that the caller has not read yet, if the stream is binary. */
+  unsent: submission.isBinary && memory.share(submission.payload.account),
   state: { kind: "preparing" } as CallState,
   /** Ends the subscription to the call's frames. */
   unsubscribe: () => {},

@@ -4,7 +4,7 @@ import { formatUsd } from "#money";
 import { answerError, answerParts, beginStream, stalledMs } from "../http/answer.ts";
 import { isDetached, type OpenCall } from "./open-call.ts";
 
-/** A caller with more unsent bytes than this counts as disconnected. */
+/** A caller with more unsent bytes than this counts as disconnected, unless the stream is binary and there is memory. */
 const maxUnsentBytes = 1024 * 1024;
 
 /** Bytes that the kernel took: `bytesWritten` also counts those that the socket still buffers. */
@@ -30,15 +30,22 @@ function writeJoined(call: OpenCall): void {
 
 export function writePing(call: OpenCall, now: number): void {
   call.lastWriteAt = now;
-  write(call, call.codec.ping);
+  // Nothing can be put between bytes.
+  if (!call.isBinary) write(call, call.codec.ping);
 }
 
 function write(call: OpenCall, text: string): void {
   const { res, codec } = call;
   if (isDetached(call)) return;
-  if (res.writableLength > maxUnsentBytes) return void res.destroy();
+  if (!mayWrite(call)) return void res.destroy();
   if (!res.headersSent) beginStream(res, codec.streamType);
-  res.write(text);
+  res.write(text, call.isBinary ? "base64" : "utf8");
+}
+
+/** Audio may be generated much faster than a caller can read it. */
+function mayWrite({ res: { writableLength }, unsent }: OpenCall): boolean {
+  if (writableLength <= maxUnsentBytes) return unsent?.resize(0) ?? true;
+  return unsent?.resize(writableLength) ?? false;
 }
 
 /** Once a second: cuts the connection of a caller who has read nothing for `stalledMs`. */
@@ -83,6 +90,8 @@ function takeParts(call: OpenCall, last: string): readonly string[] {
 export function writeError(call: OpenCall, error: ServiceError, ending?: string): void {
   const { res, codec, payload, hasContent } = call;
   writeJoined(call);
-  if (res.headersSent) res.end(ending ?? codec.streamError(error, payload.requestId, hasContent));
+  // Bytes that merely end would look complete.
+  if (res.headersSent && call.isBinary) res.destroy();
+  else if (res.headersSent) res.end(ending ?? codec.streamError(error, payload.requestId, hasContent));
   else answerError(res, error, codec.error(error, payload.requestId));
 }

@@ -12,6 +12,16 @@ const transcript = z
   })
   .meta({ id: "Transcript", description: "What the model says of the recording" });
 
+const speechEvent = z
+  .union([
+    z.object({ type: z.literal("speech.audio.delta"), audio: z.string().describe("base64") }),
+    z.object({
+      type: z.literal("speech.audio.done"),
+      usage: z.object({ input_tokens: z.int(), output_tokens: z.int(), total_tokens: z.int() }),
+    }),
+  ])
+  .meta({ id: "SpeechEvent", description: "The data of one event; the tokens are an estimate" });
+
 const recordingForm = {
   required: true,
   content: {
@@ -36,9 +46,20 @@ export const audio: Group = {
     "POST /v1/audio/speech": operation("createSpeech", "Speech from a text, priced per character", {
       ...storing,
       body: speechRequest,
-      examples: { speech: { summary: "A sentence", value: { model: "local/speech", input: "Hello.", voice: "alto" } } },
+      examples: {
+        speech: { summary: "A sentence", value: { model: "local/speech", input: "Hello.", voice: "alto" } },
+        events: {
+          summary: "The same as events",
+          value: { model: "local/speech", input: "Hello.", voice: "alto", stream_format: "sse" },
+        },
+      },
       responses: {
-        "200": { description: "The audio, as the model's file", headers: storedCallHeaders, content: file },
+        "200": {
+          description:
+            "The audio while it is generated, or, for `stream_format: sse`, its events. Under an `Idempotency-Key` the whole file",
+          headers: storedCallHeaders,
+          content: { ...file, "text/event-stream": { schema: speechEvent } },
+        },
       },
     }),
     "POST /v1/audio/transcriptions": operation("createTranscription", "The text of a recording, priced per minute", {

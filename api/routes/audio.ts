@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { fileExpired, invalidValue } from "#errors";
 import { detect, unsupportedFile } from "#files";
-import { audioCodec, type JsonObject, list, object, speechCall, text, transcriptionCall } from "#formats";
+import { audioCodec, audioType, type JsonObject, list, object, speechCall, text, transcriptionCall } from "#formats";
 import { answerJson } from "../http/answer.ts";
 import { sendContinue } from "../http/body.ts";
 import { withFileForm } from "../http/file-form.ts";
@@ -20,7 +20,8 @@ export const audioRoutes: readonly PaidRoute[] = [
     async readBody({ readBody }, { req, res, caller }) {
       const body = await readBody(req, res, caller);
       try {
-        return jobBody(speechCall(body.value), { release: () => body.release() });
+        const isStored = req.get("idempotency-key") !== undefined;
+        return jobBody(speechCall(body.value, isStored), { release: () => body.release() });
       } catch (error) {
         body.release();
         throw error;
@@ -83,14 +84,11 @@ function writeTranscript({ res, text: answer, format }: RouteAnswer): void {
   res.end(bytes);
 }
 
-/** Formats without a signature in their bytes. */
-const unsignedTypes: Readonly<Record<string, string>> = { pcm: "audio/pcm", mulaw: "audio/basic" };
-
 const unknownType = "application/octet-stream";
 
-/** Sends the generated file. If nobody can ask for it again, it is deleted. */
+/** Sends the generated file of a call whose answer is stored. */
 async function writeSpeech({ files }: Parameters<NonNullable<PaidRoute["answer"]>>[0], answer: RouteAnswer) {
-  const { res, format = "", isLast } = answer;
+  const { res, format } = answer;
   const [made] = list(object(JSON.parse(answer.text))["files"]);
   const id = text(made?.["url"]).replace(/^.*\//s, "");
   const disconnected = new AbortController();
@@ -104,7 +102,7 @@ async function writeSpeech({ files }: Parameters<NonNullable<PaidRoute["answer"]
     // Read before the status is sent, so that a failure of storage can still be a 503.
     const first = await chunks.next();
     if (first.done) throw fileExpired();
-    const type = file.contentType === unknownType ? (unsignedTypes[format] ?? unknownType) : file.contentType;
+    const type = audioType(file.contentType === unknownType ? undefined : file.contentType, format);
     res.status(200).set({ "content-type": type, "content-length": String(file.bytes) });
     for await (const chunk of prepend(first.value, chunks)) {
       if (signal.aborted) return;
@@ -113,7 +111,5 @@ async function writeSpeech({ files }: Parameters<NonNullable<PaidRoute["answer"]
     res.end();
   } catch (error) {
     if (!signal.aborted) throw error;
-  } finally {
-    if (isLast) await files.generated.delete([id]);
   }
 }

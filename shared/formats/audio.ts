@@ -16,7 +16,10 @@ export const speechRequest = z
       .nullish()
       .describe("One of the model's voices; its `x_input_schema` lists them"),
     response_format: z.string().min(1).nullish().describe("One of the model's formats, such as `mp3` or `wav`"),
-    stream_format: z.enum(["audio", "sse"]).nullish().describe("Only `audio`"),
+    stream_format: z
+      .enum(["audio", "sse"])
+      .nullish()
+      .describe("`audio` (default): the bytes; `sse`: events with the audio in base64"),
   })
   .meta({ id: "SpeechRequest" });
 
@@ -25,19 +28,39 @@ export interface AudioCall {
   readonly model: string;
   readonly input: JsonObject;
   readonly response_format?: string;
+  /** Of speech that is sent while it is generated. */
+  readonly stream?: SpeechStream;
 }
 
-export function speechCall(body: unknown): AudioCall {
+export type SpeechStream = "audio" | "sse";
+
+/** `isStored`: the answer is stored to be sent again, so that it has to be whole. Events cannot be sent again. */
+export function speechCall(body: unknown, isStored: boolean): AudioCall {
   const { model, input: text, voice, response_format, stream_format, ...own } = validate(speechRequest, body);
-  if (stream_format === "sse") refuse("stream_format", "speech is sent as audio only");
+  const stream = stream_format === "sse" ? "sse" : isStored ? undefined : "audio";
   const input = {
     ...own,
     text,
     voice: typeof voice === "object" ? voice?.id : voice,
     format: response_format,
   };
-  return { model, input: given(input), ...(response_format != null && { response_format }) };
+  return {
+    model,
+    input: given(input),
+    ...(response_format != null && { response_format }),
+    ...(stream && { stream }),
+  };
 }
+
+/** Formats without a signature in their bytes. */
+const unsignedTypes: ReadonlyMap<unknown, string> = new Map([
+  ["pcm", "audio/pcm"],
+  ["mulaw", "audio/basic"],
+]);
+
+/** `detected`: the type by the first bytes, if they have one. */
+export const audioType = (detected: string | undefined, format: unknown): string =>
+  detected ?? unsignedTypes.get(format) ?? "application/octet-stream";
 
 const transcriptFormats = ["json", "text", "srt", "verbose_json", "vtt"] as const;
 
@@ -81,9 +104,13 @@ function inRouteNames(error: ServiceError): ServiceError {
 export const audioCodec: Codec = {
   ...mediaCodec,
   parse(body, bodyBytes) {
-    const { response_format: format } = object(body);
-    const call = mediaCodec.parse(body, bodyBytes);
-    return typeof format === "string" ? { ...call, answerFormat: format } : call;
+    const { response_format: format, stream } = object(body);
+    return {
+      ...mediaCodec.parse(body, bodyBytes),
+      ...(typeof format === "string" && { answerFormat: format }),
+      ...(stream !== undefined && { stream: true }),
+      ...(stream === "audio" && { isBinary: true }),
+    };
   },
   error: (error, requestId) => mediaCodec.error(inRouteNames(error), requestId),
 };

@@ -15,6 +15,8 @@
 export {
   type AudioCall,
   audioCodec,
+  audioType,
+  type SpeechStream,
   speechCall,
   speechRequest,
   transcriptionCall,

@@ -88,6 +88,8 @@ export interface ParsedCall {
   readonly input?: ModelInput;
   /** Of an audio call: the format in which the caller wants the answer. */
   readonly answerFormat?: string;
+  /** The stream is of bytes, not of events: workers write them in base64. */
+  readonly isBinary?: true;
   /** The token mint that the caller chose, unchecked. */
   readonly buybackToken?: string;
 }

@@ -31,8 +31,11 @@ export interface Outcome {
 }
 
 export const limitBytes = 256 * 1024;
-/** In UTF-16 units: none takes more than 3 bytes of UTF-8, so text of this length stays under the limit. */
-export const limitUnits = Math.floor(limitBytes / 3);
+/**
+ * In UTF-16 units: none takes more than 3 bytes of UTF-8, so text of this length stays under the limit. A multiple of 4: base64
+ * is split between its groups.
+ */
+export const limitUnits = Math.floor(limitBytes / 12) * 4;
 
 /** Long text in parts that fit a frame, never through the middle of a surrogate pair. */
 export function splitText(text: string): string[] {

@@ -51,7 +51,7 @@ export const environment = z.object({
     .describe("Lowest level that is logged"),
   BODY_LIMIT_BYTES: count("Largest JSON request body", 25 * 1024 * 1024),
   BODY_BUDGET_BYTES: count(
-    "Memory for JSON bodies that one API process is reading or has not queued yet; beyond it new calls get 503. At least 10 times BODY_LIMIT_BYTES",
+    "Memory for JSON bodies that one API process is reading or has not queued yet, and for streamed audio that callers have not read; beyond it new calls get 503 and slow readers are disconnected. At least 10 times BODY_LIMIT_BYTES",
     256 * 1024 * 1024,
   ),
   NATIVE_FORMATS_ANY_MODEL: z

@@ -91,6 +91,32 @@ test("a worker killed during a rerank and a moderation: an error each, nothing c
   expect([cohere.requests.length, openai.requests.length]).toEqual([1, 1]);
 });
 
+test("a worker killed while it sends audio: the connection is cut, nothing charged, the provider never asked again", async () => {
+  const stores = await testStores();
+  const { provider, env } = await startProvider();
+  const { client, worker } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+
+  provider.respond({
+    headers: { "content-type": "audio/mpeg" },
+    events: [Buffer.alloc(300, 1), Buffer.alloc(300, 2)],
+    beforeEvent: { 1: never },
+  });
+  const speaking = { model: "mock/speech", input: "Hello", voice: "alto" };
+  const response = await customer.post("/v1/audio/speech", speaking);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  expect((await reader.read()).value).toHaveLength(300);
+  await spawnWorker(stores, env);
+
+  worker.kill("SIGKILL");
+  await expect(reader.read()).rejects.toThrow("terminated");
+  await client.settled();
+  const calls = await callsOf(client, customer);
+  expect(calls).toMatchObject([{ amount_usd: "0.00", request: { status: "failed", error: "no_capacity" } }]);
+  expect(await availableUsd(client, customer)).toBe("1.00");
+  expect(provider.requests).toHaveLength(1);
+});
+
 test("a worker killed between decision and answer: the caller gets an error and the cost back", async () => {
   const stores = await testStores();
   const { provider, env } = await startProvider();

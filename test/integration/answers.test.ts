@@ -9,11 +9,12 @@ import { type OpenCall, openCall, type Submission } from "../../api/open-calls/o
 import { checkProgress, writeError, writeEvents, writeFinal } from "../../api/open-calls/write-answer.ts";
 import { chatCodec } from "../../shared/formats/index.ts";
 import type { Frame } from "../../shared/jobs/index.ts";
+import { createByteBudget } from "../../shared/platform/byte-budget.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { eventually } from "../support/service.ts";
 
 /** One open call whose caller is a bare socket. */
-async function openOne(stream: boolean) {
+async function openOne(stream: boolean, binaryBudgetBytes?: number) {
   const clock = createManualClock();
   const arrived = Promise.withResolvers<OpenCall>();
   const server = createServer((_: IncomingMessage, raw: ServerResponse) => {
@@ -25,8 +26,13 @@ async function openOne(stream: boolean) {
         for (const [name, each] of Object.entries(all)) raw.setHeader(name, each as string);
       },
     }) as unknown as Response;
-    const submission = { payload: { stream, requestId: "req_1" }, codec: chatCodec, res } as Submission;
-    arrived.resolve(openCall(submission, clock.now()));
+    const submission = {
+      payload: { stream, requestId: "req_1" },
+      codec: chatCodec,
+      res,
+      ...(binaryBudgetBytes !== undefined && { isBinary: true }),
+    } as Submission;
+    arrived.resolve(openCall(submission, createByteBudget(binaryBudgetBytes ?? 0), clock.now()));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -139,4 +145,19 @@ test("a caller with more than 1 MB unsent is disconnected, however much comes to
   }
   expect(call.res.destroyed).toBe(true);
   expect(unsent).toBeLessThan(1024 * 1024 + 2 * Buffer.byteLength(part));
+});
+
+test("bytes that a caller has not read yet may be more than 1 MB, as long as there is memory for them", async () => {
+  const limitBytes = 8 * 1024 * 1024;
+  const { clock, call, socket } = await openOne(true, limitBytes);
+  socket.pause();
+  const bytes = Buffer.alloc(240_000, 1);
+  let unsent = 0;
+  for (let each = 0; each < parts; each++) {
+    writeEvents(call, bytes.toString("base64"), clock.now());
+    unsent = Math.max(unsent, call.res.writableLength);
+  }
+  expect(call.res.destroyed).toBe(true);
+  expect(unsent).toBeGreaterThan(limitBytes / 2);
+  expect(unsent).toBeLessThan(limitBytes + 2 * bytes.length);
 });

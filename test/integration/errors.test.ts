@@ -104,10 +104,15 @@ const rows: readonly (readonly [name: string, path: string, body: unknown, refus
   [
     "an audio part of a model without",
     chat,
-    messages({
-      role: "user",
-      content: [{ type: "input_audio", input_audio: { data: "UklGRgAAAABXQVZF", format: "wav" } }],
-    }),
+    {
+      model: "meta/llama-4-scout",
+      messages: [
+        {
+          role: "user",
+          content: [{ type: "input_audio", input_audio: { data: "UklGRgAAAABXQVZF", format: "wav" } }],
+        },
+      ],
+    },
     unsupported("messages[0].content[0]"),
   ],
   [

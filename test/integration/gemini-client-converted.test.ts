@@ -437,10 +437,11 @@ test("local describes images, by their bytes and as uploads, and names links", a
 
 describe("unsupported content is refused by the caller's name for it, and costs nothing", () => {
   const at = (field: string) => `contents[0].parts[1].${field}`;
+  const textOnly: Target = { name: "a model of text", model: deepseekModel, says: "" };
   const rows: readonly (readonly [readonly Target[], Part, string])[] = [
-    [[local, ...others], inline("audio/wav", wav), at("inlineData")],
-    [[local], inline("application/pdf", pdf), at("inlineData")],
-    [[local], linked("application/pdf", pdfLink), at("fileData")],
+    [[textOnly, ...others], inline("audio/wav", wav), at("inlineData")],
+    [[textOnly], inline("application/pdf", pdf), at("inlineData")],
+    [[textOnly], linked("application/pdf", pdfLink), at("fileData")],
     [
       targets,
       linked("image/png", "https://generativelanguage.googleapis.com/v1beta/files/abc"),

@@ -23,12 +23,12 @@ async function startAlone() {
     log,
   });
   const catalog = loadCatalog(undefined);
-  const upstreams = createUpstreams({ catalog, env: {}, clock });
+  const counting = createCounting({ clock, log });
+  onTestFinished(() => counting.close());
+  const upstreams = createUpstreams({ catalog, env: {}, clock, counting });
   onTestFinished(() => upstreams.close());
   const running = createRunning({ cancellations, replies, clock, log });
   clock.later(60_000);
-  const counting = createCounting({ clock, log });
-  onTestFinished(() => counting.close());
   const { money, files, idempotency, responses } = bank;
   const stores = { money, files, idempotency, responses, replies };
   return { ...bank, deps: { catalog, upstreams, ...stores, cancellations, running, counting, clock, log } };

@@ -96,6 +96,8 @@ describe("a declared length over the limit", () => {
 
 describe("what Node's server refuses has our error body", () => {
   const get = (...lines: readonly string[]) => ["GET /v1/models HTTP/1.1", ...lines, "", ""].join("\r\n");
+  const webSocketOn = (path: string) =>
+    headOf("GET", path, { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": 13 });
   const chunked = headOf("POST", chat, { "transfer-encoding": "chunked" });
   const rows: readonly (readonly [name: string, status: number, code: string, param: string | null, text: string])[] = [
     ["two Host headers", 400, "invalid_value", "host", get("Host: a", "Host: b")],
@@ -103,6 +105,8 @@ describe("what Node's server refuses has our error body", () => {
     ["no Host header", 400, "invalid_value", "host", get("accept: */*")],
     ["an Expect that no server knows", 417, "expectation_failed", "expect", get("Host: a", "Expect: the-best")],
     ["an Expect of two things", 417, "expectation_failed", "expect", get("Host: a", "Expect: 100-continue, more")],
+    ["a WebSocket for Responses", 426, "upgrade_required", null, webSocketOn("/v1/responses")],
+    ["a WebSocket on any other path", 426, "upgrade_required", null, webSocketOn("/nowhere")],
     ["headers of 17 KB", 431, "headers_too_large", null, get("Host: a", `x-large: ${"x".repeat(17 * 1024)}`)],
     ["headers of 4 MB", 431, "headers_too_large", null, get("Host: a", `x-large: ${"x".repeat(4 * mebi)}`)],
     [
@@ -135,6 +139,14 @@ describe("what Node's server refuses has our error body", () => {
       },
     });
     expect(headers["x-request-id"]).toMatch(/^req_/);
+  });
+
+  test("the answer to a WebSocket names the protocol to use; other upgrades are ignored", async () => {
+    const { headers } = parsed(await answerTo(webSocketOn("/v1/responses")));
+    expect(headers["upgrade"]).toBe("HTTP/1.1");
+    const wire = await wireTo(running.service);
+    await wire.write(headOf("GET", "/healthz", { connection: "Upgrade, HTTP2-Settings", upgrade: "h2c" }));
+    expect(await wire.received((text) => text.includes('"status"'))).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   test("in the format of the path, where there is one", async () => {

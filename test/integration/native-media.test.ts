@@ -229,6 +229,19 @@ describe("sound", () => {
     expect(posted(running.fal)[0]?.body).toEqual({ text: "Grüße 👋", voice: "Aria" });
   });
 
+  test("speech on OpenAI's route, whose clients always name mp3: the provider's only format is not sent", async () => {
+    running.fal.respond({ output: { audio: { url: "0.mp3" } } });
+    const customer = await running.service.account("1");
+    const body = { model: voice, input: "Grüße 👋", voice: "Aria", response_format: "mp3" };
+    const response = await customer.post("/v1/audio/speech", body);
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "audio/mpeg"]);
+    expect(Buffer.from(await response.arrayBuffer())).toEqual(mockMp3);
+    expect(posted(running.fal)[0]?.body).toEqual({ text: "Grüße 👋", voice: "Aria" });
+    expect((await customer.post("/v1/audio/speech", { ...body, response_format: "wav" })).status).toBe(400);
+    await running.service.settled();
+    expect(await customer.ledger("usage")).toMatchObject([{ amount_usd: "-0.0007" }]);
+  });
+
   test.each([
     [30_000, undefined],
     [90_000, "2_minutes"],

@@ -28,7 +28,7 @@ const messagesModel = "anthropic/claude-sonnet-5";
 
 /** In nano-USD per token, by price key; independent of the catalog's price list. */
 const prices: Prices = {
-  [localModel]: { input: 100n, cached_input: 50n, output: 400n },
+  [localModel]: { input: 100n, cached_input: 50n, audio_input: 300n, output: 400n },
   [nativeModel]: { input: 300n, cached_input: 30n, audio_input: 1_000n, output: 2_500n },
   [chatModel]: { input: 400n, cached_input: 100n, output: 1_600n },
   [responsesModel]: { input: 5_000n, cached_input: 500n, output: 30_000n },

@@ -1,10 +1,14 @@
 import type { Task } from "../../shared/catalog/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createCounting } from "../../workers/counting/index.ts";
 import { createLocal } from "../../workers/providers/local/index.ts";
 import type { Generated, InputFile, JsonObject } from "../../workers/providers/provider.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
 
 const log = createLogger("test", "silent");
+
+export const localProvider = (clock: ManualClock = createManualClock()) =>
+  createLocal({ clock, counting: createCounting({ clock, log }) });
 
 export interface StoredFile {
   readonly bytes: Buffer;
@@ -41,7 +45,7 @@ export function begin(task: Task, input: JsonObject, options: Options = {}): Wor
     const pieces = Buffer.isBuffer(body) ? [body] : await Array.fromAsync(body);
     stored.push({ bytes: Buffer.concat(pieces), pieces: pieces.length, about });
   };
-  const done = createLocal({ clock }).generate({
+  const done = localProvider(clock).generate({
     task,
     model: task,
     input,

@@ -1,4 +1,5 @@
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createCounting } from "../../workers/counting/index.ts";
 import { createLocal } from "../../workers/providers/local/index.ts";
 import type { JsonObject } from "../../workers/providers/provider.ts";
 import { createManualClock } from "./manual-clock.ts";
@@ -6,7 +7,7 @@ import { createManualClock } from "./manual-clock.ts";
 const log = createLogger("test", "silent");
 
 export const clock = createManualClock();
-const provider = createLocal({ clock });
+const provider = createLocal({ clock, counting: createCounting({ clock, log }) });
 
 export interface Completion {
   readonly id: string;
@@ -17,7 +18,12 @@ export interface Completion {
     };
     readonly finish_reason: string;
   }[];
-  readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+  readonly usage: {
+    prompt_tokens: number;
+    completion_tokens: number;
+    total_tokens: number;
+    prompt_tokens_details?: { audio_tokens: number };
+  };
 }
 
 export interface Chunk {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { loadCatalog } from "../../shared/catalog/index.ts";
 import { createLogger } from "../../shared/platform/logger.ts";
+import { createCounting } from "../../workers/counting/index.ts";
 import { type AttemptRecord, createUpstreams } from "../../workers/upstreams/index.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
@@ -65,7 +66,8 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
   rmSync(folder, { recursive: true });
 
   const keys = Object.fromEntries(mocks.map((_, index) => [`PROVIDER_${index}_API_KEY`, `sk-operator-${index}`]));
-  const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock });
+  const counting = createCounting({ clock, log });
+  const upstreams = createUpstreams({ catalog, env: { ...keys, ...env }, clock, counting });
   onTestFinished(async () => {
     await upstreams.close();
     await Promise.all(mocks.map((mock) => mock.close()));

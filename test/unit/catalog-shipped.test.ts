@@ -17,9 +17,9 @@ describe("the catalog that is shipped", () => {
   test("has the two local models, which need no key and have a small price", () => {
     const chat = catalog.find("local/chat");
     expect(chat).toMatchObject({ type: "text", contextLength: 131_072, maxOutputTokens: 8_192 });
-    expect(chat?.features).toEqual(new Set(["tools", "json", "image"]));
+    expect(chat?.features).toEqual(new Set(["tools", "json", "image", "audio", "file"]));
     expect(chat?.upstreams).toEqual([{ upstream: "local", model: "chat" }]);
-    expect(listUsd("local/chat")).toEqual({ input: "0.10", cached_input: "0.05", output: "0.40" });
+    expect(listUsd("local/chat")).toEqual({ input: "0.10", cached_input: "0.05", audio_input: "0.30", output: "0.40" });
     expect(catalog.find("local/embeddings")).toMatchObject({ type: "embeddings", contextLength: 8_192 });
     expect(listUsd("local/embeddings")).toEqual({ input: "0.02" });
     expect(catalog.upstreams.get("local")).toMatchObject({ provider: "local" });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { assembled, type Chunk, chat, clock, sayOf, stream } from "../support/local-setup.ts";
+import { mp3, pdf, wav } from "../support/media-files.ts";
 
 const weather = {
   type: "function",
@@ -132,6 +133,45 @@ test("an image elsewhere is named and not fetched", async () => {
   expect(sayOf(answer)).toBe("I see an image at https://example.com/cat.png (not fetched: this model has no network).");
 });
 
+const address = (type: string, bytes: Buffer) => `data:${type};base64,${bytes.toString("base64")}`;
+const audio = (bytes: Buffer, format: string) => ({
+  type: "input_audio",
+  input_audio: { data: bytes.toString("base64"), format },
+});
+const file = (file_data: string) => ({ type: "file", file: { filename: "a", file_data } });
+const twoPages = pdf(["First page", "Second page"]);
+const note = Buffer.from("Bring milk");
+
+test.each([
+  ["a WAV recording", audio(wav(2.5), "wav"), "I hear a recording (wav) of 2.5 seconds, 80044 bytes.", 25, 25],
+  ["an MP3 recording", audio(mp3(3), "mp3"), /^I hear a recording \(mp3\) of 3\.\d+ seconds, 47955 bytes\.$/, 31, 31],
+  ["a recording as a file", file(address("audio/x-wav", wav(1))), "I hear a recording (wav) of 1 seconds", 10, 10],
+  ["a PDF", file(address("application/pdf", twoPages)), `I read a PDF file of 2 pages, ${twoPages.length} bytes.`, 512],
+  ["a PDF as bare base64", file(twoPages.toString("base64")), "I read a PDF file of 2 pages", 512],
+  ["a text file", file(address("text/plain", note)), 'I read a text file of 10 bytes: "Bring milk".', 2],
+  ["an image as a file", file(pixel), "I see a PNG image of 1 x 1 pixels, 70 bytes.", 256],
+  ["a file by link", file("https://example.com/a.pdf"), "I read a file at https://example.com/a.pdf (not fetched", 256],
+])("it says what it reads of %s, and counts it", async (_, part, expected, tokens, audioTokens?: number) => {
+  const { choices, usage } = await chat([part]);
+  expect(choices[0]?.message.content).toMatch(expected);
+  expect(usage).toMatchObject({ prompt_tokens: 3 + tokens });
+  expect(usage.prompt_tokens_details?.audio_tokens).toBe(audioTokens);
+});
+
+test("media of earlier messages count and are not described", async () => {
+  const messages = [
+    { role: "user", content: [audio(wav(2), "wav")] },
+    { role: "assistant", content: "Yes." },
+    { role: "user", content: "And?" },
+  ];
+  const answer = await chat("", { messages });
+  expect(sayOf(answer)).not.toContain("recording");
+  expect(answer.usage).toMatchObject({
+    prompt_tokens: 3 * 3 + 2 + 20,
+    prompt_tokens_details: { audio_tokens: 20 },
+  });
+});
+
 test.each(["data:image/png;base64,AAAA", "data:image/svg+xml,<svg/>", "data:;base64,"])(
   "%s is refused, naming the part",
   async (url) => {
@@ -210,15 +250,29 @@ test("a long answer yields to the event loop, and ends with its caller", async (
   await expect(Array.fromAsync(stream("tokens:50000", {}, caller.signal))).rejects.toThrow("disconnected");
 });
 
-test("a prompt of 24 MB is counted without blocking the event loop, up to the context length", async () => {
+const tooLong = (tokens: number) => ({
+  kind: "refused",
+  code: "context_length_exceeded",
+  param: "messages",
+  message: `The prompt is too long: this model's maximum context length is 131072 tokens, and the prompt has ${tokens}.`,
+});
+
+test("a prompt of the context length is answered, and one token more is refused", async () => {
+  const { usage } = await chat("word ".repeat(131_072 - 3 - 1));
+  expect(usage.prompt_tokens).toBe(131_072);
+  await expect(chat("word ".repeat(131_072 - 3))).rejects.toMatchObject(tooLong(131_073));
+  const endless = file(address("application/pdf", Buffer.from("%PDF-1.4 <</Type/Pages/Count 9000>>")));
+  await expect(chat([endless])).rejects.toMatchObject(tooLong(3 + 9000 * 256));
+});
+
+test("a prompt of 24 MB is counted without blocking the event loop", async () => {
   let turns = 0;
   const count = () => {
     turns++;
     setImmediate(count).unref();
   };
   setImmediate(count).unref();
-  const { usage } = await chat("word ".repeat(5_000_000));
-  expect(usage.prompt_tokens).toBe(131_072);
+  await expect(chat("word ".repeat(5_000_000))).rejects.toMatchObject({ code: "context_length_exceeded" });
   expect(turns).toBeGreaterThan(10);
 });
 

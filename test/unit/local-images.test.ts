@@ -1,8 +1,7 @@
 import { crc32, inflateSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { ServiceError } from "../../shared/errors.ts";
-import { createLocal } from "../../workers/providers/local/index.ts";
-import { begin, generate, never, upload } from "../support/local-media-setup.ts";
+import { begin, generate, localProvider, never, upload } from "../support/local-media-setup.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
 interface Chunk {
@@ -210,7 +209,7 @@ test("once aborted the next image is not stored", async () => {
 });
 
 test("uploads arrive as bytes, because it has no network", () => {
-  expect(createLocal({ clock: createManualClock() }).takesLinks).toBe(false);
+  expect(localProvider().takesLinks).toBe(false);
 });
 
 test("a task that it does not support is misconfigured", async () => {

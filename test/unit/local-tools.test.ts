@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { fill, wordsOf } from "../../workers/providers/local/schema.ts";
-import { callsOf, chat, sayOf } from "../support/local-setup.ts";
+import { assembled, callsOf, chat, sayOf, stream } from "../support/local-setup.ts";
 
 const tool = (name: string, parameters?: object) => ({
   type: "function",
@@ -24,6 +24,20 @@ test("a tool that the prompt names is called, with arguments from the prompt", a
 
 test("a tool that is not named is not called", async () => {
   expect(callsOf(await chat("Good morning", { tools }))).toEqual([]);
+});
+
+test("the only tool is called once without being named, with arguments that satisfy its schema", async () => {
+  const only = { tools: [weather] };
+  const first = await chat("How warm will Oslo be?", only);
+  expect(callsOf(first)).toEqual([{ name: "get_weather", arguments: { city: "Oslo", unit: "celsius", days: 1 } }]);
+  const [called] = first.choices[0]?.message.tool_calls ?? [];
+  const asked = { role: "user", content: "How warm will Oslo be?" };
+  const turn = [asked, first.choices[0]?.message, { role: "tool", tool_call_id: called?.id, content: "12 degrees" }];
+  expect(sayOf(await chat("", { ...only, messages: turn }))).toContain("get_weather returned: 12 degrees");
+  const later = [...turn, { role: "assistant", content: "12." }, { role: "user", content: "Thanks" }];
+  expect(sayOf(await chat("", { ...only, messages: later }))).toContain('"Thanks"');
+  expect(callsOf(await chat("Hi", { ...only, tool_choice: "none" }))).toEqual([]);
+  expect(callsOf(await chat("Hi", { ...only, tool_choice: "auto" }))).toHaveLength(1);
 });
 
 test("several that are named are called together, unless parallel calls are off", async () => {
@@ -71,6 +85,24 @@ test("json_object answers with an object, json_schema with a value that satisfie
   };
   const answer = sayOf(await chat("Who is Ada Lovelace, 36?", { response_format }));
   expect(person.parse(JSON.parse(answer))).toEqual({ name: "Ada Lovelace", age: 36, tags: ["a", "a"] });
+});
+
+test.each([
+  ["words after 'keys'", "Tell a joke with the 'setup' and 'punchline' keys. Only JSON.", ["setup", "punchline"]],
+  ["an example", 'Answer as {"city": "Oslo", "days": 3}', ["city", "days"]],
+  ["fields in backticks", "Give the fields `name`, `age`", ["name", "age"]],
+  ["a key like any other", 'The key is "__proto__"', ["__proto__"]],
+  ["quotes without keys", 'Say "hello" to them', ["message"]],
+])("json_object has the keys that the prompt quotes: %s", async (_, prompt, keys) => {
+  const response_format = { type: "json_object" };
+  const answered = JSON.parse(sayOf(await chat(prompt, { response_format }))) as object;
+  expect(Object.keys(answered)).toEqual(keys);
+  const messages = [
+    { role: "system", content: prompt },
+    { role: "user", content: "Go" },
+  ];
+  const { choices } = await assembled(stream("", { response_format, messages }));
+  expect(Object.keys(JSON.parse(choices[0]?.content ?? "") as object)).toEqual(keys);
 });
 
 test("json_schema without a schema is refused by its name", async () => {

@@ -16,9 +16,12 @@
 import { estimateTokens, type JsonObject } from "#formats";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import type { PdfSize } from "./pdf.ts";
 import { promptOf } from "./prompt.ts";
 import { gather, sampleOf } from "./sample.ts";
 import { createTokenizer } from "./tokenizer.ts";
+
+export { fileTokens, rulesOf } from "./media.ts";
 
 export type Counting = ReturnType<typeof createCounting>;
 
@@ -40,6 +43,11 @@ export function createCounting(deps: { clock: Clock; log: Logger }) {
         : estimateTokens(all.bytes);
       const documentTokens = documents.reduce((sum, { tokens }, n) => sum + tokens(counted?.documents[n]), 0);
       return allowance + textTokens + documentTokens;
+    },
+    /** The pages and text of a PDF in base64; undefined if it cannot be read in time. */
+    async measureDocument(base64: string, signal: AbortSignal): Promise<PdfSize | undefined> {
+      const counted = await tokenizer.count({ texts: [], documents: [base64] }, signal);
+      return counted?.documents[0];
     },
     /** Ends the thread; estimates under way are answered by their bytes. */
     close: () => tokenizer.close(),

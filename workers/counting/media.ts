@@ -91,6 +91,15 @@ function google(model: string): Rules {
   return { image, unknownImage: image(megapixel), audioSecond: 32, page: isOlder ? 258 : 560, hasPageText: false };
 }
 
+/** The rule of the local model, which says itself how it counts. */
+const local = (): Rules => ({
+  image: () => 256,
+  unknownImage: 256,
+  audioSecond: 10,
+  page: 256,
+  hasPageText: false,
+});
+
 /** For models of unknown owners, an average of the others. An image has a token for 750 pixels, 85 to 1,600. */
 const anyone: Rules = {
   image: ({ width, height }, detail) => (detail === "low" ? 85 : min(1_600, max(85, ceil((width * height) / 750)))),
@@ -101,7 +110,7 @@ const anyone: Rules = {
 };
 
 /** By the owner of a model: its published rules, as of November 2026. */
-const rulesByOwner = new Map(Object.entries({ openai, anthropic, google }));
+const rulesByOwner = new Map(Object.entries({ openai, anthropic, google, local }));
 
 /** By the owner of a model and its name. */
 export const rulesOf = (owner: string | undefined, model: string): Rules =>

@@ -1,10 +1,12 @@
-import { invalidValue, noCapacity, ServiceError, upstreamError } from "#errors";
+import { noCapacity, upstreamError } from "#errors";
 import { imagesCodec, mediaCodec, type ParsedCall } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
 import { dayMs } from "#platform/clock";
 import { type GeneratedFile, imageResponse, mediaResponse } from "../conversion/index.ts";
 import type { JsonObject } from "../providers/index.ts";
 import { type Answer, type CallContext, FailedWork, failureReason } from "../run-call/context.ts";
+import { holdIn, inInput, noMemory, prepare, withJob } from "./generation.ts";
+import { streamSpeech } from "./speech.ts";
 
 /** A minute of the best video that providers sell has some hundred megabytes. */
 const maxFileBytes = 512 * 1024 * 1024;
@@ -31,6 +33,7 @@ export async function image(call: CallContext, memory: ByteShare): Promise<Answe
 
 /** Any other call that generates files, or reads one. */
 export async function media(call: CallContext, memory: ByteShare): Promise<Answer> {
+  if (call.payload.stream) return streamSpeech(call, memory);
   const { requestId, model } = call.payload;
   const parsed = mediaCodec.parse(call.request, 0);
   const { files, output, ...rest } = await generate(call, parsed, storedFiles(call), memory);
@@ -51,26 +54,17 @@ interface FileSink<T> {
 }
 
 async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink<T>, memory: ByteShare) {
-  const { payload, catalog, model, upstreams, disconnected, log, files, job } = call;
-  // With the model's defaults, so that what is priced is what is requested.
-  const input = parsed.input ? catalog.checkInput(model, parsed.input) : {};
-  const { task } = model;
-  if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
-  const uploads = await files.uploads.resolve(payload.account, parsed.uploads, call.signal);
+  const { payload, upstreams, disconnected, log, files, job } = call;
+  const { input, task, uploads } = await prepare(call, parsed);
   // Otherwise the provider would be paid for what cannot be stored.
   await files.ping().catch((error: unknown) => {
     throw noCapacity("Storage for generated files is unavailable; nothing was charged.", 5, error);
   });
   let generated: T[] = [];
   let isResumable = job !== undefined;
-  const hold = (bytes: number) => {
-    if (!memory.take(bytes)) throw noMemory();
-  };
-  // Only the upstream that has the job can go on with it.
-  const candidates = job ? model.upstreams.filter(({ upstream }) => upstream === job.upstream) : model.upstreams;
   try {
     const { output, usage } = await upstreams.once(
-      { ...call, model: { ...model, upstreams: candidates } },
+      { ...call, model: withJob(call) },
       async ({ upstream, model }, signal) => {
         await sink.discard(generated);
         generated = [];
@@ -89,7 +83,7 @@ async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink
           async store(body, about = {}) {
             generated.push(await sink.store(body, about, signal));
           },
-          hold,
+          hold: holdIn(memory),
           signal,
           disconnected,
           log,
@@ -105,12 +99,6 @@ async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink
   }
 }
 
-/** Providers name their own fields, which here are in `input`. */
-function inInput(error: unknown): unknown {
-  if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
-  return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);
-}
-
 type StoredFile = GeneratedFile & { readonly id: string; readonly createdAt: number };
 
 const storedFiles = ({ files, payload }: CallContext): FileSink<StoredFile> => ({
@@ -123,8 +111,6 @@ const storedFiles = ({ files, payload }: CallContext): FileSink<StoredFile> => (
     if (stored.length > 0) await files.generated.delete(stored.map(({ id }) => id));
   },
 });
-
-const noMemory = () => noCapacity("There is no memory for an answer of this size right now; nothing was charged.", 2);
 
 /** For an answer that carries the bytes itself. */
 function inlineImages(

@@ -5,6 +5,7 @@
  */
 import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";
+import type { Counting } from "../counting/index.ts";
 import { createAnthropic } from "./anthropic/index.ts";
 import { createFal } from "./fal/index.ts";
 import { createGemini } from "./gemini/index.ts";
@@ -14,6 +15,8 @@ import type { Provider, Target } from "./provider.ts";
 import { createReplicate } from "./replicate/index.ts";
 
 export {
+  type Generated,
+  type GenerationCall,
   type InputFile,
   type JsonObject,
   type Provider,
@@ -21,7 +24,7 @@ export {
   UpstreamFailure,
 } from "./provider.ts";
 
-type Factory = (target: Target, deps: { clock: Clock }) => Provider;
+type Factory = (target: Target, deps: { clock: Clock; counting: Counting }) => Provider;
 
 export const providers: Readonly<Record<Upstream["provider"], Factory>> = {
   openai: createOpenai,

@@ -18,6 +18,7 @@
 import type { Catalog } from "#catalog";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
+import type { Counting } from "../counting/index.ts";
 import { UpstreamFailure } from "../providers/index.ts";
 import type { Candidate, UpstreamAttempt } from "./attempt.ts";
 import { failedCall, failover, logFailure, type UpstreamRequest } from "./failover.ts";
@@ -33,11 +34,12 @@ export function createUpstreams(deps: {
   catalog: Pick<Catalog, "upstreams" | "list">;
   env: Environment;
   clock: Clock;
+  counting: Counting;
 }) {
   const { catalog, clock } = deps;
   const states = new Map<string, UpstreamState>();
   for (const upstream of catalog.upstreams.values()) {
-    const state = openUpstream(upstream, deps.env, clock);
+    const state = openUpstream(upstream, deps.env, deps);
     if (state) states.set(upstream.id, state);
   }
 

@@ -1,6 +1,7 @@
 import type { Upstream } from "#catalog";
 import type { Clock } from "#platform/clock";
 import { ConfigError } from "#platform/config";
+import type { Counting } from "../counting/index.ts";
 import { providers } from "../providers/index.ts";
 import { type Breaker, createBreaker } from "./breaker.ts";
 import { createSlots } from "./slots.ts";
@@ -8,7 +9,11 @@ import { createSlots } from "./slots.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** One upstream, for the life of the process. Undefined for one whose key or address is not in the environment. */
-export function openUpstream(upstream: Upstream, env: Environment, clock: Clock) {
+export function openUpstream(
+  upstream: Upstream,
+  env: Environment,
+  { clock, counting }: { clock: Clock; counting: Counting },
+) {
   const { id, provider, concurrency, formats, storesAnswers, quirks, baseUrlEnv, apiKeyEnv } = upstream;
   const value = (name: string | undefined) => (name === undefined ? undefined : env[name] || undefined);
   const apiKey = value(apiKeyEnv);
@@ -23,7 +28,10 @@ export function openUpstream(upstream: Upstream, env: Environment, clock: Clock)
   const modelBreakers = new Map<string, Breaker>();
   return {
     id,
-    provider: providers[provider]({ baseUrl, apiKey, concurrency, formats, storesAnswers, quirks }, { clock }),
+    provider: providers[provider](
+      { baseUrl, apiKey, concurrency, formats, storesAnswers, quirks },
+      { clock, counting },
+    ),
     slots: createSlots(concurrency),
     /** For connections that fail: no request can cause that, so failures count whoever calls. */
     connectionBreaker: createBreaker(clock, 1),

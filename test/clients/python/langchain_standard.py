@@ -4,6 +4,8 @@ https://reference.langchain.com/python/langchain-tests/ : a subclass for each AP
 """
 
 import base64
+import io
+import wave
 
 import httpx
 import pytest
@@ -12,8 +14,18 @@ from langchain_openai import ChatOpenAI
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 
 
+def recording():
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setparams((1, 2, 16000, 0, "NONE", ""))
+        writer.writeframes(bytes(16000))
+    return file.getvalue()
+
+
 class FetchedFile:
-    content = base64.b64decode(PNG)
+    def __init__(self, url):
+        page = b"%PDF-1.4\n1 0 obj<</Type/Page>>endobj\n%%EOF\n"
+        self.content = {"wav": recording(), "pdf": page}.get(url.rsplit(".", 1)[-1], base64.b64decode(PNG))
 
 
 class StandardTests(ChatModelIntegrationTests):
@@ -22,7 +34,7 @@ class StandardTests(ChatModelIntegrationTests):
     @pytest.fixture(autouse=True)
     def files_without_a_network(self, monkeypatch):
         """The tests fetch their images."""
-        monkeypatch.setattr(httpx, "get", lambda *_, **__: FetchedFile())
+        monkeypatch.setattr(httpx, "get", lambda url, **_: FetchedFile(url))
 
     @property
     def chat_model_class(self):
@@ -44,6 +56,18 @@ class StandardTests(ChatModelIntegrationTests):
         return True
 
     @property
+    def supports_audio_inputs(self):
+        return True
+
+    @property
+    def supports_pdf_inputs(self):
+        return True
+
+    @property
+    def supports_pdf_tool_message(self):
+        return True
+
+    @property
     def supports_image_tool_message(self):
         return True
 
@@ -62,14 +86,3 @@ class StandardTests(ChatModelIntegrationTests):
     @property
     def model_override_value(self):
         return "openai/gpt-5.5"
-
-    @pytest.mark.xfail(strict=True, reason="without a schema, the test model's JSON has only the key message")
-    def test_json_mode(self, model):
-        super().test_json_mode(model)
-
-    @pytest.mark.xfail(
-        strict=True, reason="the test model calls the tools that a prompt names, and this one names none"
-    )
-    @pytest.mark.parametrize("model", [{}, {"output_version": "v1"}], indirect=True)
-    def test_agent_loop(self, model):
-        super().test_agent_loop(model)

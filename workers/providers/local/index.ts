@@ -2,11 +2,12 @@
  * Models inside the worker, without network and without a key, for building and testing a client. The same request gets
  * the same answer, as fast as it can be read.
  *
- * Chat quotes the last user message, or the tool results at the end; it describes the kind, size and bytes of images in data
- * URLs. It calls functions that the last user message names (reply.ts) with arguments made
- * for their schema, and answers `response_format` with an object or a value that satisfies the schema (schema.ts). `stop`,
- * `n`, `seed` and the output cap work. Tokens are counted exactly, by a rule of its own (tokens.ts): 3 a message, 256 an
- * image, and the text of messages, tools and schema.
+ * Chat quotes the last user message, or the tool results at the end; it says what it reads of images, recordings, PDFs and
+ * text files (media.ts). It calls functions that the last user message names (reply.ts), and the only one that is offered
+ * once without being named, with arguments made for their schema. It answers `response_format` with an object of the keys
+ * that the prompt quotes, or a value that satisfies the schema (schema.ts). `stop`, `n`, `seed` and the output cap work.
+ * Tokens are counted exactly, by a rule of its own (tokens.ts): 3 a message, 256 an image or page, 10 a second of audio, and
+ * the text of messages, text files, tools and schema. A prompt longer than the context is refused.
  *
  * A user message that consists of one of these triggers an event:
  *   error:400 error:429 error:502 error:503 error:504   the call fails with that status
@@ -42,14 +43,24 @@
 import { setImmediate } from "node:timers/promises";
 import { type Clock, sleep } from "#platform/clock";
 import { unlessAborted } from "#platform/unless-aborted";
+import type { Counting } from "../../counting/index.ts";
 import { type JsonObject, type Provider, runTask, type UpstreamCall } from "../provider.ts";
 import { makeSpeech, transcribe } from "./audio.ts";
 import { embed } from "./embeddings.ts";
 import { makeImages } from "./images.ts";
 import { hashOf } from "./inputs.ts";
+import { readMedia } from "./media.ts";
 import { moderate } from "./moderation.ts";
-import { type Choice, lastUserMessage, type Reply, replyTo } from "./reply.ts";
-import { brokenOff, type ChatRequest, chatRequest, parseRequest, textOf, triggerOf } from "./request.ts";
+import { type Choice, type Reply, replyTo } from "./reply.ts";
+import {
+  brokenOff,
+  type ChatRequest,
+  chatRequest,
+  lastUserMessage,
+  parseRequest,
+  textOf,
+  triggerOf,
+} from "./request.ts";
 import { rerank } from "./rerank.ts";
 import { makeVideo } from "./video.ts";
 
@@ -58,12 +69,13 @@ const tasks = { images: makeImages, speech: makeSpeech, transcription: transcrib
 /** The event loop gets a turn after so many chunks. */
 const turnChunks = 64;
 
-export function createLocal({ clock }: { clock: Clock }): Provider {
+export function createLocal({ clock, counting }: { clock: Clock; counting: Counting }): Provider {
   const begin = async ({ body, signal }: UpstreamCall) => {
     const request = parseRequest(chatRequest, body);
     const { delayMs, speech, breakAfterChunks } = triggerOf(textOf(lastUserMessage(request)), "messages");
     if (delayMs) await sleep(clock, delayMs, signal);
-    const reply = await replyTo(request, speech);
+    const media = await readMedia(request, { counting, signal });
+    const reply = await replyTo(request, media, speech);
     signal.throwIfAborted();
     const common = {
       id: `chatcmpl-local-${fingerprint(request)}`,

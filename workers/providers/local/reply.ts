@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { refusal } from "../provider.ts";
+import { refusal, UpstreamFailure } from "../provider.ts";
 import { writeJson } from "../wire/json.ts";
-import { describeImage } from "./inputs.ts";
-import { type ChatRequest, type Message, textOf } from "./request.ts";
+import type { ReadMedia } from "./media.ts";
+import { type ChatRequest, lastUserMessage, type Message, quote, shorten, textOf } from "./request.ts";
 import { fill, type Words, wordsOf } from "./schema.ts";
 import { countTokens, tokenize } from "./tokens.ts";
 
@@ -17,14 +17,13 @@ export type Reply = Awaited<ReturnType<typeof replyTo>>;
 
 /** An answer depends only on this much of the prompt. Usage counts all of it. */
 const readCharacters = 16_384;
-const quotedCharacters = 400;
-/** At most so many tokens of a prompt are counted: the context length in the catalog. */
+/** The context length in the catalog. */
 const contextTokens = 131_072;
 const tokensPerMessage = 3;
-const tokensPerImage = 256;
 
 /** `speech`: the text that a trigger has the model say. */
-export async function replyTo(request: ChatRequest, speech: string | undefined) {
+export async function replyTo(request: ChatRequest, media: ReadMedia, speech: string | undefined) {
+  const prompt_tokens = await countPrompt(request, media);
   const cap = Math.min(request.max_tokens ?? maxTokens, request.max_completion_tokens ?? maxTokens);
   const choices: Choice[] = [];
   let completion_tokens = 0;
@@ -33,19 +32,17 @@ export async function replyTo(request: ChatRequest, speech: string | undefined) 
     const prompt = textOf(lastUserMessage(request)).slice(0, readCharacters);
     const calls = speech === undefined ? toolCalls(request, prompt, wordsOf(prompt)) : [];
     const choice =
-      calls.length > 0 ? calling(calls, cap) : speaking(speech ?? words(request, prompt, index), request, cap);
+      calls.length > 0 ? calling(calls, cap) : speaking(speech ?? words(request, media, prompt, index), request, cap);
     completion_tokens += tokensOf(choice);
     choices.push(choice);
   }
-  const prompt_tokens = await countPrompt(request);
   const total_tokens = prompt_tokens + completion_tokens;
-  return { choices, usage: { prompt_tokens, completion_tokens, total_tokens } };
+  const { audioTokens: audio_tokens } = media;
+  const details = audio_tokens > 0 && { prompt_tokens_details: { audio_tokens } };
+  return { choices, usage: { prompt_tokens, completion_tokens, total_tokens, ...details } };
 }
 
 const maxTokens = 1_000_000;
-const noMessage: Message = { role: "user", content: "" };
-export const lastUserMessage = ({ messages }: ChatRequest): Message =>
-  messages.findLast(({ role }) => role === "user") ?? noMessage;
 
 const tokensOf = ({ text = [], calls }: Choice) =>
   calls.reduce((sum, { pieces }) => sum + 1 + pieces.length, text.length);
@@ -53,7 +50,7 @@ const tokensOf = ({ text = [], calls }: Choice) =>
 /**
  * The function that `tool_choice` names; with `required` those that the prompt names, else the first; with `auto` those that
  * the prompt names, unless the last message is a tool's result. "get_weather" and "get weather" both name `get_weather`. Only
- * the first of them if `parallel_tool_calls` is false.
+ * the first of them if `parallel_tool_calls` is false. The only function that is offered need not be named the first time.
  */
 function toolCalls(request: ChatRequest, prompt: string, words: Words) {
   const { tools, tool_choice: choice, messages } = request;
@@ -76,9 +73,13 @@ function toolCalls(request: ChatRequest, prompt: string, words: Words) {
     return text.includes(lower) || text.includes(lower.replaceAll("_", " "));
   };
   const named = functions.filter(isNamed);
-  const called = named.length === 0 && choice === "required" ? functions.slice(0, 1) : named;
+  const isChosen = choice === "required" || (tools?.length === 1 && !hasCalled(messages));
+  const called = named.length === 0 && isChosen ? functions.slice(0, 1) : named;
   return (request.parallel_tool_calls === false ? called.slice(0, 1) : called).map(call);
 }
+
+const hasCalled = (messages: readonly Message[]): boolean =>
+  messages.some(({ role, tool_calls }) => role === "tool" || (tool_calls ?? []).length > 0);
 
 /** A function's name counts as one token. */
 function calling(calls: ReturnType<typeof toolCalls>, cap: number): Choice {
@@ -104,18 +105,36 @@ function speaking(speech: string, { stop }: ChatRequest, cap: number): Choice {
 
 const openings = ["You said", "I read", "Your message was", "Understood"];
 
-function words(request: ChatRequest, prompt: string, index: number): string {
+function words(request: ChatRequest, media: ReadMedia, prompt: string, index: number): string {
   const { response_format: format, messages, seed } = request;
   if (format?.type === "json_schema") return JSON.stringify(fill(format.json_schema.schema, wordsOf(prompt)));
-  const speech = [...toolResults(messages), ...images(request)];
+  const keys = format?.type === "json_object" ? quotedKeys(request) : [];
+  if (keys.length > 0) return JSON.stringify(Object.fromEntries(keys.map((key) => [key, key])));
+  const speech = [...toolResults(messages), ...media.sentences];
   if (speech.length === 0 || prompt !== "") {
     const opening = openings[Math.abs((seed ?? 0) + index) % openings.length];
-    speech.push(
-      `${opening}: "${prompt.slice(0, quotedCharacters)}". This is a model for tests: it repeats what it reads.`,
-    );
+    speech.push(`${opening}: ${quote(prompt)}. This is a model for tests: it repeats what it reads.`);
   }
   const text = speech.join("\n");
   return format?.type === "json_object" ? JSON.stringify({ message: text }) : text;
+}
+
+const instructing: readonly string[] = ["system", "developer"];
+const maxKeys = 100;
+
+/** The keys that the instructions quote: those of an example in JSON, else all quoted words where they speak of keys. */
+function quotedKeys(request: ChatRequest): readonly string[] {
+  const last = lastUserMessage(request);
+  const read = request.messages.filter((message) => message === last || instructing.includes(message.role));
+  const text = read.map(textOf).join("\n").slice(0, readCharacters);
+  const quoted = Array.from(text.matchAll(/(["'`])([A-Za-z_][\w-]{0,63})\1(\s*:)?/g), ([, , key = "", colon]) => ({
+    key,
+    isExample: colon !== undefined,
+  }));
+  const examples = quoted.filter(({ isExample }) => isExample);
+  const speaksOfKeys = /\b(keys?|fields?|property|properties|attributes?)\b/i.test(text);
+  const keys = examples.length > 0 ? examples : speaksOfKeys ? quoted : [];
+  return [...new Set(keys.map(({ key }) => key))].slice(0, maxKeys);
 }
 
 /** The results at the end of the conversation, quoted. */
@@ -124,27 +143,17 @@ function toolResults(messages: readonly Message[]): string[] {
   const asked = messages[since - 1]?.tool_calls ?? [];
   return messages.slice(since).map((message) => {
     const name = asked.find(({ id }) => id === message.tool_call_id)?.function?.name ?? "The tool";
-    return `${name} returned: ${textOf(message).slice(0, quotedCharacters)}`;
+    return `${name} returned: ${shorten(textOf(message))}`;
   });
 }
 
-function images(request: ChatRequest): string[] {
-  const message = lastUserMessage(request);
-  if (!Array.isArray(message.content)) return [];
-  const at = request.messages.indexOf(message);
-  return message.content.flatMap((part, index) => {
-    if (!("image_url" in part)) return [];
-    const url = typeof part.image_url === "string" ? part.image_url : part.image_url.url;
-    return [`I see ${describeImage(url, `messages[${at}].content[${index}].image_url`)}.`];
-  });
-}
-
-async function countPrompt({ messages, tools, response_format }: ChatRequest): Promise<number> {
-  const texts = messages.map(textOf);
+/** Throws if the prompt is longer than the context. */
+async function countPrompt({ messages, tools, response_format }: ChatRequest, media: ReadMedia): Promise<number> {
+  const texts = [...messages.map(textOf), ...media.texts];
   if (tools?.length) texts.push(writeJson(tools));
   if (response_format?.type === "json_schema") texts.push(writeJson(response_format.json_schema));
-  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
-  const imageTokens = parts.filter((part) => "image_url" in part).length * tokensPerImage;
-  const tokens = messages.length * tokensPerMessage + imageTokens + (await countTokens(texts));
-  return Math.min(contextTokens, tokens);
+  const tokens = messages.length * tokensPerMessage + media.tokens + (await countTokens(texts));
+  if (tokens <= contextTokens) return tokens;
+  const message = `The prompt is too long: this model's maximum context length is ${contextTokens} tokens, and the prompt has ${tokens}.`;
+  throw new UpstreamFailure("refused", message, { param: "messages", code: "context_length_exceeded" });
 }

@@ -7,7 +7,13 @@ const imagePart = z.object({
   type: z.literal("image_url"),
   image_url: z.union([z.string(), z.object({ url: z.string() })]),
 });
+const audioPart = z.object({
+  type: z.literal("input_audio"),
+  input_audio: z.object({ data: z.string(), format: z.string().default("wav") }),
+});
+const filePart = z.object({ type: z.literal("file"), file: z.object({ file_data: z.string() }) });
 const otherPart = z.object({ type: z.string() });
+const part = z.union([textPart, imagePart, audioPart, filePart, otherPart]);
 
 const functionTool = z.object({
   type: z.literal("function"),
@@ -24,7 +30,7 @@ export const chatRequest = z.object({
     z.object({
       role: z.string(),
       name: z.string().nullish(),
-      content: z.union([z.string(), z.array(z.union([textPart, imagePart, otherPart]))]).nullish(),
+      content: z.union([z.string(), z.array(part)]).nullish(),
       tool_calls: z.array(z.object({ id: z.string(), function: z.object({ name: z.string() }).nullish() })).nullish(),
       tool_call_id: z.string().nullish(),
     }),
@@ -52,6 +58,15 @@ export const chatRequest = z.object({
 
 export type ChatRequest = z.infer<typeof chatRequest>;
 export type Message = ChatRequest["messages"][number];
+export type Part = z.infer<typeof part>;
+
+const noMessage: Message = { role: "user", content: "" };
+export const lastUserMessage = ({ messages }: ChatRequest): Message =>
+  messages.findLast(({ role }) => role === "user") ?? noMessage;
+
+const quotedCharacters = 400;
+export const shorten = (text: string): string => text.slice(0, quotedCharacters);
+export const quote = (text: string): string => `"${shorten(text)}"`;
 
 /** Throws `refused` naming the first invalid field. */
 export function parseRequest<T>(schema: z.ZodType<T>, body: JsonObject): T {

@@ -1,0 +1,42 @@
+/** What every call that generates files, or reads one, has in common. */
+
+import type { Model } from "#catalog";
+import { invalidValue, noCapacity, ServiceError } from "#errors";
+import { type JsonObject, object, type ParsedCall } from "#formats";
+import type { ByteShare } from "#platform/byte-budget";
+import type { CallContext } from "../run-call/context.ts";
+
+export async function prepare({ payload, catalog, model, files, signal }: CallContext, parsed: ParsedCall) {
+  // With the model's defaults, so that what is priced is what is requested.
+  const input = parsed.input ? withoutOnlyFormat(model, catalog.checkInput(model, parsed.input)) : {};
+  const { task } = model;
+  if (!task) throw new TypeError(`the model '${model.id}' generates no files`);
+  const uploads = await files.uploads.resolve(payload.account, parsed.uploads, signal);
+  return { input, task, uploads };
+}
+
+/** The only format that a model has is named by OpenAI's clients, and unknown to its provider. */
+function withoutOnlyFormat({ media }: Model, input: JsonObject): JsonObject {
+  const formats = object(object(media?.schema["properties"])["format"])["enum"];
+  if (!Array.isArray(formats) || formats.length !== 1) return input;
+  const { format: _, ...rest } = input;
+  return rest;
+}
+
+export const holdIn = (memory: ByteShare) => (bytes: number) => {
+  if (!memory.take(bytes)) throw noMemory();
+};
+
+/** Only the upstream that has the job can go on with it. */
+export function withJob({ model, job }: CallContext): CallContext["model"] {
+  return job ? { ...model, upstreams: model.upstreams.filter(({ upstream }) => upstream === job.upstream) } : model;
+}
+
+/** Providers name their own fields, which here are in `input`. */
+export function inInput(error: unknown): unknown {
+  if (!(error instanceof ServiceError) || error.code !== "invalid_value" || error.param === undefined) return error;
+  return /^input\b/.test(error.param) ? error : invalidValue(`input.${error.param}`, error.message);
+}
+
+export const noMemory = () =>
+  noCapacity("There is no memory for an answer of this size right now; nothing was charged.", 2);

@@ -1,0 +1,133 @@
+import { detect } from "#files";
+import { audioType, estimateTokens, mediaCodec, type SpeechStream } from "#formats";
+import type { ByteShare } from "#platform/byte-budget";
+import type { Generated, GenerationCall } from "../providers/index.ts";
+import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
+import { isHandedOver } from "../running.ts";
+import { holdIn, inInput, prepare, withJob } from "./generation.ts";
+
+/** Speech that is sent while it is generated, as bytes or as events. Nothing is stored. */
+export async function streamSpeech(call: CallContext, memory: ByteShare): Promise<Answer> {
+  const { payload, request, model, catalog, upstreams, disconnected, reply, files, log, job } = call;
+  const parsed = mediaCodec.parse(request, 0);
+  const { input, task, uploads } = await prepare(call, parsed);
+  let isResumable = job !== undefined;
+  let generated: Generated | undefined;
+  let bytes = 0;
+  try {
+    const items = await upstreams.stream({ ...call, model: withJob(call) }, async ({ upstream, model }, signal) => {
+      // No provider starts work for a disconnected caller.
+      if (!job) disconnected.throwIfAborted();
+      return piecesOf((store) =>
+        upstream.provider.generate({
+          task,
+          model,
+          input,
+          uploads,
+          job: job?.job,
+          async remember(id) {
+            await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
+            isResumable = true;
+          },
+          store,
+          hold: holdIn(memory),
+          signal,
+          disconnected,
+          log,
+        }),
+      );
+    });
+    const { type, open } = writers[request["stream"] as SpeechStream];
+    const writer = open();
+    for await (const item of items) {
+      if (!Buffer.isBuffer(item)) {
+        generated = item;
+        continue;
+      }
+      if (bytes === 0) reply.announce({ "content-type": type ?? (await typeOf(item, input["format"])) });
+      for (const piece of slicesOf(item)) {
+        bytes += piece.length;
+        // The provider has to be paid, so its work is finished for a caller who disconnected, too.
+        if (!disconnected.aborted) await reply.write(writer.write(piece), bytes);
+      }
+    }
+    if (!generated) throw new TypeError("speech that did not end");
+    return { usage: generated.usage, estimated: false, input, text: writer.end(String(input["text"])), isResumable };
+  } catch (error) {
+    const named = parsed.input?.at === "input" ? inInput(error) : error;
+    await reply.flush().catch(() => undefined);
+    const isBegun = reply.delivered() > 0 || (disconnected.aborted && bytes > 0);
+    const counted = isBegun && !isHandedOver(call.signal) ? inputOf(catalog.units(model, input, new Map())) : undefined;
+    throw new FailedWork(failureReason(call.signal, named), { counted, isResumable: isResumable && !isBegun });
+  }
+}
+
+/** Of speech that broke off, what the provider bills for the text. */
+const inputOf = ({ character }: Counted["usage"]): Counted | undefined =>
+  character === undefined ? undefined : { usage: { character }, estimated: true };
+
+/** The file that a call generates, piece by piece as it arrives, then what was generated. */
+async function* piecesOf(
+  generate: (store: GenerationCall["store"]) => Promise<Generated>,
+): AsyncGenerator<Buffer | Generated, void, undefined> {
+  const { readable, writable } = new TransformStream<Buffer, Buffer>();
+  const writer = writable.getWriter();
+  const generating = generate(async (body) => {
+    for await (const piece of Buffer.isBuffer(body) ? [body] : body) await writer.write(piece);
+  });
+  generating
+    .then(
+      () => writer.close(),
+      (error: unknown) => writer.abort(error),
+    )
+    .catch(() => {});
+  yield* readable;
+  yield await generating;
+}
+
+/** A multiple of 3, so that only the last piece is padded in base64. */
+const sliceBytes = 48 * 1024;
+
+function* slicesOf(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
+}
+
+const typeOf = async (head: Buffer, format: unknown) => audioType((await detect(head))?.mime, format);
+
+interface Writer {
+  /** The content type, where that is not the audio's. */
+  readonly type?: string;
+  readonly open: () => { write(piece: Buffer): string; end(spoken: string): string };
+}
+
+const eventOf = (event: object): string => `data: ${JSON.stringify(event)}\n\n`;
+
+const writers: Readonly<Record<SpeechStream, Writer>> = {
+  /** The pieces joined are the base64 of all bytes: what is not a multiple of 3 waits for the next piece. */
+  audio: {
+    open: () => {
+      let rest: Buffer = Buffer.alloc(0);
+      return {
+        write(piece) {
+          const bytes = Buffer.concat([rest, piece]);
+          const whole = bytes.length - (bytes.length % 3);
+          rest = bytes.subarray(whole);
+          return bytes.toString("base64", 0, whole);
+        },
+        end: () => rest.toString("base64"),
+      };
+    },
+  },
+  /** OpenAI's events. Speech is billed by the character; the tokens are an estimate. */
+  sse: {
+    type: "text/event-stream; charset=utf-8",
+    open: () => ({
+      write: (piece) => eventOf({ type: "speech.audio.delta", audio: piece.toString("base64") }),
+      end(spoken) {
+        const input_tokens = estimateTokens(Buffer.byteLength(spoken));
+        const usage = { input_tokens, output_tokens: 0, total_tokens: input_tokens };
+        return eventOf({ type: "speech.audio.done", usage });
+      },
+    }),
+  },
+};
