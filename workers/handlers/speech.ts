@@ -1,3 +1,4 @@
+import { upstreamError } from "#errors";
 import { detect } from "#files";
 import { audioType, estimateTokens, mediaCodec, type SpeechStream } from "#formats";
 import type { ByteShare } from "#platform/byte-budget";
@@ -51,7 +52,7 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
         if (!disconnected.aborted) await reply.write(writer.write(piece), bytes);
       }
     }
-    if (!generated) throw new TypeError("speech that did not end");
+    if (!generated || bytes === 0) throw upstreamError("The upstream generated nothing.");
     return { usage: generated.usage, estimated: false, input, text: writer.end(String(input["text"])), isResumable };
   } catch (error) {
     const named = parsed.input?.at === "input" ? inInput(error) : error;
