@@ -36,7 +36,7 @@ async function openCaller() {
   ): Promise<Response> {
     const content = isForm(described)
       ? { body: formOf(described, form) }
-      : { body: typeof body === "string" ? body : JSON.stringify(body) };
+      : { body: typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body) };
     return fetch(service.baseUrl + pathWith(described.path) + (described.path.includes(":stream") ? "?alt=sse" : ""), {
       method: "POST",
       ...content,
@@ -47,7 +47,7 @@ async function openCaller() {
       },
     });
   }
-  return { service, document, rich, post, isForm };
+  return { service, document, rich, recording, post, isForm };
 }
 
 const examplesOf = ({ operation }: Described): readonly (readonly [name: string, value: Body])[] =>
@@ -151,7 +151,7 @@ function hintsOf(path: string, body: Body): Body {
 const testedElsewhere = ["504 x-should-retry"];
 
 test("each answer of a call has exactly the headers that are described", async () => {
-  const { service, document, rich, post } = await openCaller();
+  const { service, document, rich, recording, post } = await openCaller();
   const unfunded = await service.account("0");
   const frozen = await service.account("1");
   await service.admin("PATCH", `/accounts/${frozen.id}`, { frozen: true });
@@ -162,7 +162,8 @@ test("each answer of a call has exactly the headers that are described", async (
     headers: { authorization: `Bearer ${rich.key}` },
   });
   const calls = document.operations.filter(
-    ({ operation }) => "x-ratelimit-limit-requests" in (document.responseOf(operation, 200)?.headers ?? {}),
+    ({ method, operation }) =>
+      method === "POST" && "x-xm-cost-usd" in (document.responseOf(operation, 200)?.headers ?? {}),
   );
   expect(calls.length).toBeGreaterThan(14);
 
@@ -195,6 +196,7 @@ test("each answer of a call has exactly the headers that are described", async (
       { from: oncePerMinute, body },
       { from: fewTokens, body },
       ...[400, 429, 502, 503, 504].map((status) => ({ body: trigger(status), form: { prompt: `error:${status}` } })),
+      ...(path === "/v1/uploads" ? [{ body: recording, headers: { "content-type": "audio/wav" } }] : []),
       ...["upl_none", deleted].map((id) => ({ body: { model: "local/transcription", input: { file: id } } })),
     ];
     const byStatus = new Map<number, Set<string>>();
@@ -225,8 +227,85 @@ test("each answer of a call has exactly the headers that are described", async (
       for (const name of headers.filter(isOurs)) described.add(`${status} ${name}`);
     }
     const statuses = Object.keys(operation.responses).filter((status) => byStatus.has(Number(status)));
-    expect([path, statuses]).toEqual([path, expect.arrayContaining(["200", "400", "401", "403", "429"])]);
+    expect([path, statuses]).toEqual([
+      path,
+      expect.arrayContaining(path.includes("{id}") ? ["400", "401", "404"] : ["200", "400", "401", "403"]),
+    ]);
   }
   expect([...problems]).toEqual([]);
   expect([...described].filter((each) => !sent.has(each))).toEqual([]);
 }, 180_000);
+
+/** Bodies that no route takes, with the type that they claim. */
+const malformed: readonly (readonly [type: string, body: string | Uint8Array<ArrayBuffer>, encoding?: string])[] = [
+  ["application/json", ""],
+  ["application/json", "["],
+  ["application/json", "null"],
+  ["application/json", "[]"],
+  ["application/json", '"text"'],
+  ["application/json", "{}"],
+  ["application/json", '{"model":1,"messages":1,"input":1,"prompt":1,"contents":1,"requests":1,"content":1}'],
+  ["application/json", `{"model":"local/chat","messages":${"[".repeat(5_000)}${"]".repeat(5_000)}}`],
+  ["application/json", new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+  ["application/json", "{}", "gzip"],
+  ["application/json", "{}", "unknown"],
+  ["application/json; charset=utf-16", "{}"],
+  ["text/plain", "{}"],
+  ["multipart/form-data", "--x--"],
+  ["multipart/form-data; boundary=x", "--x--\r\n"],
+  ["multipart/form-data; boundary=x", '--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nlocal/chat'],
+];
+
+test("every refusal of a malformed request has a described status, headers and shape", async () => {
+  const { service, document, rich } = await openCaller();
+  const problems: string[] = [];
+  for (const described of document.operations.filter(({ method }) => method === "POST")) {
+    const { path, operation } = described;
+    for (const [type, body, encoding] of malformed) {
+      const response = await fetch(service.baseUrl + pathWith(path), {
+        method: "POST",
+        body,
+        headers: {
+          authorization: `Bearer ${rich.key}`,
+          "content-type": type,
+          ...(encoding && { "content-encoding": encoding }),
+        },
+      });
+      const { status } = response;
+      const at = `${path} ${type} ${encoding ?? ""} ${String(body).slice(0, 20)}: ${status}`;
+      const text = await response.text();
+      const headers = Object.keys(document.responseOf(operation, status)?.headers ?? {}).map((name) =>
+        name.toLowerCase(),
+      );
+      if (status < 400 || status >= 500) problems.push(at);
+      for (const name of response.headers.keys())
+        if (isOurs(name) && !headers.includes(name)) problems.push(`${at}: ${name}`);
+      const faults = document.faultsOf(described, { status, type: "application/json", value: JSON.parse(text) });
+      problems.push(...faults.map((fault) => `${at}: ${fault}`));
+    }
+  }
+  expect(problems).toEqual([]);
+}, 120_000);
+
+test("another method is a 405 that names those that are described, in the shape of the path", async () => {
+  const { service, document, rich } = await openCaller();
+  const problems: string[] = [];
+  for (const described of document.operations) {
+    const { path } = described;
+    const methods = document.operations.filter((each) => each.path === path).map(({ method }) => method);
+    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"].filter((each) => !methods.includes(each))) {
+      // An unknown route, as in OpenAI's API.
+      if (`${method} ${path}` === "POST /v1/responses/{id}") continue;
+      const headers = { authorization: `Bearer ${rich.key}` };
+      const response = await fetch(service.baseUrl + pathWith(path), { method, headers });
+      const { status } = response;
+      const allowed = (response.headers.get("allow") ?? "").split(", ").filter((each) => each !== "HEAD");
+      const at = `${method} ${path}: ${status} ${allowed.join()}`;
+      if (status !== 405 || allowed.toSorted().join() !== methods.toSorted().join()) problems.push(at);
+      const refusal = Object.keys(described.operation.responses).find((each) => each.startsWith("4"));
+      const answer = { status: Number(refusal), type: "application/json", value: await response.json() };
+      problems.push(...document.faultsOf(described, answer).map((fault) => `${at}: ${fault}`));
+    }
+  }
+  expect(problems).toEqual([]);
+});
