@@ -41,7 +41,7 @@ export function createApp(deps: AppDeps): Express {
   app.use("/v1/messages", messagesRoutes(deps));
   app.use("/v1/responses", responsesRoutes(deps));
   app.use("/v1/uploads", uploadRoutes({ ...deps, arrive: () => deps.openCalls.arrive() }));
-  app.post(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
+  app.all(["/v1beta/*path", "/v1/*path"], geminiRoutes(deps));
   app.use("/v1/models", modelRoutes(deps));
   app.use("/v1beta/models", geminiModelRoutes(deps));
   app.use("/media", fileRoutes(deps));

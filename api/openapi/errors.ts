@@ -16,16 +16,41 @@ export const errorBody = z
   })
   .meta({ id: "Error" });
 
+const messagesErrorType = z.enum([
+  "invalid_request_error",
+  "authentication_error",
+  "billing_error",
+  "permission_error",
+  "not_found_error",
+  "rate_limit_error",
+  "api_error",
+  "overloaded_error",
+  "timeout_error",
+]);
+
 const messagesError = z
   .object({
     type: z.literal("error"),
-    error: z.object({ type: z.string(), message: z.string() }),
+    error: z.object({ type: messagesErrorType, message: z.string() }),
     request_id: z.string(),
   })
   .meta({ id: "MessagesError" });
 
+const geminiErrorStatus = z.enum([
+  "INVALID_ARGUMENT",
+  "UNAUTHENTICATED",
+  "FAILED_PRECONDITION",
+  "PERMISSION_DENIED",
+  "NOT_FOUND",
+  "ABORTED",
+  "RESOURCE_EXHAUSTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DEADLINE_EXCEEDED",
+]);
+
 const geminiError = z
-  .object({ error: z.object({ code: z.int().describe("The status"), message: z.string(), status: z.string() }) })
+  .object({ error: z.object({ code: z.int().describe("The status"), message: z.string(), status: geminiErrorStatus }) })
   .meta({ id: "GeminiError" });
 
 /** What an answer's errors look like. */

@@ -1,6 +1,7 @@
 import type { Request, RequestHandler } from "express";
 import type { Model } from "#catalog";
 import { geminiCodec, geminiCountCodec, geminiEmbedCodec } from "#formats";
+import { methodNotAllowed } from "../http/errors.ts";
 import { type CallDeps, paidRoute } from "../paid-call.ts";
 import type { PaidRoute } from "../paid-route.ts";
 
@@ -47,11 +48,14 @@ function routeOf({ model, verb }: GeminiPath, isSse: boolean): PaidRoute | undef
   }
 }
 
+const onlyPost = methodNotAllowed("POST");
+
 /** Google's Gemini format, at `/v1beta/*path` and `/v1/*path`. Other paths are passed to the next handler. */
 export const geminiRoutes =
   (deps: CallDeps): RequestHandler =>
   (req, res, next) => {
     const path = parsePath(req);
     const route = path && routeOf(path, (req.query["alt"] ?? req.query["$alt"]) === "sse");
-    return route ? paidRoute(deps, route)(req, res, next) : next();
+    if (!route) return next();
+    return (req.method === "POST" ? paidRoute(deps, route) : onlyPost)(req, res, next);
   };

@@ -106,15 +106,16 @@ describe("the shape", () => {
   });
 
   test.each([
-    ["DELETE", "/v1beta/models", 405],
-    ["POST", "/v1beta/models/local/chat", 405],
-    ["POST", "/v1beta/models/local/chat:explain", 404],
-    ["POST", "/v1/models/local/chat:explain", 404],
-    ["GET", "/v1beta/models/local/chat:generateContent", 404],
-  ])("%s %s is %i in Gemini's shape", async (method, path, code) => {
+    ["DELETE", "/v1beta/models", 405, "GET, HEAD"],
+    ["POST", "/v1beta/models/local/chat", 405, "GET, HEAD"],
+    ["POST", "/v1beta/models/local/chat:explain", 404, null],
+    ["POST", "/v1/models/local/chat:explain", 404, null],
+    ["GET", "/v1beta/models/local/chat:generateContent", 405, "POST"],
+    ["DELETE", "/v1beta/models/local/chat:generateContent", 405, "POST"],
+  ])("%s %s is %i in Gemini's shape", async (method, path, code, allow) => {
     const response = await fetch(running.service.baseUrl + path, { method });
     expect(response.status).toBe(code);
-    expect(response.headers.get("allow")).toBe(code === 405 ? "GET, HEAD" : null);
+    expect(response.headers.get("allow")).toBe(allow);
     expect(await response.json()).toMatchObject({ error: { code, status: "NOT_FOUND" } });
   });
 });

@@ -1,72 +1,9 @@
 import { expect, test } from "vitest";
-import { type Described, pathWith, readDocument } from "../support/openapi.ts";
-import type { Customer } from "../support/service.ts";
-import { providerModel, serviceOfFile } from "../support/service-setup.ts";
+import { pathWith } from "../support/openapi.ts";
+import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
+import { serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
-
-type Body = Readonly<Record<string, unknown>>;
-
-/** Calls described operations by their examples. */
-async function openCaller() {
-  const { service } = running;
-  const document = await readDocument(service.baseUrl);
-  const rich = await service.account("100");
-  const spoken = await rich.post("/v1/audio/speech", { model: "local/speech", input: "Hello." });
-  const recording = new File([await spoken.blob()], "hello.wav", { type: "audio/wav" });
-
-  /** The form of an example: its bytes are a real recording. */
-  function formOf({ operation }: Described, more: Readonly<Record<string, string>>): FormData {
-    const form = new FormData();
-    const { example = {}, schema } = operation.requestBody?.content["multipart/form-data"] ?? { schema: {} };
-    for (const [name, value] of Object.entries({ ...example, ...more }))
-      form.set(name, schema.properties?.[name]?.format === "binary" ? recording : value);
-    return form;
-  }
-  const isForm = ({ operation }: Described) => operation.requestBody?.content["application/json"] === undefined;
-
-  function post(
-    described: Described,
-    { key }: Pick<Customer, "key">,
-    {
-      body,
-      form = {},
-      headers = {},
-    }: { body?: unknown; form?: Record<string, string>; headers?: Record<string, string> },
-  ): Promise<Response> {
-    const content = isForm(described)
-      ? { body: formOf(described, form) }
-      : { body: typeof body === "string" ? body : JSON.stringify(body) };
-    return fetch(service.baseUrl + pathWith(described.path) + (described.path.includes(":stream") ? "?alt=sse" : ""), {
-      method: "POST",
-      ...content,
-      headers: {
-        ...(key && { authorization: `Bearer ${key}` }),
-        ...(!isForm(described) && { "content-type": "application/json" }),
-        ...headers,
-      },
-    });
-  }
-  return { service, document, rich, post, isForm };
-}
-
-const examplesOf = ({ operation }: Described): readonly (readonly [name: string, value: Body])[] =>
-  Object.entries(operation.requestBody?.content["application/json"]?.examples ?? {}).map(
-    ([name, { value }]) => [name, value] as const,
-  );
-
-const dataOf = (events: string): readonly unknown[] =>
-  [...events.matchAll(/^data: (.*)$/gm)].flatMap(([, data = ""]) =>
-    data === "[DONE]" ? [] : [JSON.parse(data) as unknown],
-  );
-
-/** The values of an answer's body that its description is about: the JSON, or the data of each event. */
-async function valuesOf(response: Response): Promise<{ type: string; values: readonly unknown[] }> {
-  const [type = ""] = (response.headers.get("content-type") ?? "").split(";");
-  if (type === "application/json") return { type, values: [await response.json()] };
-  const text = await response.text();
-  return { type, values: type === "text/event-stream" ? dataOf(text) : [text] };
-}
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
@@ -93,7 +30,7 @@ function settled(value: unknown, key = ""): unknown {
 }
 
 test("every example of a request succeeds, and its answer has the described shape", async () => {
-  const { document, rich, post, isForm } = await openCaller();
+  const { document, rich, post, isForm } = await openCaller(running.service);
   const posts = document.operations.filter(({ operation }) => operation.requestBody !== undefined);
   const answers: Record<string, unknown> = {};
   for (const described of posts.filter(({ path }) => !path.endsWith("/complete"))) {
@@ -122,111 +59,3 @@ test("every example of a request succeeds, and its answer has the described shap
   // `vitest run -u` records them.
   await expect(`${JSON.stringify(answers, null, 2)}\n`).toMatchFileSnapshot("../../api/openapi/answers.json");
 }, 120_000);
-
-const isOurs = (name: string) =>
-  /^(x-(request-id|should-retry|ignored-params|ratelimit-|xm-)|request-id|retry-after|www-authenticate|idempotent-replayed)/.test(
-    name,
-  );
-
-interface Sent {
-  readonly from?: Pick<Customer, "key">;
-  readonly body?: unknown;
-  readonly form?: Record<string, string>;
-  readonly headers?: Record<string, string>;
-}
-
-/** Hints that a call is answered without. */
-function hintsOf(path: string, body: Body): Body {
-  if (path.includes("completions")) return { model: providerModel, metadata: { team: "a" } };
-  if (path.endsWith(":batchEmbedContents"))
-    return { requests: (body["requests"] as Body[]).map((each) => ({ ...each, taskType: "RETRIEVAL_QUERY" })) };
-  if (path.endsWith(":embedContent")) return { taskType: "RETRIEVAL_QUERY" };
-  if (path.startsWith("/v1beta"))
-    return { safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "OFF" }] };
-  if (path === "/v1/images/generations") return { style: "vivid" };
-  return { metadata: { user_id: "a" }, safety_identifier: "a" };
-}
-
-/** What only other circumstances bring. */
-const testedElsewhere = ["504 x-should-retry"];
-
-test("each answer of a call has exactly the headers that are described", async () => {
-  const { service, document, rich, post } = await openCaller();
-  const unfunded = await service.account("0");
-  const frozen = await service.account("1");
-  await service.admin("PATCH", `/accounts/${frozen.id}`, { frozen: true });
-  const deleted = ((await (await rich.post("/v1/uploads", { bytes: 10, mime: "image/png" })).json()) as { id: string })
-    .id;
-  await fetch(`${service.baseUrl}/v1/uploads/${deleted}`, {
-    method: "DELETE",
-    headers: { authorization: `Bearer ${rich.key}` },
-  });
-  const calls = document.operations.filter(
-    ({ operation }) => "x-ratelimit-limit-requests" in (document.responseOf(operation, 200)?.headers ?? {}),
-  );
-  expect(calls.length).toBeGreaterThan(14);
-
-  const problems = new Set<string>();
-  const described = new Set<string>();
-  const sent = new Set<string>(testedElsewhere);
-  for (const call of calls) {
-    const { path, operation } = call;
-    const [[, body] = ["", {}]] = examplesOf(call);
-    const oncePerMinute = await service.account("1", { limits: { requests_per_minute: 1 } });
-    const fewTokens = await service.account("1", { limits: { tokens_per_minute: 1 } });
-    const trigger = (status: number) =>
-      JSON.parse(
-        JSON.stringify(body).replaceAll(/Say hello\.|Hello\.|A sunrise|A text|(?<=")one(?=")/g, `error:${status}`),
-      ) as Body;
-    const idempotent = { headers: { "idempotency-key": path } };
-    const requests: readonly Sent[] = [
-      { body },
-      { body: { ...body, stream: true } },
-      { body: { ...body, ...hintsOf(path, body) } },
-      { ...idempotent, body },
-      { ...idempotent, body },
-      { ...idempotent, body: { ...body, user: "other" }, form: { prompt: "other" } },
-      { body: "[" },
-      { body: { ...body, model: "none/none" }, form: { model: "none/none" } },
-      { from: unfunded, body },
-      { from: frozen, body },
-      { from: { key: "" }, body },
-      { from: oncePerMinute, body },
-      { from: oncePerMinute, body },
-      { from: fewTokens, body },
-      ...[400, 429, 502, 503, 504].map((status) => ({ body: trigger(status), form: { prompt: `error:${status}` } })),
-      ...["upl_none", deleted].map((id) => ({ body: { model: "local/transcription", input: { file: id } } })),
-    ];
-    const byStatus = new Map<number, Set<string>>();
-    for (const { from = rich, ...request } of requests) {
-      const response = await post(call, from, request);
-      const { type, values } = await valuesOf(response);
-      const { status } = response;
-      const names = byStatus.get(status) ?? new Set();
-      byStatus.set(status, names);
-      for (const name of response.headers.keys()) if (isOurs(name)) names.add(name);
-      const headers = Object.entries(document.responseOf(operation, status)?.headers ?? {});
-      for (const [name, header] of headers)
-        if (document.isRequired(header) && !response.headers.has(name)) problems.add(`${path} ${status}: no ${name}`);
-      if (status !== 200)
-        for (const fault of values.flatMap((value) => document.faultsOf(call, { status, type, value })))
-          problems.add(`${path} ${status}: ${fault}`);
-    }
-    for (const [status, names] of byStatus) {
-      const headers = Object.keys(document.responseOf(operation, status)?.headers ?? {}).map((each) =>
-        each.toLowerCase(),
-      );
-      const missing = headers.filter((name) => isOurs(name) && !names.has(name));
-      for (const name of names)
-        if (!headers.includes(name)) problems.add(`${path} ${status}: ${name} is not described`);
-      // An answer may need what only some calls can do, such as to name an upload; its headers are the same for all.
-      if (status === 200) for (const name of missing) problems.add(`${path} ${status}: ${name} is not sent`);
-      for (const name of names) sent.add(`${status} ${name}`);
-      for (const name of headers.filter(isOurs)) described.add(`${status} ${name}`);
-    }
-    const statuses = Object.keys(operation.responses).filter((status) => byStatus.has(Number(status)));
-    expect([path, statuses]).toEqual([path, expect.arrayContaining(["200", "400", "401", "403", "429"])]);
-  }
-  expect([...problems]).toEqual([]);
-  expect([...described].filter((each) => !sent.has(each))).toEqual([]);
-}, 180_000);
