@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import OpenAI from "openai";
+import OpenAI, { toFile } from "openai";
 import { expect, test } from "vitest";
 import {
   askImage,
@@ -89,6 +89,30 @@ test("a worker killed while images are made: one clear error, nothing charged, n
   expect(await later.objects()).toHaveLength(3);
   await later.pass(dayMs + 60_000);
   expect(await later.objects()).toEqual([]);
+});
+
+test("a worker killed while images are edited: nothing is charged, and none of the caller's images remains", async () => {
+  const { stores } = await ownServers({ s3: true });
+  const { provider, env } = await startProvider();
+  const { client, worker } = await startProcesses(stores, env);
+  const customer = await client.account("1.00");
+  const later = await maintenance(stores);
+  const official = new OpenAI({ apiKey: customer.key, baseURL: `${client.baseUrl}/v1`, maxRetries: 0 });
+
+  provider.always({ beforeHeaders: never });
+  const image = await Promise.all(["a.png", "b.png"].map((name) => toFile(mockPng, name)));
+  const edit = official.images.edit({ model: "mock/image", prompt: "A fox", image });
+  const refused = edit.catch((error: unknown) => error);
+  await provider.request(0);
+  expect(await later.objects()).toHaveLength(2);
+
+  worker.kill("SIGKILL");
+  await worker.exited;
+  await endLocks(redisOf(stores));
+  await spawnWorker(stores, env);
+  expect(await refused).toMatchObject({ status: 503, code: "no_capacity" });
+  expect(await charges(client, customer)).toEqual([]);
+  await eventually(async () => (await later.objects()).length === 0);
 });
 
 /** MongoDB by a wire that breaks the first times when a collection is read. */
