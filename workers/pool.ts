@@ -42,6 +42,7 @@ export function startPool(
   let slotsTaken = 0;
   let tokensMade = 0;
   let isStopped = false;
+  let lastTakenAt = clock.now();
   let onFreeSlot = () => {};
 
   const worker = new Worker(pool, null, {
@@ -95,6 +96,7 @@ export function startPool(
   async function begin(job: Job, token: string): Promise<void> {
     const parts = pool === "maintenance" ? [job.data] : payloadsOf(job.data);
     const open = new Set(parts);
+    lastTakenAt = clock.now();
     const held: TakenJob = { job, token, open, isLost: false, ended: Promise.resolve() };
     taken.add(held);
     const errors: Promise<unknown>[] = [];
@@ -175,6 +177,8 @@ export function startPool(
   return {
     pool,
     load: () => ({ free: concurrency - slotsTaken, running: slotsTaken }),
+    /** Unix milliseconds: when it last took a job, at first when it started. */
+    lastTakenAt: () => lastTakenAt,
     /** Takes no more jobs. */
     pause(): Promise<void> {
       isStopped = true;

@@ -27,6 +27,7 @@ export function createCallRegistry(
 
   return {
     values: () => [...calls.values()],
+    count: () => calls.size,
     /** How many other calls of its account are open. */
     others: ({ payload }: OpenCall): number => (callsByAccount.get(payload.account) ?? 1) - 1,
 

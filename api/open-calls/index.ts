@@ -226,6 +226,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
 
   return {
     arrive: open.arrive,
+    count: open.count,
 
     /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
     async submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void> {

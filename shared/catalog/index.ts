@@ -33,6 +33,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { boundOfTokens } from "./bound.ts";
+import { hashOf } from "./hash.ts";
 import type { Input } from "./input.ts";
 import { billed, boundOfUnits, checkInput, costOfMedia, ignoredInput, unitsOf } from "./media.ts";
 import { type Model, modelOf, upstreamOf } from "./model.ts";
@@ -51,11 +52,14 @@ const shippedFile = fileURLToPath(new URL("models.json", import.meta.url));
 
 /** Reads a file, by default the shipped one. Throws CatalogError with a line for each fault. */
 export function loadCatalog(file: string | undefined) {
-  const { elite_discount_bps, upstreams, models } = parse(file ?? shippedFile);
+  const parsed = parse(file ?? shippedFile);
+  const { elite_discount_bps, upstreams, models } = parsed;
   const list: readonly Model[] = models.map((entry) => modelOf(entry, entry.elite_discount_bps ?? elite_discount_bps));
   const byId = new Map(list.map((model) => [model.id, model]));
   const byAlias = new Map(list.flatMap((model) => model.aliases.map((alias) => [alias, model])));
   return {
+    /** The same for catalogs that mean the same, so that processes can compare theirs. */
+    hash: hashOf(parsed),
     /** By its id, `provider/model`. */
     find: (id: string) => byId.get(id),
     /** By the provider's own name for it. */
