@@ -1,10 +1,26 @@
 import type { Catalog } from "#catalog";
+import { errorKinds } from "#errors";
 import { pools, type Queues, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
 import type { Metrics } from "#platform/metrics";
-import type { OpenCalls } from "./open-calls/index.ts";
+import type { EndedCall, OpenCalls } from "./open-calls/index.ts";
 
 const upstreamValues = { "no key": 0, open: 1, ready: 2 } as const;
+
+/** Counts calls as they end. Its labels are the routes' endpoints, the catalog's models and our error codes. */
+export function createCallObserver(metrics: Metrics): (call: EndedCall) => void {
+  const count = metrics.counter("inference_calls_total");
+  const observeDuration = metrics.histogram("inference_call_duration_seconds");
+  const observeFirstByte = metrics.histogram("inference_time_to_first_byte_seconds");
+  return ({ endpoint, admitted, status, code = "none" }) => {
+    const model = admitted?.model ?? "other";
+    const known = code === "none" || Object.hasOwn(errorKinds, code) ? code : "other";
+    count({ endpoint, model, status: String(status), code: known });
+    if (!admitted) return;
+    observeDuration({ endpoint, model }, admitted.totalMs / 1_000);
+    if (admitted.firstEventMs !== undefined) observeFirstByte({ model }, admitted.firstEventMs / 1_000);
+  };
+}
 
 /** What an API instance knows of itself and, through Redis, of all workers and queues. */
 export function observe(deps: {

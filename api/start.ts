@@ -15,7 +15,7 @@ import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
-import { observe } from "./metrics.ts";
+import { createCallObserver, observe } from "./metrics.ts";
 import { createOpenCalls } from "./open-calls/index.ts";
 
 const startTimeoutMs = 10_000;
@@ -68,7 +68,8 @@ export async function startApi(deps: ProcessDeps) {
   const leases = money.createLeases({ registration, recalls });
 
   const services = { ...common, registry, queues, reader, keys, leases };
-  const openCalls = createOpenCalls({ ...services, background, pingIntervalMs: config.PING_INTERVAL_MS });
+  const observeCall = createCallObserver(metrics);
+  const openCalls = createOpenCalls({ ...services, background, observeCall, pingIntervalMs: config.PING_INTERVAL_MS });
   redis.on("ready", () => openCalls.reconnected());
   const probes = createProbes(
     { clock, metrics },
@@ -86,6 +87,7 @@ export async function startApi(deps: ProcessDeps) {
     config,
     isAlive,
     openCalls,
+    observeCall,
     background,
     bodyBudget,
     spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),

@@ -60,9 +60,10 @@ const errors = () =>
 
 const metrics = () =>
   table(
-    ["metric", "labels", "processes", "what it is"],
-    Object.entries(metricList).map(([name, { labels, of, help }]) => [
+    ["metric", "type", "labels", "processes", "what it is"],
+    Object.entries(metricList).map(([name, { type, labels, of, help }]) => [
       code(name),
+      type,
       labels.map(code).join(", "),
       of.join(", "),
       cell(help),
@@ -158,6 +159,7 @@ ${metrics()}
 | \`max(inference_catalog_differs) == 1\` for 15 minutes | a rollout of the catalog did not reach every process |
 | \`max by (pool) (inference_pool_workers) == 0\` | nobody serves the pool |
 | \`max by (upstream) (inference_upstream_state) == 1\` for 5 minutes | an upstream fails for everyone |
+| \`sum by (code) (rate(inference_calls_total{status=~"5.."}[5m]))\` | failures that callers see, by their [code](../errors.md) |
 | \`absent(inference_store_ping_seconds{store="mongodb"})\` | no process reaches MongoDB |
 `,
 });

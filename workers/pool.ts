@@ -35,7 +35,12 @@ const couldNotRun = (cause: unknown) => noCapacity("The call could not be run; n
  */
 export function startPool(
   deps: HandlerDeps,
-  { pool, concurrency, redis }: { pool: Pool; concurrency: number; redis: Redis },
+  {
+    pool,
+    concurrency,
+    redis,
+    observeWait,
+  }: { pool: Pool; concurrency: number; redis: Redis; observeWait: (seconds: number) => void },
 ) {
   const { log, running, replies, clock } = deps;
   const taken = new Set<TakenJob>();
@@ -66,6 +71,8 @@ export function startPool(
     const { data: payload, error } = paidCall.safeParse(data);
     if (!payload) return refuse(data, error);
     const { requestId } = payload;
+    // The clocks of two machines may differ.
+    if (job.attemptsStarted === 1) observeWait(Math.max(0, clock.now() - payload.acceptedAt) / 1_000);
     try {
       await handlers[job.name as PaidJobName](deps, payload, { count: job.attemptsStarted, isShared });
     } catch (error) {

@@ -75,9 +75,15 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
     // Never rejects. A worker starts although storage is unavailable.
     void common.files.prepareBucket();
   }
+  const observeWait = metrics.histogram("inference_queue_wait_seconds");
   const started = served.map((pool) => {
     const concurrency = config[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<Pool>}`];
-    return startPool(handlerDeps, { pool, concurrency, redis: queueRedis });
+    return startPool(handlerDeps, {
+      pool,
+      concurrency,
+      redis: queueRedis,
+      observeWait: (seconds) => observeWait({ pool }, seconds),
+    });
   });
   const registration = registerWorker({
     worker: newId("wrk"),

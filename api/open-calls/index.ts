@@ -43,6 +43,8 @@ const jobLost = () => noCapacity("The queue lost this call; nothing was charged.
 const frameLost = () => noCapacity("A part of the answer was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
+export type { EndedCall } from "./open-call.ts";
+
 export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, money, files, clock, log } = deps;
 

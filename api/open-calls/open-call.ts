@@ -18,6 +18,19 @@ import type { Background } from "#platform/background";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 
+/** How a call ended, or a request was refused. */
+export interface EndedCall {
+  readonly endpoint: string;
+  /** Of an admitted call. */
+  readonly admitted?: {
+    readonly model: string;
+    readonly totalMs: number;
+    readonly firstEventMs: number | undefined;
+  };
+  readonly status: number;
+  readonly code: string | undefined;
+}
+
 export interface OpenCallDeps {
   readonly reader: ReplyReader;
   readonly queues: Queues;
@@ -29,6 +42,7 @@ export interface OpenCallDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly pingIntervalMs: number;
+  readonly observeCall: (call: EndedCall) => void;
 }
 
 /** An admitted call, before its job is on the queue. */
@@ -80,6 +94,8 @@ export const openCall = (submission: Submission, now: number) => ({
   /** Events of a stream that go to the socket together, at the end of the tick. */
   unwritten: "",
   lastWriteAt: now,
+  /** Of a stream. */
+  firstEventAt: undefined as number | undefined,
   /** Bytes that the caller has taken, and since when it has taken no more. */
   sent: { bytes: 0, at: now },
   /** The body is in object storage. */

@@ -9,9 +9,10 @@ import { createMetrics, metricList } from "#platform/metrics";
 import { startApi } from "../../api/start.ts";
 import { log } from "../support/jobs-setup.ts";
 import { scrape } from "../support/metrics.ts";
+import { mockError } from "../support/mock-openai.ts";
 import { ownServers, testStores } from "../support/servers.ts";
 import { environment, eventually, ready, startService } from "../support/service.ts";
-import { asking, gate, providerModel, startWithProvider } from "../support/service-setup.ts";
+import { asking, gate, localModel, providerModel, startWithProvider } from "../support/service-setup.ts";
 
 const listed = (process: "api" | "worker") =>
   new Set(
@@ -59,6 +60,55 @@ test("calls that run, wait and are open are counted, by pool", async () => {
   open();
   for (const call of calls) expect((await call).status).toBe(200);
   await eventually(async () => (await scrape(service.metrics.api)).value("inference_open_calls") === 0);
+});
+
+test("a call is counted once, as it ended; what callers name adds no labels", async () => {
+  const { service, provider } = await startWithProvider();
+  onTestFinished(() => provider.close());
+  const customer = await service.account("5");
+  const path = "/v1/chat/completions";
+  const statusOf = async (body: unknown) => {
+    const response = await customer.post(path, body);
+    await response.text();
+    return response.status;
+  };
+  provider.respond(mockError(400, "too long", { code: "context_length_exceeded" }));
+  expect(await statusOf(asking(providerModel))).toBe(400);
+  provider.respond(mockError(400, "odd", { code: "a_code_of_its_own" }));
+  expect(await statusOf(asking(providerModel))).toBe(400);
+  expect(await statusOf({ ...asking(localModel), stream: true })).toBe(200);
+  for (const model of ["no/such-1", "no/such-2"]) expect(await statusOf(asking(model))).toBe(404);
+  expect((await fetch(`${service.baseUrl}${path}`, { method: "POST", body: "{}" })).status).toBe(401);
+
+  // A caller may have the whole answer shortly before its call has ended.
+  const samples = await eventually(async () => {
+    const found = await scrape(service.metrics.api);
+    return found.value("inference_open_calls") === 0 && found;
+  });
+  const counted = samples.labels("inference_calls_total").map((labels) => ({
+    ...labels,
+    calls: samples.value("inference_calls_total", labels),
+  }));
+  const row = (model: string, status: string, code: string, calls = 1) => ({
+    endpoint: path,
+    model,
+    status,
+    code,
+    calls,
+  });
+  expect(new Set(counted)).toEqual(
+    new Set([
+      row(providerModel, "400", "context_length_exceeded"),
+      row(providerModel, "400", "invalid_value"),
+      row(localModel, "200", "none"),
+      row("other", "404", "model_not_found", 2),
+      row("other", "401", "invalid_api_key"),
+    ]),
+  );
+  expect(samples.labels("inference_time_to_first_byte_seconds_count")).toMatchObject([{ model: localModel }]);
+  const waits = await scrape(service.metrics.worker);
+  expect(waits.value("inference_queue_wait_seconds_count", { pool: "chat" })).toBe(3);
+  expect(samples.value("inference_call_duration_seconds_count", { endpoint: path, model: localModel })).toBe(1);
 });
 
 test("while Redis is unavailable a scrape answers, without what Redis knows", async () => {

@@ -1,8 +1,8 @@
 // @ts-expect-error It has no types.
-import untyped from "parse-prometheus-text-format";
+import parseText from "parse-prometheus-text-format";
 import { z } from "zod";
 
-const parse = untyped as (text: string) => unknown;
+const parse = parseText as (text: string) => unknown;
 
 const families = z.array(
   z.object({
@@ -17,17 +17,19 @@ const families = z.array(
 
 /** The samples of each metric, as another implementation of Prometheus' format reads them. */
 export function samplesOf(text: string) {
-  const parsed = families.parse(parse(text));
-  const byName = new Map(parsed.map((family) => [family.name, family]));
+  const byName = new Map(families.parse(parse(text)).map((family) => [family.name, family]));
+  // The parser drops the labels of histograms. Without their types it reads `..._count` and `..._sum` as they are.
+  const untyped = families.parse(parse(text.replace(/^#.*\n/gm, "")));
+  const samples = new Map(untyped.map(({ name, metrics }) => [name, metrics]));
   return {
     names: [...byName.keys()],
     help: (name: string) => byName.get(name)?.help,
     type: (name: string) => byName.get(name)?.type,
-    labels: (name: string) => byName.get(name)?.metrics.map(({ labels = {} }) => labels) ?? [],
+    labels: (name: string) => samples.get(name)?.map(({ labels = {} }) => labels) ?? [],
     /** The value of the sample with these labels. */
     value(name: string, labels: Readonly<Record<string, string>> = {}): number | undefined {
       const wanted = Object.entries(labels);
-      const found = byName.get(name)?.metrics.find((each) => wanted.every(([key, of]) => each.labels?.[key] === of));
+      const found = samples.get(name)?.find((each) => wanted.every(([key, of]) => each.labels?.[key] === of));
       return found?.value === undefined ? undefined : Number(found.value);
     },
   };
