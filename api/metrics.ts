@@ -2,10 +2,8 @@ import type { Catalog } from "#catalog";
 import { errorKinds } from "#errors";
 import { pools, type Queues, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
-import type { Metrics } from "#platform/metrics";
+import { type Metrics, upstreamStates } from "#platform/metrics";
 import type { EndedCall, OpenCalls } from "./open-calls/index.ts";
-
-const upstreamValues = { "no key": 0, open: 1, ready: 2 } as const;
 
 /** Counts calls as they end. Its labels are the routes' endpoints, the catalog's models and our error codes. */
 export function createCallObserver(metrics: Metrics): (call: EndedCall) => void {
@@ -35,7 +33,7 @@ export function observe(deps: {
   metrics.gauge("inference_catalog_differs", () => [[{}, registry.catalog().differs ? 1 : 0]]);
   metrics.gauge("inference_open_calls", () => [[{}, openCalls.count()]]);
   metrics.gauge("inference_upstream_state", () =>
-    [...catalog.upstreams.keys()].map((upstream) => [{ upstream }, upstreamValues[registry.upstream(upstream)]]),
+    [...catalog.upstreams.keys()].map((upstream) => [{ upstream }, upstreamStates[registry.upstream(upstream)]]),
   );
   for (const value of ["workers", "running", "free", "waiting"] as const)
     metrics.gauge(`inference_pool_${value}`, () => registry.loads()?.map((load) => [{ pool: load.pool }, load[value]]));

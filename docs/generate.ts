@@ -133,7 +133,8 @@ ${conversionMatrix()}
 # Metrics
 
 Every process serves \`/metrics\` in Prometheus' text format on \`METRICS_PORT\` (9464), apart from the API's port: do not
-publish it. Under \`npm start\` each process has a free port, and \`demo.json\` has the addresses.
+publish it. Under \`npm start\` each process has a free port, and \`metrics\` in \`.data/demo.json\` has the
+addresses (\`api\`, \`worker\`, \`worker_2\` ...).
 
 \`\`\`yaml
 scrape_configs:
@@ -151,7 +152,7 @@ ${metrics()}
 - Node's own metrics (\`process_...\`, \`nodejs_...\`: processor time, memory, event loop delay, garbage collection) have the
   names of the [Prometheus client](https://github.com/prometheus/client_js), so that the usual dashboards work.
 
-## Alerts to begin with
+## Alerts and graphs to begin with
 
 | expression | meaning |
 | --- | --- |

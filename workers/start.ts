@@ -3,6 +3,7 @@ import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
+import { upstreamStates } from "#platform/metrics";
 import { type Health, serveMetrics } from "#platform/metrics-server";
 import { createProbes } from "#platform/probe";
 import { connectRedis, pingRedis, startRedis } from "#platform/redis";
@@ -25,7 +26,6 @@ function poolsOf(config: Config): Pool[] {
 const maxDecisionMs = 10_000;
 
 const starting: Health = { ok: false, body: { status: "not ready" } };
-const upstreamValues = { "no key": 0, open: 1, ready: 2 } as const;
 
 /** Connects and starts to take jobs. Returns the steps of the shutdown: stop taking jobs -> finish or abort -> flush -> close. */
 export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<string, string | undefined>> }) {
@@ -99,7 +99,7 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
   await registration.write();
   const probes = createProbes({ clock, metrics }, { mongodb: () => mongo.ping(), redis: () => pingRedis(redis) });
   metrics.gauge("inference_upstream_state", () =>
-    Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamValues[state]]),
+    Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamStates[state]]),
   );
   const watch = createWorkerHealth({ pools: started, queues, probes, clock, log });
   health = watch;

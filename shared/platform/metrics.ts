@@ -114,7 +114,10 @@ export const metricList = {
   },
 } as const satisfies Record<`inference_${string}`, Definition>;
 
-export type MetricName = keyof typeof metricList;
+/** The values of `inference_upstream_state`. */
+export const upstreamStates = { "no key": 0, open: 1, ready: 2 } as const;
+
+type MetricName = keyof typeof metricList;
 type NameOf<Type extends Definition["type"]> = {
   [Name in MetricName]: (typeof metricList)[Name]["type"] extends Type ? Name : never;
 }[MetricName];
