@@ -3,6 +3,7 @@ import type { Money } from "#money";
 import type { Payments } from "#payments";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Config } from "#platform/config";
+import type { Probe } from "#platform/probe";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
 import { type CallDeps, paidRoute } from "./paid-call.ts";
@@ -23,7 +24,7 @@ export interface AppDeps extends CallDeps {
   readonly spoolBudget: ByteBudget;
   readonly money: Money;
   readonly payments: Payments;
-  readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
+  readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
 }
 
 /** All middleware and routes. */

@@ -2,4 +2,6 @@ import { runProcess } from "../shared/process.ts";
 import { startApi } from "./start.ts";
 
 /** The API process. */
-await runProcess("api", startApi, (log, { port, publicUrl }) => log.info({ port, url: publicUrl }, "listening"));
+await runProcess("api", startApi, (log, { port, publicUrl, metricsPort }) =>
+  log.info({ port, url: publicUrl, metricsPort }, "listening"),
+);

@@ -14,13 +14,14 @@ import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";
 import { formTimeoutMs } from "./http/file-form.ts";
 import { localsOf } from "./http/headers.ts";
 import { type Claimed, claimKey, type IdempotencyDeps, markReplayed, releaseKey } from "./idempotency.ts";
-import type { OpenCalls } from "./open-calls/index.ts";
+import type { EndedCall, OpenCalls } from "./open-calls/index.ts";
 import type { PaidRoute, RouteBody, RouteBodyDeps } from "./paid-route.ts";
 import { countAnonymous, isPayPerCall, type PaidBy, type PayPerCallDeps, payPerCall } from "./pay-per-call.ts";
 import { type ResolveDeps, resolveStored } from "./stored-responses.ts";
 
 export interface CallDeps extends AdmissionDeps, PayPerCallDeps, IdempotencyDeps, RouteBodyDeps, ResolveDeps {
   readonly openCalls: OpenCalls;
+  readonly observeCall: (call: EndedCall) => void;
   readonly background: Background;
   readonly callTimeoutMs: number;
   readonly instance: string;
@@ -44,6 +45,7 @@ export function paidRoute(deps: CallDeps, route: PaidRoute): RequestHandler {
       if (error.status >= 500) deps.log.error({ err: thrown, requestId, endpoint }, "a call was not admitted");
       // Before the caller is answered, so that a corrected retry with the same key succeeds.
       await reservation.release(error);
+      if (!reservation.isSubmitted()) deps.observeCall({ endpoint, status: error.status, code: error.code });
       if (error instanceof RateLimitReached) res.set(limitHeaders(error.rateLimits));
       if (!res.headersSent) refuse(deps.clock, { req, res }, error, codec.error(error, requestId));
     } finally {
@@ -92,6 +94,7 @@ function createReservation(deps: CallDeps, requestId: string) {
     submitted(): void {
       isSubmitted = true;
     },
+    isSubmitted: () => isSubmitted,
     /** For a request that is refused. */
     async release(refusedBy: ServiceError): Promise<void> {
       if (claimId !== undefined) await releaseKey(deps, claimId, requestId);

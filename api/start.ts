@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import type { Owner } from "#idempotency";
 import { createQueues, createReplyReader, createWorkerRegistry, isPool } from "#jobs";
 import { createKeys } from "#keys";
@@ -7,12 +6,16 @@ import { createRecalls } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { newId } from "#platform/ids";
-import { connectRedis, reconnectTogether, startRedis } from "#platform/redis";
+import { listen } from "#platform/listen";
+import { serveMetrics } from "#platform/metrics-server";
+import { createProbes } from "#platform/probe";
+import { connectRedis, pingRedis, reconnectTogether, startRedis } from "#platform/redis";
 import { retry } from "#platform/retry";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createApp } from "./app.ts";
 import { createBodyReader } from "./http/body.ts";
 import { createListener } from "./http/listener.ts";
+import { createCallObserver, observe } from "./metrics.ts";
 import { createOpenCalls } from "./open-calls/index.ts";
 
 const startTimeoutMs = 10_000;
@@ -24,7 +27,8 @@ const lastBytesMs = 1_000;
 
 /** Connects to the stores and listens. Returns the steps of the shutdown: listen -> drain -> flush -> close. */
 export async function startApi(deps: ProcessDeps) {
-  const { config, clock, log } = deps;
+  const { config, clock, log, metrics } = deps;
+  const metricsServer = await serveMetrics({ config, metrics, log });
   const { mongo, background, settled, ...common } = await createServices(deps);
   const { money, payments } = common;
   const redis = connectRedis(config.REDIS_URL, "fail-fast", log);
@@ -50,7 +54,7 @@ export async function startApi(deps: ProcessDeps) {
   await Promise.all([redis, blocking, subscriber].map(startRedis));
 
   const queues = createQueues({ redis, log });
-  const registry = createWorkerRegistry({ redis, queues, clock, log });
+  const registry = createWorkerRegistry({ redis, queues, catalog: common.catalog.hash, clock, log });
   const reader = createReplyReader({ instance: newId("api"), reader: blocking, commands: redis, clock, log });
   // Without an offline queue a connection that drops right after it was opened fails its first command.
   const atStart = <T>(work: () => Promise<T>) =>
@@ -65,13 +69,20 @@ export async function startApi(deps: ProcessDeps) {
 
   const services = { ...common, registry, queues, reader, keys, leases };
   const bodyBudget = createByteBudget(config.BODY_BUDGET_BYTES);
+  const observeCall = createCallObserver(metrics);
   const openCalls = createOpenCalls({
     ...services,
     background,
+    observeCall,
     pingIntervalMs: config.PING_INTERVAL_MS,
     memory: bodyBudget,
   });
   redis.on("ready", () => openCalls.reconnected());
+  const probes = createProbes(
+    { clock, metrics },
+    { mongodb: () => mongo.ping(), redis: () => pingRedis(redis), s3: () => common.files.ping() },
+  );
+  observe({ metrics, registry, queues, openCalls, catalog: common.catalog, clock });
   const isAlive = async ({ instance, requestId, pool }: Owner) =>
     instance === reader.instance ||
     (await reader.instanceLives(instance)) ||
@@ -82,6 +93,7 @@ export async function startApi(deps: ProcessDeps) {
     config,
     isAlive,
     openCalls,
+    observeCall,
     background,
     bodyBudget,
     spoolBudget: createByteBudget(config.UPLOAD_BUDGET_BYTES),
@@ -92,21 +104,20 @@ export async function startApi(deps: ProcessDeps) {
     nativeFormatsAnyModel: config.NATIVE_FORMATS_ANY_MODEL,
     callTimeoutMs: config.CALL_TIMEOUT_MS,
     syncTimeoutMs: config.MEDIA_SYNC_TIMEOUT * 1_000,
-    ping: { mongodb: () => mongo.ping(), redis: () => redis.ping() },
+    probes,
     draining: () => state.draining,
     publicUrl: () => state.publicUrl,
   });
 
   const server = createListener(app, clock);
-  server.listen(config.PORT, config.HOST);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server, { variable: "PORT", port: config.PORT, host: config.HOST });
   const closed = once(server, "close");
   state.publicUrl = config.PUBLIC_URL?.replace(/\/+$/, "") ?? `http://127.0.0.1:${port}`;
 
   return {
     port,
     publicUrl: state.publicUrl,
+    metricsPort: metricsServer.port,
     shutdown: [
       {
         name: "listen",
@@ -141,6 +152,7 @@ export async function startApi(deps: ProcessDeps) {
           subscriber.disconnect();
           leases.abandon();
           await mongo.close();
+          metricsServer.close();
         },
       },
     ],

@@ -3,6 +3,7 @@ import { loadCatalog, upstreamVariables } from "#catalog";
 import { errorKinds } from "#errors";
 import { formats } from "#formats";
 import { environment } from "#platform/config";
+import { metricList } from "#platform/metrics";
 import { startEnvironment } from "../infra/cli/start-config.ts";
 import { rows as conversions } from "../test/support/conversion-rows.ts";
 import { type Cell, cellOf } from "../test/support/conversions.ts";
@@ -54,6 +55,18 @@ const errors = () =>
       code(type),
       code(name),
       cell(when),
+    ]),
+  );
+
+const metrics = () =>
+  table(
+    ["metric", "type", "labels", "processes", "what it is"],
+    Object.entries(metricList).map(([name, { type, labels, of, help }]) => [
+      code(name),
+      type,
+      labels.map(code).join(", "),
+      of.join(", "),
+      cell(help),
     ]),
   );
 
@@ -114,6 +127,41 @@ there, ✗ refused with 400. Empty: the caller's format has no such feature. \`t
 every cell, from the same rows.
 
 ${conversionMatrix()}
+`,
+  "operations/metrics.md": `${generated}
+
+# Metrics
+
+Every process serves \`/metrics\` in Prometheus' text format on \`METRICS_PORT\` (9464), apart from the API's port: do not
+publish it. Under \`npm start\` each process has a free port, and \`metrics\` in \`.data/demo.json\` has the
+addresses (\`api\`, \`worker\`, \`worker_2\` ...).
+
+\`\`\`yaml
+scrape_configs:
+  - job_name: inference
+    dns_sd_configs:
+      - { names: [api, worker], type: A, port: 9464 }
+\`\`\`
+
+${metrics()}
+
+- Every API instance sees all workers and queues: for \`inference_pool_...\` take the \`max\` over instances, not the sum.
+- Values are gathered when they are scraped. Scrapes that come together share one gathering. What a store has to say is
+  absent while the store does not answer; the rest of the scrape is not.
+- Labels have values from fixed lists and the catalog only, so callers cannot add series.
+- Node's own metrics (\`process_...\`, \`nodejs_...\`: processor time, memory, event loop delay, garbage collection) have the
+  names of the [Prometheus client](https://github.com/prometheus/client_js), so that the usual dashboards work.
+
+## Alerts and graphs to begin with
+
+| expression | meaning |
+| --- | --- |
+| \`max(inference_pool_oldest_waiting_seconds) > 10\` for 2 minutes | workers are too few, or do not take jobs |
+| \`max(inference_catalog_differs) == 1\` for 15 minutes | a rollout of the catalog did not reach every process |
+| \`max by (pool) (inference_pool_workers) == 0\` | nobody serves the pool |
+| \`max by (upstream) (inference_upstream_state) == 1\` for 5 minutes | an upstream fails for everyone |
+| \`sum by (code) (rate(inference_calls_total{status=~"5.."}[5m]))\` | failures that callers see, by their [code](../errors.md) |
+| \`absent(inference_store_ping_seconds{store="mongodb"})\` | no process reaches MongoDB |
 `,
 });
 

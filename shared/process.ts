@@ -8,6 +8,7 @@ import { createBackground } from "#platform/background";
 import { type Clock, systemClock } from "#platform/clock";
 import { type Config, ConfigError, loadConfig } from "#platform/config";
 import { createProcessLogger, type Logger } from "#platform/logger";
+import { createMetrics, type Metrics } from "#platform/metrics";
 import { connectMongo } from "#platform/mongo";
 import { onShutdown, type Step } from "#platform/shutdown";
 import { createStoredResponses } from "#stored-responses";
@@ -16,18 +17,21 @@ export interface ProcessDeps {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly metrics: Metrics;
 }
 
 /** Configures a process from the environment, and runs it until a signal stops it. */
 export async function runProcess<Started extends { readonly shutdown: readonly Step[] }>(
-  name: string,
+  name: "api" | "worker",
   start: (deps: ProcessDeps) => Promise<Started>,
   logStarted: (log: Logger, started: Started) => void,
 ): Promise<void> {
   try {
     const config = loadConfig(process.env);
     const log = createProcessLogger(name, config.LOG_LEVEL);
-    const started = await start({ config, clock: systemClock, log });
+    const metrics = createMetrics(name, systemClock);
+    metrics.addRuntime();
+    const started = await start({ config, clock: systemClock, log, metrics });
     onShutdown(log, started.shutdown);
     logStarted(log, started);
   } catch (error) {
@@ -38,8 +42,9 @@ export async function runProcess<Started extends { readonly shutdown: readonly S
 }
 
 /** Connects to MongoDB and prepares everything that both kinds of process build on it. */
-export async function createServices({ config, clock, log }: ProcessDeps) {
+export async function createServices({ config, clock, log, metrics }: ProcessDeps) {
   const catalog = loadCatalog(config.CATALOG_FILE, config.CATALOG_OVERLAY);
+  metrics.gauge("inference_catalog_info", () => [[{ hash: catalog.hash }, 1]]);
   const mongo = await connectMongo(config.MONGODB_URI, clock, log);
   const money = createMoney({ mongo, buyback: buybackConfig(config).terms, clock, log });
   const payments = createPayments({ config, mongo, money, clock, log });

@@ -5,5 +5,5 @@ import { startWorker } from "./start.ts";
 await runProcess(
   "worker",
   (deps) => startWorker({ ...deps, env: process.env }),
-  (log, { pools }) => log.info({ pools }, "taking jobs"),
+  (log, { pools, metricsPort }) => log.info({ pools, metricsPort }, "taking jobs"),
 );

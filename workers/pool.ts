@@ -35,13 +35,19 @@ const couldNotRun = (cause: unknown) => noCapacity("The call could not be run; n
  */
 export function startPool(
   deps: HandlerDeps,
-  { pool, concurrency, redis }: { pool: Pool; concurrency: number; redis: Redis },
+  {
+    pool,
+    concurrency,
+    redis,
+    observeWait,
+  }: { pool: Pool; concurrency: number; redis: Redis; observeWait: (seconds: number) => void },
 ) {
   const { log, running, replies, clock } = deps;
   const taken = new Set<TakenJob>();
   let slotsTaken = 0;
   let tokensMade = 0;
   let isStopped = false;
+  let lastTakenAt = clock.now();
   let onFreeSlot = () => {};
 
   const worker = new Worker(pool, null, {
@@ -65,6 +71,8 @@ export function startPool(
     const { data: payload, error } = paidCall.safeParse(data);
     if (!payload) return refuse(data, error);
     const { requestId } = payload;
+    // The clocks of two machines may differ.
+    if (job.attemptsStarted === 1) observeWait(Math.max(0, clock.now() - payload.acceptedAt) / 1_000);
     try {
       await handlers[job.name as PaidJobName](deps, payload, { count: job.attemptsStarted, isShared });
     } catch (error) {
@@ -95,6 +103,7 @@ export function startPool(
   async function begin(job: Job, token: string): Promise<void> {
     const parts = pool === "maintenance" ? [job.data] : payloadsOf(job.data);
     const open = new Set(parts);
+    lastTakenAt = clock.now();
     const held: TakenJob = { job, token, open, isLost: false, ended: Promise.resolve() };
     taken.add(held);
     const errors: Promise<unknown>[] = [];
@@ -175,6 +184,8 @@ export function startPool(
   return {
     pool,
     load: () => ({ free: concurrency - slotsTaken, running: slotsTaken }),
+    /** Unix milliseconds: when it last took a job, at first when it started. */
+    lastTakenAt: () => lastTakenAt,
     /** Takes no more jobs. */
     pause(): Promise<void> {
       isStopped = true;

@@ -3,10 +3,14 @@ import { createByteBudget } from "#platform/byte-budget";
 import { atMost } from "#platform/clock";
 import { type Config, ConfigError } from "#platform/config";
 import { newId } from "#platform/ids";
-import { connectRedis, startRedis } from "#platform/redis";
+import { upstreamStates } from "#platform/metrics";
+import { type Health, serveMetrics } from "#platform/metrics-server";
+import { createProbes } from "#platform/probe";
+import { connectRedis, pingRedis, startRedis } from "#platform/redis";
 import { createServices, type ProcessDeps } from "../shared/process.ts";
 import { createCounting } from "./counting/index.ts";
 import { createExecutor } from "./executors/index.ts";
+import { createWorkerHealth, type WorkerHealth } from "./health.ts";
 import { startPool } from "./pool.ts";
 import { createRunning } from "./running.ts";
 import { createUpstreams } from "./upstreams/index.ts";
@@ -21,10 +25,22 @@ function poolsOf(config: Config): Pool[] {
 /** The shutdown waits so long for decisions: without MongoDB they may never come, and the next worker gets the jobs. */
 const maxDecisionMs = 10_000;
 
+const starting: Health = { ok: false, body: { status: "not ready" } };
+
 /** Connects and starts to take jobs. Returns the steps of the shutdown: stop taking jobs -> finish or abort -> flush -> close. */
 export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<string, string | undefined>> }) {
-  const { config, env, clock, log } = deps;
+  const { config, env, clock, log, metrics } = deps;
   const served = poolsOf(config);
+  let health: WorkerHealth | undefined;
+  const metricsServer = await serveMetrics({
+    config,
+    metrics,
+    log,
+    probes: {
+      "/livez": () => health?.live() ?? { ok: true, body: { status: "live" } },
+      "/readyz": () => health?.ready() ?? starting,
+    },
+  });
   const executor = served.includes("maintenance") ? await createExecutor({ config, clock }) : undefined;
   const { mongo, settled, ...common } = await createServices(deps);
   const redis = connectRedis(config.REDIS_URL, "waiting", log);
@@ -59,9 +75,15 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
     // Never rejects. A worker starts although storage is unavailable.
     void common.files.prepareBucket();
   }
+  const observeWait = metrics.histogram("inference_queue_wait_seconds");
   const started = served.map((pool) => {
     const concurrency = config[`WORKER_CONCURRENCY_${pool.toUpperCase() as Uppercase<Pool>}`];
-    return startPool(handlerDeps, { pool, concurrency, redis: queueRedis });
+    return startPool(handlerDeps, {
+      pool,
+      concurrency,
+      redis: queueRedis,
+      observeWait: (seconds) => observeWait({ pool }, seconds),
+    });
   });
   const registration = registerWorker({
     worker: newId("wrk"),
@@ -71,14 +93,28 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
     record: () => ({
       pools: Object.fromEntries(started.map((each) => [each.pool, each.load()])),
       upstreams: upstreams.states(),
+      catalog: common.catalog.hash,
     }),
   });
   await registration.write();
+  const probes = createProbes({ clock, metrics }, { mongodb: () => mongo.ping(), redis: () => pingRedis(redis) });
+  metrics.gauge("inference_upstream_state", () =>
+    Object.entries(upstreams.states()).map(([upstream, state]) => [{ upstream }, upstreamStates[state]]),
+  );
+  const watch = createWorkerHealth({ pools: started, queues, probes, clock, log });
+  health = watch;
 
   return {
     pools: served,
+    metricsPort: metricsServer.port,
     shutdown: [
-      { name: "unregister", run: () => registration.stop() },
+      {
+        name: "unregister",
+        run: () => {
+          watch.drain();
+          return registration.stop();
+        },
+      },
       {
         name: "stop taking jobs",
         run: () => {
@@ -94,12 +130,14 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
         name: "close",
         run: async () => {
           running.stop();
+          watch.stop();
           await queues.close();
           await Promise.all([upstreams.close(), counting.close(), executor?.close()]);
           cancellations.stop();
           redis.disconnect();
           queueRedis.disconnect();
           await mongo.close();
+          metricsServer.close();
         },
       },
     ],

@@ -6,7 +6,7 @@ export const shuttingDown = () => noCapacity("This instance is shutting down; re
 
 /** The calls that are open in this process, and the requests that may become calls. */
 export function createCallRegistry(
-  { registry, keys, files, clock, log }: OpenCallDeps,
+  { registry, keys, files, clock, log, observeCall }: OpenCallDeps,
   background: (what: string, call: OpenCall, work: Promise<unknown>) => void,
 ) {
   const calls = new Map<string, OpenCall>();
@@ -27,6 +27,7 @@ export function createCallRegistry(
 
   return {
     values: () => [...calls.values()],
+    count: () => calls.size,
     /** How many other calls of its account are open. */
     others: ({ payload }: OpenCall): number => (callsByAccount.get(payload.account) ?? 1) - 1,
 
@@ -69,7 +70,10 @@ export function createCallRegistry(
       if (call.queuedJob) registry.ended(poolOf(call));
       if (call.bodyStored && !workContinues) background("deleting a stored body", call, files.deleteBody(requestId));
       if (call.cleanUp && !workContinues) background("deleting the file of a call", call, call.cleanUp());
-      const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs: clock.now() - acceptedAt };
+      const totalMs = clock.now() - acceptedAt;
+      const firstEventMs = call.firstEventAt === undefined ? undefined : call.firstEventAt - acceptedAt;
+      observeCall({ endpoint, admitted: { model, totalMs, firstEventMs }, status, code });
+      const outcome = { status, code, disconnected: !call.res.writableFinished, totalMs };
       log.info({ requestId, account, key: keyId, endpoint, model, stream, ...outcome }, "call");
       resolveIfIdle();
     },

@@ -43,6 +43,8 @@ const jobLost = () => noCapacity("The queue lost this call; nothing was charged.
 const frameLost = () => noCapacity("A part of the answer was lost; nothing was charged. Repeat the call.", 1);
 const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
 
+export type { EndedCall } from "./open-call.ts";
+
 export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, money, files, clock, log } = deps;
 
@@ -226,6 +228,7 @@ export function createOpenCalls(deps: OpenCallDeps) {
 
   return {
     arrive: open.arrive,
+    count: open.count,
 
     /** Puts the work on its queue, and answers the caller when it is done. Nothing holds the body once this resolves. */
     async submit(submission: Submission, body: { readonly text: string; readonly bytes: number }): Promise<void> {

@@ -19,6 +19,19 @@ import type { ByteBudget } from "#platform/byte-budget";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 
+/** How a call ended, or a request was refused. */
+export interface EndedCall {
+  readonly endpoint: string;
+  /** Of an admitted call. */
+  readonly admitted?: {
+    readonly model: string;
+    readonly totalMs: number;
+    readonly firstEventMs: number | undefined;
+  };
+  readonly status: number;
+  readonly code: string | undefined;
+}
+
 export interface OpenCallDeps {
   readonly reader: ReplyReader;
   readonly queues: Queues;
@@ -32,6 +45,7 @@ export interface OpenCallDeps {
   readonly pingIntervalMs: number;
   /** For what callers of binary streams have not read yet. */
   readonly memory: ByteBudget;
+  readonly observeCall: (call: EndedCall) => void;
 }
 
 /** An admitted call, before its job is on the queue. */
@@ -87,6 +101,8 @@ export const openCall = (submission: Submission, memory: ByteBudget, now: number
   /** Events of a stream that go to the socket together, at the end of the tick. */
   unwritten: "",
   lastWriteAt: now,
+  /** Of a stream. */
+  firstEventAt: undefined as number | undefined,
   /** Bytes that the caller has taken, and since when it has taken no more. */
   sent: { bytes: 0, at: now },
   /** The body is in object storage. */

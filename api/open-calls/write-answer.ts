@@ -17,6 +17,7 @@ const maxJoinedUnits = 64 * 1024;
 export function writeEvents(call: OpenCall, data: string, now: number): void {
   call.hasContent = true;
   call.lastWriteAt = now;
+  call.firstEventAt ??= now;
   if (call.unwritten === "") process.nextTick(writeJoined, call);
   call.unwritten += data;
   if (call.unwritten.length > maxJoinedUnits) writeJoined(call);

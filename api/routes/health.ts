@@ -1,30 +1,32 @@
 import { Router } from "express";
 import { pools, type WorkerRegistry } from "#jobs";
+import type { Probe } from "#platform/probe";
 
 interface Deps {
-  readonly ping: Readonly<Record<"mongodb" | "redis", () => Promise<unknown>>>;
+  readonly probes: Readonly<Record<"mongodb" | "redis" | "s3", Probe>>;
   readonly registry: WorkerRegistry;
   readonly draining: () => boolean;
 }
 
 const callPools = pools.filter((pool) => pool !== "maintenance");
 
-/** `/healthz`: the process runs. `/readyz`: it can take calls; otherwise 503 with what is missing. */
-export function healthRoutes({ ping, registry, draining }: Deps): Router {
+/**
+ * `/healthz`: the process runs. `/readyz`: it can take calls; otherwise 503 with what is missing. Without S3 most calls can be
+ * served, and while a rollout replaces workers catalogs differ: both are 200 and `degraded`.
+ */
+export function healthRoutes({ probes, registry, draining }: Deps): Router {
   const router = Router();
-  const isReachable = async (check: () => Promise<unknown>) => {
-    const timeout = new Promise((_, reject) => setTimeout(reject, 1_500).unref());
-    return Promise.race([check(), timeout]).then(
-      () => true,
-      () => false,
-    );
-  };
+  const replies = async (probe: Probe) => (await probe()) !== undefined;
   router.get("/healthz", (_req, res) => void res.json({ status: "ok" }));
   router.get("/readyz", async (_req, res) => {
-    const [mongodb, redis] = await Promise.all([isReachable(ping.mongodb), isReachable(ping.redis)]);
+    const stores = [replies(probes.mongodb), replies(probes.redis), replies(probes.s3)] as const;
+    const [mongodb, redis, s3] = await Promise.all(stores);
     const workers = Object.fromEntries(callPools.map((pool) => [pool, registry.serving(pool)]));
-    const ready = mongodb && redis && !draining() && Object.values(workers).some((count) => count > 0);
-    res.status(ready ? 200 : 503).json({ status: ready ? "ready" : "not ready", mongodb, redis, workers });
+    const catalog = registry.catalog();
+    const isReady = mongodb && redis && !draining() && Object.values(workers).some((count) => count > 0);
+    const whenReady = s3 && !catalog.differs ? "ready" : "degraded";
+    const status = isReady ? whenReady : "not ready";
+    res.status(isReady ? 200 : 503).json({ status, mongodb, redis, s3, workers, catalog });
   });
   return router;
 }

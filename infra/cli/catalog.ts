@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { type CatalogEntries, CatalogError, readCatalog } from "#catalog";
+import { type CatalogEntries, CatalogError, catalogHash, readCatalog } from "#catalog";
 import { aligned } from "./admin-print.ts";
 import { type CatalogDiff, diffCatalogs } from "./catalog-diff.ts";
 
@@ -25,10 +25,11 @@ const sourceOf = (file: string | undefined, { overlay }: Options) => ({
 const print = (options: Options, value: object, text: () => string) =>
   process.stdout.write(options.json ? `${JSON.stringify(value, null, 2)}\n` : text());
 
-function summary({ models, upstreams }: CatalogEntries) {
+function summary(entries: CatalogEntries) {
+  const { models, upstreams } = entries;
   const types: Record<string, number> = {};
   for (const { type } of models) types[type] = (types[type] ?? 0) + 1;
-  return { models: models.length, types, upstreams: Object.keys(upstreams) };
+  return { hash: catalogHash(entries), models: models.length, types, upstreams: Object.keys(upstreams) };
 }
 
 program
@@ -43,6 +44,7 @@ program
       aligned([
         ["catalog", source.file ?? "shipped"],
         ["overlay", source.overlay ?? "none"],
+        ["hash", found.hash],
         ["models", `${found.models}`],
         ...Object.entries(found.types).map(([type, count]) => [`  ${type}`, `${count}`]),
         ["upstreams", `${found.upstreams.length}`],

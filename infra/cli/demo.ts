@@ -11,6 +11,8 @@ export const demoShape = z.object({
   apiKey: z.string(),
   accountId: z.string(),
   adminToken: z.string(),
+  /** Addresses of `/metrics`, by process: `api`, `worker`, `worker_2` and so on. */
+  metrics: z.record(z.string(), z.string()),
   /** Present when x402 payments go to the demo's own chain. */
   x402: demoPayments.optional(),
 });
@@ -42,9 +44,10 @@ export async function ensureDemo(options: {
   readonly baseUrl: string;
   readonly adminToken: string;
   readonly dataDir: string;
+  readonly metrics: Demo["metrics"];
   readonly x402: DemoPayments | undefined;
 }): Promise<Demo> {
-  const { origin, baseUrl, adminToken, dataDir, x402 } = options;
+  const { origin, baseUrl, adminToken, dataDir, metrics, x402 } = options;
   const admin = createAdminClient({ url: origin, token: adminToken });
   const file = join(dataDir, "demo.json");
   const stored = parseStored(await readText(file));
@@ -56,7 +59,7 @@ export async function ensureDemo(options: {
     withKey.parse(await admin("POST", `/accounts/${accountId}/keys`, { name: "demo", limits })).key;
   const apiKey = known && (await isAccepted(origin, known.apiKey)) ? known.apiKey : await createKey();
 
-  const demo = { baseUrl, apiKey, accountId, adminToken, ...(x402 && { x402 }) };
+  const demo = { baseUrl, apiKey, accountId, adminToken, metrics, ...(x402 && { x402 }) };
   await writePrivate(file, `${JSON.stringify(demo, null, 2)}\n`);
   return demo;
 }

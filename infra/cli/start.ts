@@ -49,18 +49,26 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
     PORT: String(port),
     ADMIN_TOKEN: adminToken,
   };
-  const node = (name: string, file: string, isReady?: () => Promise<void>) =>
-    createProgram({
+  const metricsHost = config.METRICS_HOST ?? config.HOST;
+  const metrics: Record<string, string> = {};
+  const node = async (key: string, name: string, file: string, isReady?: () => Promise<void>) => {
+    // A port of its own for each process; a restarted one has the same.
+    const metricsPort = await freePort(metricsHost);
+    metrics[key] = originOf(metricsHost, metricsPort);
+    return createProgram({
       name,
       command: process.execPath,
       args: [join(root, file)],
-      env: processEnv,
+      env: { ...processEnv, METRICS_PORT: String(metricsPort) },
       output: terminal.line,
       stopTimeoutMs: config.SHUTDOWN_GRACE_MS + 10_000,
       isReady,
     });
-  const api = node("API", "api/main.ts", () => expectOk(`${origin}/healthz`));
-  const workers = Array.from({ length: WORKERS }, (_, n) => node(`Worker ${n + 1}`, "workers/main.ts"));
+  };
+  const api = await node("api", "API", "api/main.ts", () => expectOk(`${origin}/healthz`));
+  const workers: Program[] = [];
+  for (let n = 1; n <= WORKERS; n++)
+    workers.push(await node(n === 1 ? "worker" : `worker_${n}`, `Worker ${n}`, "workers/main.ts"));
   programs.unshift(api, ...workers);
 
   await duringStart(programs, quit, async (signal) => {
@@ -68,7 +76,7 @@ async function start(env: Env, terminal: Terminal, quit: AbortSignal, programs: 
     await until(() => expectOk(`${origin}/readyz`), signal);
   });
   const baseUrl = config.PUBLIC_URL ?? origin;
-  const demo = await ensureDemo({ origin, baseUrl, adminToken, dataDir, x402: chain?.payments });
+  const demo = await ensureDemo({ origin, baseUrl, adminToken, dataDir, metrics, x402: chain?.payments });
   for (const program of programs) supervise(program, { clock: systemClock, log: terminal.log, signal: quit });
   terminal.ready(demo, DATA_DIR);
   if (!quit.aborted) await once(quit, "abort");

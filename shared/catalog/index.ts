@@ -33,6 +33,7 @@
  * Elite prices are exactly list x (10000 - bps) / 10000.
  */
 import { boundOfTokens } from "./bound.ts";
+import { catalogHash } from "./hash.ts";
 import type { Input } from "./input.ts";
 import { billed, boundOfUnits, checkInput, costOfMedia, ignoredInput, unitsOf } from "./media.ts";
 import { type Model, modelOf, upstreamOf } from "./model.ts";
@@ -40,6 +41,7 @@ import { costOf, withRequest } from "./prices.ts";
 import { readCatalog } from "./read-catalog.ts";
 import type { Tier, Usage } from "./types.ts";
 
+export { catalogHash } from "./hash.ts";
 export type { Input } from "./input.ts";
 export type { Model, Upstream } from "./model.ts";
 export { noQuirks, type Quirks } from "./quirks.ts";
@@ -50,13 +52,16 @@ export type Catalog = ReturnType<typeof loadCatalog>;
 
 /** Reads a file, by default the shipped one, and its overlay. Throws CatalogError with a line for each fault. */
 export function loadCatalog(file: string | undefined, overlay?: string) {
-  const { elite_discount_bps, upstreams, models } = readCatalog(file, overlay);
+  const entries = readCatalog(file, overlay);
+  const { elite_discount_bps, upstreams, models } = entries;
   const list: readonly Model[] = models.map((entry) =>
     modelOf(entry, entry.elite_discount_bps ?? elite_discount_bps, upstreams),
   );
   const byId = new Map(list.map((model) => [model.id, model]));
   const byAlias = new Map(list.flatMap((model) => model.aliases.map((alias) => [alias, model])));
   return {
+    /** The same for catalogs that mean the same, so that processes can compare theirs. */
+    hash: catalogHash(entries),
     /** By its id, `provider/model`. */
     find: (id: string) => byId.get(id),
     /** By the provider's own name for it. */

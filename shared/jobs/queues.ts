@@ -28,6 +28,12 @@ interface Batch {
 }
 
 /** A batch's id ends in the number of its calls; other jobs carry one. */
+const priorities = Array.from({ length: priorityClasses.length + 1 }, (_, i) => i + 1);
+/** Of BullMQ's scores, which are a priority times this and a counter. */
+const priorityStep = 2 ** 32;
+/** A run of a scheduled job, with the time at which it was due. */
+const scheduledRun = /^repeat:.*:(\d+)$/;
+
 const callsOf = (id: string) => Number(/-(\d+)$/.exec(id)?.[1] ?? 1);
 
 export function createQueues(deps: { redis: Redis; log: Logger }) {
@@ -115,6 +121,29 @@ export function createQueues(deps: { redis: Redis; log: Logger }) {
     async backlog(pool: Pool): Promise<number> {
       const ids = await queues[pool].getRanges(["wait", "prioritized"], 0, -1);
       return ids.reduce((calls, id) => calls + callsOf(id), 0);
+    },
+    /** Unix milliseconds since when the job that has waited longest does; undefined if none waits. */
+    async oldestWaiting(pool: Pool): Promise<number | undefined> {
+      const queue = queues[pool];
+      const key = queue.toKey("prioritized");
+      // Within a priority they are in the order in which they came. Jobs without one, the scheduled ones, are in a list.
+      const heads = await Promise.all([
+        deps.redis.lindex(queue.toKey("wait"), -1),
+        ...priorities.map(async (priority) => {
+          const [from, to] = [priority * priorityStep, (priority + 1) * priorityStep - 1];
+          const [id] = await deps.redis.zrangebyscore(key, from, to, "LIMIT", 0, 1);
+          return id;
+        }),
+      ]);
+      const since = await Promise.all(
+        heads.map(async (id) => {
+          if (!id) return null;
+          return scheduledRun.exec(id)?.[1] ?? (await deps.redis.hget(queue.toKey(id), "timestamp"));
+        }),
+      );
+      // A job that a worker took meanwhile, and ended, has no time.
+      const times = since.flatMap((time) => (time === null ? [] : [Number(time)]));
+      return times.length > 0 ? Math.min(...times) : undefined;
     },
     /** Unix milliseconds: jobs that were added before it may be lost, because Redis began without data then. */
     async emptySince(): Promise<number> {

@@ -12,6 +12,8 @@ type UpstreamState = z.infer<typeof upstreamState>;
 const workerRecord = z.object({
   pools: z.record(z.string(), z.object({ free: z.int(), running: z.int() })),
   upstreams: z.record(z.string(), upstreamState),
+  /** The hash of its catalog. Workers from before this field have none. */
+  catalog: z.string().default("unknown"),
 });
 
 /** What a worker process writes about itself every second. */
@@ -56,15 +58,20 @@ const rank = { "no key": 0, open: 1, ready: 2 } as const;
 export function createWorkerRegistry({
   redis,
   queues,
+  catalog,
   clock,
   log,
 }: {
   redis: Redis;
   queues: Pick<Queues, "backlog">;
+  /** The hash of this API instance's catalog. */
+  catalog: string;
   clock: Clock;
   log: Logger;
 }) {
   let workers: WorkerRecord[] = [];
+  let workersByCatalog: Readonly<Record<string, number>> = {};
+  let readAt = Number.NEGATIVE_INFINITY;
   let upstreams = new Map<string, UpstreamState>();
   const backlogs = new Map<Pool, { waiting: number; free: number; added: number }>();
   let stop = () => {};
@@ -83,12 +90,25 @@ export function createWorkerRegistry({
     }
     if (dead.length > 0) await redis.zrem(indexKey, ...dead);
     workers = records;
+    compareCatalogs();
     // Without workers the last known upstreams stay, so that models stay listed while workers are replaced.
     if (records.length === 0) return;
     upstreams = new Map();
     for (const record of records)
       for (const [id, state] of Object.entries(record.upstreams))
         if (rank[state] >= rank[upstreams.get(id) ?? "no key"]) upstreams.set(id, state);
+  }
+
+  const differs = (catalogs: typeof workersByCatalog) => Object.keys(catalogs).some((hash) => hash !== catalog);
+
+  function compareCatalogs(): void {
+    const counts = Object.entries(Object.groupBy(workers, ({ catalog }) => catalog));
+    const next = Object.fromEntries(counts.map(([hash, of = []]) => [hash, of.length]));
+    const [before, now] = [differs(workersByCatalog), differs(next)];
+    workersByCatalog = next;
+    if (now && !before)
+      log.warn({ catalog, workers: next }, "workers have another catalog: they charge by other prices than are held");
+    else if (before && !now) log.info({ catalog, workers: next }, "all workers have this catalog again");
   }
 
   const read = oneAtATime(log, "reading the worker registry", async () => {
@@ -98,6 +118,7 @@ export function createWorkerRegistry({
       const free = workers.reduce((sum, worker) => sum + (worker.pools[pool]?.free ?? 0), 0);
       backlogs.set(pool, { waiting: counts[i] ?? 0, free, added: 0 });
     }
+    readAt = clock.now();
   });
 
   const countAdded = (pool: Pool, calls: number) => {
@@ -118,6 +139,18 @@ export function createWorkerRegistry({
       const { waiting, free, added } = backlogs.get(pool) ?? { waiting: 0, free: 0, added: 0 };
       return waiting + Math.max(0, added - free);
     },
+    /** The workers of each pool, for metrics; undefined if that was last read too long ago, as without Redis. */
+    loads() {
+      if (clock.now() - readAt > recordSeconds * 1_000) return undefined;
+      return pools.map((pool) => {
+        const loads = workers.flatMap((worker) => worker.pools[pool] ?? []);
+        const running = loads.reduce((sum, load) => sum + load.running, 0);
+        const { waiting = 0, free = 0 } = backlogs.get(pool) ?? {};
+        return { pool, workers: loads.length, running, free, waiting };
+      });
+    },
+    /** This instance's catalog, how many workers have which, and whether one has another. */
+    catalog: () => ({ hash: catalog, workers: workersByCatalog, differs: differs(workersByCatalog) }),
     added: (pool: Pool) => countAdded(pool, 1),
     /** A call that was added has ended, so its slot is free. */
     ended: (pool: Pool) => countAdded(pool, -1),

@@ -29,6 +29,16 @@ export const atMost = (clock: Clock, ms: number, work: Promise<unknown>): Promis
     work.then(() => resolve(), reject).finally(cancel);
   });
 
+/** What the work resolves with, or undefined if it rejects or takes longer than `ms`. */
+export const resultWithin = <T>(clock: Clock, ms: number, work: () => T | Promise<T>): Promise<T | undefined> =>
+  new Promise((resolve) => {
+    const cancel = clock.after(ms, () => resolve(undefined));
+    Promise.resolve()
+      .then(work)
+      .then(resolve, () => resolve(undefined))
+      .finally(cancel);
+  });
+
 /** Resolves after `ms`, or rejects with the signal's reason. */
 export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {

@@ -63,6 +63,12 @@ function endWhenSilent(redis: Redis): void {
   stream.once("close", () => clearInterval(timer));
 }
 
+/** Rejects while there is no connection, where a command of a worker would wait for one. */
+export const pingRedis = async (redis: Redis): Promise<void> => {
+  if (redis.status !== "ready") throw new Error(`The connection to Redis is ${redis.status}.`);
+  await redis.ping();
+};
+
 const startTimeoutMs = 10_000;
 
 /** Waits for the first connection, ten seconds at most: startup is not latency-critical. ioredis retries by itself. */

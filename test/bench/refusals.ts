@@ -141,7 +141,14 @@ try {
   const embedded = await startEmbedded({ env, dataDir });
   stops.unshift(() => embedded.stop());
   const { port, origin } = await freeOrigin();
-  const own = { ...embedded.env, HOST: "127.0.0.1", PORT: String(port), ADMIN_TOKEN: adminToken, LOG_LEVEL: "info" };
+  const own = {
+    ...embedded.env,
+    HOST: "127.0.0.1",
+    PORT: String(port),
+    METRICS_PORT: "0",
+    ADMIN_TOKEN: adminToken,
+    LOG_LEVEL: "info",
+  };
   const start = async (name: string, file: string, readyUrl?: string): Promise<Measured> => {
     const args = [join(root, file)];
     const program = await startNode({

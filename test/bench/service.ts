@@ -76,6 +76,7 @@ export async function startService(options: {
     const env = {
       ...embedded.env,
       HOST: "127.0.0.1",
+      METRICS_PORT: "0",
       ADMIN_TOKEN: adminToken,
       LOG_LEVEL: "info",
       OPENAI_API_KEY: "bench",

@@ -48,6 +48,7 @@ export async function startService(options: {
       ...embedded.env,
       HOST: "127.0.0.1",
       PORT: String(port),
+      METRICS_PORT: "0",
       ADMIN_TOKEN: token,
       ...(options.publicUrl !== undefined && { PUBLIC_URL: options.publicUrl }),
       PING_INTERVAL_MS: String(pingIntervalMs),

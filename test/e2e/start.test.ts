@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { isFree } from "../../infra/embedded/index.ts";
+import { scrape } from "../support/metrics.ts";
 
 const execute = promisify(execFile);
 const main = fileURLToPath(new URL("../../infra/cli/start.ts", import.meta.url));
@@ -45,7 +46,10 @@ function start(dataDir: string, env: Readonly<Record<string, string>> = {}) {
       const demo = JSON.parse(await readFile(join(dataDir, "demo.json"), "utf8")) as Record<
         "baseUrl" | "apiKey" | "accountId" | "adminToken",
         string
-      > & { readonly x402?: Record<"network" | "rpcUrl" | "payTo" | "wallet", string> };
+      > & {
+        readonly metrics: Readonly<Record<string, string>>;
+        readonly x402?: Record<"network" | "rpcUrl" | "payTo" | "wallet", string>;
+      };
       const curl = /^ +(curl .*?)\n\n/ms.exec(output)?.[1] ?? "";
       const paying = /^ +(.*npm run demo:x402)$/m.exec(output)?.[1];
       return { demo, curl, paying, ports: [Number(new URL(demo.baseUrl).port), ...(await serverPorts(dataDir))] };
@@ -81,6 +85,12 @@ test("the printed call works; a second start has the same key and balance; kill 
   const { available_usd: balance } = await account(demo);
   expect(Number(balance)).toBeGreaterThan(99);
   expect(Number(balance)).toBeLessThan(100);
+  expect(Object.keys(demo.metrics)).toEqual(["api", "worker"]);
+  for (const process of ["api", "worker"]) {
+    const samples = await scrape(demo.metrics[process] as string);
+    expect(samples.labels("inference_build_info")).toMatchObject([{ process }]);
+    expect(samples.names).toContain("process_cpu_seconds_total");
+  }
 
   first.child.kill("SIGTERM");
   const end = await first.ended;

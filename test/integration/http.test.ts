@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { HeadObjectCommand } from "@aws-sdk/client-s3";
 import { describe, expect, inject, test } from "vitest";
+import { loadCatalog } from "#catalog";
 import { connectS3 } from "../../shared/platform/s3.ts";
 import { type Customer, eventually } from "../support/service.ts";
 import {
@@ -103,9 +104,17 @@ describe("routes", () => {
   test("healthz and readyz", async () => {
     expect(await (await ask("GET", "/healthz")).json()).toEqual({ status: "ok" });
     const ready = await ask("GET", "/readyz");
+    const { hash } = loadCatalog(undefined);
     expect([ready.status, await ready.json()]).toEqual([
       200,
-      { status: "ready", mongodb: true, redis: true, workers: { chat: 1, embeddings: 1, image: 1, media: 1 } },
+      {
+        status: "ready",
+        mongodb: true,
+        redis: true,
+        s3: true,
+        workers: { chat: 1, embeddings: 1, image: 1, media: 1 },
+        catalog: { hash, workers: { [hash]: 1 }, differs: false },
+      },
     ]);
   });
 });

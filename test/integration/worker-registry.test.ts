@@ -5,7 +5,11 @@ import { createManualClock } from "../support/manual-clock.ts";
 import { ownServers, type Stores, testStores } from "../support/servers.ts";
 import { eventually } from "../support/service.ts";
 
-const chatWorker: WorkerRecord = { pools: { chat: { free: 5, running: 0 } }, upstreams: { local: "ready" } };
+const chatWorker: WorkerRecord = {
+  pools: { chat: { free: 5, running: 0 } },
+  upstreams: { local: "ready" },
+  catalog: "a",
+};
 
 async function openWorker(stores: Stores, worker: string, record = chatWorker) {
   const clock = createManualClock();
@@ -18,7 +22,7 @@ async function openApi(stores: Stores) {
   const clock = createManualClock();
   const redis = await connect(stores, "fail-fast");
   const queues = createQueues({ redis, log });
-  const registry = createWorkerRegistry({ redis, queues, clock, log });
+  const registry = createWorkerRegistry({ redis, queues, catalog: "a", clock, log });
   onTestFinished(() => registry.stop());
   await registry.start();
   /** Resolves when the registry, which reads every second, shows it. */
@@ -88,6 +92,26 @@ test("when the last worker's record expires nothing is served, but the last know
   expect([registry.upstream("local"), registry.upstream("other")]).toEqual(["no key", "open"]);
 });
 
+test("catalogs differ while a worker has another one, or does not say which", async () => {
+  const stores = await testStores();
+  const { registry, shows } = await openApi(stores);
+  expect(registry.catalog()).toEqual({ hash: "a", workers: {}, differs: false });
+  const [same, other] = await Promise.all([
+    openWorker(stores, "wrk_1"),
+    openWorker(stores, "wrk_2", { ...chatWorker, catalog: "b" }),
+  ]);
+  await Promise.all([same, other].map(({ registration }) => registration.write()));
+  await shows(() => registry.catalog().differs);
+  expect(registry.catalog().workers).toEqual({ a: 1, b: 1 });
+  await other.registration.stop();
+  await shows(() => !registry.catalog().differs);
+  const { catalog: _, ...old } = chatWorker;
+  await other.redis.set("worker:wrk_2", JSON.stringify(old));
+  await other.redis.zadd("worker:index", 0, "wrk_2");
+  await shows(() => registry.catalog().differs);
+  expect(registry.catalog().workers).toEqual({ a: 1, unknown: 1 });
+});
+
 test("a worker that died is forgotten after a minute", async () => {
   const stores = await testStores();
   const { registration, redis } = await openWorker(stores, "wrk_1");
@@ -149,4 +173,8 @@ test("while Redis is unavailable the last registry stays, and a worker can stop"
   clock.advance(1_000);
   await registration.stop();
   expect([registry.serving("chat"), registry.upstream("local")]).toEqual([1, "ready"]);
+  // For metrics it is too old by then.
+  expect(registry.loads()?.[0]).toEqual({ pool: "chat", workers: 1, running: 0, free: 5, waiting: 0 });
+  clock.advance(5_000);
+  expect(registry.loads()).toBeUndefined();
 });

@@ -8,7 +8,7 @@ import { type MockOpenai, startMockOpenai } from "./mock-openai.ts";
 import { type MovableClock, movableClock } from "./movable-clock.ts";
 import { ofFile } from "./of-file.ts";
 import { testStores } from "./servers.ts";
-import { type Client, type Customer, type Environment, eventually, startService } from "./service.ts";
+import { type Client, type Customer, type Environment, eventually, type Service, startService } from "./service.ts";
 
 /** A model that runs in the worker, and one of OpenAI's, which the stand-in provider serves. */
 export const localModel = "local/chat";
@@ -16,7 +16,7 @@ export const providerModel = "openai/gpt-4.1-mini";
 export const models = [localModel, providerModel] as const;
 
 export interface Running {
-  readonly service: Client;
+  readonly service: Service;
   readonly provider: MockOpenai;
 }
 

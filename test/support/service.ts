@@ -6,6 +6,7 @@ import { onTestFinished } from "vitest";
 import { startApi } from "../../api/start.ts";
 import { type Clock, systemClock } from "../../shared/platform/clock.ts";
 import { loadConfig } from "../../shared/platform/config.ts";
+import { createMetrics } from "../../shared/platform/metrics.ts";
 import type { Step } from "../../shared/platform/shutdown.ts";
 import { startWorker } from "../../workers/start.ts";
 import { checkLine, createTestLogger, forbidSecrets, testLogLevel } from "./logs.ts";
@@ -15,11 +16,12 @@ const adminToken = "admin-token-of-the-tests";
 
 export type Environment = Readonly<Record<string, string>>;
 
-function environment(stores: Stores, env: Environment = {}): Record<string, string> {
+export function environment(stores: Stores, env: Environment = {}): Record<string, string> {
   const all = {
     ...stores,
     PORT: "0",
     HOST: "127.0.0.1",
+    METRICS_PORT: "0",
     ADMIN_TOKEN: adminToken,
     LOG_LEVEL: testLogLevel,
     SHUTDOWN_GRACE_MS: "2000",
@@ -40,21 +42,21 @@ const runSteps = async (steps: readonly Step[]) => {
 export async function startService(
   stores: Stores,
   options: { env?: Environment; clock?: Clock; onEnd?: (stop: () => Promise<void>) => void } = {},
-): Promise<Client> {
+): Promise<Service> {
   const env = environment(stores, options.env);
-  const deps = {
-    config: loadConfig(env),
-    clock: options.clock ?? systemClock,
-    log: createTestLogger(),
-  };
-  const worker = await startWorker({ ...deps, env });
-  const api = await startApi(deps);
+  const { clock = systemClock } = options;
+  const deps = { config: loadConfig(env), clock, log: createTestLogger() };
+  const worker = await startWorker({ ...deps, env, metrics: createMetrics("worker", clock) });
+  const api = await startApi({ ...deps, metrics: createMetrics("api", clock) });
   (options.onEnd ?? onTestFinished)(async () => {
     await runSteps(api.shutdown);
     await runSteps(worker.shutdown);
   });
-  return createClient(api.publicUrl);
+  const metrics = { api: localOrigin(api.metricsPort), worker: localOrigin(worker.metricsPort) };
+  return { ...createClient(api.publicUrl), metrics };
 }
+
+const localOrigin = (port: number) => `http://127.0.0.1:${port}`;
 
 /** A process of the service, with its log lines. */
 export interface ServiceProcess {
@@ -120,17 +122,21 @@ export async function spawnApi(
   stores: Stores,
   env: Environment = {},
   cwd?: string,
-): Promise<ServiceProcess & { client: Client }> {
+): Promise<ServiceProcess & { client: Client; metrics: string }> {
   const api = run("api", environment(stores, env), cwd);
-  const { url } = await api.line(({ msg }) => msg === "listening");
-  return { ...api, client: createClient(url as string) };
+  const { url, metricsPort } = await api.line(({ msg }) => msg === "listening");
+  return { ...api, client: createClient(url as string), metrics: localOrigin(metricsPort as number) };
 }
 
 /** A worker process that takes jobs. */
-export async function spawnWorker(stores: Stores, env: Environment = {}, cwd?: string): Promise<ServiceProcess> {
+export async function spawnWorker(
+  stores: Stores,
+  env: Environment = {},
+  cwd?: string,
+): Promise<ServiceProcess & { metrics: string }> {
   const worker = run("workers", environment(stores, env), cwd);
-  await worker.line(({ msg }) => msg === "taking jobs");
-  return worker;
+  const { metricsPort } = await worker.line(({ msg }) => msg === "taking jobs");
+  return { ...worker, metrics: localOrigin(metricsPort as number) };
 }
 
 export interface Check {
@@ -138,6 +144,11 @@ export interface Check {
   readonly difference_usd: string;
   readonly open_holds: number;
   readonly undecided: number;
+}
+
+/** With the addresses of its processes' metrics. */
+export interface Service extends Client {
+  readonly metrics: Readonly<Record<"api" | "worker", string>>;
 }
 
 /** A service over HTTP, for its operator and its users. */

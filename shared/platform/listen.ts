@@ -1,0 +1,20 @@
+import { once } from "node:events";
+import type { AddressInfo, Server } from "node:net";
+import { ConfigError } from "./config.ts";
+
+/** Binds the server to the port of this variable, and resolves with the port. Throws ConfigError if it cannot. */
+export async function listen(
+  server: Server,
+  { variable, port, host }: { variable: string; port: number; host: string },
+): Promise<number> {
+  server.listen(port, host);
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EADDRINUSE")
+      throw new ConfigError(`${variable}: port ${port} of ${host} is in use. Set another one, or 0 for any free one.`);
+    throw new ConfigError(`${variable}: ${message}`);
+  }
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { scrape } from "../support/metrics.ts";
+import { testStores } from "../support/servers.ts";
+import { eventually, ready, spawnApi, spawnWorker } from "../support/service.ts";
+import { catalogWith } from "../support/service-setup.ts";
+
+interface Readiness {
+  readonly status: string;
+  readonly catalog: { readonly hash: string; readonly workers: Record<string, number>; readonly differs: boolean };
+}
+
+test("while a worker has other prices than the API, readiness and a metric say so, and no longer once it is replaced", async () => {
+  const stores = await testStores();
+  const cheaper = catalogWith({}, { "openai/gpt-4.1-mini": { pricing: { input: "0.01", output: "0.02" } } });
+  const [api, same, other] = await Promise.all([
+    spawnApi(stores),
+    spawnWorker(stores),
+    spawnWorker(stores, { CATALOG_FILE: cheaper }),
+  ]);
+  await ready(api.client);
+  const readiness = async () => {
+    const response = await fetch(`${api.client.baseUrl}/readyz`);
+    return { code: response.status, ...((await response.json()) as Readiness) };
+  };
+  const hashOf = async (process: { metrics: string }) =>
+    (await scrape(process.metrics)).labels("inference_catalog_info")[0]?.["hash"] as string;
+  const [ours, theirs] = [await hashOf(api), await hashOf(other)];
+  expect([await hashOf(same), theirs === ours]).toEqual([ours, false]);
+
+  const both = { [ours]: 1, [theirs]: 1 };
+  const during = await eventually(async () => {
+    const found = await readiness();
+    return Object.keys(found.catalog.workers).length === 2 && found;
+  });
+  expect(during).toMatchObject({
+    code: 200,
+    status: "degraded",
+    catalog: { hash: ours, workers: both, differs: true },
+  });
+  expect((await scrape(api.metrics)).value("inference_catalog_differs")).toBe(1);
+
+  // Both with the catalog that the API has.
+  await spawnWorker(stores);
+  other.kill("SIGTERM");
+  const after = await eventually(async () => {
+    const found = await readiness();
+    return !found.catalog.differs && found;
+  });
+  expect(after).toMatchObject({ code: 200, status: "ready", catalog: { workers: { [ours]: 2 } } });
+  expect((await scrape(api.metrics)).value("inference_catalog_differs")).toBe(0);
+
+  // Said when it changes, not at every reading.
+  const said = api.log.filter(({ catalog }) => catalog === ours).map(({ level }) => level);
+  expect(said).toHaveLength(2);
+});
