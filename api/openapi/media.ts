@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { mediaRequest } from "#formats";
+import { requestId } from "./headers.ts";
 import { file, type Group, operation, pathId, unixSeconds } from "./operation.ts";
 import { payable, payableHeaders } from "./payable.ts";
 
@@ -22,6 +23,7 @@ const fileConditions = z.object({
 });
 
 const fileHeaders = z.object({
+  ...requestId,
   ETag: z.string(),
   "Accept-Ranges": z.literal("bytes"),
   "Content-Disposition": z.string().describe("With a name; `attachment` for what browsers do not show"),
@@ -53,10 +55,13 @@ export const media: Group = {
       responses: {
         "200": { description: "The file", headers: fileHeaders, content: file },
         "206": { description: "The part that was asked for", headers: partHeaders, content: file },
-        "304": { description: "It is the one that the caller has", headers: fileHeaders.pick({ ETag: true }) },
+        "304": {
+          description: "It is the one that the caller has",
+          headers: fileHeaders.pick({ "x-request-id": true, ETag: true }),
+        },
         "416": {
           description: "The file ends before that part",
-          headers: partHeaders.pick({ "Content-Range": true }),
+          headers: partHeaders.pick({ "x-request-id": true, "Content-Range": true }),
         },
       },
     }),

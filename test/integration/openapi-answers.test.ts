@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { pathWith } from "../support/openapi.ts";
-import { examplesOf, openCaller, valuesOf } from "../support/openapi-caller.ts";
+import { examplesOf, isOurs, openCaller, valuesOf } from "../support/openapi-caller.ts";
 import { serviceOfFile } from "../support/service-setup.ts";
 
 const running = serviceOfFile({ NATIVE_FORMATS_ANY_MODEL: "true" });
@@ -49,13 +49,63 @@ test("every example of a request succeeds, and its answer has the described shap
       if (type === "application/json") answers[operation.operationId] ??= settled(values[0]);
     }
   }
-  for (const described of document.operations.filter(
-    ({ method, path }) => method === "GET" && path.includes("/models/"),
-  )) {
+  for (const described of document.operations.filter(({ path }) => path.includes("/models/{"))) {
+    if (described.method !== "GET") continue;
     const value: unknown = await (await fetch(running.service.baseUrl + pathWith(described.path))).json();
-    expect(document.faultsOf(described, { status: 200, type: "application/json", value })).toEqual([]);
     answers[described.operation.operationId] = settled(value);
   }
   // `vitest run -u` records them.
   await expect(`${JSON.stringify(answers, null, 2)}\n`).toMatchFileSnapshot("../../api/openapi/answers.json");
 }, 120_000);
+
+test("a stream in Gemini's format is an array without alt=sse", async () => {
+  const { document, rich, post } = await openCaller(running.service);
+  const streams = document.operations.filter(({ path }) => path.includes(":stream"));
+  expect(streams).toHaveLength(1);
+  for (const described of streams) {
+    const [[, body] = []] = examplesOf(described);
+    const { type, values } = await valuesOf(await post(described, rich, { body, alt: "json" }));
+    expect([type, values]).toEqual(["application/json", [expect.any(Array)]]);
+    expect(document.faultsOf(described, { status: 200, type, value: values[0] })).toEqual([]);
+  }
+});
+
+test("what is read or deleted has the described shape and headers", async () => {
+  const { service } = running;
+  const { document, rich, recording } = await openCaller(service);
+  const create = async (path: string, body: unknown, type = "application/json") =>
+    (await (await rich.post(path, body, { headers: { "content-type": type } })).json()) as { id: string };
+  const response = await create("/v1/responses", { model: "local/chat", input: "Hello." });
+  const upload = await create("/v1/uploads", await recording.text(), "audio/wav");
+  const { data } = await rich.openai.images.generate({ model: "local/image", prompt: "A sunrise", size: "auto" });
+  const file = /[^/]+$/.exec(data?.[0]?.url ?? "")?.[0] ?? "";
+  const idOf = (path: string) => {
+    if (path.startsWith("/v1/responses")) return response.id;
+    return path.startsWith("/v1/uploads") ? upload.id : file;
+  };
+  const formats = [{}, { "anthropic-version": "2023-06-01" }, { "x-goog-api-client": "test" }];
+
+  const problems: string[] = [];
+  for (const method of ["GET", "DELETE"])
+    for (const described of document.operations.filter((each) => each.method === method)) {
+      const { path, operation } = described;
+      const isModels = path.startsWith("/v1/models");
+      const url = service.baseUrl + (path.includes("models") ? pathWith(path) : path.replace("{id}", idOf(path)));
+      for (const format of isModels ? formats : [{}]) {
+        const headers = { ...(!isModels && { authorization: `Bearer ${rich.key}` }), ...format };
+        const answer = await fetch(url, { method, headers });
+        const [type = ""] = (answer.headers.get("content-type") ?? "").split(";");
+        const at = `${method} ${path} ${answer.status} ${JSON.stringify(format)}`;
+        const value: unknown = type === "application/json" ? await answer.json() : await answer.text();
+        const faults = document.faultsOf(described, { status: 200, type, value });
+        problems.push(...(answer.status === 200 ? faults : ["not 200"]).map((fault) => `${at}: ${fault}`));
+        const documented = Object.entries(document.responseOf(operation, 200)?.headers ?? {});
+        const names = documented.map(([name]) => name.toLowerCase());
+        for (const name of answer.headers.keys())
+          if (isOurs(name) && !names.includes(name)) problems.push(`${at}: ${name} is not described`);
+        for (const [name, header] of documented)
+          if (document.isRequired(header) && !answer.headers.has(name)) problems.push(`${at}: no ${name}`);
+      }
+    }
+  expect(problems).toEqual([]);
+});

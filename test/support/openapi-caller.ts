@@ -9,6 +9,8 @@ export interface Sent {
   readonly body?: unknown;
   readonly form?: Record<string, string>;
   readonly headers?: Record<string, string>;
+  /** Of a stream in Gemini's format, which is events unless this says otherwise. */
+  readonly alt?: "sse" | "json";
 }
 
 /** Calls described operations by their examples. */
@@ -31,20 +33,23 @@ export async function openCaller(service: Client) {
   function post(
     described: Described,
     { key }: Pick<Customer, "key">,
-    { body, form = {}, headers = {} }: Sent,
+    { body, form = {}, headers = {}, alt = "sse" }: Sent,
   ): Promise<Response> {
     const content = isForm(described)
       ? { body: formOf(described, form) }
       : { body: typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body) };
-    return fetch(service.baseUrl + pathWith(described.path) + (described.path.includes(":stream") ? "?alt=sse" : ""), {
-      method: "POST",
-      ...content,
-      headers: {
-        ...(key && { authorization: `Bearer ${key}` }),
-        ...(!isForm(described) && { "content-type": "application/json" }),
-        ...headers,
+    return fetch(
+      service.baseUrl + pathWith(described.path) + (described.path.includes(":stream") ? `?alt=${alt}` : ""),
+      {
+        method: "POST",
+        ...content,
+        headers: {
+          ...(key && { authorization: `Bearer ${key}` }),
+          ...(!isForm(described) && { "content-type": "application/json" }),
+          ...headers,
+        },
       },
-    });
+    );
   }
   return { document, rich, recording, post, isForm };
 }
