@@ -5,6 +5,7 @@ import { type FormFields, ofForm } from "./form-fields.ts";
 import { mediaCodec } from "./images.ts";
 import { given, type JsonObject, object } from "./json.ts";
 import type { Codec } from "./types.ts";
+import { checkShape } from "./uploads.ts";
 
 /** OpenAI's `POST /v1/audio/speech`; the model's own parameters are further top-level fields. */
 export const speechRequest = z
@@ -28,6 +29,7 @@ export interface AudioCall {
 }
 
 export function speechCall(body: unknown): AudioCall {
+  checkShape(body);
   const { model, input: text, voice, response_format, stream_format, ...own } = validate(speechRequest, body);
   if (stream_format === "sse") refuse("stream_format", "speech is sent as audio only");
   const input = {
