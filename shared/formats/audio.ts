@@ -5,6 +5,7 @@ import { type FormFields, ofForm } from "./form-fields.ts";
 import { mediaCodec } from "./images.ts";
 import { given, type JsonObject, object } from "./json.ts";
 import type { Codec } from "./types.ts";
+import { checkShape } from "./uploads.ts";
 
 /** OpenAI's `POST /v1/audio/speech`; the model's own parameters are further top-level fields. */
 export const speechRequest = z
@@ -36,6 +37,7 @@ export type SpeechStream = "audio" | "sse";
 
 /** `isStored`: the answer is stored to be sent again, so that it has to be whole. Events cannot be sent again. */
 export function speechCall(body: unknown, isStored: boolean): AudioCall {
+  checkShape(body);
   const { model, input: text, voice, response_format, stream_format, ...own } = validate(speechRequest, body);
   const stream = stream_format === "sse" ? "sse" : isStored ? undefined : "audio";
   const input = {

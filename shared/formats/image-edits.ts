@@ -5,6 +5,7 @@ import { imageRequest, variedImageRequest } from "./images.ts";
 import { given, type JsonObject } from "./json.ts";
 import { isBase64 } from "./media-part.ts";
 import { inlineOf } from "./media-types.ts";
+import { checkShape } from "./uploads.ts";
 
 /** As OpenAI's own API takes at most. */
 export const maxImages = 16;
@@ -78,6 +79,7 @@ const namedList = (path: string, refs: readonly ImageRef[]) =>
   refs.map((ref, index) => named("image", `${path}[${index}]`, ref));
 
 export function imageEditCall(body: unknown): ImageCall {
+  checkShape(body);
   const { images, image, mask, ...call } = validate(imageEditRequest, body);
   const edited = Array.isArray(image)
     ? namedList("image", image)
@@ -89,6 +91,7 @@ export function imageEditCall(body: unknown): ImageCall {
 }
 
 export function imageVariationCall(body: unknown): ImageCall {
+  checkShape(body);
   const { image, ...call } = validate(imageVariationRequest, body);
   return { call: { ...given(call), variation: true }, images: [named("image", "image", image)] };
 }
@@ -103,7 +106,7 @@ export const imageVariationFields = (fields: FormFields): JsonObject => ({
 /** The call with the addresses of its images: a list of one remains a list. */
 export function withImages(call: JsonObject, images: readonly NamedImage[], addresses: readonly string[]): JsonObject {
   const edited = addresses.filter((_, index) => images[index]?.field === "image");
-  const isList = edited.length > 1 || images[0]?.param.includes("[") === true;
+  const isList = edited.length > 1 || images.some(({ field, param }) => field === "image" && param.includes("["));
   const mask = addresses[images.findIndex(({ field }) => field === "mask")];
   return { ...call, image: isList ? edited : edited[0], ...(mask !== undefined && { mask }) };
 }

@@ -62,13 +62,14 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
   const outputs: string[] = [];
   for (const example of pages.flatMap(examplesOf).filter(({ language }) => language !== "python"))
     outputs.push(await runExample(example, env));
-  const [json = "", stream, tools, native, media, spoken, transcript, upload = "", paying, ...others] = outputs;
+  const [json = "", stream, tools, native, media, edited, spoken, transcript, upload = "", paying, ...others] = outputs;
   expect(others).toEqual([]);
   expect(JSON.parse(json)).toMatchObject({ object: "chat.completion", model: "local/chat" });
   expect(stream).toMatch(/Count to three/);
   expect(tools).toMatch(/"name":"get_weather"/);
   expect(native).toMatch(/Hello!.*\d+\n.*Hello!.*\n.*Hello!/s);
   expect(media).toMatch(/media\/file_\w+.*media\/file_\w+.*video\/mp4 0\.\d+/s);
+  expect(edited).toMatch(/^http\S+\/media\/file_\w+ 2\n$/);
   expect(spoken).toBe("");
   expect(transcript).toMatch(/^This is a recording of 0\.\d+ seconds/);
   expect(JSON.parse(upload)).toMatchObject({
@@ -76,7 +77,7 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
   });
   expect(paying).toMatch(/^200 http\S+\/media\/file_\w+ 0\.01\n\w{64,88}\n$/);
   await service.settled();
-  expect(await payer.ledger("usage")).toHaveLength(13);
+  expect(await payer.ledger("usage")).toHaveLength(16);
   expect(await payer.ledger("storage")).toHaveLength(1);
 });
 

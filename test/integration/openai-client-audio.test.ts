@@ -92,6 +92,12 @@ test("under an Idempotency-Key the same audio comes again, and is charged once",
 const invalid = (param: string, message = /./, code = "invalid_value") =>
   refusal({ status: 400, type: "invalid_request_error", code, param, message });
 
+test("parameters that are nested without end are 400", async () => {
+  const customer = await running.service.account("1");
+  const body = `{"model":"local/speech","input":"x","more":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
+  expect(await refusalOf(await customer.post(speech, body))).toEqual(invalid(`more${"[0]".repeat(63)}`));
+});
+
 test.each<readonly [what: string, fields: object, expected: ReturnType<typeof refusal>]>([
   ["no input", { input: undefined }, invalid("input")],
   ["an empty input", { input: "" }, invalid("input")],

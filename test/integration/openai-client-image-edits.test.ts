@@ -322,6 +322,18 @@ describe("as JSON", () => {
   });
 
   test.each([
+    ["nested without end", `${"[".repeat(100_000)}${"]".repeat(100_000)}`],
+    ["without end", `{${Array.from({ length: 200_000 }, (_, at) => `"f${at}":1`).join()}}`],
+  ])("parameters %s are refused", async (_, more) => {
+    const customer = await running.service.account("1");
+    for (const path of [edits, variations]) {
+      const body = `{"model":"${imageModel}","prompt":"x","image":"${inline}","more":${more}}`;
+      expect((await refusalOf(await customer.post(path, body))).status).toBe(400);
+    }
+    await expectUntouched(running.service, customer, "1.00");
+  });
+
+  test.each([
     [edits, "local/chat", "/v1/chat/completions"],
     [edits, kontext, images],
     [variations, providerImages, images],
