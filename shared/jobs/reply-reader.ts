@@ -217,8 +217,10 @@ export function createReplyReader(deps: {
       // An empty stream tells the workers that everything was read; a missing one would not.
       const leave = commands.multi().xtrim(key, "MAXLEN", 0).expire(key, leavingSeconds).exec();
       await leave.catch(() => undefined);
+      // While it waits to reconnect, ioredis never rejects the commands that wait for the connection.
+      const endsByItself = reader.status !== "reconnecting";
       reader.disconnect();
-      await loop;
+      if (endsByItself) await loop;
     },
   };
 }

@@ -50,6 +50,7 @@ test("while a worker has other prices than the API, readiness and a metric say s
   expect((await scrape(api.metrics)).value("inference_catalog_differs")).toBe(0);
 
   // Said when it changes, not at every reading.
-  const said = api.log.filter(({ catalog }) => catalog === ours).map(({ level }) => level);
-  expect(said).toHaveLength(2);
+  const isSaid = ({ catalog }: Record<string, unknown>) => catalog === ours;
+  await api.line((line) => isSaid(line) && line["msg"] === "all workers have this catalog again");
+  expect(api.log.filter(isSaid)).toHaveLength(2);
 });

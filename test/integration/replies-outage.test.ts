@@ -116,3 +116,13 @@ test.each(["SIGTERM", "SIGKILL"] as const)(
     }
   },
 );
+
+test("a reader stops while Redis is unavailable", async () => {
+  const { redis, stores } = await ownServers({ redis: true });
+  const { reader, commands } = await openReader(stores);
+  await reader.start();
+  await redis.stop();
+  await eventually(() => commands.status === "reconnecting");
+  await reader.stop();
+  expect(commands.status).not.toBe("ready");
+});
