@@ -51,6 +51,7 @@ export const replayed = z
 export const callHeaders = z.object({
   "x-request-id": z.string(),
   "x-xm-cost-usd": z.string().optional().describe("What the request cost; absent on streams"),
+  "x-xm-model": z.string().optional().describe("The model that answered, of a request with a list of models"),
 });
 
 export const ignoredParams = z.string().optional().describe("Hints that the model or its upstream does not take");

@@ -71,6 +71,7 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
     record: () => ({
       pools: Object.fromEntries(started.map((each) => [each.pool, each.load()])),
       upstreams: upstreams.states(),
+      speeds: upstreams.speeds(),
     }),
   });
   await registration.write();

@@ -1,6 +1,6 @@
 import type { Feature } from "#formats";
 import { inputCheck } from "./input.ts";
-import { priceBook, pricesOf, pricingOf } from "./prices.ts";
+import { priceBook, pricesOf, pricingOf, upstreamCostOf } from "./prices.ts";
 import { noQuirks } from "./quirks.ts";
 import { endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 
@@ -46,7 +46,10 @@ export function modelOf(entry: ModelEntry, eliteDiscountBps: number) {
     /** Unix seconds. */
     created: Date.parse(entry.released) / 1000,
     /** In the order in which they are tried. */
-    upstreams: entry.upstreams,
+    upstreams: entry.upstreams.map(({ cost, ...served }) => ({
+      ...served,
+      ...(cost && { cost: upstreamCostOf(cost) }),
+    })),
     ...(task && { task }),
     defaultResponseFormat: entry.default_response_format ?? "url",
     /** Private to this module, as are the next two. */

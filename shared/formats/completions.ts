@@ -2,6 +2,7 @@ import { z } from "zod";
 import { chatCodec, chatRequest } from "./chat/codec.ts";
 import { refuse, validate } from "./errors.ts";
 import { isSet, type JsonObject, refuseDeep } from "./json.ts";
+import { routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 const { model, stream, max_tokens, temperature, top_p, n, stop, seed, stream_options } = chatRequest.shape;
@@ -20,6 +21,7 @@ export const completionsRequest = z
     stop,
     seed,
     stream_options,
+    ...routingFields,
     best_of: z.int().min(1).max(1, "must not be more than 1").nullish(),
     echo: z.literal(false, "is not supported").nullish(),
   })

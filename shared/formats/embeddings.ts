@@ -3,6 +3,7 @@ import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
 import { object } from "./json.ts";
 import { estimatedBytesPerToken } from "./measure.ts";
+import { routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 const maxInputs = 256;
@@ -29,6 +30,7 @@ export const embeddingsRequest = z
     input: z.union([...texts.options, tokens, tokenLists]).describe("A text, its tokens, or up to 256 of either"),
     encoding_format: z.enum(["float", "base64"]).nullish(),
     dimensions: z.int().positive().max(65_536).nullish(),
+    ...routingFields,
   })
   .meta({ id: "EmbeddingsRequest" });
 

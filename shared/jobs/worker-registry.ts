@@ -5,6 +5,7 @@ import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
 import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
+import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
 
 const upstreamState = z.enum(["ready", "open", "no key"]);
 type UpstreamState = z.infer<typeof upstreamState>;
@@ -12,6 +13,8 @@ type UpstreamState = z.infer<typeof upstreamState>;
 const workerRecord = z.object({
   pools: z.record(z.string(), z.object({ free: z.int(), running: z.int() })),
   upstreams: z.record(z.string(), upstreamState),
+  // A worker of another version may measure something else.
+  speeds: speeds.optional().catch(undefined),
 });
 
 /** What a worker process writes about itself every second. */
@@ -66,6 +69,7 @@ export function createWorkerRegistry({
 }) {
   let workers: WorkerRecord[] = [];
   let upstreams = new Map<string, UpstreamState>();
+  let measured: ReadonlyMap<string, Speed> = new Map();
   const backlogs = new Map<Pool, { waiting: number; free: number; added: number }>();
   let stop = () => {};
 
@@ -83,6 +87,7 @@ export function createWorkerRegistry({
     }
     if (dead.length > 0) await redis.zrem(indexKey, ...dead);
     workers = records;
+    measured = mergeSpeeds(records.map((record) => record.speeds));
     // Without workers the last known upstreams stay, so that models stay listed while workers are replaced.
     if (records.length === 0) return;
     upstreams = new Map();
@@ -123,6 +128,8 @@ export function createWorkerRegistry({
     ended: (pool: Pool) => countAdded(pool, -1),
     /** The upstream's best state among the workers. */
     upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
+    /** How fast the upstream serves the model, by its own name for it, over all workers; undefined if no call was measured lately. */
+    speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),
     /** Whether any worker was ever seen. */
     known: () => upstreams.size > 0,
   };

@@ -1,6 +1,7 @@
 import { embeddingsRequestOf, type JsonObject } from "#formats";
 import { completeEmbeddings, ignoredParams, promptTokens, tokenUsage, withCallerFields } from "../conversion/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
+import { headersOf } from "./convert.ts";
 import { withTenantIds } from "./tenant-ids.ts";
 
 interface EmbeddingsCall {
@@ -41,22 +42,22 @@ export async function embeddings(call: CallContext): Promise<Answer> {
   const { payload, account, upstreams, disconnected, log } = call;
   const { request, ignored, answer } = callOf(call);
   const body = withTenantIds(request, account);
-  const response = await upstreams
-    .once(call, async ({ upstream, model }, signal) => {
+  const completed = await upstreams
+    .once(call, async ({ upstream, model, target }, signal) => {
       // After a failure no other upstream is tried for a disconnected caller.
       disconnected.throwIfAborted();
-      return upstream.provider.embed({ model, body: { ...body, model }, signal, log });
+      const response = await upstream.provider.embed({ model, body: { ...body, model }, signal, log });
+      return completeEmbeddings(response, request, target.model.id);
     })
     .catch((error: unknown) => {
       throw payload.format === "gemini" ? withCallerFields(error, geminiFields) : error;
     });
-  const completed = completeEmbeddings(response, request, payload.model);
   const reported = tokenUsage(completed.usage);
   const input = reported ? promptTokens(reported) : payload.inputEstimate;
   return {
     text: JSON.stringify(answer(completed, input)),
     usage: { input },
     estimated: reported === undefined,
-    ...(ignored.length > 0 && { headers: { "x-ignored-params": ignored.join(", ") } }),
+    ...headersOf(call, ignored),
   };
 }

@@ -67,35 +67,32 @@ async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink
     if (!memory.take(bytes)) throw noMemory();
   };
   // Only the upstream that has the job can go on with it.
-  const candidates = job ? model.upstreams.filter(({ upstream }) => upstream === job.upstream) : model.upstreams;
+  const targets = job ? call.targets.map((target) => ({ ...target, upstreams: [job.upstream] })) : call.targets;
   try {
-    const { output, usage } = await upstreams.once(
-      { ...call, model: { ...model, upstreams: candidates } },
-      async ({ upstream, model }, signal) => {
-        await sink.discard(generated);
-        generated = [];
-        // No provider starts work for a disconnected caller.
-        if (!job) disconnected.throwIfAborted();
-        return upstream.provider.generate({
-          task,
-          model,
-          input,
-          uploads,
-          job: job?.job,
-          async remember(id) {
-            await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
-            isResumable = true;
-          },
-          async store(body, about = {}) {
-            generated.push(await sink.store(body, about, signal));
-          },
-          hold,
-          signal,
-          disconnected,
-          log,
-        });
-      },
-    );
+    const { output, usage } = await upstreams.once({ ...call, targets }, async ({ upstream, model }, signal) => {
+      await sink.discard(generated);
+      generated = [];
+      // No provider starts work for a disconnected caller.
+      if (!job) disconnected.throwIfAborted();
+      return upstream.provider.generate({
+        task,
+        model,
+        input,
+        uploads,
+        job: job?.job,
+        async remember(id) {
+          await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
+          isResumable = true;
+        },
+        async store(body, about = {}) {
+          generated.push(await sink.store(body, about, signal));
+        },
+        hold,
+        signal,
+        disconnected,
+        log,
+      });
+    });
     if (Object.values(usage).every((count) => !count)) throw upstreamError("The upstream generated nothing.");
     return { files: generated as readonly T[], output, usage, estimated: false, input, isResumable };
   } catch (error) {

@@ -17,6 +17,7 @@ import {
   outputBytes,
 } from "../measure.ts";
 import { addressedPart } from "../media-part.ts";
+import { routingFields } from "../routing.ts";
 import type { Codec, Feature, UploadRef } from "../types.ts";
 import { isUploadId, uploadIn } from "../uploads.ts";
 
@@ -51,6 +52,7 @@ export const chatRequest = z
     parallel_tool_calls: z.boolean().nullish(),
     response_format: z.looseObject({ type: z.string() }).nullish().describe("JSON mode, where the model supports it"),
     stream_options: z.looseObject({}).nullish(),
+    ...routingFields,
     logprobs: z.boolean().nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
   })

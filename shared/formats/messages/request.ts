@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { routingFields } from "../routing.ts";
 
 const block = z.looseObject({ type: z.string() });
 const content = z.union([z.string(), z.array(block)]);
@@ -19,6 +20,7 @@ const fields = {
     .looseObject({ effort: z.string().nullish(), format: z.looseObject({ type: z.string() }).nullish() })
     .nullish(),
   cache_control: z.looseObject({ type: z.string() }).nullish(),
+  ...routingFields,
 };
 
 export const messagesRequest = z
