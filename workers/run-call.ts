@@ -103,8 +103,8 @@ async function runWork(
     const answered = await work(context);
     isResumable ||= answered.isResumable ?? false;
     const { text, headers, usage, estimated } = answered;
-    // A count has no usage.
-    if (Object.keys(usage).length > 0)
+    // A count has no usage, and of a provider's job that goes on only the rest was seen.
+    if (Object.keys(usage).length > 0 && !earlier.job)
       deps.upstreams.noteSpeed(record, estimated ? undefined : completionTokens(usage));
     const answerer = answering() ?? model;
     const charged = charge(catalog, tier, answerer, answered);

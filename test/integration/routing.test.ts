@@ -238,6 +238,15 @@ describe("preferences among upstreams", () => {
     expect(entry?.request).not.toHaveProperty("upstream_cost_usd");
   });
 
+  test("with weights the first is one of those that have one", async () => {
+    const { service, alpha, beta, gamma } = running;
+    const customer = await service.account("1");
+    const answers = Array.from({ length: 20 }, () => post(service, customer, chat, asking("acme/weighed")));
+    expect((await Promise.all(answers)).filter(({ status }) => status !== 200)).toEqual([]);
+    expect(alpha.requests.length + beta.requests.length).toBe(20);
+    expect(gamma.requests).toHaveLength(0);
+  });
+
   test("images take the preferences, but no list of models", async () => {
     const { service, alpha, beta } = running;
     const customer = await service.account("1");

@@ -22,8 +22,6 @@ const atTarget = (call: CallContext): CallContext => {
 async function answerWhole(call: CallContext): Promise<Answer> {
   const convert = await convertCall(call);
   const { converted, answered } = await call.upstreams.once(call, async (candidate, signal) => {
-    // After a failure no other upstream is tried for a disconnected caller.
-    call.disconnected.throwIfAborted();
     const converted = await convert.forCandidate(candidate);
     const { provider } = candidate.upstream;
     const response = await provider.answer({ ...converted.call, signal, log: call.log });

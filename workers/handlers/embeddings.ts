@@ -39,13 +39,11 @@ function callOf({ payload, request }: CallContext): EmbeddingsCall {
 
 /** An embeddings call on an upstream that speaks the embeddings format. */
 export async function embeddings(call: CallContext): Promise<Answer> {
-  const { payload, account, upstreams, disconnected, log } = call;
+  const { payload, account, upstreams, log } = call;
   const { request, ignored, answer } = callOf(call);
   const body = withTenantIds(request, account);
   const completed = await upstreams
     .once(call, async ({ upstream, model, target }, signal) => {
-      // After a failure no other upstream is tried for a disconnected caller.
-      disconnected.throwIfAborted();
       const response = await upstream.provider.embed({ model, body: { ...body, model }, signal, log });
       return completeEmbeddings(response, request, target.model.id);
     })

@@ -15,6 +15,8 @@ export interface UpstreamRequest {
   /** Breakers count failures by account. */
   readonly account: string;
   readonly signal: AbortSignal;
+  /** Once it aborts, a failure is not followed by another attempt. */
+  readonly disconnected?: AbortSignal;
   readonly record: AttemptRecord;
   readonly log: Logger;
   /** Leaves out upstreams whose provider lacks what the call needs. */
@@ -48,6 +50,7 @@ export async function failover<R>(
   };
   for (;;) {
     signal.throwIfAborted();
+    if (failed.size > 0) request.disconnected?.throwIfAborted();
     if (record.attempts.length >= maxAttempts) untried.clear();
     const ready = [...untried].filter(isReady);
     if (ready.length === 0) break;
