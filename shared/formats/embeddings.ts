@@ -3,7 +3,7 @@ import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
 import { object } from "./json.ts";
 import { estimatedBytesPerToken } from "./measure.ts";
-import { routingFields } from "./routing.ts";
+import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 const maxInputs = 256;
@@ -32,7 +32,7 @@ export const embeddingsRequest = z
     dimensions: z.int().positive().max(65_536).nullish(),
     ...routingFields,
   })
-  .meta({ id: "EmbeddingsRequest" });
+  .meta({ id: "EmbeddingsRequest", override: modelOrModels });
 
 /** Each has one kind of input, so that errors are about that kind. */
 const textRequest = embeddingsRequest.extend({ input: texts });

@@ -40,6 +40,16 @@ const models = z
 export const routingFields = { models, provider };
 export const providerField = { provider };
 
+interface Described {
+  readonly jsonSchema: { required?: string[]; anyOf?: object[] };
+}
+
+/** In the OpenAPI document: a request needs `model` only without `models`. */
+export const modelOrModels = ({ jsonSchema }: Described): void => {
+  jsonSchema.required = jsonSchema.required?.filter((name) => name !== "model") ?? [];
+  jsonSchema.anyOf = [{ required: ["model"] }, { required: ["models"] }];
+};
+
 const routing = z.object(routingFields);
 
 /**

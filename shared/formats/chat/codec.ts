@@ -17,7 +17,7 @@ import {
   outputBytes,
 } from "../measure.ts";
 import { addressedPart } from "../media-part.ts";
-import { routingFields } from "../routing.ts";
+import { modelOrModels, routingFields } from "../routing.ts";
 import type { Codec, Feature, UploadRef } from "../types.ts";
 import { isUploadId, uploadIn } from "../uploads.ts";
 
@@ -56,7 +56,7 @@ export const chatRequest = z
     logprobs: z.boolean().nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
   })
-  .meta({ id: "ChatRequest" });
+  .meta({ id: "ChatRequest", override: modelOrModels });
 
 type ChatRequest = z.infer<typeof chatRequest>;
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { routingFields } from "../routing.ts";
+import { modelOrModels, routingFields } from "../routing.ts";
 
 const block = z.looseObject({ type: z.string() });
 const content = z.union([z.string(), z.array(block)]);
@@ -33,9 +33,9 @@ export const messagesRequest = z
     top_p: z.number().min(0).max(1).nullish(),
     top_k: z.int().min(0).nullish(),
   })
-  .meta({ id: "MessagesRequest" });
+  .meta({ id: "MessagesRequest", override: modelOrModels });
 
 /** To count tokens: without an output cap. */
-export const countTokensRequest = z.looseObject(fields).meta({ id: "CountTokensRequest" });
+export const countTokensRequest = z.looseObject(fields).meta({ id: "CountTokensRequest", override: modelOrModels });
 
 export type CountTokensRequest = z.infer<typeof countTokensRequest>;

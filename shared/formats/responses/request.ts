@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { routingFields } from "../routing.ts";
+import { modelOrModels, routingFields } from "../routing.ts";
 
 /** The value of `include` that requests the log probabilities of the output. */
 export const logprobsInclude = "message.output_text.logprobs";
@@ -38,6 +38,6 @@ export const responsesRequest = z
     prompt_cache_options: z.looseObject({ ttl: z.string().nullish() }).nullish(),
     ...routingFields,
   })
-  .meta({ id: "ResponsesRequest" });
+  .meta({ id: "ResponsesRequest", override: modelOrModels });
 
 export type ResponsesRequest = z.infer<typeof responsesRequest>;
