@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
 import { invalidValue, type ServiceError, toServiceError } from "#errors";
-import type { ParsedCall } from "#formats";
+import { type ParsedCall, parseRouted } from "#formats";
 import type { ClaimRequest } from "#idempotency";
-import { isTextPool, jobCatalog, type PaidCall } from "#jobs";
+import { type CallTarget, isTextPool, jobCatalog, type PaidCall } from "#jobs";
 import { type Caller, RateLimitReached, type RateLimits, type Slot } from "#keys";
 import { formatUsd } from "#money";
 import type { Background } from "#platform/background";
-import { type AdmissionDeps, type Admitted, admit } from "./admission/admit.ts";
+import { type AdmissionDeps, type Admitted, type AdmittedTarget, admit } from "./admission/admit.ts";
 import { authenticate } from "./admission/authenticate.ts";
 import { answerParts, refuse, stalledMs } from "./http/answer.ts";
 import { bodyTimeoutMs, type JsonBody } from "./http/body.ts";
@@ -129,7 +129,8 @@ async function submitCall(
   const body = await reservation.readBody(route, req, res);
   // The time of the call counts from the end of its body.
   const acceptedAt = deps.clock.now();
-  const parse = () => codec.parse(body.value, body.bytes);
+  const takesModels = isTextPool(jobCatalog[job].pool);
+  const parse = () => parseRouted(codec, body.value, body.bytes, takesModels);
   // Before anything is measured: what is held and sent on covers the whole input.
   const stored =
     route.refersToStored && keyOwner && isReplaceable(body)
@@ -251,10 +252,12 @@ function payloadOf(
   req: Request,
   { requestId, caller: { account, keyId, tier, buybackToken } }: Slot,
   call: ParsedCall,
-  { model, heldNanoUsd, leased, outputCap, isCapDefault, inputBound, inputEstimate }: Admitted,
+  { targets, heldNanoUsd, leased, inputEstimate }: Admitted,
 ): Omit<PaidCall, "body" | "acceptedAt" | "deadlineAt"> {
   const headers = passedHeaders(req, passed);
   const fileParam = isFree ? undefined : call.features.get("file");
+  const [first, ...fallbacks] = targets.map((target) => targetOf(target, fileParam));
+  if (!first) throw new TypeError("a call of no model");
   return {
     v: 1,
     requestId,
@@ -262,23 +265,32 @@ function payloadOf(
     keyId,
     tier,
     endpoint,
-    model: model.id,
+    ...first,
+    ...(call.models && { fallbacks }),
     stream: call.stream,
     ...(format && { format }),
     ...(framing && { framing }),
     ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
     ...(call.uploads.length > 0 && { uploads: true }),
-    ...(fileParam !== undefined && { fileBound: { tokens: inputBound, param: fileParam } }),
     held: String(heldNanoUsd),
     ...(leased && { lease: leased.lease }),
-    outputCap,
-    ...(isCapDefault && { isCapDefault }),
     inputEstimate,
     replyTo: instance,
     ...(call.input && { publicUrl: publicUrl() }),
     ...(buybackToken !== null && { buybackToken }),
   };
 }
+
+const targetOf = (
+  { model, upstreams, outputCap, isCapDefault, inputBound }: AdmittedTarget,
+  fileParam: string | undefined,
+): CallTarget => ({
+  model: model.id,
+  ...(upstreams && { upstreams: [...upstreams] }),
+  outputCap,
+  ...(isCapDefault && { isCapDefault }),
+  ...(fileParam !== undefined && { fileBound: { tokens: inputBound, param: fileParam } }),
+});
 
 const limitHeaders = (limits: RateLimits) =>
   Object.fromEntries(

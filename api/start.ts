@@ -101,6 +101,7 @@ export async function startApi(deps: ProcessDeps) {
     readBody: createBodyReader({ limitBytes: config.BODY_LIMIT_BYTES, budget: bodyBudget, clock }),
     instance: reader.instance,
     backlogLimit: config.BACKLOG_LIMIT,
+    random: Math.random,
     nativeFormatsAnyModel: config.NATIVE_FORMATS_ANY_MODEL,
     callTimeoutMs: config.CALL_TIMEOUT_MS,
     syncTimeoutMs: config.MEDIA_SYNC_TIMEOUT * 1_000,

@@ -172,8 +172,8 @@ const didYouMean = (names: readonly string[]) =>
   names.length === 0 ? "" : ` Did you mean ${names.map((name) => `'${name}'`).join(" or ")}?`;
 
 /** `similar`: the ids of models that the caller may have meant. */
-export const modelNotFound = (model: string, similar: readonly string[] = []) =>
-  make("model_not_found", `The model '${shorten(model)}' does not exist.${didYouMean(similar)}`, { param: "model" });
+export const modelNotFound = (model: string, similar: readonly string[] = [], param = "model") =>
+  make("model_not_found", `The model '${shorten(model)}' does not exist.${didYouMean(similar)}`, { param });
 export const unknownUrl = (method: string, path: string) =>
   make("unknown_url", `Unknown URL: ${method} ${shorten(path)}.`);
 export const notFound = (what: string) => make("not_found", `No such ${what}.`);

@@ -1,13 +1,15 @@
+import type { Catalog } from "#catalog";
 import { noCapacity, type ServiceError } from "#errors";
 import type { Files } from "#files";
+import type { JsonObject } from "#formats";
 import type { PaidCall } from "#jobs";
 import { type Decision, decidableMs, type LedgerEntry } from "#money";
 import { completionTokens, promptTokens } from "./conversion/index.ts";
 import { type CallDeps, type Delivery, FailedWork, failureReason, type Work } from "./run-call/context.ts";
-import { charge, failureOf, ledgerFields } from "./run-call/decision.ts";
+import { charge, failureOf, ledgerFields, upstreamCostOf } from "./run-call/decision.ts";
 import { type Earlier, findEarlier, storeAnswer, storesAnswer } from "./run-call/stored-answer.ts";
 import { isHandedOver } from "./running.ts";
-import type { AttemptRecord } from "./upstreams/index.ts";
+import type { AttemptRecord, Target } from "./upstreams/index.ts";
 
 /** The delivery ends without a decision: the next one goes on with the provider's job. */
 export class HandedOver extends Error {
@@ -47,10 +49,10 @@ function begin({ running, cancellations, log }: CallDeps, payload: PaidCall) {
   const { requestId, deadlineAt, replyTo } = payload;
   // Watch before asking, so that no cancellation between the two is lost.
   const call = running.begin({ requestId, deadlineAt, replyTo: storesAnswer(payload) ? undefined : replyTo });
-  const record: AttemptRecord = { attempts: 0 };
+  const record: AttemptRecord = { attempts: [] };
   // A provider that works has to be paid, so its work is finished. Before that, and where the call is free, stop.
   call.disconnected.addEventListener("abort", () => {
-    if (record.attempts === 0 || payload.held === "0") call.abort("disconnected");
+    if (record.attempts.length === 0 || payload.held === "0") call.abort("disconnected");
   });
   // Rarely there is one: a waiting job is removed from the queue, unless it carries other calls too.
   const noticed = cancellations.notice(requestId).then(
@@ -89,17 +91,25 @@ async function runWork(
   const startedAt = clock.now();
   const fields = () =>
     ledgerFields(payload, record, { startedAt, endedAt: clock.now(), firstTokenAt: reply.firstWriteAt() });
-  const model = catalog.find(payload.model);
+  const targets = targetsOf(catalog, payload);
+  const answering = () => record.candidate?.target.model ?? targets[0]?.model;
   let isResumable = earlier.job !== undefined;
 
   async function answer() {
+    const model = targets[0]?.model;
     if (!model) throw noCapacity(`This worker does not know the model '${payload.model}'.`);
-    const request = JSON.parse(await bodyOf(deps.files, payload, signal)) as Readonly<Record<string, unknown>>;
-    const answered = await work({ ...deps, ...call, payload, account, model, request, reply, job: earlier.job, log });
+    const { models: _, provider: __, ...request } = JSON.parse(await bodyOf(deps.files, payload, signal)) as JsonObject;
+    const context = { ...deps, ...call, payload, account, model, targets, request, reply, job: earlier.job, log };
+    const answered = await work(context);
     isResumable ||= answered.isResumable ?? false;
-    const { text, headers } = answered;
-    const stored = { text, ...charge(catalog, tier, model, answered), ...(headers && { headers }) };
-    return storeAnswer(deps, payload, stored, signal);
+    const { text, headers, usage, estimated } = answered;
+    // A count has no usage, and of a provider's job that goes on only the rest was seen.
+    if (Object.keys(usage).length > 0 && !earlier.job)
+      deps.upstreams.noteSpeed(record, estimated ? undefined : completionTokens(usage));
+    const answerer = answering() ?? model;
+    const charged = charge(catalog, tier, answerer, answered);
+    const known = { ...(payload.fallbacks && { model: answerer.id }), ...(headers && { headers }) };
+    return storeAnswer(deps, payload, { text, ...charged, ...known }, signal);
   }
 
   try {
@@ -108,7 +118,7 @@ async function runWork(
     if (headers) reply.announce(headers);
     const tokens = totalTokens(charged);
     return {
-      decision: { ...fields(), status: "succeeded", ...charged },
+      decision: { ...fields(), status: "succeeded", ...charged, ...upstreamCostOf(record, charged.usage) },
       isStored: storesAnswer(payload),
       notify: (cost) => reply.final(text, { cost: String(cost), tokens }),
     };
@@ -118,18 +128,30 @@ async function runWork(
       throw new HandedOver("the provider's job goes on");
     const { status, error, answer } = failureOf(cause);
     if (answer.code === "internal_error") log.error({ err: cause }, "a call failed by a defect");
-    else log.info({ code: answer.code, ...reasonToLog(answer), account, ...record }, "a call failed");
+    else {
+      const { candidate, attempts } = record;
+      const where = { upstream: candidate?.upstream.id, attempts: attempts.length };
+      log.info({ code: answer.code, ...reasonToLog(answer), account, ...where }, "a call failed");
+    }
     const { counted } = details;
+    const model = answering();
     const charged =
       model && counted ? charge(catalog, tier, model, counted) : { usage: {}, estimated: false, costNanoUsd: 0n };
     const closing = details.closing?.(answer);
     const outcome = { tokens: counted ? totalTokens(counted) : 0, ...(closing && { ending: closing }) };
     return {
-      decision: { ...fields(), status, error, ...charged },
+      decision: { ...fields(), status, error, ...charged, ...upstreamCostOf(record, charged.usage) },
       notify: (cost) => reply.error(answer, { ...outcome, cost: String(cost) }),
     };
   }
 }
+
+/** The models of the call that this worker knows. */
+const targetsOf = (catalog: Catalog, { fallbacks = [], ...first }: PaidCall): Target[] =>
+  [first, ...fallbacks].flatMap(({ model: id, upstreams, outputCap, isCapDefault, fileBound }) => {
+    const model = catalog.find(id);
+    return model ? [{ model, upstreams, outputCap, isCapDefault, fileBound }] : [];
+  });
 
 const totalTokens = ({ usage }: Pick<Decision, "usage">) => promptTokens(usage) + completionTokens(usage);
 
@@ -151,7 +173,7 @@ export async function endWithoutRunning(deps: CallDeps, payload: PaidCall, error
   const { money, log, clock } = deps;
   const { requestId } = payload;
   const now = clock.now();
-  const fields = ledgerFields(payload, { attempts: 0 }, { startedAt: now, endedAt: now });
+  const fields = ledgerFields(payload, { attempts: [] }, { startedAt: now, endedAt: now });
   const call = { ...fields, until: decidableUntil(payload) };
   const { entry } = await money.release(call, { status: "failed", error: error.code });
   const answerLost = entry.costNanoUsd > 0n;

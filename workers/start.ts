@@ -94,6 +94,7 @@ export async function startWorker(deps: ProcessDeps & { env: Readonly<Record<str
       pools: Object.fromEntries(started.map((each) => [each.pool, each.load()])),
       upstreams: upstreams.states(),
       catalog: common.catalog.hash,
+      speeds: upstreams.speeds(),
     }),
   });
   await registration.write();

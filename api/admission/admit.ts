@@ -1,21 +1,19 @@
-import type { Bound, Input, Model } from "#catalog";
+import type { Bound } from "#catalog";
 import type { Files } from "#files";
 import { estimateTokens, type MediaPart, type ParsedCall } from "#formats";
-import { jobCatalog } from "#jobs";
 import type { Caller, Keys, Slot } from "#keys";
 import { type CallHold, formatUsd, type Leased, type LeaseRequest, type Leases, type Money } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { PaidRoute } from "../paid-route.ts";
-import { checkCapacity, type ModelDeps, resolveModel } from "./model.ts";
+import { findTargets, type Target, type TargetDeps } from "./targets.ts";
 
-export interface AdmissionDeps extends ModelDeps {
+export interface AdmissionDeps extends TargetDeps {
   readonly keys: Keys;
   readonly money: Money;
   readonly leases: Leases;
   readonly files: Files;
   readonly clock: Clock;
-  readonly backlogLimit: number;
   readonly log: Logger;
 }
 
@@ -36,17 +34,32 @@ interface Held {
   readonly leased?: Leased;
 }
 
-export interface Admitted extends Held {
+/** What the hold covers at one of the models. */
+export interface AdmittedTarget extends Target {
   /** Output tokens for each choice that the hold pays for. */
   readonly outputCap: number;
   /** The caller set no cap, and the hold pays for all that the model can write. */
   readonly isCapDefault: boolean;
-  readonly model: Model;
-  /** The most tokens that its usage may count, whatever the provider reports. */
-  readonly maxTokens: number;
   /** Input tokens that the hold covers. */
   readonly inputBound: number;
+}
+
+export interface Admitted extends Held {
+  /** In the order in which they are tried. */
+  readonly targets: readonly [AdmittedTarget, ...AdmittedTarget[]];
+  /** The most tokens that its usage may count, whatever the provider reports. */
+  readonly maxTokens: number;
   readonly inputEstimate: number;
+}
+
+interface BoundTarget extends Target {
+  readonly bound: Bound;
+}
+
+interface Checked {
+  readonly targets: readonly [BoundTarget, ...BoundTarget[]];
+  /** The most that the call can cost at any of them. */
+  readonly bound: Bound;
 }
 
 const freeOfCharge = { maxNanoUsd: 0n, minNanoUsd: 0n, outputCap: 0, capFor: () => 0 };
@@ -60,11 +73,23 @@ const holdMarginMs = 120_000;
 export async function check(
   deps: Omit<AdmissionDeps, "keys" | "money">,
   { call, caller, route }: Pick<AdmissionRequest, "call" | "route"> & { caller: Pick<Caller, "account" | "tier"> },
-): Promise<{ readonly model: Model; readonly bound: Bound }> {
-  const model = resolveModel(deps, route, call);
-  const input = call.input && deps.catalog.checkInput(model, call.input);
-  checkCapacity(deps, jobCatalog[route.job].pool, model);
-  return { model, bound: await boundOf(deps, caller, model, call, input) };
+): Promise<Checked> {
+  const [first, ...rest] = findTargets(deps, route, call);
+  const uploads: CheckedUploads =
+    call.uploads.length > 0 ? await deps.files.uploads.check(caller.account, call.uploads) : new Map();
+  const boundAt = (target: Target): BoundTarget => ({
+    ...target,
+    bound: boundOf(deps, caller.tier, target, call, uploads),
+  });
+  const targets = [boundAt(first), ...rest.map(boundAt)] as const;
+  return { targets, bound: dearest(targets.map(({ bound }) => bound)) };
+}
+
+/** Covers each of them. A refusal for the balance is explained by the one whose smallest hold is the largest. */
+function dearest(bounds: readonly Bound[]): Bound {
+  const demanding = bounds.reduce((most, each) => (each.minNanoUsd > most.minNanoUsd ? each : most));
+  const maxNanoUsd = bounds.reduce((most, each) => (each.maxNanoUsd > most ? each.maxNanoUsd : most), 0n);
+  return { ...demanding, maxNanoUsd };
 }
 
 /**
@@ -75,10 +100,13 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
   const { call, slot, route, requestId } = request;
   const { caller } = slot;
   const checked = await check(deps, { call, route, caller });
-  const { model } = checked;
+  const { model } = checked.targets[0];
+  const bounds = checked.targets.map(({ bound }) => bound);
   const bound = route.isFree ? { ...checked.bound, ...freeOfCharge } : checked.bound;
-  const inputEstimate = Math.min(bound.inputTokens, estimateTokens(call.textBytes));
-  const outputTokens = call.size.outputCap === undefined ? 0 : bound.outputCap * call.size.choices;
+  const inputBound = Math.max(...bounds.map(({ inputTokens }) => inputTokens));
+  const inputEstimate = Math.min(inputBound, estimateTokens(call.textBytes));
+  const outputBound = Math.max(...bounds.map(({ outputCap }) => outputCap));
+  const outputTokens = call.size.outputCap === undefined ? 0 : outputBound * call.size.choices;
   const tokens = route.isFree ? 0 : inputEstimate + outputTokens;
   const entry = { account: caller.account, key: caller.keyId, requestId, endpoint: route.endpoint, model: model.id };
 
@@ -97,9 +125,15 @@ export async function admit(deps: AdmissionDeps, request: AdmissionRequest): Pro
     await release(deps, entry, held);
     throw taken.reason;
   }
-  const maxTokens = bound.inputTokens + held.outputCap * call.size.choices;
-  const isCapDefault = call.size.outputCap === undefined && held.outputCap === bound.outputCap;
-  return { ...held, isCapDefault, model, maxTokens, inputBound: bound.inputTokens, inputEstimate };
+  const admittedAt = ({ bound: own, ...target }: BoundTarget): AdmittedTarget => {
+    const outputCap = route.isFree ? 0 : own.capFor(held.heldNanoUsd);
+    const isCapDefault = call.size.outputCap === undefined && outputCap === own.outputCap;
+    return { ...target, outputCap, isCapDefault, inputBound: own.inputTokens };
+  };
+  const [first, ...rest] = checked.targets;
+  const targets = [admittedAt(first), ...rest.map(admittedAt)] as const;
+  const maxTokens = Math.max(...targets.map((each) => each.inputBound + each.outputCap * call.size.choices));
+  return { ...held, targets, maxTokens, inputEstimate };
 }
 
 type CheckedUploads = Awaited<ReturnType<Files["uploads"]["check"]>>;
@@ -110,16 +144,14 @@ function withUpload(part: MediaPart, uploads: CheckedUploads): MediaPart {
   return upload ? { ...part, content: upload.kind, bytes: upload.bytes } : part;
 }
 
-/** The most that the call can cost. Checks the uploads that it names, whose sizes bound what they count as. */
-async function boundOf(
-  { catalog, files }: Pick<AdmissionDeps, "catalog" | "files">,
-  { account, tier }: Pick<Caller, "account" | "tier">,
-  model: Model,
+/** The most that the call can cost. The sizes of the uploads that it names bound what they count as. */
+function boundOf(
+  { catalog }: Pick<AdmissionDeps, "catalog">,
+  tier: Caller["tier"],
+  { model, input }: Target,
   call: ParsedCall,
-  input: Input | undefined,
-): Promise<Bound> {
-  const uploads: CheckedUploads =
-    call.uploads.length > 0 ? await files.uploads.check(account, call.uploads) : new Map();
+  uploads: CheckedUploads,
+): Bound {
   if (!input) {
     const parts = call.size.parts.map((part) => withUpload(part, uploads));
     return catalog.bound(model, { ...call.size, parts }, tier);
@@ -134,19 +166,18 @@ async function holdFromLease(leases: Leases, call: LeaseRequest): Promise<Held> 
 }
 
 /** Holds the most that the call can cost, or, if the caller set no cap, the part of it that the balance covers. */
-export async function hold(
+export function hold(
   take: (call: CallHold) => Promise<Held>,
   call: Omit<CallHold, "maxNanoUsd" | "minNanoUsd" | "insufficientText"> & { readonly bound: Bound },
 ) {
   const { bound, ...target } = call;
   const { maxNanoUsd, minNanoUsd } = bound;
-  const held = await take({
+  return take({
     ...target,
     maxNanoUsd,
     minNanoUsd,
     insufficientText: (availableNanoUsd) => insufficientText(bound, availableNanoUsd),
   });
-  return { ...held, outputCap: held.heldNanoUsd === maxNanoUsd ? bound.outputCap : bound.capFor(held.heldNanoUsd) };
 }
 
 /** Returns the hold of a call that is refused after all. */

@@ -1,6 +1,6 @@
 import type { Catalog, Model, Task } from "#catalog";
 import { modelNotFound, modelNotSupported, noCapacity, type ServiceError } from "#errors";
-import type { Format, ParsedCall } from "#formats";
+import type { Format, NamedModel, ParsedCall } from "#formats";
 import type { Pool, WorkerRegistry } from "#jobs";
 import type { PaidRoute } from "../paid-route.ts";
 import { similarModels } from "./similar-models.ts";
@@ -42,6 +42,7 @@ export const noSuchModel = (
   { catalog, registry }: Pick<ModelDeps, "catalog" | "registry">,
   name: string,
   isServed: (model: Model) => boolean = () => true,
+  param?: string,
 ): ServiceError =>
   modelNotFound(
     name,
@@ -49,6 +50,7 @@ export const noSuchModel = (
       catalog.list().filter((model) => isServed(model) && isListed(registry, model)),
       name,
     ),
+    param,
   );
 
 /** The endpoint that the catalog gives for models that answer in text, whatever the format. */
@@ -61,38 +63,44 @@ const taskEndpoints: Partial<Record<Task, string>> = {
 
 const routeOf = ({ endpoint, task }: Model): string => (task && taskEndpoints[task]) ?? endpoint;
 
-export function resolveModel(
-  deps: ModelDeps,
-  { endpoint, format, serves }: PaidRoute,
-  call: Pick<ParsedCall, "model" | "features">,
-): Model {
-  const isAtEndpoint = (model: Model) =>
-    serves ? serves(model) : model.endpoint === (format === undefined ? endpoint : textEndpoint);
-  const isInFormat = (model: Model) => serves !== undefined || format === undefined || isServedIn(deps, format, model);
+const isAtEndpoint = ({ endpoint, format, serves }: PaidRoute, model: Model): boolean =>
+  serves ? serves(model) : model.endpoint === (format === undefined ? endpoint : textEndpoint);
+
+const isInFormat = (deps: ModelDeps, { format, serves }: PaidRoute, model: Model): boolean =>
+  serves !== undefined || format === undefined || isServedIn(deps, format, model);
+
+/** Without a name the first of the endpoint. Throws 404 for a name of no listed model. */
+export function listedModel(deps: ModelDeps, route: PaidRoute, { name, param }: NamedModel): Model {
   const model =
-    call.model === ""
-      ? deps.catalog.list().find((each) => isAtEndpoint(each) && isListed(deps.registry, each))
-      : findModel(deps.catalog, format, call.model);
-  if (!model || !isListed(deps.registry, model))
-    throw noSuchModel(deps, call.model, (each) => isAtEndpoint(each) && isInFormat(each));
-  if (!isAtEndpoint(model))
+    name === ""
+      ? deps.catalog.list().find((each) => isAtEndpoint(route, each) && isListed(deps.registry, each))
+      : findModel(deps.catalog, route.format, name);
+  if (model && isListed(deps.registry, model)) return model;
+  throw noSuchModel(deps, name, (each) => isAtEndpoint(route, each) && isInFormat(deps, route, each), param);
+}
+
+/** Throws 400 for a model that is not for this endpoint, or lacks what the call asks for. */
+export function checkFit(deps: ModelDeps, route: PaidRoute, call: Pick<ParsedCall, "features">, model: Model): void {
+  const { endpoint } = route;
+  if (!isAtEndpoint(route, model))
     throw modelNotSupported(`The model '${model.id}' is a model of ${routeOf(model)}, not of ${endpoint}.`);
-  if (!isInFormat(model))
+  if (!isInFormat(deps, route, model))
     throw modelNotSupported(`${endpoint} is for the models of its provider; call '${model.id}' at ${textEndpoint}.`);
   for (const [feature, param] of call.features)
     if (!model.features.has(feature))
       throw modelNotSupported(`The model '${model.id}' does not support '${feature}', which ${param} asks for.`, param);
-  return model;
 }
 
+/** `upstreams`: those that may serve the call, where not all of the model's may. */
 export function checkCapacity(
   { registry, backlogLimit }: { registry: WorkerRegistry; backlogLimit: number },
   pool: Pool,
   model: Model,
+  upstreams: readonly string[] = model.upstreams.map(({ upstream }) => upstream),
 ): void {
   if (registry.serving(pool) === 0) throw noCapacity(`No worker serves the model '${model.id}' right now.`, 2);
   if (registry.backlog(pool) >= backlogLimit)
     throw noCapacity(`Too many calls wait for models like '${model.id}' right now.`, 5);
-  if (!model.upstreams.some(({ upstream }) => registry.upstream(upstream) === "ready"))
+  if (!upstreams.some((upstream) => registry.upstream(upstream) === "ready"))
     throw noCapacity(`No upstream of the model '${model.id}' can take a call right now.`, 10);
 }

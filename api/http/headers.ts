@@ -25,6 +25,7 @@ const exposed = [
   "x-ratelimit-reset-tokens",
   "x-xm-cost-usd",
   "x-ignored-params",
+  "x-xm-model",
   "x-xm-token-count",
   "idempotent-replayed",
   "etag",

@@ -101,6 +101,14 @@ export const ignoredParams = {
   ),
 };
 
+const answeringModel = {
+  "x-xm-model": header(
+    "x-xm-model",
+    "The model that answered, of a request with a list of models",
+    z.string().optional(),
+  ),
+};
+
 /** Of a call's 200 answer. */
 const callHeaders = z.object({ ...requestId, ...cost, ...rateLimits });
 

@@ -20,6 +20,14 @@ interface Entry {
     readonly upstream: string | null;
     readonly status: string;
     readonly error?: string;
+    readonly attempts: readonly {
+      readonly upstream: string | null;
+      readonly model?: string;
+      readonly duration_ms: number | null;
+      readonly outcome: string;
+      readonly status?: number;
+      readonly code?: string;
+    }[];
     readonly usage: Counts;
     readonly estimated: boolean;
     readonly shortfall_usd: string;
@@ -55,7 +63,20 @@ const entry: View = {
 
 const requestColumns = ["id:REQUEST", "created_at:DECIDED (UTC)", "account", "key", "endpoint", "model", "upstream"];
 const requestTimes = ["queue_ms:IN THE QUEUE", "first_token_ms:FIRST TOKEN", "total_ms:TOTAL"];
-const requestCost = ["usage", "shortfall_usd:NOT CHARGED USD", "amount_usd", "buyback"];
+const requestCost = ["usage", "shortfall_usd:NOT CHARGED USD", "amount_usd", "upstream_cost_usd", "buyback"];
+
+/** `alpha failed (500) 12 ms, beta succeeded 340 ms`. */
+const attemptsText = ({ attempts }: NonNullable<Entry["request"]>): string =>
+  attempts
+    .map(({ upstream, model, outcome, status, code, duration_ms }) => {
+      const at = [upstream ?? "unknown", ...(model ? [`for ${model}`] : [])].join(" ");
+      const why = [status, code].filter((each) => each !== undefined).join(" ");
+      return [at, outcome, ...(why ? [`(${why})`] : []), ...(duration_ms === null ? [] : [`${duration_ms} ms`])].join(
+        " ",
+      );
+    })
+    .join(", ");
+
 const request: View = {
   columns: [...requestColumns, "attempts", "status", ...requestTimes, ...requestCost],
   derive: (item) => {
@@ -65,6 +86,7 @@ const request: View = {
       ...(call && {
         ...call,
         upstream: call.upstream ?? "none",
+        attempts: attemptsText(call) || "none",
         status: call.error ? `${call.status} (${call.error})` : call.status,
         usage: `${counts(call.usage) || "none"}${call.estimated ? " (estimated)" : ""}`,
         shortfall_usd: Number(call.shortfall_usd) === 0 ? undefined : call.shortfall_usd,

@@ -1,7 +1,7 @@
 import type { Feature } from "#formats";
 import { inputModalities, outputModalities, reasoningOf, supportedParameters } from "./capabilities.ts";
 import { inputCheck } from "./input.ts";
-import { priceBook, pricesOf, pricingOf } from "./prices.ts";
+import { priceBook, pricesOf, pricingOf, upstreamCostOf } from "./prices.ts";
 import { noQuirks } from "./quirks.ts";
 import { endpointOf, type ModelEntry, type UpstreamEntry } from "./schema.ts";
 
@@ -58,7 +58,10 @@ export function modelOf(
     /** Unix seconds, possibly in the future; the model is served all the same. */
     deprecatedAt: entry.deprecated_at === undefined ? null : Date.parse(entry.deprecated_at) / 1000,
     /** In the order in which they are tried. */
-    upstreams: entry.upstreams,
+    upstreams: entry.upstreams.map(({ cost, ...served }) => ({
+      ...served,
+      ...(cost && { cost: upstreamCostOf(cost) }),
+    })),
     ...(task && { task }),
     defaultResponseFormat: entry.default_response_format ?? "url",
     /** Private to this module, as are the next two. */

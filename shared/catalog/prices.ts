@@ -25,6 +25,9 @@ const fallbacks = [
   ["audio_output", "output"],
 ] as const satisfies readonly (readonly [PriceKey, PriceKey])[];
 
+/** Whether a count without a price of its own is billed as another. */
+export const hasFallback = (key: PriceKey): boolean => fallbacks.some(([from]) => from === key);
+
 /** Prices in the file: decimal strings in USD per unit. */
 export type ListPrices = Readonly<Partial<Record<PriceKey, string | undefined>>>;
 
@@ -120,6 +123,18 @@ export const pricesOf = (pricing: ListPrices, eliteDiscountBps: number): Readonl
   standard: amountsOf(pricing, 0),
   elite: amountsOf(pricing, eliteDiscountBps),
 });
+
+/** What an upstream costs the operator, and a number by which the upstreams of a model can be compared. */
+export function upstreamCostOf(cost: ListPrices) {
+  const prices = amountsOf(cost, 0);
+  const own = priceKeys.filter((key) => !hasFallback(key));
+  return {
+    /** In nano-USD. */
+    of: (usage: Usage): bigint => costAt(prices, usage),
+    /** The sum of its prices: of a million tokens of input and as many of output, or of one piece of each kind. */
+    rank: own.reduce((sum, key) => sum + (prices[key] ?? 0n), 0n),
+  };
+}
 
 export function costAt(prices: Prices, usage: Usage): bigint {
   let total = 0n;

@@ -14,7 +14,7 @@ import {
   parameters,
   priceKeys,
 } from "./types.ts";
-import { checkServing, checkUpstream, formatList, upstreamEntry } from "./upstream-schema.ts";
+import { checkCost, checkServing, checkUpstream, servingEntry, upstreamEntry } from "./upstream-schema.ts";
 
 /** The path of the main interface for each type. */
 const endpoints = {
@@ -151,14 +151,7 @@ const modelEntry = z.strictObject({
     .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]*$/, "must be a bare name, without a slash"))
     .default([]),
   upstreams: z
-    .array(
-      z.strictObject({
-        upstream: z.string(),
-        model: z.string().min(1),
-        /** Set if the upstream serves this model in fewer formats than it supports. */
-        formats: formatList.optional(),
-      }),
-    )
+    .array(servingEntry(pricing))
     .min(1)
     .refine((list) => unique(list.map((each) => `${each.upstream} ${each.model}`)), "names an upstream twice"),
 });
@@ -249,6 +242,10 @@ function checkModel(entry: ModelEntry, complain: Complain) {
 const definedPrices = (prices: ListPrices): ListPrices =>
   Object.fromEntries(Object.entries(prices).filter(([, price]) => price !== undefined));
 
+/** A price of each key that the model or one of its variants has. */
+const pricedOf = ({ pricing, variants }: ModelEntry): ListPrices =>
+  Object.assign({}, ...[...variants.map((variant) => variant.pricing), pricing].map(definedPrices));
+
 /** The catalog file. The path of every issue starts with the model or upstream at fault. */
 export const catalogFile = z
   .strictObject({
@@ -274,6 +271,7 @@ export const catalogFile = z
       entry.upstreams.forEach((served, each) => {
         const upstream = Object.hasOwn(file.upstreams, served.upstream) ? file.upstreams[served.upstream] : undefined;
         const complainOfServing: Complain = (path, message) => complain(["upstreams", each, ...path], message);
+        if (served.cost) checkCost(pricedOf(entry), served.cost, complainOfServing);
         if (upstream) checkServing(entry, served, upstream, complainOfServing);
         else complainOfServing(["upstream"], `'${served.upstream}' is not among the catalog's upstreams`);
       });

@@ -1,8 +1,18 @@
 import { z } from "zod";
 import { type Format, formats } from "#formats";
 import { dayMs } from "#platform/clock";
+import { hasFallback, type ListPrices } from "./prices.ts";
 import { quirks } from "./quirks.ts";
-import { type Complain, isJsonTask, type JsonTask, type ModelType, parameters, providers, type Task } from "./types.ts";
+import {
+  type Complain,
+  isJsonTask,
+  type JsonTask,
+  type ModelType,
+  parameters,
+  priceKeys,
+  providers,
+  type Task,
+} from "./types.ts";
 
 const media = ["image", "video", "audio", "other"] as const;
 
@@ -25,7 +35,7 @@ const taskServers: Readonly<Record<JsonTask, readonly (typeof providers)[number]
 /** OpenAI-compatible servers differ in their formats; every other provider has one fixed set. */
 const openaiFormats: readonly Format[] = ["chat", "responses"];
 
-export const formatList = z
+const formatList = z
   .array(z.enum(formats))
   .min(1)
   .refine((list) => new Set(list).size === list.length, "names a format twice");
@@ -87,9 +97,35 @@ export function checkUpstream(entry: UpstreamEntry, complain: Complain) {
     if (entry[field] > entry.total_timeout_ms) complain([field], "is longer than total_timeout_ms");
 }
 
+/** Who serves a model, under which name. `pricing`: the schema of the model's own prices. */
+export const servingEntry = <Pricing extends z.ZodType>(pricing: Pricing) =>
+  z.strictObject({
+    upstream: z.string(),
+    model: z.string().min(1),
+    /** Set if the upstream serves this model in fewer formats than it supports. */
+    formats: formatList.optional(),
+    /**
+     * Its share of the calls: among upstreams with weights the first is drawn by them. One without a weight is then tried
+     * after those that have one.
+     */
+    weight: z.int().positive().max(1_000_000).optional(),
+    /** What the operator pays for it, by the price keys of the model. */
+    cost: pricing.optional(),
+  });
+
 interface Served {
   readonly upstream: string;
   readonly formats?: readonly Format[] | undefined;
+  readonly cost?: ListPrices | undefined;
+}
+
+/** Usage in any unit that the model bills has a cost. */
+export function checkCost(given: ListPrices, cost: ListPrices, complain: Complain) {
+  for (const key of priceKeys) {
+    if (cost[key] !== undefined && given[key] === undefined) complain(["cost", key], "is not a price key of the model");
+    if (given[key] !== undefined && cost[key] === undefined && !hasFallback(key))
+      complain(["cost", key], "is missing: the model has a price for it");
+  }
 }
 
 /** Checks that the upstream can serve the model, in the formats that the entry lists. */

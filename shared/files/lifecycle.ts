@@ -89,7 +89,7 @@ export function createLifecycle(deps: {
         ...callOf(record),
         costNanoUsd: price(bytes),
         status: "succeeded",
-        attempts: 0,
+        attempts: [],
         usage: {},
         estimated: false,
         signal,

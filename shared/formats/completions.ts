@@ -2,6 +2,7 @@ import { z } from "zod";
 import { chatCodec, chatRequest } from "./chat/codec.ts";
 import { refuse, validate } from "./errors.ts";
 import { isSet, type JsonObject, refuseDeep } from "./json.ts";
+import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 const { model, stream, max_tokens, temperature, top_p, n, stop, seed, stream_options } = chatRequest.shape;
@@ -20,10 +21,15 @@ export const completionsRequest = z
     stop,
     seed,
     stream_options,
+    ...routingFields,
     best_of: z.int().min(1).max(1, "must not be more than 1").nullish(),
     echo: z.literal(false, "is not supported").nullish(),
   })
-  .meta({ id: "CompletionsRequest", description: "The prompt becomes the message of a user" });
+  .meta({
+    id: "CompletionsRequest",
+    description: "The prompt becomes the message of a user",
+    override: modelOrModels,
+  });
 
 /** What a chat model cannot do with a prompt, and what an answer in plain text cannot hold. */
 const refused: readonly string[] = ["suffix", "logprobs", "messages", "tools", "functions", "modalities"];

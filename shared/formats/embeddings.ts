@@ -3,6 +3,7 @@ import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
 import { object } from "./json.ts";
 import { estimatedBytesPerToken } from "./measure.ts";
+import { modelOrModels, routingFields } from "./routing.ts";
 import type { Codec } from "./types.ts";
 
 const maxInputs = 256;
@@ -29,8 +30,9 @@ export const embeddingsRequest = z
     input: z.union([...texts.options, tokens, tokenLists]).describe("A text, its tokens, or up to 256 of either"),
     encoding_format: z.enum(["float", "base64"]).nullish(),
     dimensions: z.int().positive().max(65_536).nullish(),
+    ...routingFields,
   })
-  .meta({ id: "EmbeddingsRequest" });
+  .meta({ id: "EmbeddingsRequest", override: modelOrModels });
 
 /** Each has one kind of input, so that errors are about that kind. */
 const textRequest = embeddingsRequest.extend({ input: texts });

@@ -3,6 +3,7 @@ import { invalidValue } from "#errors";
 import { chatCodec } from "./chat/codec.ts";
 import { validate } from "./errors.ts";
 import { given, object } from "./json.ts";
+import { providerField } from "./routing.ts";
 import type { Codec, ParsedCall } from "./types.ts";
 import { findUploads } from "./uploads.ts";
 
@@ -29,6 +30,7 @@ export const imageRequest = z
       .nullish()
       .describe("Default: `url`; for OpenAI's GPT image models `b64_json`, as in their own API"),
     buyback_token: buybackToken,
+    ...providerField,
   })
   .meta({ id: "ImageRequest" });
 
@@ -44,6 +46,7 @@ export const mediaRequest = z
     model: z.string().min(1).describe("provider/model"),
     input: z.record(z.string(), z.unknown()).describe("The model's own parameters: its `x_input_schema`"),
     buyback_token: buybackToken,
+    ...providerField,
   })
   .meta({ id: "MediaRequest" });
 

@@ -6,6 +6,7 @@
  *   geminiCodec, geminiCountCodec   the model, and whether it streams, come from the path
  *   countedRequest, countAnswer     the request inside a countTokens body, and the answer
  *   geminiEmbedCodec, embeddingsRequestOf   embedContent and batchEmbedContents, as a request for /v1/embeddings
+ *   parseRouted                     any of them with `models` and `provider`, by which callers choose who serves a call
  *   formedRequest, ...              Gemini's fields under their one name: the provider accepts two spellings of each
  *
  * Sources: docs/api/inference.md; docs/api/wire-details.md ("Streams", "Errors", "What crosses"); the public API references of
@@ -79,6 +80,7 @@ export { errorEvent, eventText, inputTokensCodec, responsesCodec } from "./respo
 export { responsesUpload } from "./responses/measure.ts";
 export { logprobsInclude, responsesRequest } from "./responses/request.ts";
 export { isIdleSearch, isToolsItem, isWebSearch, toolLists } from "./responses/tools.ts";
+export { parseRouted } from "./routing.ts";
 export {
   type CallSize,
   type Codec,
@@ -88,7 +90,9 @@ export {
   formats,
   type MediaPart,
   type ModelInput,
+  type NamedModel,
   type ParsedCall,
+  type ProviderPreferences,
   type UploadRef,
 } from "./types.ts";
 export { findUploads, isUploadId } from "./uploads.ts";

@@ -73,10 +73,28 @@ export interface ModelInput {
   readonly at: "" | "input";
 }
 
+/** Which upstreams the caller prefers, by their ids. */
+export interface ProviderPreferences {
+  readonly order?: readonly string[] | null | undefined;
+  readonly only?: readonly string[] | null | undefined;
+  readonly ignore?: readonly string[] | null | undefined;
+  readonly sort?: "price" | "latency" | "throughput" | null | undefined;
+  readonly allow_fallbacks?: boolean | null | undefined;
+}
+
+/** A model as a request names it, and the field that does. */
+export interface NamedModel {
+  readonly name: string;
+  readonly param: string;
+}
+
 /** What admission needs to know of a call of any format. */
 export interface ParsedCall {
   /** Empty if the caller named none: the first one of the endpoint. */
   readonly model: string;
+  /** Of a request with a list of models: all of them in order, `model` first. */
+  readonly models?: readonly NamedModel[];
+  readonly preferences?: ProviderPreferences;
   readonly stream: boolean;
   readonly size: CallSize;
   /** UTF-8 bytes of the text without its JSON framing, for estimating tokens. */

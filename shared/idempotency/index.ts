@@ -57,6 +57,8 @@ export interface StoredCall {
   readonly usage: Usage;
   readonly estimated: boolean;
   readonly costNanoUsd: bigint;
+  /** The model that answered, where there were several. */
+  readonly model?: string;
   /** Headers that the first answer had, such as `x-ignored-params`. */
   readonly headers?: Headers;
 }
@@ -240,8 +242,9 @@ export function createIdempotencyStore(deps: {
     async stored(id: string, requestId: string): Promise<StoredCall | undefined> {
       const stored = await find({ _id: id, requestId });
       if (!stored?.answer?.usage) return undefined;
-      const { usage, estimated = false, costNanoUsd = 0n, headers } = stored.answer;
-      return { text: await textOf(stored), usage, estimated, costNanoUsd, ...(headers && { headers }) };
+      const { usage, estimated = false, costNanoUsd = 0n, model, headers } = stored.answer;
+      const known = { ...(model !== undefined && { model }), ...(headers && { headers }) };
+      return { text: await textOf(stored), usage, estimated, costNanoUsd, ...known };
     },
 
     release,

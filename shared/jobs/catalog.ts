@@ -10,15 +10,32 @@ export const isPool = (name: string | undefined): name is Pool => (pools as read
 export const textPools: readonly Pool[] = ["chat", "embeddings"];
 export const isTextPool = (pool: Pool): boolean => textPools.includes(pool);
 
+/** A model that a call may go to, and what the hold covers there. */
+const target = z.object({
+  model: z.string(),
+  /** The upstreams that may serve it, in the order in which they are tried. Absent: those of the catalog, in its order. */
+  upstreams: z.array(z.string()).optional(),
+  /** Output tokens for each choice that the hold covers. */
+  outputCap: z.int().nonnegative(),
+  /** The caller set no cap, and `outputCap` is all that the model can write. */
+  isCapDefault: z.literal(true).optional(),
+  /** For a call with files, whose content is known only when they are read: input tokens that the hold covers, and the field of a file. */
+  fileBound: z.object({ tokens: z.int().nonnegative(), param: z.string() }).optional(),
+});
+export type CallTarget = z.infer<typeof target>;
+
 /** The payload of a paid call. The caller's body is opaque here: checked in the API, parsed in the worker. */
 export const paidCall = z.object({
   v: z.literal(1),
+  /** The first model. */
+  ...target.shape,
+  /** The models after it. */
+  fallbacks: z.array(target).optional(),
   requestId: z.string(),
   account: z.string(),
   keyId: z.string(),
   tier: z.enum(["standard", "elite"]),
   endpoint: z.string(),
-  model: z.string(),
   stream: z.boolean(),
   /** The caller's format, of a call that is answered in text. */
   format: z.enum(formats).optional(),
@@ -32,14 +49,8 @@ export const paidCall = z.object({
   held: z.string().regex(/^\d+$/),
   /** The lease that the hold was given out of. Absent: the call has a hold of its own. */
   lease: z.string().optional(),
-  /** Output tokens for each choice that the hold covers. */
-  outputCap: z.int().nonnegative(),
-  /** The caller set no cap, and `outputCap` is all that the model can write. */
-  isCapDefault: z.literal(true).optional(),
   /** Input tokens, for a provider that reports no usage. */
   inputEstimate: z.int().nonnegative(),
-  /** For a call with files, whose content is known only when they are read: input tokens that the hold covers, and the field of a file. */
-  fileBound: z.object({ tokens: z.int().nonnegative(), param: z.string() }).optional(),
   /** The API instance that gets the frames. */
   replyTo: z.string(),
   /** Unix milliseconds. */

@@ -7,6 +7,7 @@
  */
 export { type Cancellations, createCancellations } from "./cancellations.ts";
 export {
+  type CallTarget,
   isPool,
   isTextPool,
   type JobName,
@@ -24,4 +25,5 @@ export type { Frame, Outcome } from "./frames.ts";
 export { createQueues, type QueuedJob, type Queues } from "./queues.ts";
 export { createReplyReader, type ReplyReader } from "./reply-reader.ts";
 export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
+export type { Speeds } from "./speeds.ts";
 export { createWorkerRegistry, registerWorker, type WorkerRecord, type WorkerRegistry } from "./worker-registry.ts";

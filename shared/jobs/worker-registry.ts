@@ -5,6 +5,7 @@ import type { Logger } from "#platform/logger";
 import { oneAtATime } from "#platform/one-at-a-time";
 import { type Pool, pools } from "./catalog.ts";
 import type { Queues } from "./queues.ts";
+import { mergeSpeeds, type Speed, speedKey, speeds } from "./speeds.ts";
 
 const upstreamState = z.enum(["ready", "open", "no key"]);
 type UpstreamState = z.infer<typeof upstreamState>;
@@ -14,6 +15,8 @@ const workerRecord = z.object({
   upstreams: z.record(z.string(), upstreamState),
   /** The hash of its catalog. Workers from before this field have none. */
   catalog: z.string().default("unknown"),
+  // A worker of another version may measure something else.
+  speeds: speeds.optional().catch(undefined),
 });
 
 /** What a worker process writes about itself every second. */
@@ -73,6 +76,7 @@ export function createWorkerRegistry({
   let workersByCatalog: Readonly<Record<string, number>> = {};
   let readAt = Number.NEGATIVE_INFINITY;
   let upstreams = new Map<string, UpstreamState>();
+  let measured: ReadonlyMap<string, Speed> = new Map();
   const backlogs = new Map<Pool, { waiting: number; free: number; added: number }>();
   let stop = () => {};
 
@@ -91,6 +95,7 @@ export function createWorkerRegistry({
     if (dead.length > 0) await redis.zrem(indexKey, ...dead);
     workers = records;
     compareCatalogs();
+    measured = mergeSpeeds(records.map((record) => record.speeds));
     // Without workers the last known upstreams stay, so that models stay listed while workers are replaced.
     if (records.length === 0) return;
     upstreams = new Map();
@@ -156,6 +161,8 @@ export function createWorkerRegistry({
     ended: (pool: Pool) => countAdded(pool, -1),
     /** The upstream's best state among the workers. */
     upstream: (id: string): UpstreamState => upstreams.get(id) ?? "no key",
+    /** How fast the upstream serves the model, by its own name for it, over all workers; undefined if no call was measured lately. */
+    speed: (id: string, model: string): Speed | undefined => measured.get(speedKey(id, model)),
     /** Whether any worker was ever seen. */
     known: () => upstreams.size > 0,
   };

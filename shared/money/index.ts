@@ -37,6 +37,7 @@ import { createSweep } from "./sweep.ts";
 
 export type { Account, AccountPatch, Page } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
+export { type Attempt, type AttemptOutcome, attemptOutcomes } from "./attempts.ts";
 export { type CallHold, type Hold, type HoldResult, HoldUnknown } from "./holds.ts";
 export { decidableMs } from "./lease-closing.ts";
 export type { Leased, LeaseRequest, Leases, Recalls, Registration } from "./leases.ts";

@@ -4,6 +4,7 @@ import { invalidValue } from "#errors";
 import { olderThan, openCollection } from "#platform/collection";
 import { answered, type Mongo } from "#platform/mongo";
 import type { Page } from "./accounts.ts";
+import { type Attempt, attemptsOf, type StoredAttempts } from "./attempts.ts";
 
 const requestId = /^req_[0-9A-Za-z]{1,64}$/;
 
@@ -22,7 +23,8 @@ const request = {
   endpoint: { type: String },
   model: { type: String },
   upstream: { type: String },
-  attempts: { type: Number, required: true },
+  /** `StoredAttempts`. */
+  attempts: { type: Schema.Types.Mixed, required: true },
   status: { type: String, enum: statuses, required: true },
   /** The code of the error that was answered. */
   error: { type: String },
@@ -34,6 +36,8 @@ const request = {
   totalMs: { type: Number, required: true },
   /** The part of the cost above the hold. It is not charged. */
   shortfall: { type: BigInt, required: true },
+  /** What the upstream that answered costs us, where the catalog says it. */
+  upstreamCost: { type: BigInt },
 } as const;
 const accrual = {
   token: { type: String, required: true },
@@ -72,13 +76,15 @@ export const uncountedIndex = { account: 1 } as const;
 schema.index(uncountedIndex, { partialFilterExpression: uncounted });
 
 export type StoredEntry = InferRawDocType<typeof definition>;
-type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "usage" | "shortfall">;
+type StoredRequest = Omit<NonNullable<StoredEntry["request"]>, "attempts" | "usage" | "shortfall" | "upstreamCost">;
 /** Optional fields are absent in the database, never null. */
 type Absent<Value> = null extends Value ? Exclude<Value, null> | undefined : Value;
 
 export type RequestRecord = { readonly [Name in keyof StoredRequest]: Absent<StoredRequest[Name]> } & {
+  readonly attempts: readonly Attempt[];
   readonly usage: Usage;
   readonly shortfallNanoUsd: bigint;
+  readonly upstreamCostNanoUsd?: bigint | undefined;
 };
 
 /** One decided movement. It is immutable, except for the batch of its accrual and the mark that a checkpoint counts it. */
@@ -109,8 +115,18 @@ export function toEntry(stored: StoredEntry) {
   };
 }
 
-function toRecord({ shortfall, ...record }: NonNullable<StoredEntry["request"]>): RequestRecord {
-  return { ...(record as Omit<RequestRecord, "shortfallNanoUsd">), shortfallNanoUsd: shortfall };
+function toRecord({
+  attempts,
+  shortfall,
+  upstreamCost,
+  ...record
+}: NonNullable<StoredEntry["request"]>): RequestRecord {
+  return {
+    ...(record as Omit<RequestRecord, "attempts" | "shortfallNanoUsd">),
+    attempts: attemptsOf(attempts as StoredAttempts, record),
+    shortfallNanoUsd: shortfall,
+    ...(upstreamCost != null && { upstreamCostNanoUsd: upstreamCost }),
+  };
 }
 
 /** Of one entry of an insert. */

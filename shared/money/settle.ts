@@ -8,6 +8,7 @@ import { retry } from "#platform/retry";
 import { unlessAborted } from "#platform/unless-aborted";
 import type { Accounts } from "./accounts.ts";
 import { accrualOf, type BuybackTerms } from "./accruals.ts";
+import { storedAttempts } from "./attempts.ts";
 import {
   assertRequestId,
   type Ledger,
@@ -73,15 +74,17 @@ const backoff = { firstMs: 20, maxMs: 1_000 };
 export const releaseDecision = <Call extends Omit<AnyDecision, OutcomeField>>(
   call: Call,
   { status, error }: ReleaseReason,
-) => ({ ...call, costNanoUsd: 0n, status, error, attempts: 0, usage: {}, estimated: false }) as const;
+) => ({ ...call, costNanoUsd: 0n, status, error, attempts: [], usage: {}, estimated: false }) as const;
 
 /** Whether the entry has to be measured: beside its text it has a few hundred bytes. */
 function mayBeTooLarge(decision: AnyDecision): boolean {
-  const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage } = decision;
+  const { account, requestId, lease, key, endpoint, model, upstream, error, buybackToken, usage, attempts } = decision;
   let characters = 0;
   for (const text of [account, requestId, lease, key, endpoint, model, upstream, error, buybackToken])
     characters += text?.length ?? 0;
   for (const unit of Object.keys(usage)) characters += unit.length + 16;
+  for (const { upstream: tried, model: other, code } of attempts)
+    characters += (tried?.length ?? 0) + (other?.length ?? 0) + (code?.length ?? 0) + 64;
   return characters > 1_000;
 }
 
@@ -125,7 +128,8 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
     assertAmount(costNanoUsd, "costNanoUsd");
     const chargedNanoUsd = costNanoUsd < heldNanoUsd ? costNanoUsd : heldNanoUsd;
     const { key, endpoint, model, upstream, attempts, status, error, usage, estimated } = decision;
-    const { queueMs, firstTokenMs, totalMs } = decision;
+    const { queueMs, firstTokenMs, totalMs, upstreamCostNanoUsd } = decision;
+    if (upstreamCostNanoUsd !== undefined) assertAmount(upstreamCostNanoUsd, "upstreamCostNanoUsd");
     const entry: StoredEntry = {
       _id: requestId,
       account,
@@ -140,7 +144,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
         endpoint,
         model,
         upstream,
-        attempts,
+        attempts: storedAttempts(attempts, { upstream, model, status }),
         status,
         error,
         usage,
@@ -149,6 +153,7 @@ export function createDecide(deps: { ledger: Ledger; buyback?: BuybackTerms | un
         firstTokenMs,
         totalMs,
         shortfall: costNanoUsd - chargedNanoUsd,
+        upstreamCost: upstreamCostNanoUsd,
         // Undefined fields are not stored: `ignoreUndefined`.
       } as NonNullable<StoredEntry["request"]>,
     };

@@ -29,7 +29,7 @@ export const storedCall = ({ account, createdAt }: Movement) => ({
     endpoint: "/v1/chat/completions",
     model: "openai/gpt-4o-mini",
     upstream: "openai",
-    attempts: 1,
+    attempts: [{ s: 3, d: 1_990 }],
     status: "succeeded",
     usage: { input: 1_000, output: 500 },
     estimated: false,

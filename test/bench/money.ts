@@ -48,7 +48,7 @@ async function call(account: string): Promise<void> {
     costNanoUsd: 123_456n,
     status: "succeeded",
     upstream: "openai",
-    attempts: 1,
+    attempts: [{ upstream: "openai", startedMs: 1, durationMs: 40, outcome: "succeeded" }],
     usage: { input: 1_000, output: 500 },
     estimated: false,
     queueMs: 2,

@@ -58,7 +58,7 @@ test("the caller disconnects while the job waits: it never starts and costs noth
   leaving.abort();
   expect(await disconnected).toBe(true);
   const call = await eventually(async () => (await callsOf(client, customer))[0]);
-  expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: 0 } });
+  expect(call).toMatchObject({ amount_usd: "0.00", request: { status: "cancelled", attempts: { length: 0 } } });
   expect((await callCounts(redis, "chat")).waiting).toBe(0);
   // The decision is applied to the balance after it is in the ledger.
   await eventually(async () => (await availableUsd(client, customer)) === "1.00");
@@ -122,7 +122,7 @@ test("the caller disconnects while a JSON call runs: the answer is charged, then
   expect(request.aborted).toBe(false);
   expect(await onlyCall(client, customer)).toMatchObject({
     amount_usd: `-${fullCostUsd}`,
-    request: { status: "succeeded", attempts: 1 },
+    request: { status: "succeeded", attempts: { length: 1 } },
   });
   await hasFreeSlot(client, customer);
   expect(provider.requests).toHaveLength(2);
@@ -140,7 +140,7 @@ test("the caller disconnects during a stream: aborted at the provider, charged f
   await request.closed;
   expect(request.aborted).toBe(true);
   const { amount_usd, request: record } = await onlyCall(client, customer);
-  expect(record).toMatchObject({ status: "cancelled", attempts: 1, estimated: true });
+  expect(record).toMatchObject({ status: "cancelled", attempts: { length: 1 }, estimated: true });
   // "Hello there, how may" are 20 bytes: 5 tokens.
   expect(stream.text()).toBe(mockText.slice(0, 20));
   expect(record.usage).toMatchObject({ output: 5 });

@@ -42,7 +42,7 @@ test.for([
     gate.resolve();
     expect(await onlyCall(client, customer)).toMatchObject({
       amount_usd: paid,
-      request: { status: "succeeded", attempts: 1 },
+      request: { status: "succeeded", attempts: { length: 1 } },
     });
     expect([request.aborted, posts(provider).length]).toEqual([false, 1]);
     expect(provider.requests.filter(({ method }) => method === "DELETE")).toEqual([]);

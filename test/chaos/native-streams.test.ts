@@ -83,7 +83,7 @@ async function expectDelivered(client: Client, streams: Awaited<ReturnType<typeo
     const usage = { input: Number(input), output: saidTokens };
     expect([face.name, request]).toMatchObject([
       face.name,
-      { status: "cancelled", attempts: 1, estimated: true, usage, shortfall_usd: "0.00" },
+      { status: "cancelled", attempts: { length: 1 }, estimated: true, usage, shortfall_usd: "0.00" },
     ]);
     const cost = costOf(priceListOf(model), { input: usage.input / 1e6, output: usage.output / 1e6 });
     expect(amount_usd).toBe(`-${formatUsd(cost)}`);

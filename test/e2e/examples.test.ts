@@ -58,11 +58,31 @@ async function runExample(
 
 test("the documents' curl and TypeScript examples run as printed, and are paid for", async () => {
   const { env, payer, service } = await start();
-  const pages = ["README.md", "docs/guides/formats.md", "docs/guides/media-and-uploads.md", "docs/guides/x402.md"];
+  const pages = [
+    "README.md",
+    "docs/guides/formats.md",
+    "docs/guides/media-and-uploads.md",
+    "docs/guides/x402.md",
+    "docs/guides/routing.md",
+  ];
   const outputs: string[] = [];
   for (const example of pages.flatMap(examplesOf).filter(({ language }) => language !== "python"))
     outputs.push(await runExample(example, env));
-  const [json = "", stream, tools, native, media, edited, spoken, transcript, upload = "", paying, ...others] = outputs;
+  const [
+    json = "",
+    stream,
+    tools,
+    native,
+    media,
+    edited,
+    spoken,
+    transcript,
+    upload = "",
+    paying,
+    routed = "",
+    sorted,
+    ...others
+  ] = outputs;
   expect(others).toEqual([]);
   expect(JSON.parse(json)).toMatchObject({ object: "chat.completion", model: "local/chat" });
   expect(stream).toMatch(/Count to three/);
@@ -76,8 +96,10 @@ test("the documents' curl and TypeScript examples run as printed, and are paid f
     choices: [{ message: { content: expect.stringContaining("PNG image of 256 x 256") as string } }],
   });
   expect(paying).toMatch(/^200 http\S+\/media\/file_\w+ 0\.01\n\w{64,88}\n$/);
+  expect(JSON.parse(routed)).toMatchObject({ model: "local/chat" });
+  expect(sorted).toMatch(/^local\/chat .*Hello!/);
   await service.settled();
-  expect(await payer.ledger("usage")).toHaveLength(16);
+  expect(await payer.ledger("usage")).toHaveLength(18);
   expect(await payer.ledger("storage")).toHaveLength(1);
 });
 

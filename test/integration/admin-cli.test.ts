@@ -114,13 +114,14 @@ test("a request is shown with its cost, and the ledger is checked", async () => 
     ENDPOINT: "/v1/chat/completions",
     MODEL: "local/chat",
     UPSTREAM: "local",
-    ATTEMPTS: "1",
+    ATTEMPTS: "local succeeded 40 ms",
     STATUS: "succeeded",
     "IN THE QUEUE": "3 ms",
     "FIRST TOKEN": "20 ms",
     TOTAL: "340 ms",
     USAGE: "input 12, output 30",
     "AMOUNT USD": "-0.001234567",
+    "UPSTREAM COST USD": "0.0011",
   });
   const check = await admin("ledger", "check");
   expect(check.code).toBe(0);

@@ -289,7 +289,7 @@ test("a call is found by its request id and in the ledger, and the check agrees"
       endpoint: "/v1/chat/completions",
       model: "local/chat",
       upstream: "local",
-      attempts: 1,
+      attempts: [{ upstream: "local", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
       status: "succeeded",
       usage: { input: 12, output: 30 },
       estimated: false,
@@ -297,6 +297,7 @@ test("a call is found by its request id and in the ledger, and the check agrees"
       first_token_ms: 20,
       total_ms: 340,
       shortfall_usd: "0.00",
+      upstream_cost_usd: "0.0011",
     },
   });
   expect((await ask("GET", `/accounts/${id}/ledger?kind=usage`)).body.data).toEqual([entry.body]);

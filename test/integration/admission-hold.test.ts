@@ -42,7 +42,7 @@ test("a call waits a moment for the unused part of the previous call's hold", as
   // The previous call was answered already; its cost is applied only now.
   await money.settle(decisionOf(before, 10n));
   clock.advance(50);
-  expect(await again).toEqual({ heldNanoUsd: 600n, outputCap: 10 });
+  expect(await again).toEqual({ heldNanoUsd: 600n });
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 390n, heldNanoUsd: 600n });
 });
 
@@ -76,11 +76,10 @@ test("a call that is not counted in tokens is refused in USD", async () => {
   });
 });
 
-test("a balance between the least and the most is held whole, and caps the output", async () => {
+test("a balance between the least and the most is held whole", async () => {
   const { money, account, waiting } = await startWaiting();
   expect(await hold(from(waiting), { ...ask(account), bound: { ...bound, maxNanoUsd: 5_000n } })).toEqual({
     heldNanoUsd: 1_000n,
-    outputCap: 3,
   });
   expect(await balance(money, account)).toMatchObject({ availableNanoUsd: 0n, heldNanoUsd: 1_000n });
 });

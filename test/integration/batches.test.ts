@@ -58,7 +58,10 @@ test("a call withdrawn from a waiting batch never reaches the provider and costs
   expect(ends.map(({ kind }) => kind)).toEqual(["final", "final", "error", "error", "final"]);
   expect(textsOf(provider)).toEqual(["blocking", "first", "last"]);
   for (const call of [withdrawn, cancelled])
-    expect(await call?.entry()).toMatchObject({ costNanoUsd: 0n, request: { status: "cancelled", attempts: 0 } });
+    expect(await call?.entry()).toMatchObject({
+      costNanoUsd: 0n,
+      request: { status: "cancelled", attempts: { length: 0 } },
+    });
   await service.settled();
 });
 

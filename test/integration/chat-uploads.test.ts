@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { charges, pngOf, uploaded, wavOf } from "../support/generation-setup.ts";
 import { startMockGemini } from "../support/mock-gemini.ts";
+import { mockError } from "../support/mock-openai.ts";
 import { type Customer, eventually } from "../support/service.ts";
 import {
   expectUntouched,
@@ -62,6 +63,23 @@ describe("as bytes, where storage cannot be reached from outside", () => {
     ]);
     await running.service.settled();
     expect(await charges(customer)).toHaveLength(1);
+  });
+
+  test("an image, the cap and the hints reach a fallback model of another format in its own way", async () => {
+    const customer = await running.service.account("10");
+    const file = pngOf(30, 20);
+    const id = await uploaded(running.service, customer, file);
+    running.provider.respond(mockError(400, "not this", { code: "invalid_prompt" }));
+    const models = { models: [hearingModel], provider: { allow_fallbacks: false } };
+    const answer = await customer.post(chat, { ...saying(providerModel, image(id)), ...models, user: "me" });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-xm-model")).toBe(hearingModel);
+    expect(answer.headers.get("x-ignored-params")).toBe("user");
+    const [asked] = running.provider.requests;
+    expect(asked?.body["messages"]).toEqual([{ role: "user", content: [image(dataOf("image/png", file))] }]);
+    expect(asked?.body["user"]).toMatch(/^[\w-]{43}$/);
+    expect(heard()).toEqual([{ inlineData: { mimeType: "image/png", data: base64(file) } }]);
+    expect(gemini.requests.at(-1)?.body["generationConfig"]).toMatchObject({ maxOutputTokens: 50 });
   });
 
   test("an image in the short form of some clients, without an object", async () => {

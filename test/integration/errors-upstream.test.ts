@@ -78,7 +78,7 @@ describe.each([false, true])("a provider's failure as the caller sees it, stream
       status: "failed",
       error: expected.code,
       upstream: "openai",
-      attempts: 1,
+      attempts: { length: 1 },
       usage: {},
     });
   });
@@ -200,7 +200,7 @@ test("a second upstream takes over, and the entry names it", async () => {
   expect(await response.json()).toMatchObject({ model: providerModel, system_fingerprint: "fp_local" });
   expect((await entryOf(service, response.headers.get("x-request-id"))).request).toMatchObject({
     upstream: "local",
-    attempts: 2,
+    attempts: { length: 2 },
     status: "succeeded",
   });
   provider.respond(mockError(400, "No."));

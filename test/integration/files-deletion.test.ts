@@ -47,7 +47,7 @@ test("deleting a pending upload refunds the charge of an interrupted completion"
     heldNanoUsd: priceOf(5_000),
     costNanoUsd: priceOf(5_000),
     status: "succeeded",
-    attempts: 0,
+    attempts: [],
     usage: {},
     estimated: false,
     totalMs: 1,

@@ -242,7 +242,7 @@ async function charge(archive: Awaited<ReturnType<typeof startArchive>>, upload:
     heldNanoUsd: priceOf(upload.bytes),
     costNanoUsd: priceOf(upload.bytes),
     status: "succeeded",
-    attempts: 0,
+    attempts: [],
     usage: {},
     estimated: false,
     totalMs: 1,

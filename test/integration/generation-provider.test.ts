@@ -81,7 +81,7 @@ test("speech: the provider's audio, by the character", async () => {
   expect(answer.files).toMatchObject([{ content_type: "audio/mpeg", bytes: mockMp3.length }]);
   expect((await fileAt(answer.files[0]?.url ?? "")).bytes).toEqual(mockMp3);
   expect(costNanoUsd).toBe(7n * 15_000n);
-  expect(entry.request).toMatchObject({ upstream: "openai", attempts: 1, usage: { character: 7 } });
+  expect(entry.request).toMatchObject({ upstream: "openai", attempts: { length: 1 }, usage: { character: 7 } });
   const { path, body } = running.provider.requests[0] ?? {};
   expect(path).toBe("/v1/audio/speech");
   expect(body).toEqual({ model: "tts-1", input: "Grüße 👋", voice: "nova", response_format: "mp3" });
@@ -121,7 +121,7 @@ test("video: submitted, polled, downloaded; by the second, in the more expensive
   expect(answer.files).toMatchObject([{ content_type: "video/mp4", bytes: mockMp4.length }]);
   expect((await fileAt(answer.files[0]?.url ?? "")).bytes).toEqual(mockMp4);
   expect(costNanoUsd).toBe(2_400_000_000n);
-  expect(entry.request).toMatchObject({ upstream: "openai", attempts: 1, usage: { second: 8 } });
+  expect(entry.request).toMatchObject({ upstream: "openai", attempts: { length: 1 }, usage: { second: 8 } });
   expect(running.provider.requests[0]?.body).toEqual({
     model: "video-1",
     prompt: "waves",
@@ -193,7 +193,7 @@ test("if the first upstream fails the second one serves the call, for one charge
   const { answer, entry, costNanoUsd } = await paid(running.service, customer, images, body);
   expect(answer.data).toHaveLength(1);
   expect(costNanoUsd).toBe(40_000_000n);
-  expect(entry.request).toMatchObject({ upstream: "xai", attempts: 2 });
+  expect(entry.request).toMatchObject({ upstream: "xai", attempts: { length: 2 } });
   expect(running.provider.requests.map(({ body }) => body["model"])).toEqual(["gpt-image-2", "their-image"]);
 });
 

@@ -1,3 +1,4 @@
+import { mongo as driver } from "mongoose";
 import { expect, test } from "vitest";
 import { brokenWire } from "../support/money-proxy.ts";
 import {
@@ -17,8 +18,27 @@ import {
 test("a decision stores all fields of the call, and its application charges the account", async () => {
   const { money, account } = await startBank();
   const hold = await held(money, holdOf(account, 300n));
+  const attempts = [
+    { upstream: "azure", startedMs: 4, durationMs: 30, outcome: "busy", status: 429 },
+    {
+      upstream: "google",
+      model: "google/gemini",
+      startedMs: 35,
+      durationMs: 9,
+      outcome: "refused",
+      code: "invalid_value",
+    },
+    { upstream: "openai", startedMs: 45, durationMs: 1_100, outcome: "cancelled" },
+  ] as const;
+  const times = { queueMs: 3, firstTokenMs: 40 };
   const { won, entry } = await money.settle(
-    decisionOf(hold, 120n, { status: "cancelled", error: "upstream_error", queueMs: 3, firstTokenMs: 40, attempts: 2 }),
+    decisionOf(hold, 120n, {
+      status: "cancelled",
+      error: "upstream_error",
+      ...times,
+      attempts,
+      upstreamCostNanoUsd: 77n,
+    }),
   );
   expect(won).toBe(true);
   expect(entry).toEqual({
@@ -33,7 +53,7 @@ test("a decision stores all fields of the call, and its application charges the 
       endpoint: "/v1/chat/completions",
       model: "openai/gpt",
       upstream: "openai",
-      attempts: 2,
+      attempts,
       status: "cancelled",
       error: "upstream_error",
       usage: { input: 10, output: 5 },
@@ -42,6 +62,7 @@ test("a decision stores all fields of the call, and its application charges the 
       firstTokenMs: 40,
       totalMs: 1_200,
       shortfallNanoUsd: 0n,
+      upstreamCostNanoUsd: 77n,
     },
   });
   expect(await money.entry(hold.requestId)).toEqual(entry);
@@ -223,4 +244,32 @@ test.each([
   await expect(money.settle(decisionOf(hold, 1n, wrong))).rejects.toThrow("costNanoUsd");
   await expect(money.apply({ ...applicationOf(hold, 1n), ...wrong })).rejects.toThrow("costNanoUsd");
   expect(await money.entry(hold.requestId)).toBeUndefined();
+});
+
+test.each([
+  ["failed", 0, []],
+  ["succeeded", 1, [{ upstream: "openai", outcome: "succeeded" }]],
+  ["failed", 2, [{ outcome: "failed" }, { upstream: "openai", outcome: "failed" }]],
+] as const)(
+  "an entry of a call that %s, with %i attempts by their number, is read as a list",
+  async (status, n, list) => {
+    const { money, account, mongo } = await startBank();
+    const hold = await held(money, holdOf(account, 300n));
+    await money.settle(decisionOf(hold, 0n, { status }));
+    await mongo.connection
+      .collection<{ _id: string }>("ledger")
+      .updateOne({ _id: hold.requestId }, { $set: { "request.attempts": n } });
+    expect((await money.entry(hold.requestId))?.request?.attempts).toEqual(list);
+  },
+);
+
+test("the attempt of a usual entry takes no more than 32 bytes beside the bare number", async () => {
+  const { money, account, mongo } = await startBank();
+  const hold = await held(money, holdOf(account, 300n));
+  await money.settle(decisionOf(hold, 0n));
+  const stored = await mongo.connection.collection<{ _id: string }>("ledger").findOne({ _id: hold.requestId });
+  const { attempts } = (stored as unknown as { request: { attempts: object[] } }).request;
+  expect(attempts).toEqual([{ s: 1, d: 40 }]);
+  const bytes = (value: unknown) => driver.BSON.serialize({ attempts: value }).length;
+  expect(bytes(attempts) - bytes(1)).toBeLessThanOrEqual(32);
 });

@@ -27,7 +27,10 @@ test("a hold that has not expired is unchanged, an overdue one whose job is in n
   expect(await money.sweep(gone)).toEqual({ applied: 1, decided: 1 });
   expect(await balance(money, account)).toEqual(free(1_000n));
   const entry = await money.entry(hold.requestId);
-  expect(entry).toMatchObject({ costNanoUsd: 0n, request: { status: "failed", error: "no_capacity", attempts: 0 } });
+  expect(entry).toMatchObject({
+    costNanoUsd: 0n,
+    request: { status: "failed", error: "no_capacity", attempts: { length: 0 } },
+  });
   expect(entry?.request?.totalMs).toBeGreaterThanOrEqual(10 * minuteMs);
   expect(await money.check()).toMatchObject({ ok: true, openHolds: 0, overdueHolds: 0 });
 });

@@ -57,7 +57,7 @@ test.each(mediaModels.map((model) => [model.id, model] as const))(
     const usage = usageFor(model, 0);
     expect(costNanoUsd).toBe(costOf(model, usage));
     expect(costNanoUsd).toBeGreaterThan(0n);
-    expect(entry.request).toMatchObject({ model: model.id, upstream, attempts: 1 });
+    expect(entry.request).toMatchObject({ model: model.id, upstream, attempts: { length: 1 } });
 
     const files = model.task === "images" ? answer.data : answer.files;
     expect(files).toHaveLength(1);

@@ -54,7 +54,7 @@ describe.each(["standard", "elite"] as const)("images, of a %s account", (tier) 
     );
     await expectFiles(answer.data, "image/png", mockPng, 2);
     expect(costNanoUsd).toBe(costOfIts({ image: 2 }));
-    expect(entry.request).toMatchObject({ upstream: "replicate", attempts: 1, usage: { image: 2 } });
+    expect(entry.request).toMatchObject({ upstream: "replicate", attempts: { length: 1 }, usage: { image: 2 } });
     const [submitted, ...others] = posted(running.replicate);
     expect(submitted).toMatchObject({
       path: "/v1/models/black-forest-labs/flux-dev/predictions",
@@ -177,7 +177,7 @@ describe("video, by the second", () => {
     expect(answer.files).toMatchObject([{ content_type: "video/mp4", bytes: mockMp4.length }]);
     await expectFiles(answer.files, "video/mp4", mockMp4);
     expect(costNanoUsd).toBe(costOfIts({ second: 6 }, "4k"));
-    expect(entry.request).toMatchObject({ upstream: "fal", attempts: 1, usage: { second: 6 } });
+    expect(entry.request).toMatchObject({ upstream: "fal", attempts: { length: 1 }, usage: { second: 6 } });
     expect(posted(running.fal).map(({ path, body }) => [path, body])).toEqual([["/fal-ai/veo3.1", fields]]);
     expect(await running.filesOf(customer)).toBe(1);
   });

@@ -71,7 +71,7 @@ describe("the local model", () => {
       model: imageModel,
       endpoint: images,
       upstream: "local",
-      attempts: 1,
+      attempts: { length: 1 },
       status: "succeeded",
       usage: { image: n },
       estimated: false,
@@ -208,7 +208,7 @@ describe("a provider's model", () => {
     expect(entry.request).toMatchObject({
       model: providerImages,
       upstream: "openai",
-      attempts: 1,
+      attempts: { length: 1 },
       usage: { image: 1 },
     });
     expect(running.provider.requests).toHaveLength(1);

@@ -279,3 +279,29 @@ test("/docs loads no scripts of other hosts", async () => {
   }
   expect(await (await get("/docs/start.js")).text()).toContain('"/openapi.json"');
 });
+
+test("a request for text or embeddings has a model or a list of them, and preferences among upstreams", async () => {
+  const { components } = (await (await get("/openapi.json")).json()) as {
+    components: { schemas: Record<string, { properties: object; required?: string[]; anyOf?: object[] }> };
+  };
+  const { schemas } = components;
+  const routed = ["Chat", "Completions", "Embeddings", "Responses", "Messages", "CountTokens"];
+  for (const name of routed.map((each) => `${each}Request`)) {
+    expect([name, schemas[name]?.required?.includes("model")]).toEqual([name, false]);
+    expect(schemas[name]).toMatchObject({
+      anyOf: [{ required: ["model"] }, { required: ["models"] }],
+      properties: { model: { type: "string" }, models: {}, provider: {} },
+    });
+  }
+  for (const name of ["GenerateContentRequest", "EmbedContentRequest", "BatchEmbedContentsRequest"])
+    expect(schemas[name]?.properties).toMatchObject({ models: {}, provider: {} });
+  for (const name of ["ImageRequest", "MediaRequest"])
+    expect(schemas[name]?.properties).toMatchObject({ provider: {} });
+  expect(Object.keys(schemas["ProviderPreferences"]?.properties ?? {})).toEqual([
+    "order",
+    "only",
+    "ignore",
+    "sort",
+    "allow_fallbacks",
+  ]);
+});

@@ -106,7 +106,7 @@ test.each(upstreams)(
         ? [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part).join("")
         : (JSON.parse(text) as { choices: { message: { content: string } }[] }).choices[0]?.message.content;
       expect(said).toBe(mockText);
-      expect(entry?.request).toMatchObject({ upstream, attempts: 1, estimated: false });
+      expect(entry?.request).toMatchObject({ upstream, attempts: { length: 1 }, estimated: false });
     }
   },
 );
@@ -484,6 +484,6 @@ test("a failure that comes as an end, and an empty account that comes as 429, mo
   running.servers["zai"]?.respond({ body: { choices: [end] } }, { status: 429, body: empty });
   for (const _ of [1, 2]) {
     const { status, entry } = await ask(models.zai, conversation());
-    expect([status, entry?.request]).toMatchObject([200, { upstream: "together", attempts: 2 }]);
+    expect([status, entry?.request]).toMatchObject([200, { upstream: "together", attempts: { length: 2 } }]);
   }
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Provider } from "../../workers/providers/index.ts";
+import { type Provider, UpstreamFailure } from "../../workers/providers/index.ts";
 import { mockError, mockText } from "../support/mock-openai.ts";
 import { errorOf, gate, startUpstreams } from "../support/upstreams-setup.ts";
 
@@ -295,6 +295,20 @@ test("an error of the work itself passes unchanged, and the slot is free", async
   const failing = upstreams.once(call().request, () => Promise.reject(defect));
   await expect(failing).rejects.toBe(defect);
   await call().json();
+});
+
+test("no other upstream is tried for a caller who has disconnected", async () => {
+  const { mocks, upstreams, call } = await startUpstreams(2);
+  const { request, record } = call();
+  const caller = new AbortController();
+  const gone = new Error("disconnected");
+  const failing = upstreams.once({ ...request, disconnected: caller.signal }, () => {
+    caller.abort(gone);
+    return Promise.reject(new UpstreamFailure("unavailable", "down"));
+  });
+  await expect(failing).rejects.toBe(gone);
+  expect(record).toMatchObject({ attempts: 1, upstream: "provider-0" });
+  expect(mocks[1]?.requests).toHaveLength(0);
 });
 
 test("an upstream whose provider lacks what the call needs is not called", async () => {

@@ -51,6 +51,20 @@ test("a worker is in the registry a second after it came, and out of it a second
   await shows(() => registry.serving("chat") === 0);
 });
 
+test("what workers measured is averaged over them; a record that says it in another way still counts", async () => {
+  const stores = await testStores();
+  const speeds = (streamMs: number, calls: number) => ({ local: { chat: { calls, streamMs } } });
+  const workers = await Promise.all([
+    openWorker(stores, "wrk_1", { ...chatWorker, speeds: speeds(100, 3) }),
+    openWorker(stores, "wrk_2", { ...chatWorker, speeds: speeds(500, 1) }),
+    openWorker(stores, "wrk_3", { ...chatWorker, speeds: "fast" as never }),
+  ]);
+  await Promise.all(workers.map(({ registration }) => registration.write()));
+  const { registry } = await openApi(stores);
+  expect(registry.speed("local", "chat")).toEqual({ calls: 4, streamMs: 200 });
+  expect([registry.speed("local", "other"), registry.serving("chat")]).toEqual([undefined, 3]);
+});
+
 test("an upstream is as ready as it is in the best worker", async () => {
   const stores = await testStores();
   const worker = (name: string, upstreams: WorkerRecord["upstreams"]) =>

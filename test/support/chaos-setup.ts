@@ -79,7 +79,7 @@ export interface Entry {
   readonly request: {
     readonly status: "succeeded" | "failed" | "cancelled";
     readonly error?: string;
-    readonly attempts: number;
+    readonly attempts: readonly Readonly<Record<string, unknown>>[];
     readonly estimated: boolean;
     readonly usage: Readonly<Record<string, number>>;
     readonly shortfall_usd: string;

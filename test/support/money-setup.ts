@@ -88,7 +88,7 @@ export const decisionOf = (hold: Hold, costNanoUsd: bigint, more: Partial<Decisi
   costNanoUsd,
   status: "succeeded",
   upstream: "openai",
-  attempts: 1,
+  attempts: [{ upstream: "openai", startedMs: 1, durationMs: 40, outcome: "succeeded" }],
   usage: { input: 10, output: 5 },
   estimated: false,
   totalMs: 1_200,

@@ -110,7 +110,7 @@ export interface Entry {
     readonly model: string;
     readonly endpoint: string;
     readonly upstream: string | null;
-    readonly attempts: number;
+    readonly attempts: readonly Readonly<Record<string, unknown>>[];
     readonly status: string;
     readonly error?: string;
     readonly usage: Readonly<Record<string, number>>;

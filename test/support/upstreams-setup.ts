@@ -78,10 +78,19 @@ export async function startUpstreams(count: number, { concurrency = 10, oneModel
   const call = (id = "test/model", signal = new AbortController().signal, account = `acct_${++accounts}`) => {
     const model = catalog.find(id);
     if (!model) throw new Error(`no ${id}`);
-    const record: AttemptRecord = { attempts: 0 };
-    const request = { model, account, signal, record, log };
+    const made: AttemptRecord = { attempts: [] };
+    const targets = [{ model, outputCap: 100 }];
+    const request = { targets, account, signal, record: made, log };
     return {
-      record,
+      made,
+      record: {
+        get upstream() {
+          return made.candidate?.upstream.id;
+        },
+        get attempts() {
+          return made.attempts.length;
+        },
+      },
       request,
       json: () =>
         upstreams.once(request, ({ upstream, model }, signal) =>

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { loadCatalog, type Model } from "#catalog";
 import { chatCodec, type Format, type JsonObject } from "#formats";
-import { resolveModel } from "../../api/admission/model.ts";
+import { checkFit, listedModel } from "../../api/admission/model.ts";
 import { paidRoutes } from "../../api/routes/paid.ts";
 import { converters, convertRequest, ignoredParams } from "../../workers/conversion/index.ts";
 import {
@@ -20,7 +20,7 @@ const mediaModels = catalog.list().filter(({ media }) => media !== undefined);
 const byId = (models: readonly Model[]) => models.map((model) => [model.id, model] as const);
 
 const chatRoute = paidRoutes.find(({ endpoint }) => endpoint === "/v1/chat/completions");
-const registry = { known: () => false } as Parameters<typeof resolveModel>[0]["registry"];
+const registry = { known: () => false } as Parameters<typeof listedModel>[0]["registry"];
 
 /** Whether a chat request with these fields passes the checks of admission. */
 function isAdmitted({ id: model }: Model, fields: object): boolean {
@@ -28,7 +28,8 @@ function isAdmitted({ id: model }: Model, fields: object): boolean {
   if (!chatRoute) throw new Error("no route");
   try {
     const call = chatCodec.parse(body, JSON.stringify(body).length);
-    resolveModel({ catalog, registry, nativeFormatsAnyModel: false }, chatRoute, call);
+    const deps = { catalog, registry, nativeFormatsAnyModel: false };
+    checkFit(deps, chatRoute, call, listedModel(deps, chatRoute, { name: model, param: "model" }));
     return true;
   } catch {
     return false;

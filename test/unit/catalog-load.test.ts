@@ -20,6 +20,7 @@ const tiers = (...list: readonly [number, object][]): Json => ({
   tiers: list.map(([above_input_tokens, prices]) => ({ above_input_tokens, pricing: prices })),
 });
 const prices = { input: "5", output: "15" };
+const serving = (more: Json): Json => ({ ...textModel, upstreams: [{ upstream: "acme", model: "one", ...more }] });
 
 describe("a model that stops the load", () => {
   test.each([
@@ -58,6 +59,15 @@ describe("a model that stops the load", () => {
     ["an endpoint of another type", { ...textModel, endpoint: "/v1/embeddings" }, "endpoint: contradicts type 'text'"],
     ["an upstream that is not there", { ...textModel, upstreams: [{ upstream: "x", model: "y" }] }, "'x' is not among"],
     ["no upstream", { ...textModel, upstreams: [] }, "upstreams: "],
+    ["a weight of nothing", serving({ weight: 0 }), "upstreams.0.weight: "],
+    ["a weight in parts", serving({ weight: 0.5 }), "upstreams.0.weight: "],
+    ["a cost that is no price", serving({ cost: { input: 1, output: "1" } }), "upstreams.0.cost.input: "],
+    ["a cost without the output", serving({ cost: { input: "1" } }), "upstreams.0.cost.output: is missing"],
+    [
+      "a cost of what is not billed",
+      serving({ cost: { input: "1", output: "1", image: "1" } }),
+      "upstreams.0.cost.image: is not a price key",
+    ],
     ["a day that does not exist", { ...textModel, released: "2026-02-30" }, "released: must be"],
     ["an alias with a slash", { ...textModel, aliases: ["acme/uno"] }, "aliases.0: must be a bare name"],
     ["an alias twice", { ...textModel, aliases: ["uno", "uno"] }, "aliases: 'uno' is taken already"],

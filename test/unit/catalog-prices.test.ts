@@ -165,3 +165,15 @@ describe("pricing", () => {
     expect(Object.keys(catalog.pricing(model))).toEqual(["input", "output"]);
   });
 });
+
+test("what an upstream costs is exact, counts what has no cost of its own as its fallback, and can be compared", () => {
+  const cost = { input: "0.123456789", output: "2" };
+  const { model } = catalogWith({ ...textModel, upstreams: [{ upstream: "acme", model: "one", cost }] });
+  const [served] = model.upstreams;
+  expect(served?.cost?.of({ input: 1_000, cached_input: 500, output: 3 })).toBe(185_185n + 6_000n);
+  const dearer = catalogWith({
+    ...textModel,
+    upstreams: [{ upstream: "acme", model: "one", cost: { ...cost, output: "2.000000001" } }],
+  });
+  expect(dearer.model.upstreams[0]?.cost?.rank).toBeGreaterThan(served?.cost?.rank ?? 0n);
+});

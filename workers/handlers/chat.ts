@@ -2,32 +2,34 @@ import { estimateTokens } from "#formats";
 import { completionTokens, type StreamWriter, tokenUsage } from "../conversion/index.ts";
 import { type Answer, type CallContext, type Counted, FailedWork, failureReason } from "../run-call/context.ts";
 import { Aborted, isHandedOver } from "../running.ts";
-import { type ConvertedCall, chatRequestOf, convertCall, tokensOf, usageOrEstimate } from "./convert.ts";
-import { countInput, refuseDenseFiles } from "./count.ts";
+import { type ConvertedCall, chatRequestOf, convertCall, headersOf, tokensOf, usageOrEstimate } from "./convert.ts";
+import { countInput, withoutDenseFiles } from "./count.ts";
 import { watchInterruption } from "./interruption.ts";
 import { storeResponse } from "./store-response.ts";
 
 /** A call that is answered in text, in whatever format the caller speaks. */
 export async function chat(call: CallContext): Promise<Answer> {
-  await refuseDenseFiles(call);
-  return call.payload.stream ? answerStream(call) : answerWhole(call);
+  const fitting = await withoutDenseFiles(call);
+  return fitting.payload.stream ? answerStream(fitting) : answerWhole(fitting);
 }
 
-const ignoredHeaders = ({ ignored }: ConvertedCall) =>
-  ignored.length > 0 ? { headers: { "x-ignored-params": ignored.join(", ") } } : {};
+/** The call as one for the model that it was last sent to. */
+const atTarget = (call: CallContext): CallContext => {
+  const { target } = call.record.candidate ?? {};
+  return target ? { ...call, model: target.model, targets: [target] } : call;
+};
 
 async function answerWhole(call: CallContext): Promise<Answer> {
   const convert = await convertCall(call);
-  const { converted, response } = await call.upstreams.once(call, async (candidate, signal) => {
-    // After a failure no other upstream is tried for a disconnected caller.
-    call.disconnected.throwIfAborted();
+  const { converted, answered } = await call.upstreams.once(call, async (candidate, signal) => {
     const converted = await convert.forCandidate(candidate);
     const { provider } = candidate.upstream;
-    return { converted, response: await provider.answer({ ...converted.call, signal, log: call.log }) };
+    const response = await provider.answer({ ...converted.call, signal, log: call.log });
+    return { converted, answered: converted.answer(response) };
   });
-  const { body, counted } = converted.answer(response);
+  const { body, counted } = answered;
   await storeResponse(call, body);
-  return { ...counted, text: JSON.stringify(body), ...ignoredHeaders(converted) };
+  return { ...counted, text: JSON.stringify(body), ...headersOf(call, converted.ignored) };
 }
 
 async function answerStream(call: CallContext): Promise<Answer> {
@@ -37,7 +39,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
   let stream: StreamWriter | undefined;
   const interruption = watchInterruption(
     call,
-    () => record.attempts > 0 && stream?.usage() === undefined && hidesReasoning(call),
+    () => record.attempts.length > 0 && stream?.usage() === undefined && hidesReasoning(atTarget(call)),
   );
   try {
     const items = await upstreams.stream({ ...call, signal: interruption.signal }, async (candidate, signal) => {
@@ -48,7 +50,7 @@ async function answerStream(call: CallContext): Promise<Answer> {
     });
     if (!converted) throw new TypeError("a stream of no upstream");
     stream = converted.stream();
-    const { headers } = ignoredHeaders(converted);
+    const { headers } = headersOf(call, converted.ignored);
     if (headers) reply.announce(headers);
     for await (const events of items) {
       let text = "";
@@ -98,7 +100,7 @@ async function countDelivered(
   const cause = reason instanceof Aborted ? reason.cause : undefined;
   const isCharged =
     delivered > 0 ||
-    (cause === "disconnected" && call.record.attempts > 0) ||
+    (cause === "disconnected" && call.record.attempts.length > 0) ||
     (cause === "deadline" && stream !== undefined);
   if (!isCharged) return undefined;
   const output = estimateTokens(delivered);
@@ -114,7 +116,7 @@ async function countDelivered(
 async function inputTokensOf(call: CallContext): Promise<number> {
   const { signal } = new AbortController();
   try {
-    return (await countInput({ ...call, signal, record: { attempts: 0 } })).tokens;
+    return (await countInput({ ...atTarget(call), signal, record: { attempts: [] } })).tokens;
   } catch (error) {
     call.log.warn({ err: error }, "the input of an interrupted stream is estimated by its bytes");
     return call.payload.inputEstimate;

@@ -47,6 +47,16 @@ const framed = { array: geminiArrayConverter, completions: completionsConverter 
 export const callerConverter = (payload: CallContext["payload"]): FormatConverter =>
   payload.framing ? framed[payload.framing] : converters[callerFormat(payload)];
 
+/** Headers of the answer: which of several models gave it, and what of the request the upstream did not get. */
+export function headersOf({ payload, record }: CallContext, ignored: readonly string[]) {
+  const model = payload.fallbacks && record.candidate?.target.model.id;
+  const headers = {
+    ...(model !== undefined && { "x-xm-model": model }),
+    ...(ignored.length > 0 && { "x-ignored-params": ignored.join(", ") }),
+  };
+  return Object.keys(headers).length > 0 ? { headers } : {};
+}
+
 /** The request in chat shape, to count or inspect it; undefined where it cannot be converted. */
 export function chatRequestOf({ payload, request }: CallContext): JsonObject | undefined {
   try {
@@ -58,28 +68,31 @@ export function chatRequestOf({ payload, request }: CallContext): JsonObject | u
 
 /** Converts one call for whichever upstream serves it. */
 export async function convertCall(call: CallContext) {
-  const { payload, model, clock } = call;
+  const { payload, clock } = call;
   const { headers = {} } = payload;
   const caller = callerConverter(payload);
   const format = callerFormat(payload);
   const state = responseState(call);
   const now = () => Math.floor(clock.now() / 1000);
-  const identity: ResponseIdentity = {
-    model: payload.model,
-    created: now(),
+  const created = now();
+  const identityOf = (model: string): ResponseIdentity => ({
+    model,
+    created,
     now,
     id: `chatcmpl-${payload.requestId}`,
     inputEstimate: payload.inputEstimate,
     ...(state && { state }),
-  };
+  });
   const requestFor = await withUploads(call, caller);
 
   async function forCandidate(candidate: Candidate): Promise<ConvertedCall> {
+    const { model } = candidate.target;
+    const identity = identityOf(model.id);
     const request = await requestFor(candidate.upstream.provider);
     const spoken = upstreamFormat(candidate, format);
     const isolate = (body: JsonObject) =>
       spoken === "chat" || spoken === "responses" ? withTenantIds(body, payload.account) : body;
-    const cacheLifetime = cacheLifetimeOf(model, candidate, spoken);
+    const cacheLifetime = cacheLifetimeOf(candidate, spoken);
     const target = {
       model: candidate.model,
       capField: model.outputCapField,
@@ -124,16 +137,13 @@ export async function convertCall(call: CallContext) {
   return {
     forCandidate,
     /** What closes a stream of which nothing was written, where that is more than the error itself. */
-    fail: (error: ServiceError) => caller.streamFromChat(identity, call.request).fail?.(error),
+    fail: (error: ServiceError) => caller.streamFromChat(identityOf(payload.model), call.request).fail?.(error),
   };
 }
 
 /** Cache writes need a price, and few servers of the chat format know breakpoints. */
-function cacheLifetimeOf(
-  { features, pricing }: CallContext["model"],
-  { upstream }: Candidate,
-  spoken: Format,
-): CacheLifetime {
+function cacheLifetimeOf({ upstream, target }: Candidate, spoken: Format): CacheLifetime {
+  const { features, pricing } = target.model;
   const hasBreakpoints = spoken === "messages" || (spoken === "chat" && upstream.quirks.unknown_fields === "pass");
   if (!hasBreakpoints || !("cache_write" in pricing)) return "none";
   return features.has("cache_retention") ? "1h" : "5m";

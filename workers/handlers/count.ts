@@ -11,7 +11,7 @@ const providerTimeoutMs = 10_000;
 
 /** The tokens of a request, which is free. `x-xm-token-count` says whether a provider counted them or they are estimated. */
 export async function count(call: CallContext): Promise<Answer> {
-  const { tokens, isExact } = await countInput(call);
+  const { tokens, isExact } = await countInput({ ...call, targets: call.targets.slice(0, 1) });
   call.reply.announce({ "x-xm-token-count": isExact ? "provider" : "estimate" });
   return { text: JSON.stringify(answerOf(callerFormat(call.payload), tokens)), usage: {}, estimated: !isExact };
 }
@@ -34,12 +34,15 @@ export async function countInput(call: CallContext): Promise<{ readonly tokens: 
 }
 
 /**
- * A document can hold more pages and text than its size suggests, and would then be billed beyond what is held. Throws 400
- * naming it, before any provider is called.
+ * A document can hold more pages and text than its size suggests, and would then be billed beyond what is held: the call goes
+ * to the models for which it is not. Throws 400 naming it where there are none, before any provider is called.
  */
-export async function refuseDenseFiles(call: CallContext): Promise<void> {
+export async function withoutDenseFiles(call: CallContext): Promise<CallContext> {
   const { fileBound } = call.payload;
-  if (!fileBound || (await estimate(call)) <= fileBound.tokens) return;
+  if (!fileBound) return call;
+  const tokens = await estimate(call);
+  const targets = call.targets.filter((target) => tokens <= (target.fileBound ?? fileBound).tokens);
+  if (targets.length > 0) return { ...call, targets };
   const { param } = fileBound;
   throw invalidValue(
     param,

@@ -41,8 +41,8 @@ const embed = jsonCall("embed", (call) => {
   return {
     body: withTenantIds(request, account),
     ignored,
-    answer(response) {
-      const completed = completeEmbeddings(response, request, payload.model);
+    answer(response, model) {
+      const completed = completeEmbeddings(response, request, model.id);
       const reported = tokenUsage(completed.usage);
       const input = reported ? promptTokens(reported) : payload.inputEstimate;
       return {

@@ -63,33 +63,30 @@ async function generate<T>(call: CallContext, parsed: ParsedCall, sink: FileSink
   let generated: T[] = [];
   let isResumable = job !== undefined;
   try {
-    const { output, usage } = await upstreams.once(
-      { ...call, model: withJob(call) },
-      async ({ upstream, model }, signal) => {
-        await sink.discard(generated);
-        generated = [];
-        // No provider starts work for a disconnected caller.
-        if (!job) disconnected.throwIfAborted();
-        return upstream.provider.generate({
-          task,
-          model,
-          input,
-          uploads,
-          job: job?.job,
-          async remember(id) {
-            await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
-            isResumable = true;
-          },
-          async store(body, about = {}) {
-            generated.push(await sink.store(body, about, signal));
-          },
-          hold: holdIn(memory),
-          signal,
-          disconnected,
-          log,
-        });
-      },
-    );
+    const { output, usage } = await upstreams.once(withJob(call), async ({ upstream, model }, signal) => {
+      await sink.discard(generated);
+      generated = [];
+      // No provider starts work for a disconnected caller.
+      if (!job) disconnected.throwIfAborted();
+      return upstream.provider.generate({
+        task,
+        model,
+        input,
+        uploads,
+        job: job?.job,
+        async remember(id) {
+          await files.generated.storeProviderJob(payload.requestId, { upstream: upstream.id, job: id });
+          isResumable = true;
+        },
+        async store(body, about = {}) {
+          generated.push(await sink.store(body, about, signal));
+        },
+        hold: holdIn(memory),
+        signal,
+        disconnected,
+        log,
+      });
+    });
     if (Object.values(usage).every((count) => !count)) throw upstreamError("The upstream generated nothing.");
     return { files: generated as readonly T[], output, usage, estimated: false, input, isResumable };
   } catch (error) {

@@ -28,9 +28,10 @@ export const holdIn = (memory: ByteShare) => (bytes: number) => {
 };
 
 /** Only the upstream that has the job can go on with it. */
-export function withJob({ model, job }: CallContext): CallContext["model"] {
-  return job ? { ...model, upstreams: model.upstreams.filter(({ upstream }) => upstream === job.upstream) } : model;
-}
+export const withJob = (call: CallContext): CallContext => {
+  const { job, targets } = call;
+  return job ? { ...call, targets: targets.map((target) => ({ ...target, upstreams: [job.upstream] })) } : call;
+};
 
 /** Providers name their own fields, which here are in `input`. */
 export function inInput(error: unknown): unknown {

@@ -1,34 +1,31 @@
+import type { Model } from "#catalog";
 import type { JsonObject } from "#formats";
 import { ignoredParams } from "../conversion/index.ts";
 import type { Provider } from "../providers/index.ts";
 import type { Answer, CallContext } from "../run-call/context.ts";
+import { headersOf } from "./convert.ts";
 
 interface JsonCall {
   /** Sent to the upstream, with the upstream's name for the model. */
   readonly body: JsonObject;
   /** Fields of the request that mean nothing here, for `x-ignored-params`. */
   readonly ignored: readonly (readonly [name: string, value: unknown])[];
-  /** Checks the upstream's answer. Throws `upstreamError` if it does not fit the request. */
-  readonly answer: (response: JsonObject) => Omit<Answer, "headers">;
+  /** Checks the upstream's answer for the model. Throws `upstreamError` if it does not fit the request. */
+  readonly answer: (response: JsonObject, model: Model) => Omit<Answer, "headers">;
 }
 
 /** The work of an endpoint that answers JSON with JSON: `method` is asked of the first upstream that has it. */
 export const jsonCall =
   (method: keyof Pick<Provider, "embed" | "moderate" | "rerank">, prepare: (call: CallContext) => JsonCall) =>
   async (call: CallContext): Promise<Answer> => {
-    const { upstreams, disconnected, log } = call;
+    const { upstreams, log } = call;
     const { body, ignored, answer } = prepare(call);
     const supports = (provider: Provider) => provider[method] !== undefined;
-    const response = await upstreams.once({ ...call, supports }, async ({ upstream, model }, signal) => {
-      // After a failure no other upstream is tried for a disconnected caller.
-      disconnected.throwIfAborted();
-      return upstream.provider[method]?.({ model, body: { ...body, model }, signal, log });
+    const answered = await upstreams.once({ ...call, supports }, async ({ upstream, model, target }, signal) => {
+      const response = await upstream.provider[method]?.({ model, body: { ...body, model }, signal, log });
+      return answer(response ?? {}, target.model);
     });
     const params = ignoredParams();
     for (const [name, value] of ignored) params.add(name, value);
-    const names = params.names();
-    return {
-      ...answer(response ?? {}),
-      ...(names.length > 0 && { headers: { "x-ignored-params": names.join(", ") } }),
-    };
+    return { ...answered, ...headersOf(call, params.names()) };
   };

@@ -12,9 +12,9 @@ const [leastByMargin, leastByEstimate] = [8_192, 1_024];
  * The output cap for one upstream: what the hold covers. Where the caller set none, it is lowered to what the context has space
  * for, because some servers refuse a prompt and cap that exceed it together, or is not sent at all.
  */
-export function capFor(call: CallContext, { upstream }: Candidate, spoken: Format): number | undefined {
-  const { payload, model } = call;
-  const { outputCap: cap, isCapDefault, inputEstimate } = payload;
+export function capFor(call: CallContext, { upstream, target }: Candidate, spoken: Format): number | undefined {
+  const { inputEstimate } = call.payload;
+  const { model, outputCap: cap, isCapDefault } = target;
   const { default_cap, min_response_cap } = upstream.quirks;
   if (isCapDefault) {
     if (default_cap === "omit") return undefined;

@@ -4,7 +4,7 @@ import { completeRerank, rerankUsage } from "../conversion/index.ts";
 import { jsonCall } from "./json-call.ts";
 
 /** Documents in the order of their relevance, billed by the keys that the model has prices for. */
-export const rerank = jsonCall("rerank", ({ request, payload: { requestId }, catalog, model }) => {
+export const rerank = jsonCall("rerank", ({ request, payload: { requestId }, catalog }) => {
   const call = rerankOf(request);
   const { query, texts, topN, maxTokensPerDoc, others } = call;
   return {
@@ -16,7 +16,7 @@ export const rerank = jsonCall("rerank", ({ request, payload: { requestId }, cat
       ...(maxTokensPerDoc !== undefined && { max_tokens_per_doc: maxTokensPerDoc }),
     },
     ignored: others,
-    answer(response) {
+    answer(response, model) {
       const results = completeRerank(response, call);
       const prices = catalog.pricing(model);
       const reported = rerankUsage(response);

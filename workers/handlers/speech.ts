@@ -16,7 +16,7 @@ export async function streamSpeech(call: CallContext, memory: ByteShare): Promis
   let generated: Generated | undefined;
   let bytes = 0;
   try {
-    const items = await upstreams.stream({ ...call, model: withJob(call) }, async ({ upstream, model }, signal) => {
+    const items = await upstreams.stream(withJob(call), async ({ upstream, model }, signal) => {
       // No provider starts work for a disconnected caller.
       if (!job) disconnected.throwIfAborted();
       return piecesOf((store) =>

@@ -9,7 +9,7 @@ import type { Logger } from "#platform/logger";
 import type { StoredResponses } from "#stored-responses";
 import type { Counting } from "../counting/index.ts";
 import { Aborted, type Running } from "../running.ts";
-import type { AttemptRecord, Upstreams } from "../upstreams/index.ts";
+import type { AttemptRecord, Target, Upstreams } from "../upstreams/index.ts";
 
 export interface CallDeps {
   readonly catalog: Catalog;
@@ -39,7 +39,10 @@ export interface CallContext
   extends Pick<CallDeps, "catalog" | "upstreams" | "files" | "responses" | "counting" | "clock" | "log"> {
   readonly payload: PaidCall;
   readonly account: string;
+  /** The model of the first target. */
   readonly model: Model;
+  /** The models that may serve the call, in the order in which they are tried. */
+  readonly targets: readonly Target[];
   readonly request: Readonly<Record<string, unknown>>;
   /** Aborts when the work is to stop. */
   readonly signal: AbortSignal;

@@ -1,4 +1,4 @@
-import type { Catalog, Model, Tier } from "#catalog";
+import type { Catalog, Model, Tier, Usage } from "#catalog";
 import { noCapacity, type ServiceError, toServiceError, upstreamTimeout } from "#errors";
 import type { PaidCall } from "#jobs";
 import type { ReleaseReason } from "#money";
@@ -9,28 +9,43 @@ import type { Answer, Counted } from "./context.ts";
 /** What the ledger records of a call however it ended. Times in Unix milliseconds. */
 export const ledgerFields = (
   payload: PaidCall,
-  { upstream, attempts }: AttemptRecord,
+  { candidate, attempts }: AttemptRecord,
   times: { readonly startedAt: number; readonly endedAt: number; readonly firstTokenAt?: number | undefined },
 ) => ({
   account: payload.account,
   requestId: payload.requestId,
   key: payload.keyId,
   endpoint: payload.endpoint,
-  model: payload.model,
+  model: candidate?.target.model.id ?? payload.model,
   heldNanoUsd: BigInt(payload.held),
   lease: payload.lease,
   buybackToken: payload.buybackToken,
-  upstream,
-  attempts,
+  upstream: candidate?.upstream.id,
+  attempts: attempts.map(({ startedAt, endedAt = times.endedAt, outcome = "cancelled", ...made }) => ({
+    upstream: made.upstream,
+    model: made.model,
+    startedMs: startedAt - payload.acceptedAt,
+    durationMs: endedAt - startedAt,
+    outcome,
+    status: made.status,
+    code: made.code,
+  })),
   queueMs: times.startedAt - payload.acceptedAt,
   firstTokenMs: times.firstTokenAt === undefined ? undefined : times.firstTokenAt - payload.acceptedAt,
   totalMs: times.endedAt - payload.acceptedAt,
 });
 
+/** At the prices of the model that answered. */
 export function charge(catalog: Catalog, tier: Tier, model: Model, counted: Counted & Pick<Answer, "input">) {
   const { usage, estimated, input } = counted;
   const billed = catalog.billed(model, usage, input);
   return { usage: billed, estimated, costNanoUsd: catalog.cost(model, billed, tier, input) };
+}
+
+/** What the usage cost us, where that is known. */
+export function upstreamCostOf({ candidate }: AttemptRecord, usage: Usage) {
+  const isKnown = candidate?.cost && Object.values(usage).some((count) => count > 0);
+  return isKnown ? { upstreamCostNanoUsd: candidate.cost?.of(usage) } : {};
 }
 
 type Failure = ReleaseReason & { readonly answer: ServiceError };

@@ -1,22 +1,79 @@
+import type { Model } from "#catalog";
+import { ServiceError } from "#errors";
 import type { Format } from "#formats";
+import type { CallTarget } from "#jobs";
+import type { Attempt, AttemptOutcome } from "#money";
 import type { Clock } from "#platform/clock";
-import { UpstreamFailure } from "../providers/index.ts";
+import { Aborted, type FailureKind, UpstreamFailure } from "../providers/provider.ts";
 import type { Outcome } from "./breaker.ts";
 import { startDeadlines } from "./deadlines.ts";
 import type { UpstreamState } from "./upstream.ts";
 
 const maxCooldownMs = 60_000;
 
+/** A model that a call may go to, and what its hold covers there. */
+export type Target = Omit<CallTarget, "model"> & { readonly model: Model };
+
 /** An upstream that may serve a call, under its own name for the model. */
 export interface Candidate {
+  readonly target: Target;
   readonly upstream: UpstreamState;
   readonly model: string;
   readonly formats: readonly Format[];
+  /** What it costs us, where the catalog says it. */
+  readonly cost: Model["upstreams"][number]["cost"];
+}
+
+/** Where a call was sent to. Only attempts write it; it may be read while the call runs. */
+export interface AttemptRecord {
+  readonly attempts: MadeAttempt[];
+  /** The latest. */
+  candidate?: Candidate;
+}
+
+interface MadeAttempt extends Pick<Attempt, "upstream" | "model" | "status" | "code"> {
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  /** Of the first event of a stream. */
+  firstAt?: number;
+  endedAt?: number;
+  /** Absent: it goes on, or was ended from outside. */
+  outcome?: AttemptOutcome;
+  status?: number | undefined;
+  code?: string | undefined;
+}
+
+const outcomes: Partial<Record<FailureKind, AttemptOutcome>> = {
+  refused: "refused",
+  busy: "busy",
+  timeout: "timeout",
+};
+
+/** How an attempt ended that ended with this error. */
+function outcomeOf(reason: unknown): Pick<MadeAttempt, "outcome" | "status" | "code"> & { outcome: AttemptOutcome } {
+  if (reason instanceof UpstreamFailure) {
+    const { kind, status, code } = reason;
+    return { outcome: outcomes[kind] ?? "failed", status, code };
+  }
+  if (reason instanceof ServiceError) return { outcome: reason.status < 500 ? "refused" : "failed", code: reason.code };
+  if (!(reason instanceof Aborted)) return { outcome: "failed" };
+  return { outcome: reason.cause === "deadline" ? "timeout" : "cancelled" };
 }
 
 /** One attempt at an upstream: it holds a slot until it succeeds, fails or is abandoned. */
-export function startAttempt(candidate: Candidate, account: string, caller: AbortSignal, clock: Clock) {
+export function startAttempt(
+  candidate: Candidate,
+  account: string,
+  { signal: caller, record }: { readonly signal: AbortSignal; readonly record: AttemptRecord },
+  clock: Clock,
+) {
   const { upstream, model } = candidate;
+  const made: MadeAttempt = { upstream: upstream.id, model: candidate.target.model.id, startedAt: clock.now() };
+  record.attempts.push(made);
+  record.candidate = candidate;
+  const note = (ending: Pick<MadeAttempt, "outcome" | "status" | "code">) => {
+    if (made.outcome === undefined) Object.assign(made, ending, { endedAt: clock.now() });
+  };
   const connection = upstream.connectionBreaker.begin(account);
   const response = upstream.modelBreaker(model).begin(account);
   const { signal, within, abort, close } = startDeadlines(clock, upstream.deadlines, caller);
@@ -38,17 +95,23 @@ export function startAttempt(candidate: Candidate, account: string, caller: Abor
     within,
     /** The first item has arrived. */
     markResponding(): void {
+      made.firstAt = clock.now();
       connection.markResponding();
       response.markResponding();
     },
-    succeed: () => end("succeeded"),
+    succeed(): void {
+      note({ outcome: "succeeded" });
+      end("succeeded");
+    },
     abandon(): void {
+      note({ outcome: "cancelled" });
       end("unknown");
       abort(new Error("the stream was not read to its end"));
     },
     /** Returns the error that counts: a deadline or the caller's abort takes precedence over what followed from it. */
     fail(error: unknown): unknown {
       const reason: unknown = signal.aborted ? signal.reason : error;
+      note(outcomeOf(reason));
       if (reason instanceof UpstreamFailure) {
         const { kind, status, unreachable, retryAfterMs } = reason;
         const isUnhealthy = kind === "unavailable" || kind === "timeout";

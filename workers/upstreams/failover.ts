@@ -1,45 +1,39 @@
-import type { Model } from "#catalog";
-import {
-  noCapacity,
-  refusedByProvider,
-  type ServiceError,
-  tooManyTokens,
-  upstreamError,
-  upstreamTimeout,
-} from "#errors";
+import { noCapacity, refusedByProvider, ServiceError, tooManyTokens, upstreamError, upstreamTimeout } from "#errors";
 import { isPaymentAccount } from "#money";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import { type Provider, UpstreamFailure } from "../providers/index.ts";
-import { type Candidate, startAttempt, type UpstreamAttempt } from "./attempt.ts";
+import { type AttemptRecord, type Candidate, startAttempt, type Target, type UpstreamAttempt } from "./attempt.ts";
 import { takeFirstSlot } from "./slots.ts";
 
-/** Which upstreams a call was sent to. Only `failover` writes it; it may be read while the call runs. */
-export interface AttemptRecord {
-  /** The latest. */
-  upstream?: string;
-  attempts: number;
-}
+/** A provider may work, unpaid, on each attempt that fails. */
+const maxAttempts = 8;
 
 export interface UpstreamRequest {
-  readonly model: Model;
+  /** In the order in which they are tried. */
+  readonly targets: readonly Target[];
   /** Breakers count failures by account. */
   readonly account: string;
   readonly signal: AbortSignal;
+  /** Once it aborts, a failure is not followed by another attempt. */
+  readonly disconnected?: AbortSignal;
   readonly record: AttemptRecord;
   readonly log: Logger;
   /** Leaves out upstreams whose provider lacks what the call needs. */
   readonly supports?: (provider: Provider) => boolean;
 }
 
-/** Tries the candidates in order until `run` resolves for one; whoever gets its result ends the attempt. */
+/**
+ * Tries the candidates in order until `run` resolves for one; whoever gets its result ends the attempt. A refused request is
+ * not tried at another upstream of its model, but at the next model.
+ */
 export async function failover<R>(
   request: UpstreamRequest,
   candidates: readonly Candidate[],
   clock: Clock,
   run: (attempt: UpstreamAttempt) => Promise<R>,
 ): Promise<R> {
-  const { signal, record, log } = request;
+  const { signal, record, log, targets } = request;
   // Each x402 payment opens an account, so accounts do not tell those callers apart.
   const account = isPaymentAccount(request.account) ? "x402" : request.account;
   const blockedForMs = ({ upstream, model }: Candidate) =>
@@ -50,9 +44,14 @@ export async function failover<R>(
     );
   const isReady = (candidate: Candidate) => blockedForMs(candidate) <= 0;
   const untried = new Set(candidates);
-  const failures: UpstreamFailure[] = [];
+  const failed = new Map<Target, (UpstreamFailure | ServiceError)[]>();
+  const giveUp = (target: Target) => {
+    for (const each of untried) if (each.target === target) untried.delete(each);
+  };
   for (;;) {
     signal.throwIfAborted();
+    if (failed.size > 0) request.disconnected?.throwIfAborted();
+    if (record.attempts.length >= maxAttempts) untried.clear();
     const ready = [...untried].filter(isReady);
     if (ready.length === 0) break;
     const candidate = await takeFirstSlot(ready, signal);
@@ -62,21 +61,39 @@ export async function failover<R>(
       continue;
     }
     untried.delete(candidate);
-    record.upstream = candidate.upstream.id;
-    record.attempts++;
-    const attempt = startAttempt(candidate, account, signal, clock);
+    const attempt = startAttempt(candidate, account, request, clock);
     try {
       return await run(attempt);
     } catch (error) {
       const failure = attempt.fail(error);
-      if (!(failure instanceof UpstreamFailure)) throw failure;
-      logFailure(log, candidate, failure);
-      failures.push(failure);
-      if (failure.kind === "refused" && !failure.isHostLimit) break;
+      const { target } = candidate;
+      const isFailure = failure instanceof UpstreamFailure;
+      // The request cannot be converted for this model, or its answer cannot be used.
+      const isOfModel = failure instanceof ServiceError && targets.length > 1;
+      if (!isFailure && !isOfModel) throw failure;
+      if (isFailure) logFailure(log, candidate, failure);
+      failed.set(target, [...(failed.get(target) ?? []), failure]);
+      if (isOfModel || (isFailure && failure.kind === "refused" && !failure.isHostLimit)) giveUp(target);
     }
   }
-  const waitsMs = candidates.map(blockedForMs).filter((ms) => ms > 0);
-  throw failedCall(failures, untried.size > 0, Math.min(...waitsMs));
+  const errors = targets.flatMap((target) => {
+    const failures = failed.get(target) ?? [];
+    const own = candidates.filter((each) => each.target === target);
+    const hasUntried = own.some((each) => untried.has(each));
+    if (failures.length === 0 && !hasUntried) return [];
+    const thrown = failures.find((failure) => failure instanceof ServiceError);
+    const waitMs = Math.min(...own.map(blockedForMs).filter((ms) => ms > 0));
+    return [
+      thrown ??
+        failedCall(
+          failures.filter((each) => each instanceof UpstreamFailure),
+          hasUntried,
+          waitMs,
+        ),
+    ];
+  });
+  // An error that another try may cure rather than a refusal, else that of the first model.
+  throw errors.find(({ status }) => status >= 500 || status === 429) ?? errors[0] ?? failedCall([]);
 }
 
 /** The error for the caller. It names no upstream; only the text of a refused request passes through. */

@@ -1,12 +1,12 @@
 /**
- * Who serves a call: the upstreams of its model in order, each with a bound on concurrent attempts, a breaker, a cooldown
+ * Who serves a call: the upstreams of its models in order, each with a bound on concurrent attempts, a breaker, a cooldown
  * and deadlines.
  *
  * - A failure before the first item moves on to the next upstream (`failover.ts`); after it the call fails.
  * - A full upstream is passed over; if all are full, the call waits for the first free slot.
  * - 429, and 503 with Retry-After: a cooldown for that model (a minute at most). No failure of the upstream's health.
- * - A refused request (400) is the caller's fault: the text passes to the caller, and no other upstream is tried unless the
- *   limit is that host's own.
+ * - A refused request (400) is the caller's fault: the text passes to the caller, and no other upstream of the model is tried
+ *   unless the limit is that host's own. Another model of the call may take it.
  * - A caller who disconnects says nothing of the upstream. The slot and the connection are released at once.
  * - Breakers count failures by upstream, model and account (`breaker.ts`), failed connections for the whole upstream.
  *
@@ -19,13 +19,13 @@ import type { Catalog } from "#catalog";
 import type { Clock } from "#platform/clock";
 import type { Logger } from "#platform/logger";
 import type { Counting } from "../counting/index.ts";
-import { UpstreamFailure } from "../providers/index.ts";
-import type { Candidate, UpstreamAttempt } from "./attempt.ts";
+import { type Provider, UpstreamFailure } from "../providers/index.ts";
+import type { AttemptRecord, Candidate, Target, UpstreamAttempt } from "./attempt.ts";
 import { failedCall, failover, logFailure, type UpstreamRequest } from "./failover.ts";
+import { createSpeeds } from "./speeds.ts";
 import { type Environment, openUpstream, type UpstreamState } from "./upstream.ts";
 
-export type { Candidate } from "./attempt.ts";
-export type { AttemptRecord } from "./failover.ts";
+export type { AttemptRecord, Candidate, Target } from "./attempt.ts";
 
 /** Calls one upstream. Called again for the next one after a failure. */
 type Work<T> = (candidate: Candidate, signal: AbortSignal) => Promise<T>;
@@ -43,13 +43,21 @@ export function createUpstreams(deps: {
     if (state) states.set(upstream.id, state);
   }
 
-  const candidatesFor = ({ model, supports = () => true }: UpstreamRequest): Candidate[] =>
-    model.upstreams.flatMap(({ upstream: id, model, formats }) => {
+  const speeds = createSpeeds(clock);
+
+  const candidatesOf = (target: Target, supports: (provider: Provider) => boolean): Candidate[] => {
+    const { upstreams: order } = target;
+    const served = target.model.upstreams;
+    const chosen = order ? order.flatMap((id) => served.filter(({ upstream }) => upstream === id)) : served;
+    return chosen.flatMap(({ upstream: id, model, formats, cost }) => {
       const upstream = states.get(id);
       return upstream && supports(upstream.provider)
-        ? [{ upstream, model, formats: formats ?? upstream.provider.speaks }]
+        ? [{ target, upstream, model, formats: formats ?? upstream.provider.speaks, cost }]
         : [];
     });
+  };
+  const candidatesFor = ({ targets, supports = () => true }: UpstreamRequest): Candidate[] =>
+    targets.flatMap((target) => candidatesOf(target, supports));
 
   const modelsByUpstream = Map.groupBy(
     catalog.list().flatMap((model) => model.upstreams),
@@ -70,6 +78,22 @@ export function createUpstreams(deps: {
           return [id, upstream === undefined ? "no key" : isOpen(upstream) ? "open" : "ready"] as const;
         }),
       ),
+    /** How fast they served lately: for the worker's record. */
+    speeds: () => speeds.recent(),
+    /** Measures the upstream that answered, with so many tokens of output. */
+    noteSpeed({ candidate, attempts }: AttemptRecord, outputTokens: number | undefined): void {
+      const { startedAt, firstAt, endedAt } = attempts.at(-1) ?? {};
+      if (!candidate || startedAt === undefined || endedAt === undefined) return;
+      const totalMs = Math.max(1, endedAt - startedAt);
+      speeds.note({
+        upstream: candidate.upstream.id,
+        model: candidate.model,
+        measured: {
+          ...(firstAt === undefined ? { answerMs: totalMs } : { streamMs: firstAt - startedAt }),
+          ...(outputTokens !== undefined && outputTokens > 0 && { tokensPerSecond: (outputTokens * 1000) / totalMs }),
+        },
+      });
+    },
     once: <T>(request: UpstreamRequest, work: Work<T>): Promise<T> =>
       failover(request, candidatesFor(request), clock, async (attempt) => {
         const value = await attempt.within("firstByteMs", work(attempt.candidate, attempt.signal));

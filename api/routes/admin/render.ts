@@ -50,7 +50,15 @@ export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
     endpoint: request.endpoint ?? null,
     model: request.model ?? null,
     upstream: request.upstream ?? null,
-    attempts: request.attempts,
+    attempts: request.attempts.map(({ upstream, model, startedMs, durationMs, outcome, status, code }) => ({
+      upstream: upstream ?? null,
+      model,
+      started_ms: startedMs ?? null,
+      duration_ms: durationMs ?? null,
+      outcome,
+      status,
+      code,
+    })),
     status: request.status,
     error: request.error,
     usage: request.usage,
@@ -59,6 +67,7 @@ export const renderEntry = ({ request, ...entry }: LedgerEntry) => ({
     first_token_ms: request.firstTokenMs ?? null,
     total_ms: request.totalMs,
     shortfall_usd: formatUsd(request.shortfallNanoUsd),
+    upstream_cost_usd: request.upstreamCostNanoUsd === undefined ? undefined : formatUsd(request.upstreamCostNanoUsd),
   },
 });
 

@@ -17,6 +17,7 @@ import {
   outputBytes,
 } from "../measure.ts";
 import { addressedPart } from "../media-part.ts";
+import { modelOrModels, routingFields } from "../routing.ts";
 import type { Codec, Feature, UploadRef } from "../types.ts";
 import { isUploadId, uploadIn } from "../uploads.ts";
 
@@ -51,10 +52,11 @@ export const chatRequest = z
     parallel_tool_calls: z.boolean().nullish(),
     response_format: z.looseObject({ type: z.string() }).nullish().describe("JSON mode, where the model supports it"),
     stream_options: z.looseObject({}).nullish(),
+    ...routingFields,
     logprobs: z.boolean().nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
   })
-  .meta({ id: "ChatRequest" });
+  .meta({ id: "ChatRequest", override: modelOrModels });
 
 type ChatRequest = z.infer<typeof chatRequest>;
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { invalidValue } from "#errors";
 import { validate } from "../errors.ts";
 import { type JsonObject, list, object, refuseDeep, text } from "../json.ts";
+import { routingFields } from "../routing.ts";
 import type { Codec } from "../types.ts";
 import { geminiCodec } from "./codec.ts";
 import { formedBatchEmbed, formedEmbed } from "./field-names.ts";
@@ -9,15 +10,15 @@ import { formedBatchEmbed, formedEmbed } from "./field-names.ts";
 const embedPart = z.strictObject({ text: z.string().min(1, "must not be empty") });
 
 /** Fields in camelCase. Other fields, such as `taskType` and `title`, are ignored. */
-export const embedContentRequest = z
-  .looseObject({
-    content: z.looseObject({ parts: z.array(embedPart).min(1) }),
-    outputDimensionality: z.int().positive().max(65_536).nullish(),
-  })
-  .meta({ id: "EmbedContentRequest" });
+const embedding = z.looseObject({
+  content: z.looseObject({ parts: z.array(embedPart).min(1) }),
+  outputDimensionality: z.int().positive().max(65_536).nullish(),
+});
+
+export const embedContentRequest = embedding.extend(routingFields).meta({ id: "EmbedContentRequest" });
 
 export const batchEmbedContentsRequest = z
-  .looseObject({ requests: z.array(embedContentRequest).min(1).max(256) })
+  .looseObject({ requests: z.array(embedding).min(1).max(256), ...routingFields })
   .meta({ id: "BatchEmbedContentsRequest" });
 
 type EmbedVerb = "embedContent" | "batchEmbedContents";

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { routingFields } from "../routing.ts";
 
 const flag = z.boolean().nullish();
 const word = z.string().nullish();
@@ -81,6 +82,7 @@ const fields = {
   safetySettings: z.array(z.looseObject({})).nullish(),
   serviceTier: word,
   store: flag,
+  ...routingFields,
 };
 
 /** A generateContent request with field names in camelCase; other fields pass through. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { modelOrModels, routingFields } from "../routing.ts";
 
 const block = z.looseObject({ type: z.string() });
 const content = z.union([z.string(), z.array(block)]);
@@ -19,6 +20,7 @@ const fields = {
     .looseObject({ effort: z.string().nullish(), format: z.looseObject({ type: z.string() }).nullish() })
     .nullish(),
   cache_control: z.looseObject({ type: z.string() }).nullish(),
+  ...routingFields,
 };
 
 export const messagesRequest = z
@@ -31,9 +33,9 @@ export const messagesRequest = z
     top_p: z.number().min(0).max(1).nullish(),
     top_k: z.int().min(0).nullish(),
   })
-  .meta({ id: "MessagesRequest" });
+  .meta({ id: "MessagesRequest", override: modelOrModels });
 
 /** To count tokens: without an output cap. */
-export const countTokensRequest = z.looseObject(fields).meta({ id: "CountTokensRequest" });
+export const countTokensRequest = z.looseObject(fields).meta({ id: "CountTokensRequest", override: modelOrModels });
 
 export type CountTokensRequest = z.infer<typeof countTokensRequest>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { modelOrModels, routingFields } from "../routing.ts";
 
 /** The value of `include` that requests the log probabilities of the output. */
 export const logprobsInclude = "message.output_text.logprobs";
@@ -33,7 +34,8 @@ export const responsesRequest = z
     service_tier: z.string().nullish(),
     stream_options: z.looseObject({}).nullish(),
     prompt_cache_options: z.looseObject({ ttl: z.string().nullish() }).nullish(),
+    ...routingFields,
   })
-  .meta({ id: "ResponsesRequest" });
+  .meta({ id: "ResponsesRequest", override: modelOrModels });
 
 export type ResponsesRequest = z.infer<typeof responsesRequest>;

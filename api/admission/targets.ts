@@ -1,0 +1,53 @@
+import type { Input, Model } from "#catalog";
+import { ServiceError } from "#errors";
+import { estimateTokens, type NamedModel, type ParsedCall } from "#formats";
+import { jobCatalog } from "#jobs";
+import type { PaidRoute } from "../paid-route.ts";
+import { checkCapacity, checkFit, listedModel, type ModelDeps } from "./model.ts";
+import { checkNames, type OrderDeps, orderUpstreams } from "./order-upstreams.ts";
+
+export type TargetDeps = ModelDeps & OrderDeps & { readonly backlogLimit: number };
+
+/** A model that can take the call now. */
+export interface Target {
+  readonly model: Model;
+  /** Those that may serve it, in the order in which they are tried. Absent: all, in the catalog's order. */
+  readonly upstreams?: readonly string[];
+  /** Only of calls for images or media. */
+  readonly input?: Input;
+}
+
+/** The estimate by bytes may be too high by this much. */
+const estimateMargin = 1.25;
+
+const isTooLong = ({ type, contextLength }: Model, { textBytes }: ParsedCall): boolean =>
+  type === "text" && estimateTokens(textBytes) > contextLength * estimateMargin;
+
+/**
+ * The models that the call may go to, in the order in which they are tried. Every name must be a listed model's; one that
+ * cannot take the call is skipped unless there is no other, and then the first one's error is thrown.
+ */
+export function findTargets(deps: TargetDeps, route: PaidRoute, call: ParsedCall): readonly [Target, ...Target[]] {
+  const { preferences, stream } = call;
+  const pool = jobCatalog[route.job].pool;
+  const named: readonly NamedModel[] = call.models ?? [{ name: call.model, param: "model" }];
+  const models = [...new Set(named.map((each) => listedModel(deps, route, each)))];
+  if (preferences && models[0]) checkNames(deps, models[0], preferences);
+  const targets: Target[] = [];
+  const errors: unknown[] = [];
+  for (const model of models)
+    try {
+      checkFit(deps, route, call, model);
+      const input = call.input && deps.catalog.checkInput(model, call.input);
+      const upstreams = orderUpstreams(deps, model, { preferences, stream });
+      checkCapacity(deps, pool, model, upstreams);
+      targets.push({ model, ...(upstreams && { upstreams }), ...(input && { input }) });
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      errors.push(error);
+    }
+  const fitting = targets.filter(({ model }) => !isTooLong(model, call));
+  const [first, ...rest] = fitting.length > 0 ? fitting : targets;
+  if (!first) throw errors[0];
+  return [first, ...rest];
+}

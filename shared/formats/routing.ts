@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { refuse, validate } from "./errors.ts";
+import { isSet, object } from "./json.ts";
+import type { Codec, ParsedCall } from "./types.ts";
+
+const maxModels = 8;
+const names = z.array(z.string().min(1).max(64)).max(32).nullish();
+
+const preferenceFields = {
+  order: names.describe("Upstreams to try first, in this order"),
+  only: names.describe("No others are tried"),
+  ignore: names.describe("These are not tried"),
+  sort: z
+    .enum(["price", "latency", "throughput"])
+    .nullish()
+    .describe("Tries the cheapest or the fastest first; those of which nothing is known come last"),
+  allow_fallbacks: z
+    .boolean()
+    .nullish()
+    .describe("false: only the upstreams in `order` are tried, or without it the first one alone"),
+};
+const supported = Object.keys(preferenceFields).join(", ");
+
+/** OpenRouter's `provider`. Its other fields would change what a call may cost or who may see it, so they are refused. */
+const providerPreferences = z
+  .strictObject(preferenceFields, {
+    error: ({ code }) => (code === "unrecognized_keys" ? `is not supported here; there are ${supported}` : undefined),
+  })
+  .meta({ id: "ProviderPreferences", description: "Which upstreams serve the call; by their ids in the catalog" });
+
+const provider = providerPreferences.nullish();
+const models = z
+  .array(z.string().min(1).max(256))
+  .min(1)
+  .max(maxModels)
+  .nullish()
+  .describe("Models to try in this order, after `model`, which may then be absent; the one that answers is charged");
+
+/** Fields beside those of the formats. They are taken off before a request is parsed or sent on. */
+export const routingFields = { models, provider };
+export const providerField = { provider };
+
+interface Described {
+  readonly jsonSchema: { required?: string[]; anyOf?: object[] };
+}
+
+/** In the OpenAPI document: a request needs `model` only without `models`. */
+export const modelOrModels = ({ jsonSchema }: Described): void => {
+  jsonSchema.required = jsonSchema.required?.filter((name) => name !== "model") ?? [];
+  jsonSchema.anyOf = [{ required: ["model"] }, { required: ["models"] }];
+};
+
+const routing = z.object(routingFields);
+
+/**
+ * Parses a request and its routing fields. `takesModels`: whether the endpoint tries other models; where it does, the first of
+ * `models` stands in for a missing `model`.
+ */
+export function parseRouted(codec: Codec, body: unknown, bodyBytes: number, takesModels: boolean): ParsedCall {
+  const { models: given, provider: preferred, ...request } = object(body);
+  if (given == null && preferred == null) return codec.parse(body, bodyBytes);
+  if (!takesModels && given != null) refuse("models", "this endpoint takes one model");
+  const { models: list, provider: preferences } = validate(routing, { models: given, provider: preferred });
+  const call = codec.parse(list && !isSet(request["model"]) ? { ...request, model: list[0] } : request, bodyBytes);
+  const listed = (list ?? []).map((name, at) => ({ name, param: `models[${at}]` }));
+  const isFirst = listed[0]?.name === call.model && !isSet(request["model"]);
+  return {
+    ...call,
+    ...(list && { models: isFirst ? listed : [{ name: call.model, param: "model" }, ...listed] }),
+    ...(preferences && { preferences }),
+  };
+}

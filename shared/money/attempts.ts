@@ -1,0 +1,73 @@
+/**
+ * The attempts of a call at upstreams, as the ledger stores them. Names are short, and what the entry itself says is not
+ * repeated, because most entries have one attempt that succeeded: it takes 30 bytes more than the bare number.
+ */
+
+export const attemptOutcomes = ["succeeded", "failed", "refused", "busy", "timeout", "cancelled"] as const;
+export type AttemptOutcome = (typeof attemptOutcomes)[number];
+
+export interface Attempt {
+  /** Undefined only of entries that were written before attempts were recorded, as are the two times. */
+  readonly upstream: string | undefined;
+  /** If it is not the entry's. */
+  readonly model?: string | undefined;
+  /** Milliseconds since the call was accepted. */
+  readonly startedMs: number | undefined;
+  readonly durationMs: number | undefined;
+  readonly outcome: AttemptOutcome;
+  /** The HTTP status of an upstream that failed, and the code of a refusal. */
+  readonly status?: number | undefined;
+  readonly code?: string | undefined;
+}
+
+interface StoredAttempt {
+  /** Upstream and model, if they are not the entry's. */
+  readonly u?: string | undefined;
+  readonly m?: string | undefined;
+  readonly s: number | undefined;
+  readonly d: number | undefined;
+  /** Absent: succeeded. */
+  readonly o?: AttemptOutcome | undefined;
+  readonly h?: number | undefined;
+  readonly c?: string | undefined;
+}
+
+/** A number, in entries that were written before attempts were recorded. */
+export type StoredAttempts = number | readonly StoredAttempt[];
+
+interface Entry {
+  readonly upstream?: string | null | undefined;
+  readonly model?: string | null | undefined;
+  readonly status: "succeeded" | "failed" | "cancelled";
+}
+
+export const storedAttempts = (attempts: readonly Attempt[], entry: Entry): StoredAttempts =>
+  attempts.map(({ upstream, model, startedMs, durationMs, outcome, status, code }) => ({
+    u: upstream === entry.upstream ? undefined : upstream,
+    m: model === entry.model ? undefined : model,
+    s: startedMs,
+    d: durationMs,
+    o: outcome === "succeeded" ? undefined : outcome,
+    h: status,
+    c: code,
+  }));
+
+/** Of a number is known that all attempts but the last failed, and that the last one ended as the call did. */
+export function attemptsOf(stored: StoredAttempts, entry: Entry): readonly Attempt[] {
+  const upstream = entry.upstream ?? undefined;
+  if (typeof stored === "number")
+    return Array.from({ length: stored }, (_, at) => ({
+      startedMs: undefined,
+      durationMs: undefined,
+      ...(at === stored - 1 ? { upstream, outcome: entry.status } : { upstream: undefined, outcome: "failed" }),
+    }));
+  return stored.map(({ u = upstream, m, s, d, o = "succeeded", h, c }) => ({
+    upstream: u,
+    ...(m !== undefined && { model: m }),
+    startedMs: s,
+    durationMs: d,
+    outcome: o,
+    ...(h !== undefined && { status: h }),
+    ...(c !== undefined && { code: c }),
+  }));
+}

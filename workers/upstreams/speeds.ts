@@ -1,0 +1,58 @@
+import type { Speeds } from "#jobs";
+import type { Clock } from "#platform/clock";
+
+/** The weight of the newest call in an average. */
+const newestShare = 0.2;
+/** What was not measured for so long is forgotten. */
+const maxAgeMs = 10 * 60_000;
+/** The worker's record is written every second, and read by every API instance. */
+const maxEntries = 64;
+const maxCalls = 1_000;
+
+type Averages = Omit<Speeds[string][string], "calls">;
+type Average = keyof Averages;
+
+/** A served call as it was measured. */
+interface Served {
+  readonly upstream: string;
+  /** The upstream's own name. */
+  readonly model: string;
+  readonly measured: Averages;
+}
+
+/** How fast each upstream served each model lately: moving averages of the calls of this process. */
+export function createSpeeds(clock: Clock) {
+  /** The latest last. */
+  const entries = new Map<string, { served: Served; calls: number; averages: Averages; at: number }>();
+  return {
+    note(served: Served): void {
+      const key = `${served.upstream} ${served.model}`;
+      const { averages = {}, calls = 0 } = entries.get(key) ?? {};
+      const next: Averages = { ...averages };
+      for (const [name, value] of Object.entries(served.measured) as [Average, number][]) {
+        const before = averages[name] ?? value;
+        next[name] = before + (value - before) * newestShare;
+      }
+      entries.delete(key);
+      entries.set(key, { served, calls: Math.min(maxCalls, calls + 1), averages: next, at: clock.now() });
+      const [oldest] = entries.keys();
+      if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest);
+    },
+    /** For the worker's record. */
+    recent(): Speeds {
+      const recent: Speeds = {};
+      for (const [key, { served, calls, averages, at }] of entries) {
+        if (clock.now() - at > maxAgeMs) {
+          entries.delete(key);
+          continue;
+        }
+        const rounded = Object.fromEntries(
+          (Object.entries(averages) as [Average, number][]).map(([name, value]) => [name, Math.round(value * 10) / 10]),
+        );
+        const models = recent[served.upstream] ?? {};
+        recent[served.upstream] = { ...models, [served.model]: { calls, ...rounded } };
+      }
+      return recent;
+    },
+  };
+}
